@@ -8,6 +8,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY crates/base/Cargo.toml crates/base/
 COPY crates/policy/Cargo.toml crates/policy/
 COPY crates/settings/Cargo.toml crates/settings/
+COPY crates/supervise/Cargo.toml crates/supervise/
 COPY tests/allocations tests/allocations
 COPY image/build image/build
 RUN image/build dependencies

@@ -26,8 +26,6 @@ use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
 use wva::actors::retry_queue::RetryQueue;
 use wva::actors::{collector, optimizer};
-use wva::env::{Clock, SeedTree};
-use wva::kit::{self, ActorRegistry, Address, ChildSpec, DirtySet, Epoch, ExitReason, Kit, Slot};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
 use wva::policy::filter::WatchScope;
@@ -46,6 +44,9 @@ use wva::signals::{
 use wva::state::claim::{Claim, ClaimDuration};
 use wva::state::{Readers, SharedState};
 use wva_base::moment::WallTime;
+use wva_supervise::{
+    ActorRegistry, Address, ChildSpec, Clock, DirtySet, Epoch, ExitReason, Kit, SeedTree, Slot, run,
+};
 
 const PODS: usize = 10;
 const INTERVAL: &str = "12s";
@@ -271,7 +272,7 @@ async fn measure(variants: usize) {
         seed: SeedTree::new(1),
         actors: actors.clone(),
     };
-    let tree = tokio::spawn(kit::run(kit, tree(&shared, Arc::clone(&api)), async move {
+    let tree = tokio::spawn(run(kit, tree(&shared, Arc::clone(&api)), async move {
         drop(stopped.await);
     }));
     let mut plans = shared.plan.follow();
@@ -357,17 +358,21 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
     let [for_emitter, for_collector, for_optimizer] = clones;
     let to_optimizer = optimizer.clone();
     vec![
-        kit::supervisor(
+        wva_supervise::supervisor(
             Role::Egress,
-            vec![kit::machine(Role::Emitter, &emitter, move |epoch| {
-                let (shared, writers) = (for_emitter.clone(), Arc::clone(&published));
-                Emitter::new(shared, writers, epoch, connections.clone())
-            })],
+            vec![wva_supervise::machine(
+                Role::Emitter,
+                &emitter,
+                move |epoch| {
+                    let (shared, writers) = (for_emitter.clone(), Arc::clone(&published));
+                    Emitter::new(shared, writers, epoch, connections.clone())
+                },
+            )],
         ),
-        kit::supervisor(
+        wva_supervise::supervisor(
             Role::Engine,
             vec![
-                kit::machine(Role::Optimizer, &optimizer, move |_| {
+                wva_supervise::machine(Role::Optimizer, &optimizer, move |_| {
                     optimizer::Optimizer::new(
                         for_optimizer.clone(),
                         Arc::clone(&cycles),
@@ -375,7 +380,7 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
                         Address::vacant(),
                     )
                 }),
-                kit::child(Role::Collector, &Address::vacant(), move |_| {
+                wva_supervise::child(Role::Collector, &Address::vacant(), move |_| {
                     let (shared, api) = (for_collector.clone(), Arc::clone(&api));
                     collector::Collector::new(
                         shared,

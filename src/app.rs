@@ -15,14 +15,14 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
-    collector, config, emitter, event_recorder, leadership, mutations, optimizer, scale_reader,
-    status_writer, variants,
+    collector, config, emitter, event_recorder, leadership, optimizer, scale_reader, status_writer,
+    variants,
 };
 use crate::cluster::event::EventApi;
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::cluster::status::StatusApi;
-use crate::kit::{self, Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
+use crate::hooks::ControllerHooks;
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
 use crate::policy::lease::LeaseRules;
@@ -34,6 +34,7 @@ use crate::settings::sources::Sources;
 use crate::signals::{PromApi, RouterApi};
 use crate::state::{Readers, SharedState, Writers};
 use crate::telemetry::LevelHandle;
+use wva_supervise::{Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
 
 mod engine;
 mod identity;
@@ -58,6 +59,8 @@ pub struct Env {
     pub identity: Arc<str>,
     /// The level of the log, where it can be changed.
     pub levels: Option<LevelHandle>,
+    /// What a simulation changes.
+    pub hooks: Arc<dyn ControllerHooks>,
 }
 
 impl fmt::Debug for Env {
@@ -115,7 +118,9 @@ impl Controller {
     /// When its series cannot be registered.
     pub fn new(env: Env, startup: Startup) -> Result<Self, prometheus::Error> {
         let instance = startup.generation.statics.scope.controller_instance.clone();
-        let series = Arc::new(Metrics::new(instance.as_deref())?);
+        let mut series = Metrics::new(instance.as_deref())?;
+        series.hooks = Arc::clone(&env.hooks);
+        let series = Arc::new(series);
         let wiring = Wiring::new(&env, &startup, series);
         Ok(Self {
             env,
@@ -132,11 +137,11 @@ impl Controller {
     /// Runs until `shutdown` resolves or the tree gives up.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> ExitReason {
         let tree = self.wiring.tree(&self.env, &self.startup);
-        let lost = mutations::has_lost_its_lease(&self.wiring.readers);
+        let lost = self.env.hooks.process_end(&self.wiring.readers.claim);
         let ends = async {
             select(pin!(shutdown), pin!(lost)).await;
         };
-        kit::run(self.env.kit, tree, ends).await
+        wva_supervise::run(self.env.kit, tree, ends).await
     }
 }
 
@@ -203,7 +208,10 @@ impl Wiring {
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
-        let SharedState { readers, writers } = SharedState::new(
+        let SharedState {
+            mut readers,
+            writers,
+        } = SharedState::new(
             env.kit.clock.clone(),
             scope.clone(),
             startup.generation.clone(),
@@ -211,6 +219,7 @@ impl Wiring {
             Arc::from(identity::manager(&statics)),
             &startup.diagnostics,
         );
+        readers.hooks = Arc::clone(&env.hooks);
         Self {
             readers,
             writers,
@@ -251,7 +260,7 @@ impl Wiring {
         vec![
             self.config(env, startup),
             self.leadership(env),
-            kit::supervisor(
+            wva_supervise::supervisor(
                 Role::Egress,
                 vec![
                     self.emitter(),
@@ -259,9 +268,9 @@ impl Wiring {
                     self.event_recorder(env),
                 ],
             ),
-            kit::supervisor(Role::Engine, self.engine(env)),
+            wva_supervise::supervisor(Role::Engine, self.engine(env)),
             self.variants(),
-            kit::supervisor(Role::Ingress, self.ingress(env)),
+            wva_supervise::supervisor(Role::Ingress, self.ingress(env)),
             self.http(env),
         ]
     }
@@ -276,7 +285,7 @@ impl Wiring {
             optimizer: self.addresses.optimizer.clone(),
             levels: env.levels.clone(),
         };
-        kit::machine(Role::Config, &self.addresses.config, move |epoch| {
+        wva_supervise::machine(Role::Config, &self.addresses.config, move |epoch| {
             config::Config::new(
                 shared.clone(),
                 Arc::clone(&writers),
@@ -293,12 +302,13 @@ impl Wiring {
         let writers = Arc::clone(&self.writers.leadership);
         let permissions = self.permissions(env);
         let generator = env.kit.seed.clone();
+        let hooks = Arc::clone(&env.hooks);
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
             emitter: self.addresses.emitter.clone(),
             status_writer: self.addresses.status_writer.clone(),
         };
-        kit::child(
+        wva_supervise::child(
             Role::Leadership,
             &self.addresses.leadership,
             move |_epoch| {
@@ -309,6 +319,7 @@ impl Wiring {
                     election.clone(),
                     listeners.clone(),
                     generator,
+                    Arc::clone(&hooks),
                 )
             },
         )
@@ -357,7 +368,7 @@ impl Wiring {
             events: self.events.clone(),
             settled: self.settled.clone(),
         };
-        kit::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
+        wva_supervise::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
             let (shared, writers) = (shared.clone(), Arc::clone(&writers));
             emitter::Emitter::new(shared, writers, epoch, connections.clone())
         })
@@ -376,7 +387,7 @@ impl Wiring {
             timeout: self.write_timeout(),
         };
         let seed = env.kit.seed.clone();
-        kit::child(
+        wva_supervise::child(
             Role::StatusWriter,
             &self.addresses.status_writer,
             move |_epoch| {
@@ -403,7 +414,7 @@ impl Wiring {
             instance: Arc::clone(&env.identity),
             timeout: self.write_timeout(),
         };
-        kit::child(
+        wva_supervise::child(
             Role::EventRecorder,
             &self.addresses.event_recorder,
             move |_epoch| {
@@ -422,7 +433,7 @@ impl Wiring {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
         let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
-        kit::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |epoch| {
+        wva_supervise::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |epoch| {
             variants::Variants::new(
                 shared.clone(),
                 Arc::clone(&writers),
@@ -452,7 +463,7 @@ impl Wiring {
             dirty: self.dirty.clone(),
             permissions: self.permissions(env),
         };
-        kit::child(
+        wva_supervise::child(
             Role::ScaleReader,
             &self.addresses.scale_reader,
             move |_epoch| {
@@ -488,7 +499,7 @@ impl Wiring {
             &env.kube,
             &self.permissions(env),
         );
-        kit::child(Role::Http, &Address::vacant(), move |_epoch| {
+        wva_supervise::child(Role::Http, &Address::vacant(), move |_epoch| {
             Http::new(doors.clone())
         })
     }

@@ -7,8 +7,7 @@ pub mod cli;
 pub mod cluster;
 #[cfg(test)]
 mod docs;
-pub mod env;
-pub mod kit;
+pub mod hooks;
 pub mod metrics;
 pub mod roles;
 pub mod serve;

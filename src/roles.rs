@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use crate::cluster::kinds::WatchedKind;
-use crate::kit::{
-    ActorKind, ChildrenPolicy, QuarantinePolicy, RestartPolicy, RolePolicy, StopHow, TreeRole,
-};
 use crate::policy::key::VariantKey;
 use wva_base::text::shortened;
+use wva_supervise::{
+    ActorKind, ChildrenPolicy, QuarantinePolicy, RestartPolicy, RolePolicy, StopHow, TreeRole,
+};
 
 /// A place in the tree, filled by one life after another. Ordered as in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

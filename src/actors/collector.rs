@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use futures::future;
 
-use crate::actors::{mutations, optimizer};
-use crate::env::Mutation;
-use crate::kit::{Actor, ActorError, Address, Context, Event};
+use crate::actors::optimizer;
 use crate::policy;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
@@ -21,6 +19,7 @@ use crate::signals::{
 };
 use crate::state::{CollectorWriters, InForce, Readers};
 use wva_base::moment::{Moment, WallTime};
+use wva_supervise::{Actor, ActorError, Address, Context, Event};
 
 /// Messages of the collector.
 #[derive(Debug)]
@@ -172,7 +171,7 @@ impl Collector {
         self.count(&collection.report, took);
         let snapshot = Arc::new(collection.into_snapshot(cx.now()));
         self.count_pods(&snapshot);
-        mutations::collected(&self.shared.mutations, &snapshot);
+        self.shared.hooks.collected(&snapshot);
         self.writers.metrics.publish(cx.epoch(), snapshot)?;
         let snapshot = self.shared.snapshot(CycleId::default());
         let dynamic = &in_force.generation.dynamic;
@@ -186,8 +185,8 @@ impl Collector {
             )),
             None => known,
         };
-        let at = mutations::taught_at(&self.shared.mutations, &known, cx.now());
-        let dynamic = mutations::allowing(&self.shared.mutations, dynamic);
+        let at = self.shared.hooks.learned_at(&known, cx.now());
+        let dynamic = self.shared.hooks.learning_settings(dynamic);
         let learned = policy::learn(&snapshot, &known, &dynamic, at);
         self.writers
             .learned
@@ -236,7 +235,10 @@ impl Collector {
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
         CollectionSettings {
-            required_signals: mutations::allowing(&self.shared.mutations, dynamic)
+            required_signals: self
+                .shared
+                .hooks
+                .learning_settings(dynamic)
                 .required_signals(),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
@@ -373,7 +375,7 @@ impl Actor for Collector {
     ) -> Result<(), ActorError> {
         match event {
             Event::Started => {
-                if self.shared.mutations.has(Mutation::LearnedLost) {
+                if self.shared.hooks.forgets_learned() {
                     let learned = &self.writers.learned;
                     learned.publish(cx.epoch(), Arc::default())?;
                 }
@@ -381,7 +383,7 @@ impl Actor for Collector {
                 if is_first {
                     self.collect_for_cycle(cx).await?;
                 }
-                if is_first || !self.shared.mutations.has(Mutation::CollectorIdle) {
+                if is_first || !self.shared.hooks.skips_collector_timer() {
                     self.arm(cx);
                 }
             }

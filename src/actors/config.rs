@@ -9,13 +9,9 @@ use crate::actors::{collector, optimizer};
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::env::Mutation;
-use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
-use crate::settings::generation::{
-    Generation, GenerationTransition, SettingChange, start, transition,
-};
+use crate::settings::generation::{Generation, GenerationTransition, SettingChange, transition};
 use crate::settings::problem::{Diagnostics, Problem, Severity, Warning};
 use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 use crate::settings::schema::{self, SettingState};
@@ -24,6 +20,7 @@ use crate::state::findings::{ReportedFindings, lines};
 use crate::state::{ConfigWriters, InForce, Readers};
 use crate::telemetry::LevelHandle;
 use wva_base::moment::Moment;
+use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 
 #[cfg(test)]
 mod tests;
@@ -143,7 +140,7 @@ impl Config {
     }
 
     fn review(&self, effects: &mut Vec<ConfigEffect>) {
-        if self.shared.mutations.has(Mutation::ConfigDeaf) && self.epoch.number() > 1 {
+        if self.shared.hooks.ignores_sources(self.epoch.number()) {
             return;
         }
         let Some((sources, notices)) = self.sources() else {
@@ -157,16 +154,9 @@ impl Config {
             mut diagnostics,
         } = transition(&current.generation, &sources);
         diagnostics.notices.extend(notices);
-        let again = self.shared.mutations.has(Mutation::GenerationRepeated);
-        let again = again.then(|| {
-            let mut again = current.generation.clone();
-            again.number += 1;
-            again
-        });
-        if let Some(mut next) = next.or(again) {
-            if self.shared.mutations.has(Mutation::StaticsFollow) {
-                next.statics = start(&sources).map_or(next.statics, |new| new.generation.statics);
-            }
+        let hooks = &self.shared.hooks;
+        let next = hooks.next_generation(&current.generation, next, &sources);
+        if let Some(next) = next {
             effects.push(ConfigEffect::Publish(next, changes));
         }
         effects.push(ConfigEffect::Refuse(rejected));

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
-use crate::actors::mutations;
 use crate::actors::retry_queue::RetryQueue;
-use crate::env::Mutation;
-use crate::kit::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
@@ -20,6 +17,7 @@ use crate::state::records::RecordTable;
 use crate::state::{EmitterWriters, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
+use wva_supervise::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
 
 mod news;
 mod succession;
@@ -184,7 +182,7 @@ impl Emitter {
         self.plan.take_if(|known| !may_write || known.term != term);
         let views = self.shared.board.snapshot();
         for (key, record) in self.shared.records.snapshot() {
-            let stays = self.shared.mutations.has(Mutation::FollowerShows);
+            let stays = self.shared.hooks.shows_without_claim();
             if (!may_write && !stays) || !is_of_this_term || !views.contains_key(&key) {
                 effects.push(EmitterEffect::Forget { previous: record });
             }
@@ -217,7 +215,7 @@ impl Emitter {
         let plan = Arc::clone(&new.plan);
         let previous = self.shared.last_plan();
         effects.push(EmitterEffect::Adopt(new.clone()));
-        self.plan = Some(mutations::shown(&self.shared.mutations, new));
+        self.plan = Some(self.shared.hooks.shown_plan(new));
         Some(Succession { plan, previous })
     }
 
@@ -455,7 +453,7 @@ impl StateMachine for Emitter {
                 self.unstored.remove(&previous.key);
                 let remove = |table: &mut RecordTable| table.records.remove(&previous.key);
                 if self.writers.records.update(&self.epoch, remove).is_ok()
-                    && !self.shared.mutations.has(Mutation::SeriesKept)
+                    && !self.shared.hooks.keeps_series()
                 {
                     let series = &self.shared.series;
                     series.withdraw(&labels(&previous));

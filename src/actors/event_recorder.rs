@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::{
     self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
 };
 use crate::cluster::permit::WritePermit;
-use crate::kit::{Actor, ActorError, Context, Event};
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Context, Event};
 
 mod events;
 
@@ -107,7 +106,7 @@ impl EventRecorder {
                 self.posted.insert(identity, posted);
             }
             Err(error) => {
-                let asked = mutations::asked(&self.shared.mutations, error.retry_after());
+                let asked = self.shared.hooks.retry_after(error.retry_after());
                 self.spared = self.spared.max(asked.map(|asked| cx.now().later(asked)));
                 self.lost(&occurrence, &error);
             }

@@ -7,7 +7,6 @@ use futures::future;
 use kube::Client;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::kit::{Actor, ActorError, ActorRegistry, Context, Event};
 use crate::roles::Role;
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
@@ -19,6 +18,7 @@ use crate::serve::tls::{CertificateFiles, Http2, Tls};
 use crate::settings::address::BindAddress;
 use crate::settings::statics::ServingSettings;
 use crate::state::Readers;
+use wva_supervise::{Actor, ActorError, ActorRegistry, Context, Event};
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
@@ -197,9 +197,6 @@ mod tests {
 
     use crate::actors::variants::tests::shared;
     use crate::cluster::kinds::WatchedKind;
-    use crate::env::SeedTree;
-    use crate::kit;
-    use crate::kit::{ActorRegistry, Kit};
     use crate::policy::readiness::ReadinessState;
     use crate::roles::Role;
     use crate::serve::connection::Routes;
@@ -207,6 +204,7 @@ mod tests {
     use crate::state::Readers;
     use crate::state::mirrors::ExternalMetricsDoor;
     use crate::state::mirrors::tests::list;
+    use wva_supervise::{ActorRegistry, Kit, SeedTree};
 
     fn head(method: Method, path: &str) -> Parts {
         let request = Request::builder().method(method).uri(path).body(());
@@ -261,8 +259,8 @@ mod tests {
             seed: SeedTree::new(1),
             actors: actors.clone(),
         };
-        let tree = vec![kit::supervisor(Role::Egress, Vec::new())];
-        let running = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+        let tree = vec![wva_supervise::supervisor(Role::Egress, Vec::new())];
+        let running = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
         sleep(Duration::from_mins(1)).await;
         assert_eq!(healthz().await, text(StatusCode::OK, "ok"));
         for (method, path, wanted) in [

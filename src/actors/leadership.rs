@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::{emitter, mutations, optimizer, status_writer};
+use crate::actors::{emitter, optimizer, status_writer};
 use crate::cluster::lease::{LeaseApi, LeaseError};
-use crate::env::{Generator, Mutation};
-use crate::kit::{Actor, ActorError, Address, Context, Event, Fenced};
+use crate::hooks::ControllerHooks;
 use crate::policy::lease::{
     LeaseMove, LeaseProposal, LeaseRules, LeaseState, ProposalKind, claim_end, next_look,
 };
 use crate::state::LeadershipWriters;
 use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
+use wva_supervise::{Actor, ActorError, Address, Context, Event, Fenced, Generator};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
@@ -74,6 +74,7 @@ pub struct Leadership {
     reading: Option<u64>,
     listeners: Listeners,
     generator: Generator,
+    hooks: Arc<dyn ControllerHooks>,
 }
 
 impl Leadership {
@@ -84,6 +85,7 @@ impl Leadership {
         election: Election,
         listeners: Listeners,
         generator: Generator,
+        hooks: Arc<dyn ControllerHooks>,
     ) -> Self {
         Self {
             claim: ClaimReader::of(&writers.claim),
@@ -94,6 +96,7 @@ impl Leadership {
             reading: None,
             listeners,
             generator,
+            hooks,
         }
     }
 
@@ -101,6 +104,7 @@ impl Leadership {
     async fn contend(
         state: &mut LeaseState,
         cx: &Context<LeadershipMessage>,
+        hooks: &dyn ControllerHooks,
         rules: &LeaseRules,
         api: &LeaseApi,
     ) -> Result<Look, LeaseError> {
@@ -108,8 +112,7 @@ impl Leadership {
         let version = record.as_ref().map(|record| Arc::clone(&record.version));
         let read = record.as_ref();
         let confirmed = read.and_then(|record| state.confirmed(rules, record));
-        let is_taken =
-            read.is_some_and(|record| mutations::takes(cx.mutations(), record, cx.now().wall));
+        let is_taken = read.is_some_and(|record| hooks.takes_lease(record, cx.now().wall));
         let mut lease_move = state.observe(rules, record, cx.now());
         if let (LeaseMove::Wait { .. }, Some(version)) = (&lease_move, version)
             && is_taken
@@ -137,13 +140,9 @@ impl Leadership {
                 None => Err(error),
             };
         }
-        let overlong = if cx.mutations().has(Mutation::ClaimOverlong) {
-            rules.duration * 2
-        } else {
-            Duration::ZERO
-        };
+        let end = hooks.claim_end(claim_end(rules, sent), rules.duration);
         Ok(Look {
-            hold: ClaimDuration::Until(claim_end(rules, sent) + overlong),
+            hold: ClaimDuration::Until(end),
             free_at: None,
             trouble: None,
         })
@@ -159,10 +158,7 @@ impl Leadership {
         patience: Duration,
     ) -> bool {
         let leads_on = self.claim.may_write(cx.now());
-        if hold == ClaimDuration::NotOurs
-            || leads_on
-            || cx.mutations().has(Mutation::TakeoverUnread)
-        {
+        if hold == ClaimDuration::NotOurs || leads_on || self.hooks.leads_without_reading() {
             self.reading = None;
             return true;
         }
@@ -252,7 +248,7 @@ impl Actor for Leadership {
         };
         self.notice_expiry(cx)?;
         let began = cx.now();
-        let free_at = match Self::contend(&mut self.state, cx, &rules, &api).await {
+        let free_at = match Self::contend(&mut self.state, cx, &*self.hooks, &rules, &api).await {
             Ok(look) => {
                 match look.trouble {
                     None => self.writers.requests.worked(),
@@ -292,7 +288,7 @@ impl Actor for Leadership {
             hold: ClaimDuration::NotOurs,
         };
         if self.write(cx, ended).is_ok()
-            && !cx.mutations().has(Mutation::LeaseNotReleased)
+            && !self.hooks.keeps_lease()
             && let Err(error) = api.release(rules, cx.now().wall).await
         {
             tracing::warn!(%error, "lease not released; others wait for its duration");

@@ -6,7 +6,6 @@ pub mod emitter;
 pub mod event_recorder;
 pub mod http;
 pub mod leadership;
-pub(crate) mod mutations;
 pub mod optimizer;
 pub mod permission_reporter;
 pub mod retry_queue;

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::actors::{collector, mutations};
-use crate::env::Mutation;
-use crate::kit::{Address, Context, Event, Slot, StateMachine};
+use crate::actors::collector;
 use crate::policy;
 use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::snapshot::CycleId;
 use crate::state::{PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
+use wva_supervise::{Address, Context, Event, Slot, StateMachine};
 
 /// Early cycles are at least this far from any other.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
@@ -117,17 +116,12 @@ impl Optimizer {
         let timer = duration.start_timer();
         let in_force = self.shared.settings.load();
         let cycle = self.cycles.fetch_add(1, Ordering::Relaxed) + 1;
-        let cycle = if self.shared.mutations.has(Mutation::CyclesFromOne) {
-            self.timer_epoch + 1
-        } else {
-            cycle
-        };
-        let cycle = CycleId(cycle);
+        let cycle = CycleId(self.shared.hooks.cycle(cycle, self.timer_epoch + 1));
         let _entered = in_cycle(Some(cycle)).entered();
-        let snapshot = mutations::snapshot(&self.shared.mutations, self.shared.snapshot(cycle));
+        let snapshot = self.shared.hooks.snapshot(self.shared.snapshot(cycle));
         let settings = &in_force.generation.dynamic;
         let learned = self.shared.learned.load();
-        let read = mutations::settings(&self.shared.mutations, settings);
+        let read = self.shared.hooks.planning_settings(settings);
         let plan = policy::plan(&snapshot, &learned, &read, in_force.generation.number, now);
         if let Err(violation) = policy::check_plan(&snapshot, settings, &plan) {
             tracing::error!(cycle = %plan.cycle, %violation, "plan breaks an invariant");
@@ -136,11 +130,11 @@ impl Optimizer {
         }
         timer.observe_duration();
         self.planned = Some(now);
-        let plan = mutations::plan(&self.shared.mutations, plan);
+        let plan = self.shared.hooks.plan(plan);
         let gaps = Arc::new(metrics_gaps(&snapshot, &plan));
         let plan = Arc::new(plan);
         let proposal = PlanProposal { term, plan, gaps };
-        let proposal = mutations::published(&self.shared.mutations, proposal);
+        let proposal = self.shared.hooks.proposal(proposal);
         effects.push(OptimizerEffect::Publish(proposal));
     }
 
@@ -193,9 +187,7 @@ impl StateMachine for Optimizer {
                 self.arm(now, effects);
             }
             Event::Message(OptimizerMessage::Deadline { timer_epoch }) => {
-                if timer_epoch == self.timer_epoch
-                    || self.shared.mutations.has(Mutation::DeadlineUnchecked)
-                {
+                if timer_epoch == self.timer_epoch || self.shared.hooks.accepts_old_timers() {
                     self.plan(now, effects);
                     self.arm(now, effects);
                 }

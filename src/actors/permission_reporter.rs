@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crate::actors::event_recorder::Events;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
-use crate::env::Clock;
+use wva_supervise::Clock;
 
 /// The way to say so. Clones say it in the same place.
 #[derive(Clone)]

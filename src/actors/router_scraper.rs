@@ -10,7 +10,6 @@ use futures::{StreamExt, stream};
 
 use crate::actors::optimizer;
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::{Actor, ActorError, Address, Context, Event, Writer};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, TargetKey};
 use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
@@ -18,6 +17,7 @@ use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
 use crate::state::Readers;
 use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Address, Context, Event, Writer};
 
 /// From one round to the next, where there are few pools.
 const ROUND: Duration = Duration::from_secs(1);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
-use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
@@ -16,12 +15,12 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::{
     ReadError, ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher,
 };
-use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::TargetKey;
 use crate::policy::object::SpecReading;
 use crate::state::mirrors::target_of;
 use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Context, DirtySet, Event};
 
 /// From one round to the next, where there are few targets.
 const ROUND: Duration = Duration::from_secs(5);
@@ -150,7 +149,7 @@ impl ScaleReader {
         let reads = batch.into_iter().map(|target| {
             let resource = named.get(&target).and_then(|kind| self.resources.get(kind));
             let (api, resource) = (self.api.clone(), resource.cloned());
-            let (mutations, asked) = (&self.shared.mutations, &asked);
+            let (hooks, asked) = (&self.shared.hooks, &asked);
             async move {
                 let reading = match resource {
                     Some(Ok(_)) if is_spared || asked.get().is_some() => return (target, None),
@@ -159,7 +158,7 @@ impl ScaleReader {
                     None => return (target, None),
                 };
                 if let Err(error) = &reading
-                    && let Some(time) = mutations::asked(mutations, error.retry_after())
+                    && let Some(time) = hooks.retry_after(error.retry_after())
                 {
                     asked.get_or_init(|| time);
                 }
@@ -190,7 +189,7 @@ impl ScaleReader {
 
     /// Leaves the API server alone for as long as it has asked for, if it has, and goes on then.
     fn spare(&mut self, cx: &Context<ScaleReaderMessage>, asked: Option<Duration>) {
-        if let Some(asked) = mutations::asked(&self.shared.mutations, asked) {
+        if let Some(asked) = self.shared.hooks.retry_after(asked) {
             self.spared = self.spared.max(Some(cx.now().later(asked)));
             cx.arm(asked, ScaleReaderMessage::Read);
         }
@@ -249,8 +248,7 @@ impl ScaleReader {
             .collect();
         for (target, reading) in readings {
             match reading {
-                Some(Ok(_))
-                    if mutations::keeps_scale(&self.shared.mutations, after.get(&target)) => {}
+                Some(Ok(_)) if self.shared.hooks.keeps_scale(after.get(&target)) => {}
                 Some(Ok(reading)) => {
                     after.insert(target, reading);
                 }

@@ -9,14 +9,11 @@ use futures::stream::FuturesUnordered;
 use tracing::{Instrument, Span};
 
 use crate::actors::emitter::StatusWriteResult;
-use crate::actors::mutations;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::status::{self, StatusDifference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
-use crate::env::{Generator, Mutation};
-use crate::kit::{Actor, ActorError, Context, DirtySet, Event};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 use crate::state::Readers;
@@ -24,6 +21,7 @@ use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Context, DirtySet, Event, Generator};
 
 /// Writes in flight.
 const IN_FLIGHT: usize = 8;
@@ -216,10 +214,7 @@ impl StatusWriter {
         let Some(permit) = permit.filter(|permit| permit.term() == term) else {
             return WriteOutcome::NoClaim;
         };
-        if self.shared.mutations.has(Mutation::StatusUnversioned) {
-            patch.resource_version = Arc::from("");
-        }
-        mutations::status(&self.shared.mutations, &object, &mut patch);
+        self.shared.hooks.status(&object, &mut patch);
         let retired = self.dead(&object, now);
         match apply_status(permit, &self.api, &patch, &retired).await {
             Ok(written) => {
@@ -263,7 +258,7 @@ impl StatusWriter {
     }
 
     fn failed(&mut self, now: Moment, error: &StatusError, key: VariantKey, intent: RetryEntry) {
-        let asked = mutations::asked(&self.shared.mutations, error.retry_after());
+        let asked = self.shared.hooks.retry_after(error.retry_after());
         self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
         let failures = intent.failures.saturating_add(1);
         let backoff = RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX));
@@ -279,7 +274,8 @@ impl StatusWriter {
         self.count("failed");
         self.tell(error);
         let delay = self.generator.jitter(delay, 0.2);
-        let delay = mutations::pause(&self.shared.mutations, delay).max(asked.unwrap_or_default());
+        let delay = self.shared.hooks.retry_delay(delay);
+        let delay = delay.max(asked.unwrap_or_default());
         if !matches!(error, StatusError::Outdated(_)) {
             self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");
@@ -291,7 +287,7 @@ impl StatusWriter {
             failures,
             not_before,
         };
-        if !self.shared.mutations.has(Mutation::IntentDropped) {
+        if !self.shared.hooks.drops_failed_status() {
             self.intents.put_back(key, intent);
         }
     }

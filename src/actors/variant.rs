@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::optimizer;
-use crate::env::Mutation;
-use crate::kit::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
 use crate::state::{Readers, VariantsWriters};
 use wva_base::moment::Moment;
+use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 
 /// Messages of a variant.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ impl VariantActor {
         optimizer: Address<optimizer::OptimizerMessage>,
     ) -> Self {
         let mut known = shared.board.get(&key);
-        if shared.mutations.has(Mutation::ClocksForgotten) {
+        if shared.hooks.forgets_clocks() {
             known = None;
         }
         let state = VariantState::new(key.clone(), known);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::actors::event_recorder::Events;
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
-use crate::kit::{self, Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::ControllerRef;
 use crate::roles::Role;
 use crate::state::{QuarantinedVariants, Readers, VariantsWriters};
+use wva_supervise::{Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry};
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -222,7 +222,7 @@ impl Registry for Variants {
         let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));
         let (changed, optimizer) = (self.changed.clone(), self.optimizer.clone());
         let name = key.clone();
-        kit::machine(Role::Variant(key.clone()), &address, move |epoch| {
+        wva_supervise::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::VariantActor::new(
                 name.clone(),
                 shared.clone(),

@@ -19,10 +19,9 @@ use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
     Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
-use crate::env::Mutation;
-use crate::kit::{Actor, ActorError, Context, Event};
 use crate::state::Readers;
 use crate::state::relist::RelistResponder;
+use wva_supervise::{Actor, ActorError, Context, Event};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
 /// stands still differs from one that has nothing to hear. Longer than a request may take.
@@ -237,7 +236,7 @@ where
         };
         let first = !self.spec.mirror.synced();
         for changed in self.spec.mirror.replace(cx.epoch(), relist)? {
-            if changed.after.is_none() && self.shared.mutations.has(Mutation::DeletionsUntold) {
+            if changed.after.is_none() && self.shared.hooks.hides_relisted_deletion() {
                 continue;
             }
             (self.spec.notify)(WatchUpdate::Changed(&changed));
@@ -311,23 +310,15 @@ where
         Ok(())
     }
 
-    /// Whether a change is not noticed: a planted defect.
+    /// Whether a change is missed, by a hook.
     fn misses(&self, metadata: &ObjectMeta) -> bool {
-        if !self.shared.mutations.has(Mutation::PodsMissed) || self.spec.kind != WatchedKind::Pod {
-            return false;
-        }
-        let version = metadata.resource_version.as_deref();
-        let version: Option<u64> = version.and_then(|version| version.parse().ok());
-        version.is_some_and(|version| version.is_multiple_of(3))
+        self.shared.hooks.misses_change(self.spec.kind, metadata)
             && self.spec.mirror.get(&key_of(metadata)).is_some()
     }
 
-    /// Whether what is gone stays: a planted defect.
+    /// Whether deleted objects stay, by a hook.
     fn keeps(&self) -> bool {
-        let mutations = &self.shared.mutations;
-        let is_scaler = self.spec.kind == WatchedKind::HorizontalPodAutoscaler;
-        mutations.has(Mutation::DeletionsIgnored)
-            || (mutations.has(Mutation::ScalersKept) && is_scaler)
+        self.shared.hooks.keeps_deleted(self.spec.kind)
     }
 
     fn malformed(

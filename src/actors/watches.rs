@@ -37,7 +37,6 @@ use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::{self, VariantRecord};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
-use crate::kit::{self, Address, ChildSpec, DirtySet};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::roles::Role;
@@ -46,6 +45,7 @@ use crate::settings::StaticSettings;
 use crate::state::Readers;
 use crate::state::mirrors::MirrorWriters;
 use crate::state::relist::RelistResponder;
+use wva_supervise::{Address, ChildSpec, DirtySet};
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
@@ -183,7 +183,7 @@ impl WatcherWiring<'_> {
         K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let (shared, permissions) = (self.shared.clone(), self.permissions.clone());
-        kit::child(
+        wva_supervise::child(
             Role::Watcher(spec.kind),
             &Address::vacant(),
             move |_epoch| Watcher::new(spec.clone(), shared.clone(), permissions.clone()),

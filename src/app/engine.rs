@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Env, Wiring};
 use crate::actors::{collector, optimizer, router_scraper};
-use crate::kit::{self, Address, ChildSpec};
 use crate::roles::Role;
 use crate::signals::Namespace;
+use wva_supervise::{Address, ChildSpec};
 
 impl Wiring {
     pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec<Role>> {
@@ -25,7 +25,7 @@ impl Wiring {
         // Settings have validated it already.
         let namespace = self.statics.scope.watch_namespace.as_deref();
         let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
-        kit::child(Role::Collector, &self.addresses.collector, move |_epoch| {
+        wva_supervise::child(Role::Collector, &self.addresses.collector, move |_epoch| {
             collector::Collector::new(
                 shared.clone(),
                 Arc::clone(&writers),
@@ -41,7 +41,7 @@ impl Wiring {
         let (shared, plans) = (self.readers.clone(), self.plans.clone());
         let cycles = Arc::default();
         let collector = self.addresses.collector.clone();
-        kit::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
+        wva_supervise::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
             optimizer::Optimizer::new(
                 shared.clone(),
                 Arc::clone(&cycles),
@@ -55,7 +55,7 @@ impl Wiring {
         let (shared, routers) = (self.readers.clone(), Arc::clone(&env.routers));
         let writer = Arc::clone(&self.writers.router_scraper);
         let optimizer = self.addresses.optimizer.clone();
-        kit::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
+        wva_supervise::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
             router_scraper::RouterScraper::new(
                 shared.clone(),
                 Arc::clone(&writer),

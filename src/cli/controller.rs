@@ -15,8 +15,7 @@ use super::{fail, misused, print, print_version, stop};
 use crate::actors::config::log_notice;
 use crate::app::{self, Env, Startup};
 use crate::cluster::client::{KubeconfigSource, connect, within};
-use crate::env::{Clock, SeedTree};
-use crate::kit::{ActorRegistry, ExitReason, Kit};
+use crate::hooks::ControllerHooks;
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
@@ -31,14 +30,16 @@ use crate::signals::{
     RouterApi, TlsSettings, TokenSource, Verification,
 };
 use crate::{telemetry, version};
+use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
 
 /// How long the first look at the ConfigMaps may take.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
-/// Runs the command.
+/// Runs the command; `hooks` change the controller.
 pub fn run(
     arguments: impl Iterator<Item = String>,
     environment: BTreeMap<String, String>,
+    hooks: Arc<dyn ControllerHooks>,
 ) -> ExitCode {
     let (arguments, unusable) = args::parse(arguments);
     match arguments.action {
@@ -74,7 +75,7 @@ pub fn run(
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(serve(sources)),
+        Ok(runtime) => runtime.block_on(serve(sources, hooks)),
         Err(error) => fail([format!("the runtime cannot start: {error}")]),
     }
 }
@@ -159,15 +160,18 @@ fn started(sources: &Sources) -> Result<FirstGeneration, Vec<String>> {
     })
 }
 
-async fn serve(fixed: Sources) -> ExitCode {
-    match prepare(fixed).await {
+async fn serve(fixed: Sources, hooks: Arc<dyn ControllerHooks>) -> ExitCode {
+    match prepare(fixed, hooks).await {
         Ok((env, startup)) => conclude(app::run(env, startup, stop_signal()).await),
         Err(errors) => fail(errors),
     }
 }
 
 /// Everything that can go wrong before the tree stands, all errors of a step at once.
-async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
+async fn prepare(
+    fixed: Sources,
+    hooks: Arc<dyn ControllerHooks>,
+) -> Result<(Env, Startup), Vec<String>> {
     let kube = connect(&KubeconfigSource::Infer)
         .await
         .map_err(|error| vec![error.to_string()])?;
@@ -201,6 +205,7 @@ async fn prepare(fixed: Sources) -> Result<(Env, Startup), Vec<String>> {
         routers: routers(&statics)?,
         identity,
         levels: Some(levels),
+        hooks,
     };
     let startup = Startup {
         generation,

@@ -89,7 +89,7 @@ fn commands() -> &'static [&'static str] {
 pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitCode {
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
-        Some("controller") => controller::run(rest, environment),
+        Some("controller") => controller::run(rest, environment, hooks()),
         Some("plan") => plan::run(rest),
         #[cfg(feature = "sim")]
         Some("demo") => demo::run(rest),
@@ -112,6 +112,14 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
             ExitCode::from(MISUSED)
         }
     }
+}
+
+/// What is changed in the controller.
+fn hooks() -> std::sync::Arc<dyn crate::hooks::ControllerHooks> {
+    #[cfg(all(feature = "sim", debug_assertions))]
+    return std::sync::Arc::new(crate::sim::kill_route::KillRoute);
+    #[cfg(not(all(feature = "sim", debug_assertions)))]
+    std::sync::Arc::new(crate::hooks::NoHooks)
 }
 
 /// Acts, unless an argument is left.

@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::kit::{Epoch, Fenced, Guard};
 use wva_base::moment::Moment;
+use wva_supervise::{Epoch, Fenced, Guard};
 
 /// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
 pub const CAPACITY: usize = 200_000;

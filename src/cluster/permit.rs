@@ -18,12 +18,6 @@ impl WritePermit {
         Self { term, until }
     }
 
-    /// Grants the right to a test outside of this crate.
-    #[cfg(feature = "sim")]
-    pub fn for_test(term: u64, until: Instant) -> Self {
-        Self::new(term, until)
-    }
-
     /// The term of leadership that it belongs to.
     pub fn term(&self) -> u64 {
         self.term

@@ -4,7 +4,7 @@
 //! describe the process itself and are always shown, after those of the operating system.
 
 use std::cell::RefCell;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
@@ -13,13 +13,12 @@ use prometheus::{Registry, TextEncoder};
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
 use self::planned::PlannedSeries;
-use crate::env::{Mutation, Mutations};
+use crate::hooks::{ControllerHooks, NoHooks};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::record::GaugeValues;
-use crate::policy::units::Replicas;
 use crate::policy::zero::WakeObstacle;
 use crate::settings::Generation;
 
@@ -45,8 +44,8 @@ pub struct Metrics {
     variants: VariantSeries,
     planned: PlannedSeries,
     families: Vec<Family>,
-    /// The defect of this process, if one is planted.
-    pub mutations: Mutations,
+    /// What a simulation changes.
+    pub hooks: Arc<dyn ControllerHooks>,
     /// Collection and planning.
     pub engine: EngineSeries,
     /// Settings.
@@ -109,7 +108,7 @@ impl Metrics {
             config,
             process,
             families: noted.into_inner(),
-            mutations: Mutations::default(),
+            hooks: Arc::new(NoHooks),
             exposition: RwLock::new(()),
             pipeline,
             process_wide,
@@ -135,7 +134,7 @@ impl Metrics {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(previous) = previous.filter(|previous| *previous != labels) {
-            if self.mutations.has(Mutation::LabelsKept) {
+            if self.hooks.keeps_labels() {
                 drop(
                     self.variants
                         .desired
@@ -153,12 +152,12 @@ impl Metrics {
         self.variants
             .current
             .with_label_values(&label_values)
-            .set(self.shown(values.current));
+            .set(self.hooks.current_replicas(values.current));
         let ratio = self.variants.ratio.with_label_values(&label_values);
-        ratio.set(values.ratio);
-        if self.mutations.has(Mutation::RatioUnchecked) {
-            ratio.set(values.desired.to_f64() / values.current.to_f64());
-        }
+        ratio.set(
+            self.hooks
+                .ratio(values.ratio, values.desired, values.current),
+        );
     }
 
     /// Shows whether the last cycle decided on usable metrics.
@@ -283,12 +282,6 @@ impl Metrics {
             let values = [&*labels.key.name, &*labels.key.namespace, status];
             drop(self.variants.freshness.remove_label_values(&values));
         }
-    }
-
-    /// The replicas that exist, as a flawed controller shows them.
-    fn shown(&self, current: Replicas) -> f64 {
-        let more = f64::from(u8::from(self.mutations.has(Mutation::CurrentInflated)));
-        current.to_f64() + more
     }
 
     fn remove(&self, labels: &VariantLabels) {

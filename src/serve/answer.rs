@@ -12,7 +12,7 @@ use super::access::AccessDenied;
 pub type HttpResponse = Response<Full<Bytes>>;
 
 /// A line of text.
-pub(super) fn plain(status: StatusCode, text: &str) -> HttpResponse {
+pub fn plain(status: StatusCode, text: &str) -> HttpResponse {
     typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
 }
 

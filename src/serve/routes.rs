@@ -10,13 +10,12 @@ use super::access::{AccessDenied, Authorizer};
 use super::answer::{self, HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::tls::Tls;
-use crate::env::Mutation;
-use crate::kit::{ActorRegistry, Aliveness, TreeRole as _};
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, ReadinessReason};
 use crate::roles::Role;
 use crate::state::Readers;
 use wva_base::moment::Moment;
+use wva_supervise::{ActorRegistry, Aliveness, TreeRole as _};
 
 /// `/metrics` and the debug page.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl MetricsRoutes {
     /// Whether decisions are shown now.
     pub(crate) fn visibility(&self, now: Moment) -> Visibility {
         let may_write = self.shared.claim.may_write(now);
-        if may_write || self.shared.mutations.has(Mutation::FollowerShows) {
+        if may_write || self.shared.hooks.shows_without_claim() {
             Visibility::Shown
         } else {
             Visibility::Hidden
@@ -55,25 +54,6 @@ impl MetricsRoutes {
             }
         }
     }
-
-    #[cfg(all(feature = "sim", debug_assertions))]
-    fn kill(&self, head: &Parts) -> HttpResponse {
-        let role = head
-            .uri
-            .query()
-            .and_then(|query| query.strip_prefix("role="));
-        let Some(role) = role.and_then(|role| role.parse().ok()) else {
-            return plain(StatusCode::BAD_REQUEST, "name a role: ?role=optimizer");
-        };
-        if role == Role::Root {
-            return plain(StatusCode::BAD_REQUEST, "the root ends with the process");
-        }
-        if self.actors.kill(&role) {
-            plain(StatusCode::OK, "killed")
-        } else {
-            plain(StatusCode::NOT_FOUND, "no such role is alive")
-        }
-    }
 }
 
 impl Routes for MetricsRoutes {
@@ -87,10 +67,12 @@ impl Routes for MetricsRoutes {
             (&Method::GET, "/debug/snapshot") => {
                 json(StatusCode::OK, &self.shared.debug_snapshot())
             }
-            #[cfg(all(feature = "sim", debug_assertions))]
-            (&Method::POST, "/debug/kill") => self.kill(head),
             (_, "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot") => only_get(),
-            _ => plain(StatusCode::NOT_FOUND, "not found"),
+            _ => self
+                .shared
+                .hooks
+                .answer(head, &self.actors)
+                .unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found")),
         }
     }
 

@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod engine;
 pub mod exposition;
 pub mod hpa;
+pub mod kill_route;
 pub mod load;
 mod number;
 pub mod page;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::env::Generator;
+use wva_supervise::Generator;
 
 /// The nearest floating-point number; exact below 2^53.
 pub(super) fn real(count: u64) -> f64 {
@@ -76,7 +76,7 @@ pub(super) fn gamma(generator: &mut Generator, shape: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::SeedTree;
+    use wva_supervise::SeedTree;
 
     #[test]
     fn counts_and_floats_meet() {

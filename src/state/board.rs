@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 
-use crate::kit::{Epoch, Fenced, Guard};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
+use wva_supervise::{Epoch, Fenced, Guard};
 
 /// Views by variant, to be read.
 #[derive(Debug, Clone, Default)]

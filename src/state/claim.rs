@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::permit::WritePermit;
-use crate::kit::{CellFollower, Reader, Writer};
 use wva_base::moment::Moment;
+use wva_supervise::{CellFollower, Reader, Writer};
 
 /// How far ahead a permit reaches whose claim has no end.
 const UNLIMITED: Duration = Duration::from_hours(1);

@@ -13,7 +13,6 @@ use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
-use crate::kit::Reader;
 use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
@@ -25,6 +24,7 @@ use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::settings::pool_group::PoolGroup;
 use wva_base::moment::Moment;
+use wva_supervise::Reader;
 
 mod gpus;
 mod routers;

@@ -11,10 +11,7 @@ use std::time::Duration;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::scale::Scales;
-#[cfg(feature = "sim")]
-use crate::env::Mutation;
-use crate::env::{Clock, Mutations};
-use crate::kit::{Reader, Writer};
+use crate::hooks::{ControllerHooks, NoHooks};
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::VariantKey;
@@ -29,6 +26,7 @@ use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
 use wva_base::moment::Moment;
+use wva_supervise::{Clock, Reader, Writer};
 
 pub mod board;
 pub mod claim;
@@ -101,8 +99,8 @@ pub struct Readers {
     pub manager: Arc<str>,
     /// The series.
     pub series: Arc<Metrics>,
-    /// The defect of this process, if one is planted.
-    pub mutations: Mutations,
+    /// What a simulation changes.
+    pub hooks: Arc<dyn ControllerHooks>,
     /// Settings.
     pub settings: Reader<InForce>,
     /// Objects of the cluster.
@@ -270,7 +268,7 @@ impl SharedState {
             clock,
             manager,
             series,
-            mutations: Mutations::default(),
+            hooks: Arc::new(NoHooks),
             settings: writers.config.settings.reader(),
             mirrors: Mirrors::new(&writers.mirrors, scales, scope, pool_group, door),
             board: writers.variants.board.reader(),
@@ -300,12 +298,9 @@ impl Deref for SharedState {
 impl Readers {
     /// The right to write, for requests that take no longer than this together.
     pub fn permit(&self, now: Moment, timeout: Duration) -> Option<WritePermit> {
-        #[cfg(feature = "sim")]
-        if self.mutations.has(Mutation::PermitUnasked) {
-            let until = tokio::time::Instant::now() + Duration::from_hours(1);
-            return Some(WritePermit::for_test(self.records.term(), until));
-        }
-        self.claim.permit(now, timeout)
+        self.hooks
+            .ungranted_permit(self.records.term())
+            .or_else(|| self.claim.permit(now, timeout))
     }
 
     /// The last plan that was published.

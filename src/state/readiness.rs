@@ -3,10 +3,10 @@
 use super::Readers;
 use super::mirrors::SyncStatus;
 use crate::cluster::mirror::SyncState;
-use crate::kit::{ActorRegistry, RoleTotals};
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use crate::roles::Role;
 use wva_base::moment::Moment;
+use wva_supervise::{ActorRegistry, RoleTotals};
 
 impl Readers {
     /// Every kind that is watched in this scope and with these settings.

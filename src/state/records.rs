@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::kit::{Reader, Writer};
 use crate::policy::key::VariantKey;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
+use wva_supervise::{Reader, Writer};
 
 /// Records of one term.
 #[derive(Debug, Clone, Default)]

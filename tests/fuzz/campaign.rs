@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use wva::env::SeedTree;
+use wva_supervise::SeedTree;
 
 use crate::mutate::Grammar;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use wva::env::Generator;
+use wva_supervise::Generator;
 
 /// Numbers at and beyond the edges of every type.
 const NUMBERS: &[&str] = &[

@@ -10,8 +10,6 @@ use rustls::pki_types::pem::PemObject as _;
 use wva::cluster::kinds::WatchedKind;
 use wva::cluster::mirror::{MirrorWriter, ObjectKey};
 use wva::cluster::project::config_map::ConfigMapObject;
-use wva::env::Clock;
-use wva::kit::Epoch;
 use wva::metrics::Metrics;
 use wva::policy::filter::WatchScope;
 use wva::policy::object::Lifecycle;
@@ -25,6 +23,7 @@ use wva::settings::problem::Diagnostics;
 use wva::settings::statics::CertificatePair;
 use wva::settings::{Sources, start};
 use wva::state::{Readers, SharedState};
+use wva_supervise::{Clock, Epoch};
 
 use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;

@@ -13,9 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wva::cluster::kinds::WatchedKind;
-use wva::kit::TreeRole as _;
 use wva::policy::key::VariantKey;
 use wva::roles::Role;
+use wva_supervise::TreeRole as _;
 
 mod architecture;
 mod cases;
@@ -91,18 +91,14 @@ fn the_decision_core_is_pure() {
 #[test]
 fn dependencies_point_downwards() {
     // Each layer with what it may name of ours.
-    let layers: [(&str, &[&str]); 5] = [
-        ("src/kit", &["kit", "policy", "env"]),
+    let layers: [(&str, &[&str]); 4] = [
         ("src/signals", &["signals", "policy", "settings"]),
         ("src/api", &["api", "policy"]),
-        (
-            "src/cluster",
-            &["cluster", "api", "policy", "settings", "kit", "env"],
-        ),
+        ("src/cluster", &["cluster", "api", "policy", "settings"]),
         (
             "src/state",
             &[
-                "state", "cluster", "metrics", "policy", "settings", "kit", "env", "roles",
+                "state", "cluster", "metrics", "policy", "settings", "hooks", "roles",
             ],
         ),
     ];
@@ -126,14 +122,12 @@ fn dependencies_point_downwards() {
 }
 
 #[test]
-fn only_the_kit_names_ractor() {
-    for (path, text) in sources("src") {
-        if !path.to_string_lossy().contains("/kit/") {
-            for (number, line) in code(&text) {
-                // The log filter names it as a target.
-                let named = line.contains("ractor::") || line.contains("use ractor");
-                assert!(!named, "{}:{number}", path.display());
-            }
+fn the_kit_names_nothing_of_the_controller() {
+    let banned = ["kube", "Kube", "wva_policy", "wva_settings", "variant"];
+    for (path, text) in sources("crates/supervise") {
+        for (number, line) in code(&text) {
+            let named = banned.iter().find(|word| line.contains(**word));
+            assert_eq!(named, None, "{}:{number}", path.display());
         }
     }
 }

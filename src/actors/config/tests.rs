@@ -12,13 +12,12 @@ use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
 use crate::actors::variants::tests::{shared, store};
 use crate::cluster::kinds::WatchedKind;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit};
 use crate::metrics::Visibility;
 use crate::roles::Role;
 use crate::settings::Sources;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
+use wva_supervise::{ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit, SeedTree};
 
 const MAIN: &str = "wva-variantautoscaling-config";
 const SATURATION: &str = "wva-saturation-scaling-config";
@@ -125,7 +124,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let (bell, events) = (connections.sources.clone(), connections.events.clone());
     let of_config = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.config);
-    let config = kit::machine(Role::Config, &address, move |epoch| {
+    let config = wva_supervise::machine(Role::Config, &address, move |epoch| {
         let scope = of_config.mirrors.scope().clone();
         let (shared, fixed) = (of_config.clone(), fixed.clone());
         let writers = Arc::clone(&writers);
@@ -137,7 +136,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         actors: actors.clone(),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(kit::run(kit, vec![config], async move {
+    let running = tokio::spawn(wva_supervise::run(kit, vec![config], async move {
         drop(stopped.await);
     }));
     let mut told = Vec::new();

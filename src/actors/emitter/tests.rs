@@ -13,8 +13,6 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, Slot};
 use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
@@ -28,6 +26,9 @@ use crate::roles::Role;
 use crate::state::claim::{Claim, ClaimDuration};
 use crate::state::mirrors::tests::list;
 use crate::state::{PlanProposal, SharedState};
+use wva_supervise::{
+    ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, SeedTree, Slot,
+};
 
 pub(in crate::actors) fn key() -> VariantKey {
     VariantKey::new("ns", "v")
@@ -127,7 +128,7 @@ impl Running {
             settled: settled.clone(),
         };
         let (readers, writers) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
-        let emitter = kit::machine(Role::Emitter, &address, move |epoch| {
+        let emitter = wva_supervise::machine(Role::Emitter, &address, move |epoch| {
             let (shared, writers) = (readers.clone(), Arc::clone(&writers));
             Emitter::new(shared, writers, epoch, connections.clone())
         });
@@ -137,13 +138,13 @@ impl Running {
             seed: SeedTree::new(1),
             actors: actors.clone(),
         };
-        let tree = vec![kit::supervisor(Role::Egress, vec![emitter])];
+        let tree = vec![wva_supervise::supervisor(Role::Egress, vec![emitter])];
         Self {
             address,
             plans,
             settled,
             actors,
-            task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
+            task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
         }
     }
 }

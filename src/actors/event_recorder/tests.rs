@@ -12,9 +12,8 @@ use crate::actors::emitter::tests::leading;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::{EventApi, EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, Kit};
 use crate::roles::Role;
+use wva_supervise::{ActorRegistry, Address, Kit, SeedTree};
 
 fn notice(name: &str) -> EventNotice {
     EventNotice {
@@ -56,7 +55,7 @@ async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize>
     };
     let (of_recorder, ring) = (shared.readers.clone(), events.clone());
     let requests = Arc::clone(&shared.writers.event_recorder);
-    let recorder = kit::child(Role::EventRecorder, &address, move |_| {
+    let recorder = wva_supervise::child(Role::EventRecorder, &address, move |_| {
         EventRecorder::new(
             of_recorder.clone(),
             Arc::clone(&requests),
@@ -70,10 +69,10 @@ async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize>
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
-    let tree = vec![kit::supervisor(Role::Egress, vec![recorder])];
+    let tree = vec![wva_supervise::supervisor(Role::Egress, vec![recorder])];
     let (end, ended) = oneshot::channel::<()>();
     let stop = async move { drop(ended.await) };
-    let task = tokio::spawn(kit::run(kit, tree, stop));
+    let task = tokio::spawn(wva_supervise::run(kit, tree, stop));
     for name in ["a", "b"] {
         events.throw(shared.clock.now(), notice(name));
     }

@@ -13,11 +13,11 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::lease::LeaseApi;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit};
+use crate::hooks::NoHooks;
 use crate::policy::lease::LeaseRules;
 use crate::roles::Role;
 use crate::state::SharedState;
+use wva_supervise::{ActorRegistry, Address, ExitReason, Kit, SeedTree};
 
 const ME: &str = "wva-me";
 
@@ -58,13 +58,14 @@ impl Running {
             status_writer: Address::vacant(),
         };
         let writers = Arc::clone(&shared.writers.leadership);
-        let leadership = kit::child(Role::Leadership, &Address::vacant(), move |_| {
+        let leadership = wva_supervise::child(Role::Leadership, &Address::vacant(), move |_| {
             Leadership::new(
                 Arc::clone(&writers),
                 permissions.clone(),
                 election.clone(),
                 listeners.clone(),
                 SeedTree::new(1).child("leadership"),
+                Arc::new(NoHooks),
             )
         });
         let kit = Kit {
@@ -75,7 +76,7 @@ impl Running {
         let tree = vec![leadership];
         Self {
             shared,
-            task: tokio::spawn(kit::run(kit, tree, std::future::pending())),
+            task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
         }
     }
 

@@ -9,10 +9,9 @@ use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::kinds::WatchedKind;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, Kit};
 use crate::roles::Role;
 use crate::state::mirrors::tests::list;
+use wva_supervise::{ActorRegistry, Address, Kit, SeedTree};
 
 fn kinds() -> FakeResponse {
     let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
@@ -66,7 +65,7 @@ async fn requests<const N: usize>(
     };
     let of_reader = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.scale_reader);
-    let reader = kit::child(Role::ScaleReader, &Address::vacant(), move |_| {
+    let reader = wva_supervise::child(Role::ScaleReader, &Address::vacant(), move |_| {
         let (shared, writers) = (of_reader.clone(), Arc::clone(&writers));
         ScaleReader::new(shared, writers, api.clone(), connections.clone())
     });
@@ -75,8 +74,8 @@ async fn requests<const N: usize>(
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
-    let tree = vec![kit::supervisor(Role::Ingress, vec![reader])];
-    let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![reader])];
+    let task = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     let mut counts = [(0, 0); 2];

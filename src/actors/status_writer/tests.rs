@@ -13,8 +13,6 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusApi;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, DirtySet, Epoch, Kit};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
@@ -23,6 +21,7 @@ use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::records::RecordTable;
+use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, Kit, SeedTree};
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
     with(shared, server, RetryQueue::new(|| {}))
@@ -117,7 +116,7 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
     let bell = address.clone();
     let intents = RetryQueue::new(move || bell.hint(StatusWriterMessage::Work));
     let (clock, asked, clones) = (shared.clock.clone(), server.clone(), intents.clone());
-    let writer = kit::child(Role::StatusWriter, &address, move |_| {
+    let writer = wva_supervise::child(Role::StatusWriter, &address, move |_| {
         with(&shared, &asked, clones.clone())
     });
     let kit = Kit {
@@ -125,8 +124,8 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
-    let tree = vec![kit::supervisor(Role::Egress, vec![writer])];
-    let task = tokio::spawn(kit::run(kit, tree, std::future::pending()));
+    let tree = vec![wva_supervise::supervisor(Role::Egress, vec![writer])];
+    let task = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     server.is_asked(1).await;

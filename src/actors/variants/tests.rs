@@ -10,8 +10,6 @@ use crate::actors::event_recorder::Events;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
 use crate::cluster::kinds::WatchedKind;
-use crate::env::Clock;
-use crate::kit::{Address, DirtySet, Epoch, Order, Registry};
 use crate::metrics::Metrics;
 use crate::policy::key::VariantKey;
 use crate::policy::variant::VariantState;
@@ -22,6 +20,7 @@ use crate::state::SharedState;
 use crate::state::mirrors::tests::{list, scope};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
+use wva_supervise::{Address, Clock, DirtySet, Epoch, Order, Registry};
 
 pub(in crate::actors) fn shared() -> SharedState {
     let mut sources = Sources::default();

@@ -18,12 +18,11 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::watch::WatchOptions;
-use crate::env::SeedTree;
-use crate::kit::{self, ActorRegistry, Address, ExitReason, Kit};
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
+use wva_supervise::{ActorRegistry, Address, ExitReason, Kit, SeedTree};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -64,7 +63,7 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     };
     let of_watcher = shared.readers.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
-    let watcher = kit::child(role, &Address::vacant(), move |_epoch| {
+    let watcher = wva_supervise::child(role, &Address::vacant(), move |_epoch| {
         Watcher::new(spec.clone(), of_watcher.clone(), permissions.clone())
     });
     let kit = Kit {
@@ -72,8 +71,8 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         seed: SeedTree::new(1),
         actors: ActorRegistry::new(),
     };
-    let tree = vec![kit::supervisor(Role::Ingress, vec![watcher])];
-    tokio::spawn(kit::run(kit, tree, std::future::pending()))
+    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![watcher])];
+    tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()))
 }
 
 #[tokio::test(start_paused = true)]

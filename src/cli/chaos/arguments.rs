@@ -5,7 +5,7 @@ use std::ops::Range;
 use clap::Parser;
 
 use crate::cli::usage::{Given, Refused, one_of, read};
-use crate::env::Mutation;
+use crate::sim::chaos::Mutation;
 use crate::sim::chaos::{PLOTS, Point, Points};
 
 const AFTER: &str = "\

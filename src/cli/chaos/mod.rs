@@ -15,7 +15,7 @@ use self::arguments::ChaosCommand;
 pub(super) use self::arguments::ChaosFlags;
 use self::signals::Asked;
 use super::{complain, fail, misused, print};
-use crate::env::Mutation;
+use crate::sim::chaos::Mutation;
 use crate::sim::chaos::{
     Done, End, FailureReport, Keep, PLOTS, Played, Point, Points, campaign, disturbed, exhaustive,
     hunt, plot, survive,

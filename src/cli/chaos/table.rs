@@ -188,7 +188,7 @@ fn coverage(summary: &Summary) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::Mutation;
+    use crate::sim::chaos::Mutation;
     use crate::sim::chaos::{InvariantViolation, Point, ProcessFault};
 
     #[test]

@@ -22,12 +22,12 @@ pub(super) use self::arguments::DemoFlags;
 use self::arguments::{DemoArguments, DemoCommand, Page};
 use self::view::{Header, Lines};
 use super::{fail, misused, print, stop};
-use crate::env::Clock;
 use crate::sim::page::{self, Film};
 use crate::sim::world::pace::{Play, Show, Speed};
 use crate::sim::world::{Frame, Scenario, scenarios};
 use crate::sim::{apiserver, socket};
 use wva_base::moment::WallTime;
+use wva_supervise::Clock;
 
 /// Real time between two pictures.
 const REFRESH: Duration = Duration::from_millis(200);

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, SyncState};
 use crate::cluster::kinds::WatchedKind;
-use crate::kit::Epoch;
 use crate::roles::Role;
 use wva_base::moment::{Moment, WallTime};
+use wva_supervise::Epoch;
 
 fn epoch(number: u64) -> Epoch {
     Epoch::for_test(Role::Watcher(WatchedKind::Pod), number)

@@ -20,9 +20,9 @@ use self::front_proxy::FrontProxies;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::client::RequestError;
 use crate::cluster::review::{Access, AccessDecision, User, review_access, review_token};
-use crate::env::Clock;
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use wva_base::moment::Moment;
+use wva_supervise::Clock;
 
 /// How long an answer is taken as it is, refusals too: a token that is revoked is good for so long
 /// at most. The default of the API server's own extensions.

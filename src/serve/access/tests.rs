@@ -12,9 +12,9 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::EventReason;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::review::Access;
-use crate::env::Clock;
 use crate::policy::readiness::ReadinessState;
 use wva_base::moment::WallTime;
+use wva_supervise::Clock;
 
 const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);

@@ -1,6 +1,6 @@
 //! An API server in this process: what a controller, `kubectl` and tests need of Kubernetes.
 //!
-//! It answers in the order of requests, takes its time from [`Clock`](crate::env::Clock) and its
+//! It answers in the order of requests, takes its time from [`Clock`](wva_supervise::Clock) and its
 //! unique ids from a seed, so that a world in virtual time runs the same way each time.
 
 #![expect(

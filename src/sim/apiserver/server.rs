@@ -29,8 +29,8 @@ use super::state::State;
 use super::versions::Versions;
 use super::watch::WatchStream;
 use super::write::Written;
-use crate::env::{Clock, SeedTree};
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, SeedTree};
 
 /// Largest body of a request, as of the real server.
 const BODY_BYTES: usize = 3 * 1024 * 1024;

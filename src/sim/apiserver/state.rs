@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::builtin;
 use super::kind::{self, Kind};
 use super::store::{Key, ObjectStore};
-use crate::env::{Clock, Generator};
+use wva_supervise::{Clock, Generator};
 
 /// Letters of generated names, without those that could spell words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

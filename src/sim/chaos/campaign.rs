@@ -15,7 +15,7 @@ use super::run::play;
 use super::schedule::FaultSchedule;
 use super::trace::{EMPTY, Keep, hashed};
 use super::workload::{ChaosWorkload, plot};
-use crate::env::Mutation;
+use crate::sim::chaos::Mutation;
 use crate::sim::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.

@@ -20,12 +20,11 @@ use super::process_checker::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, ProcessChec
 use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
-use crate::env::Clock;
-use crate::kit::TreeRole as _;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;
 use crate::state::PlanProposal;
+use wva_supervise::{Clock, TreeRole as _};
 
 mod ends;
 mod examine;
@@ -212,7 +211,7 @@ impl Checker {
 
     /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<ControllerView>, hears: Hears) {
-        let owner = door.actors.owner();
+        let owner = door.owner;
         let seat = ProcessChecker::new(door, hears);
         let mut bench = self.bench();
         bench.owners.push((place, owner));
@@ -357,7 +356,7 @@ impl Checker {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);
                 let moment = self.0.clock.now();
-                let held = seat.door.actors.owner().take_peak();
+                let held = seat.door.owner.take_peak();
                 counts.held = counts.held.max(held);
                 found.extend(seat.holdings.judge(held, most));
                 seat.stand(fleet.gpus.keys(), now);

@@ -274,9 +274,9 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::env::Clock;
     use crate::sim::chaos::trace::Keep;
     use wva_base::moment::WallTime;
+    use wva_supervise::Clock;
 
     /// What is kept, without times.
     fn texts(trace: &Trace) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::env::Generator;
+use wva_supervise::Generator;
 
 /// A generator with the questions that a schedule asks.
 #[derive(Debug, Clone)]

@@ -15,9 +15,9 @@ use super::quiescence::Quiescence;
 use super::schedule::roles as roles_of;
 use super::trace::Keep;
 use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, plot, sleeper, to_zero};
-use crate::kit::KillAt;
 use crate::roles::Role;
 use crate::sim::world::{ConfigMap, Replica};
+use wva_supervise::KillAt;
 
 /// The scenario that all scenes begin with, and its seed.
 const SCENARIO: (&str, u64) = ("probe", 1);

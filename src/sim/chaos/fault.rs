@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::env::SeedTree;
 use crate::roles::Role;
+use wva_supervise::SeedTree;
 
 /// What is made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

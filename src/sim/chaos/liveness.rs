@@ -9,7 +9,6 @@ use super::checker::Checker;
 use super::conditions::untold;
 use super::process_manager::ProcessManager;
 use super::workload::{is_by_tokens, may_go_to_zero};
-use crate::kit::{RoleReport, RoleState};
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Plan, Reason};
 use crate::roles::Role;
@@ -17,6 +16,7 @@ use crate::sim::apiserver::Insider;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::ControllerView;
 use crate::sim::world::{Frame, Scenario, ScenarioVariant, VariantFrame};
+use wva_supervise::{RoleReport, RoleState};
 
 /// Requests in the queue of a server, or before all of them, beyond which a model is not served.
 const QUEUE: f64 = 10.0;

@@ -15,7 +15,9 @@ mod fleet;
 mod injector;
 mod liveness;
 mod minimise;
+mod mutation;
 mod outcome;
+mod planted;
 mod point;
 mod process_checker;
 mod process_manager;
@@ -42,6 +44,7 @@ pub use exhaustive::{
     BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
 };
 pub use fault::{ChaosFault, Class, ProcessFault};
+pub use mutation::Mutation;
 pub use outcome::{FaultTally, RunOutcome, Spot};
 pub use point::{NoPoint, Point};
 pub use quiescence::Quiescence;

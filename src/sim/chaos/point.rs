@@ -6,8 +6,8 @@ use std::str::FromStr;
 use super::exhaustive::ExhaustiveScenario;
 use super::fault::ProcessFault;
 use super::workload::Probe;
-use crate::kit::KillAt;
 use crate::roles::Role;
+use wva_supervise::KillAt;
 
 /// The ways in which a process ends at a write, with their names.
 const WRITES: [(&str, ProcessFault); 3] = [

@@ -27,7 +27,6 @@ use super::prometheus_proxy::PodObservations;
 use super::surroundings::Surroundings;
 use super::watches::Watches;
 use crate::cluster::mirror::ObjectKey;
-use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::CycleId;
 use crate::policy::units::Replicas;
@@ -36,6 +35,7 @@ use crate::settings::Sources;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::controller::ControllerView;
 use wva_base::moment::Moment;
+use wva_supervise::RoleReport;
 
 mod knows;
 mod shows;

@@ -14,6 +14,8 @@ use super::api_server_proxy::{ApiServerProxy, RequestListener};
 use super::checker::{Checker, Farewell, RequestObserver};
 use super::chronicle::Misses;
 use super::fault::ProcessFault;
+use super::mutation::Mutation;
+use super::planted::Planted;
 use super::process_checker::Hears;
 use super::process_state::ProcessState;
 use super::prometheus_proxy::{PodObservations, PrometheusProxy};
@@ -21,17 +23,15 @@ use super::skew::{self, skews};
 use super::trace::Trace;
 use super::watches::Watches;
 use super::workload::Probe;
-use crate::env::{Clock, Mutation, SeedTree};
-use crate::kit::{Aliveness, ExitReason};
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::prometheus::{InProcess, Prometheus};
 use crate::sim::world::controller::{ControllerView, ProcessConfig, Signals};
 use crate::sim::world::{PodListeners, Routers};
+use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
 
 mod stage;
 mod versions;
 
-use stage::owned;
 use versions::version;
 
 /// How long a container that has ended waits before it is started again.
@@ -284,12 +284,12 @@ impl ProcessManager {
             identity: Arc::from(&*name),
             fixed,
             sources,
+            hooks: Arc::new(Planted::new(stage.mutation)),
         };
         let who = format!("c{place}");
-        match owned(casting) {
+        match stage.owned(casting) {
             Ok((controller, door)) => {
                 let door = Arc::new(door);
-                stage.plant(&door);
                 if place == 0 && member.lives == 1 {
                     stage.aim(&door, &life);
                 }

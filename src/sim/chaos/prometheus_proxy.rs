@@ -13,10 +13,10 @@ use super::api_server_proxy::RequestListener;
 use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
-use crate::env::Clock;
 use crate::signals::{PromApi, QueryError, QueryResult, SampleRef};
 use crate::sim::prometheus::InProcess;
 use wva_base::moment::{Moment, WallTime};
+use wva_supervise::Clock;
 
 /// Answers that are remembered, by question.
 type Known = BTreeMap<String, QueryResult>;

@@ -21,11 +21,11 @@ use super::scale_to_zero::Use;
 use super::schedule::{FaultSchedule, Strike};
 use super::trace::{Keep, Trace};
 use super::workload::ChaosWorkload;
-use crate::env::SeedTree;
 use crate::policy::key::VariantKey;
 use crate::sim::apiserver::Insider;
 use crate::sim::world::{PodListeners, Scenario, World, WorldError};
 use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
 
 mod strikes;
 

@@ -9,9 +9,9 @@ use super::fault::{
     WorkloadFaultKind,
 };
 use crate::cluster::kinds::WatchedKind;
-use crate::env::SeedTree;
 use crate::policy::key::VariantKey;
 use crate::roles::Role;
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);

@@ -1,7 +1,7 @@
 //! How far the wall clocks of processes are from the true one.
 
 use super::dice::Dice;
-use crate::env::SeedTree;
+use wva_supervise::SeedTree;
 
 /// In how many of a hundred seeds clocks are not the true one.
 const SKEWED: u64 = 50;

@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::fault::{Api, LEADER, ObjectFault, Prom, RoleFault, WorkloadFaultKind};
 use super::*;
 use crate::cluster::kinds::WatchedKind;
-use crate::env::{Mutation, SeedTree};
-use crate::kit::KillAt;
 use crate::roles::Role;
+use crate::sim::chaos::Mutation;
 use crate::sim::world::Replica;
+use wva_supervise::{KillAt, SeedTree};
 
 /// Plays a seed, and fails with everything that is known.
 fn held(plot: &ChaosWorkload, seed: u64) -> RunOutcome {

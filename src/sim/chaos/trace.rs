@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::env::Clock;
+use wva_supervise::Clock;
 
 /// Lines that a report shows.
 pub const TAIL: usize = 100;

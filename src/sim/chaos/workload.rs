@@ -12,13 +12,13 @@ use super::injector::SATURATION;
 use super::scale_to_zero::ScaleToZeroModel;
 use super::schedule::{FaultSchedule, Terrain};
 use crate::cluster::kinds::WatchedKind;
-use crate::env::{Mutation, SeedTree};
-use crate::kit::KillAt;
 use crate::policy::key::VariantKey;
 use crate::roles::Role;
+use crate::sim::chaos::Mutation;
 use crate::sim::engine::StartUp;
 use crate::sim::load::{RateProfile, RateStage};
 use crate::sim::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, scenario};
+use wva_supervise::{KillAt, SeedTree};
 
 const MINUTE: Duration = Duration::from_mins(1);
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::timing::{Picoseconds, Timing};
-use crate::env::Generator;
 use crate::sim::number;
+use wva_supervise::Generator;
 
 /// A model on an accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use tokio::time::sleep;
 use super::decide::{History, HpaCondition, HpaDecision, Observed, decide};
 use super::quantity::Milli;
 use super::spec::{ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
-use crate::env::Clock;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::workloads::event::{self, Volume};
 use crate::sim::workloads::leader_worker_sets;
 use crate::sim::workloads::object::{Object, path, stamp};
 use wva_base::moment::Moment;
+use wva_supervise::Clock;
 
 /// The name as an owner of fields and in events.
 const MANAGER: &str = "horizontal-pod-autoscaler";

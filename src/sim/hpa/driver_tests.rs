@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli};
-use crate::env::{Clock, SeedTree};
 use crate::sim::apiserver::{ApiServer, Insider};
 use crate::sim::world::objects::group_definition;
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, SeedTree};
 
 /// A metric of this value.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::Arrival;
 use super::lengths::{Lengths, Sharing};
 use super::shape::{RateProfile, ShapeError};
-use crate::env::{Generator, SeedTree};
 use crate::sim::engine::Mix;
 use crate::sim::number;
+use wva_supervise::{Generator, SeedTree};
 
 /// How requests are spaced around the rate.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,9 +4,9 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use super::rows::{TraceError, TraceProblem, fields, lines, tokens};
-use crate::env::Generator;
 use crate::sim::engine::Prefix;
 use crate::sim::number;
+use wva_supervise::Generator;
 
 /// Pairs that a file of lengths may hold.
 const MAX_PAIRS: usize = 1_000_000;

@@ -11,9 +11,9 @@ use super::rows::{
     AGGREGATE, AIBRIX, AZURE, TraceError, TraceProblem, fields, lines, quantity, tokens,
 };
 use super::{Arrival, lengths};
-use crate::env::{Generator, SeedTree};
 use crate::sim::engine::Prefix;
 use crate::sim::number;
+use wva_supervise::{Generator, SeedTree};
 
 /// Requests of one time step that are held at once.
 const MAX_GROUP: usize = 100_000;

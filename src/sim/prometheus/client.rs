@@ -10,9 +10,9 @@ use super::eval::QueryValue;
 use super::number::seconds;
 use super::refusal::QueryRefusal;
 use super::server::{Outage, Prometheus};
-use crate::env::Clock;
 use crate::signals::decode::Expected;
 use crate::signals::{PromApi, QueryError, QueryResult};
+use wva_supervise::Clock;
 
 /// A handle of a server in this process. Cheap to clone.
 #[derive(Debug, Clone)]

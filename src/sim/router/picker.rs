@@ -1,6 +1,6 @@
 //! Which server gets a request.
 
-use crate::env::Generator;
+use wva_supervise::Generator;
 
 /// How much each score counts. Every score lies between 0 and 1, and the highest weighted sum wins.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::picker::{Candidate, Weights, pick};
 use super::served::{Rejection, RequestVerdict, Served};
 use super::statistics::{BYTES_PER_TOKEN, RouterStatistics};
-use crate::env::{Generator, SeedTree};
 use crate::sim::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::sim::load::Arrival;
 use crate::sim::number;
+use wva_supervise::{Generator, SeedTree};
 
 /// How often the router looks whether a held request can go. Source: the metrics refresh interval of
 /// the endpoint picker.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::event::{Volume, event};
 use super::object::{Object, Write, pod_path, stamp, wall_time};
-use crate::env::SeedTree;
 use crate::sim::engine::StartUp;
 use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
 
 const COMPONENT: &str = "kubelet";
 /// Seconds to get the image.
@@ -150,7 +150,7 @@ fn start_up(pod: &Object) -> StartUp {
 }
 
 /// Each start of each pod draws by itself, so that no other one changes it.
-fn drawer(pod: &Object, seed: &SeedTree) -> crate::env::Generator {
+fn drawer(pod: &Object, seed: &SeedTree) -> wva_supervise::Generator {
     let (namespace, name) = (pod.namespace(), pod.name());
     seed.child(&format!("start-up/{namespace}/{name}/{}", restarts(pod)))
 }

@@ -40,9 +40,9 @@ pub use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
 pub use nodes::NodeGroup;
 
 use self::object::{Object, Write, path};
-use crate::env::{Clock, SeedTree};
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, SeedTree};
 
 /// The name as an owner of fields.
 const MANAGER: &str = "simulated-cluster";

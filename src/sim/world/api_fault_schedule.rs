@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::scenario::{ApiFault, Scenario, ScenarioFault};
-use crate::env::Clock;
 use crate::sim::apiserver::{Call, Faults, RequestFault};
+use wva_supervise::Clock;
 
 /// A time of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

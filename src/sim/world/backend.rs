@@ -10,11 +10,11 @@ use super::flow::Flow;
 use super::posed::Posed;
 use super::scenario::{LoadSource, ScenarioModel, ScenarioVariant};
 use super::score::Score;
-use crate::env::SeedTree;
 use crate::sim::engine::{Dialect, Engine};
 use crate::sim::exposition::Page;
 use crate::sim::load::{Arrival, Arrivals, RequestTrace, TraceError};
 use crate::sim::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva_supervise::SeedTree;
 
 /// A router with its servers.
 pub(super) trait Backend: Send {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use allocations::Owner;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
@@ -13,8 +14,7 @@ use prometheus::proto::MetricFamily;
 use super::WorldError;
 use super::objects::SYSTEM;
 use crate::app::{Controller, Env, Startup};
-use crate::env::{Clock, SeedTree};
-use crate::kit::{ActorRegistry, Kit};
+use crate::hooks::{ControllerHooks, NoHooks};
 use crate::roles::Role;
 use crate::serve::connection::Routes;
 use crate::serve::routes::MetricsRoutes;
@@ -22,6 +22,7 @@ use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{PromApi, RouterApi};
 use crate::sim::apiserver::ApiServer;
 use crate::state::Readers;
+use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
 /// The name of the controller's pod, where there is one.
 pub(super) const POD: &str = "wva-controller-0";
@@ -31,6 +32,8 @@ pub(super) const POD: &str = "wva-controller-0";
 pub(in crate::sim) struct ControllerView {
     pub(in crate::sim) shared: Readers,
     pub(in crate::sim) actors: ActorRegistry<Role>,
+    /// Whose is what the process allocates.
+    pub(in crate::sim) owner: Owner,
     routes: MetricsRoutes,
 }
 
@@ -53,6 +56,8 @@ pub(in crate::sim) struct ProcessConfig {
     pub(in crate::sim) fixed: Sources,
     /// The same with what is read of the cluster before the tree stands.
     pub(in crate::sim) sources: Sources,
+    /// What is changed in it.
+    pub(in crate::sim) hooks: Arc<dyn ControllerHooks>,
 }
 
 impl ControllerView {
@@ -110,6 +115,7 @@ pub(super) fn controller(
         identity: Arc::from(format!("{POD}_simulated")),
         sources: fixed.clone(),
         fixed,
+        hooks: Arc::new(NoHooks),
     })
 }
 
@@ -133,6 +139,7 @@ pub(in crate::sim) fn cast(
         routers: casting.signals.routers,
         identity: casting.identity,
         levels: None,
+        hooks: casting.hooks,
     };
     let startup = Startup {
         generation: started.generation,
@@ -146,6 +153,7 @@ pub(in crate::sim) fn cast(
     let door = ControllerView {
         shared,
         actors,
+        owner: Owner::NOBODY,
         routes,
     };
     Ok((controller, door))

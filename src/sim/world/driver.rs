@@ -19,8 +19,6 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
-use crate::env::Clock;
-use crate::kit::CellFollower;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Action, Plan};
 use crate::policy::units::Replicas;
@@ -32,6 +30,7 @@ use crate::sim::workloads::object::{Object, stamp};
 use crate::sim::workloads::{Outages, Workloads, leader_worker_sets};
 use crate::state::PlanProposal;
 use wva_base::moment::{Moment, WallTime};
+use wva_supervise::{CellFollower, Clock};
 
 /// How often requests are played and a frame is shown.
 const TICK: Duration = Duration::from_secs(1);

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::env::Clock;
 use crate::sim::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
 use crate::sim::prometheus::{Prometheus, QueryValue};
+use wva_supervise::Clock;
 
 /// Serves the series that Prometheus holds.
 #[derive(Debug, Clone)]

@@ -47,8 +47,6 @@ use self::driver::{Driver, DriverState};
 use self::record::Recorder;
 use self::service::ModelService;
 use crate::app::Controller;
-use crate::env::{Clock, SeedTree};
-use crate::kit::{Reader, Writer};
 use crate::policy::plan::Plan;
 use crate::sim::apiserver::{ApiServer, Denied, Insider};
 use crate::sim::hpa::Autoscalers;
@@ -56,6 +54,7 @@ use crate::sim::prometheus::{InProcess, Prometheus, Settings};
 use crate::sim::workloads::Workloads;
 use crate::state::PlanProposal;
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, Reader, SeedTree, Writer};
 
 /// How long the controller is given to end.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -109,7 +108,7 @@ pub struct World {
     plans: Reader<Option<PlanProposal>>,
     records: watch::Receiver<Option<RunRecord>>,
     stop: watch::Sender<bool>,
-    controller: Option<tokio::task::JoinHandle<crate::kit::ExitReason>>,
+    controller: Option<tokio::task::JoinHandle<wva_supervise::ExitReason>>,
     pub(in crate::sim) workloads: Workloads,
     pub(in crate::sim) routers: Routers,
     doors: PodListeners,

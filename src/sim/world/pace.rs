@@ -24,10 +24,10 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::{Frame, Recording, Scenario, World, WorldError};
-use crate::env::Clock;
 use crate::sim::apiserver::ApiServer;
 use crate::sim::prometheus::Prometheus;
 use wva_base::moment::WallTime;
+use wva_supervise::Clock;
 
 /// Virtual time that passes between two looks at the real clock, at most.
 const STRIDE: Duration = Duration::from_millis(250);

@@ -8,12 +8,12 @@ use super::backend::{Backend, backend};
 use super::objects::VARIANT;
 use super::scenario::{Replica, ScenarioModel, ScenarioVariant};
 use super::score::Score;
-use crate::env::SeedTree;
 use crate::sim::exposition::Page;
 use crate::sim::router::PoolReading;
 use crate::sim::workloads::Outages;
 use crate::sim::workloads::leader_worker_sets::{is_whole, leads};
 use crate::sim::workloads::object::Object;
+use wva_supervise::SeedTree;
 
 /// A model with all that belongs to it.
 pub(super) struct ModelService {

@@ -15,7 +15,6 @@ use crate::cluster::mirror::MirrorWriter;
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::scale::Scales;
 use crate::cluster::status::manager_name;
-use crate::kit::{Epoch, Writer};
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::roles::Role;
@@ -24,6 +23,7 @@ use crate::vectors::{Tally, run};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
+use wva_supervise::{Epoch, Writer};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

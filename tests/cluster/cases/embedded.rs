@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use wva::env::{Clock, SeedTree};
 use wva::sim::apiserver::{ApiServer, kubeconfig};
 use wva::sim::socket::serve;
+use wva_supervise::{Clock, SeedTree};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};

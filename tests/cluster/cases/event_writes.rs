@@ -8,7 +8,6 @@ use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
-use tokio::time::Instant;
 use wva::cluster::event::{
     EventApi, EventNotice, EventReason, EventType, Occurrence, Regarding, publish,
 };
@@ -16,6 +15,7 @@ use wva::cluster::permit::WritePermit;
 use wva_base::moment::WallTime;
 
 use crate::harness::fault::Result;
+use crate::harness::permit::permit_of_term;
 use crate::harness::suite::{Case, Cx};
 
 const NOW: WallTime = WallTime(1_700_000_000_250);
@@ -44,7 +44,7 @@ fn api(cx: &Cx) -> EventApi {
 }
 
 fn permit() -> WritePermit {
-    WritePermit::for_test(1, Instant::now() + Duration::from_mins(1))
+    permit_of_term(1)
 }
 
 async fn notice(cx: &Cx, note: &str) -> Result<EventNotice> {

@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::LeaseSpec;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use wva::env::SeedTree;
+use wva_supervise::SeedTree;
 
 use super::external_metrics_door as door;
 use super::leadership::{QUICK, candidate, gauge, lease, takeover, takeover_bound};

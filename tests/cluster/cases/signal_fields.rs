@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wva::env::SeedTree;
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
 use wva::policy::params::{DynamicSettings, RequiredSignals};
@@ -20,6 +19,7 @@ use wva::signals::{
 use wva::sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
 use wva::sim::load::Arrival;
 use wva::sim::router::{FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva_supervise::SeedTree;
 
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
@@ -182,7 +182,7 @@ async fn read(cx: &Cx, url: &str, settings: &DynamicSettings) -> Result<MetricsS
     let collection = collect(&api, &settings, |_| Duration::ZERO).await;
     let sent = collection.report.queries.len();
     assert_eq!(sent, QueryName::wanted(settings.required_signals).count());
-    let now = wva::env::Clock::real().now();
+    let now = wva_supervise::Clock::real().now();
     Ok(collection.into_snapshot(now))
 }
 

@@ -8,11 +8,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use wva::api::condition::{merge, time};
 use wva::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus};
 use wva::cluster::mirror::WriteEffect;
-use wva::cluster::permit::WritePermit;
 use wva::cluster::status::{
     StatusApi, StatusError, StatusFields, StatusPatch, StoredStatus, apply_status,
 };
@@ -21,6 +19,7 @@ use wva::policy::key::VariantKey;
 use wva_base::moment::WallTime;
 
 use crate::harness::fault::Result;
+use crate::harness::permit::permit_of_term;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::wait::{eventually, seen};
 
@@ -96,7 +95,7 @@ async fn apply(
         status,
     };
     let retired = retired.iter().map(|name| (*name).to_owned()).collect();
-    let permit = WritePermit::for_test(1, Instant::now() + Duration::from_mins(1));
+    let permit = permit_of_term(1);
     apply_status(permit, &api, &patch, &retired).await
 }
 

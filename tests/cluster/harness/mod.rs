@@ -17,6 +17,7 @@ pub(crate) mod manifest;
 mod metrics_text;
 pub(crate) mod namespace;
 pub(crate) mod oracle;
+pub(crate) mod permit;
 pub(crate) mod pki;
 pub(crate) mod ports;
 pub(crate) mod process;

@@ -11,10 +11,10 @@ use crate::api::inference_pool::{v1, v1alpha2};
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorWriter, ObjectKey};
 use crate::cluster::project::pool::{InferencePools, PoolObject};
-use crate::kit::Epoch;
 use crate::policy::object::Lifecycle;
 use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
+use wva_supervise::Epoch;
 
 #[derive(Deserialize)]
 struct PoolVectors {

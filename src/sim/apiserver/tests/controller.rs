@@ -12,11 +12,11 @@ use tokio::time::sleep;
 
 use super::{ask, server};
 use crate::app::{self, Env, Startup};
-use crate::env::{Clock, SeedTree};
-use crate::kit::{ActorRegistry, Kit};
+use crate::hooks::NoHooks;
 use crate::settings::{Diagnostics, Sources, start};
 use crate::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
 use wva_base::moment::WallTime;
+use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
 /// Cannot be reached.
 #[derive(Debug)]
@@ -100,6 +100,7 @@ async fn a_controller_takes_the_lease_and_writes_status() {
         routers: Arc::new(Nobody),
         identity: Arc::from("me"),
         levels: None,
+        hooks: Arc::new(NoHooks),
     };
     let controller = tokio::spawn(app::run(
         env,

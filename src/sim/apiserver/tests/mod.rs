@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::ApiServer;
-use crate::env::{Clock, SeedTree};
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, SeedTree};
 
 mod contract;
 mod controller;

@@ -8,9 +8,9 @@ use tokio::task::JoinHandle;
 use tokio::time::advance;
 
 use super::*;
-use crate::env::{Clock, SeedTree};
 use crate::sim::chaos::trace::{Keep, Trace};
 use wva_base::moment::WallTime;
+use wva_supervise::{Clock, SeedTree};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::InvariantViolation;
-use crate::kit::{Aliveness, ChildrenPolicy, ExitReason, RoleReport, TreeRole as _};
 use crate::roles::Role;
+use wva_supervise::{Aliveness, ChildrenPolicy, ExitReason, RoleReport, TreeRole as _};
 
 /// In which life each role was last seen with a handler that never ends, since that was asked for.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::RoleState;
+    use wva_supervise::RoleState;
 
     fn one(role: Role, incarnation: u64, why: Option<&str>) -> RoleReport<Role> {
         RoleReport {

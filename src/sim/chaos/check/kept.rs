@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::InvariantViolation;
-use crate::kit::RoleReport;
 use crate::policy::key::VariantKey;
 use crate::roles::Role;
 use crate::state::Readers;
+use wva_supervise::RoleReport;
 
 /// What is learned of the fleet as a whole, in bytes of JSON.
 const LEARNED_LEAST: usize = 64 << 10;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::InvariantViolation;
-use crate::kit::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
 use crate::roles::Role;
+use wva_supervise::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(in crate::sim::chaos) const MAILBOX: u64 = 40;

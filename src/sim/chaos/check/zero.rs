@@ -114,11 +114,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::env::{Clock, SeedTree};
     use crate::settings::start;
     use crate::sim::apiserver::ApiServer;
     use crate::sim::workloads::object::path;
     use wva_base::moment::WallTime;
+    use wva_supervise::{Clock, SeedTree};
 
     const MAP: &str = "wva-model-scale-to-zero-config";
 

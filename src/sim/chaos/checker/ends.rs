@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::Checker;
-use crate::kit::{ActorRegistry, Aliveness, ExitReason, RoleState};
 use crate::roles::Role;
 use crate::sim::chaos::check::InvariantViolation;
 use crate::sim::chaos::check::ends;
 use crate::sim::workloads::object::Object;
 use crate::sim::world::controller::ControllerView;
+use wva_supervise::{ActorRegistry, Aliveness, ExitReason, RoleState};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 

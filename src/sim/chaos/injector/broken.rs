@@ -1,7 +1,7 @@
 //! Entries of ConfigMaps that nobody can read.
 
-use crate::env::SeedTree;
 use crate::sim::chaos::dice::Dice;
+use wva_supervise::SeedTree;
 
 /// A text and what is wrong with it.
 pub(super) type Broken = (&'static str, String);

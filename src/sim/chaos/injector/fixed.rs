@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::env::SeedTree;
 use crate::settings::schema::{self, Mutability, Reach, Spec};
 use crate::settings::value::ValueKind;
 use crate::sim::chaos::dice::Dice;
 use crate::sim::world::controller::environment;
 use wva_base::duration::format_duration;
+use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.

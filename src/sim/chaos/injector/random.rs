@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::SATURATION;
-use crate::env::SeedTree;
 use crate::settings::config_maps::ConfigMapNames;
 use crate::settings::schema::{self, Mutability, Reach, Spec};
 use crate::settings::value::ValueKind;
 use crate::sim::chaos::dice::Dice;
 use crate::sim::chaos::process_manager::MAIN;
 use wva_base::duration::format_duration;
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -11,28 +11,30 @@ use crate::app::Controller;
 use crate::settings::Sources;
 use crate::settings::sources::MainConfigMap;
 use crate::sim::chaos::chronicle::claims;
+use crate::sim::chaos::planted::PlantedSupervision;
 use crate::sim::chaos::process_state::ProcessState;
 use crate::sim::chaos::workload::Probe;
 use crate::sim::world::WorldError;
 use crate::sim::world::controller::{ControllerView, ProcessConfig, cast, environment};
 use crate::sim::world::objects::SYSTEM;
 
-/// A process that is told from all others by what it allocates.
-pub(super) fn owned(casting: ProcessConfig) -> Result<(Controller, ControllerView), WorldError> {
-    let owner = Owner::new();
-    let scope = owner.enter();
-    let made = cast(casting);
-    drop(scope);
-    made.inspect(|(_, door)| door.actors.belong_to(owner))
-}
-
 impl ProcessSetting {
-    pub(super) fn plant(&self, door: &ControllerView) {
-        if let Some(mutation) = self.mutation {
-            door.actors.mutations().plant(mutation);
-            door.shared.mutations.plant(mutation);
-            door.shared.series.mutations.plant(mutation);
-        }
+    /// A process that is told from all others by what it allocates, with its defect.
+    pub(super) fn owned(
+        &self,
+        casting: ProcessConfig,
+    ) -> Result<(Controller, ControllerView), WorldError> {
+        let owner = Owner::new();
+        let scope = owner.enter();
+        let made = cast(casting);
+        drop(scope);
+        let (controller, mut door) = made?;
+        door.owner = owner;
+        door.actors.plant(Arc::new(PlantedSupervision {
+            owner,
+            mutation: self.mutation,
+        }));
+        Ok((controller, door))
     }
 
     pub(super) fn run(
@@ -43,7 +45,7 @@ impl ProcessSetting {
         life: ProcessState,
     ) -> Running {
         let (stop, mut stopped) = watch::channel(false);
-        let owner = door.actors.owner();
+        let owner = door.owner;
         Running {
             life,
             followers: [

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::env::Generator;
 use crate::sim::chaos::dice::Dice;
+use wva_supervise::Generator;
 
 /// Settings that change together.
 type Settings = &'static [(&'static str, &'static str)];
@@ -63,9 +63,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::env::SeedTree;
     use crate::settings::{Sources, start};
     use crate::sim::world::controller::environment;
+    use wva_supervise::SeedTree;
 
     #[test]
     fn every_version_is_drawn_and_its_settings_are_in_force() {

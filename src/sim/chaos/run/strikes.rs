@@ -6,7 +6,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{DATE, Run};
-use crate::kit::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
 use crate::roles::Role;
 use crate::sim::chaos::active_faults::{ActiveFaults, is_younger};
 use crate::sim::chaos::fault::{
@@ -15,6 +14,7 @@ use crate::sim::chaos::fault::{
 use crate::sim::chaos::schedule::Strike;
 use crate::sim::prometheus::{Outage, Prometheus};
 use wva_base::moment::WallTime;
+use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
 
 impl Run<'_> {
     pub(super) async fn clear(&mut self, strike: &Strike) {

@@ -3,7 +3,7 @@
 use super::super::fault::Prom;
 use super::super::*;
 use super::{Api, LEADER};
-use crate::env::Mutation;
+use crate::sim::chaos::Mutation;
 use std::time::Duration;
 
 /// What is found of one fault of these seconds with a defect, where nothing is without.

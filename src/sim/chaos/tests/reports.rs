@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::fault::{Api, ObjectFault, Prom, WorkloadFaultKind};
 use super::super::*;
-use crate::env::Mutation;
+use crate::sim::chaos::Mutation;
 
 /// Three faults, of which one shows that series of a variant that is gone stay.
 fn schedule() -> FaultSchedule {

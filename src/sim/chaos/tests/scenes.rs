@@ -3,8 +3,8 @@
 use super::super::exhaustive::wrong;
 use super::super::*;
 use crate::cluster::kinds::WatchedKind;
-use crate::kit::KillAt;
 use crate::roles::Role;
+use wva_supervise::KillAt;
 
 /// Without a disturbance each scene comes to rest in its own way, and after one in the same.
 /// `wva chaos --everywhere` ends every role in each of them.

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{engine, finish, request};
-use crate::env::SeedTree;
 use crate::sim::engine::{
     Engine, EngineRefusal, Limits, Phase, Prefix, Profile, Request, RequestEnd, StartUp,
 };
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 

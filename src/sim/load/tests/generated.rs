@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::env::SeedTree;
 use crate::sim::load::{
     Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, ShapeError, Sharing, Spacing,
     Tokens,
 };
 use crate::sim::number;
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,8 +1,8 @@
 use std::io::Cursor;
 use std::time::Duration;
 
-use crate::env::SeedTree;
 use crate::sim::load::{Arrival, Lengths, RequestTrace, TraceError, read_lengths};
+use wva_supervise::SeedTree;
 
 fn open(text: &'static str) -> Result<RequestTrace, TraceError> {
     RequestTrace::open(Cursor::new(text), 1.0, &SeedTree::new(1))

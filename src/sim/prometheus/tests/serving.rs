@@ -7,9 +7,9 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::env::Clock;
 use crate::signals::{PromApi, QueryError};
 use crate::sim::prometheus::{InProcess, Outage};
+use wva_supervise::Clock;
 
 fn filled() -> Prometheus {
     let (mut server, id) = server(target("a"));

@@ -5,9 +5,9 @@ mod whole;
 use std::time::Duration;
 
 use super::{FlowControl, PoolSpec, RouterPool, Weights};
-use crate::env::SeedTree;
 use crate::sim::engine::{Engine, Limits, Profile};
 use crate::sim::load::Arrival;
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{engine, pool};
-use crate::env::SeedTree;
 use crate::sim::load::{Arrivals, Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
 use crate::sim::router::{FlowControl, RouterPool, Served};
+use wva_supervise::SeedTree;
 
 const MINUTE: Duration = Duration::from_mins(1);
 

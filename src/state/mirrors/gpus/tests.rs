@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::PATIENCE;
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::cluster::kinds::WatchedKind;
-use crate::kit::Epoch;
 use crate::policy::limit::Physical;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::GpuInventory;
@@ -17,6 +16,7 @@ use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
 use crate::state::mirrors::tests::{list, mirrors};
 use wva_base::moment::{Moment, WallTime};
+use wva_supervise::Epoch;
 
 fn at(seconds: u64) -> Moment {
     Moment {

@@ -14,7 +14,6 @@ use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::scale::ScaleReading;
-use crate::kit::Epoch;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, TargetObject};
 use crate::policy::snapshot::Readiness;
@@ -23,6 +22,7 @@ use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
 use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
+use wva_supervise::Epoch;
 
 /// An object with its controller, as `apiVersion`, kind and name; its uid is its kind and name.
 fn object(kind: &str, name: &str, owner: Option<(&str, &str, &str)>) -> Value {

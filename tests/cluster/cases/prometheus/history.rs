@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use wva::env::{Generator, SeedTree};
 use wva::sim::prometheus::{Conflicts, ScrapeTarget};
+use wva_supervise::{Generator, SeedTree};
 
 /// One series of a page.
 pub(super) type Sample = (String, BTreeMap<String, String>, f64);

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use serde_json::Value;
-use wva::env::SeedTree;
 use wva::sim::prometheus::{Prometheus, Scraped, Settings};
 use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
 
 use self::history::{Course, Luck};
 use crate::harness::fault::{Fault, Result};
@@ -118,7 +118,7 @@ fn in_seconds(milliseconds: i64) -> String {
 
 /// Milliseconds since the Unix epoch.
 fn now() -> i64 {
-    wva::env::Clock::real().now().wall.0
+    wva_supervise::Clock::real().now().wall.0
 }
 
 /// Fails if the two servers do not answer the same; says how many samples the answer has.

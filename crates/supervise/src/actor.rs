@@ -1,0 +1,158 @@
+//! What an actor does, free of how it is run.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::Inbox;
+use super::clock::Clock;
+use super::epoch::Epoch;
+use super::incarnation::Incarnation;
+use super::role::TreeRole;
+use super::root::Kit;
+use super::seed::SeedTree;
+use super::timers::Timers;
+use wva_base::moment::Moment;
+
+/// Why a handler is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<M> {
+    /// Always the first of a life, and only the first: answer doorbells and slots, then make a full
+    /// pass. Whatever an earlier life left undone is found here.
+    Started,
+    /// A message.
+    Message(M),
+}
+
+impl<M: fmt::Debug> Event<M> {
+    /// Counts it by the name of its message.
+    pub(super) fn meet(&self, incarnation: &Incarnation) {
+        match self {
+            Self::Started => incarnation.meet(self),
+            Self::Message(message) => incarnation.meet(message),
+        }
+    }
+}
+
+/// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
+/// which it may be killed.
+pub trait Actor: Send + 'static {
+    /// What it can be told.
+    type Msg: fmt::Debug + Send + 'static;
+
+    /// Handles one occasion. An error ends this life, and the supervisor starts the next one.
+    fn handle(
+        &mut self,
+        cx: &Context<Self::Msg>,
+        event: Event<Self::Msg>,
+    ) -> impl Future<Output = Result<(), ActorError>> + Send;
+
+    /// Called in an orderly stop only, within the grace of the role: flush.
+    fn retire(&mut self, _cx: &Context<Self::Msg>) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// Why a life cannot go on.
+pub struct ActorError(Box<dyn Error + Send + Sync>);
+
+impl ActorError {
+    /// Trouble that no error value describes.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self(reason.into().into())
+    }
+
+    pub(super) fn into_inner(self) -> Box<dyn Error + Send + Sync> {
+        self.0
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl fmt::Debug for ActorError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, formatter)
+    }
+}
+
+impl fmt::Display for ActorError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, formatter)
+    }
+}
+
+/// What an actor knows of its own life.
+pub struct Context<M> {
+    clock: Clock,
+    seed: SeedTree,
+    incarnation: Arc<Incarnation>,
+    inbox: Inbox<Event<M>>,
+    timers: Timers,
+}
+
+impl<M: Send + 'static> Context<M> {
+    pub(super) fn new<R: TreeRole>(
+        kit: &Kit<R>,
+        incarnation: Arc<Incarnation>,
+        inbox: Inbox<Event<M>>,
+    ) -> Self {
+        Self {
+            clock: kit.clock.clone(),
+            seed: kit.seed.clone(),
+            incarnation,
+            inbox,
+            timers: Timers::default(),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// The right to write of this life.
+    pub fn epoch(&self) -> &Epoch {
+        self.incarnation.epoch()
+    }
+
+    /// The next thing that this occasion has decided is about to be done.
+    pub(super) fn begin_effect(&self) {
+        self.incarnation.begin_effect();
+    }
+
+    /// The source of this process's randomness.
+    pub fn seed(&self) -> &SeedTree {
+        &self.seed
+    }
+
+    /// Puts a message at the end of the own mailbox. Without progress in the outside world in
+    /// between this would be a busy loop, which stops virtual time: prefer [`Context::arm`].
+    pub fn tell_self(&self, message: M) {
+        self.inbox.deliver(Event::Message(message));
+    }
+
+    /// Puts a message into the own mailbox after a while. Timers end with this life and cannot be
+    /// taken back: number them where an older one must not count.
+    pub fn arm(&self, after: Duration, message: M) {
+        let inbox = self.inbox.clone();
+        self.timers.arm(after, move || {
+            inbox.deliver(Event::Message(message));
+        });
+    }
+}
+
+impl<M> fmt::Debug for Context<M> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Context")
+            .field("life", &self.incarnation)
+            .field("timers", &self.timers)
+            .finish_non_exhaustive()
+    }
+}

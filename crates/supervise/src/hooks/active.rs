@@ -1,0 +1,168 @@
+//! Hooks of a build for simulations and tests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
+
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::kill::{KillAt, KillHooks, PauseGate};
+use crate::child::SpawnContext;
+use crate::incarnation::Incarnation;
+use crate::registry::ActorRegistry;
+use crate::role::TreeRole;
+
+/// What a simulation changes in the supervision of one process. By default nothing.
+pub trait SupervisionHooks: fmt::Debug + Send + Sync {
+    /// Runs one poll of a handler; an implementation calls `poll` exactly once.
+    fn poll(&self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
+    /// Whether a child is restarted although its restart budget is spent.
+    fn ignores_budget(&self) -> bool {
+        false
+    }
+
+    /// Whether a child that has ended is left so.
+    fn forgets_restart(&self) -> bool {
+        false
+    }
+
+    /// Whether a supervisor never looks for children that stand still.
+    fn forgets_sweep(&self) -> bool {
+        false
+    }
+
+    /// Whether the time between two sweeps counts as time in which a child with messages stood still.
+    fn counts_pause_as_stall(&self) -> bool {
+        false
+    }
+}
+
+/// The hooks of a process.
+pub(crate) struct RegistryHooks<R> {
+    roles: Mutex<BTreeMap<R, Arc<KillHooks>>>,
+    pub(crate) gate: PauseGate,
+    planted: OnceLock<Arc<dyn SupervisionHooks>>,
+}
+
+impl<R> Default for RegistryHooks<R> {
+    fn default() -> Self {
+        Self {
+            roles: Mutex::default(),
+            gate: PauseGate::default(),
+            planted: OnceLock::new(),
+        }
+    }
+}
+
+impl<R: Clone + Ord> RegistryHooks<R> {
+    pub(crate) fn of(&self, role: &R) -> RoleHooks {
+        Arc::clone(self.roles().entry(role.clone()).or_default())
+    }
+
+    pub(crate) fn roles(&self) -> MutexGuard<'_, BTreeMap<R, Arc<KillHooks>>> {
+        self.roles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first call counts.
+    pub(crate) fn plant(&self, hooks: Arc<dyn SupervisionHooks>) {
+        self.planted.get_or_init(|| hooks);
+    }
+
+    fn has(&self, defect: impl FnOnce(&(dyn SupervisionHooks + 'static)) -> bool) -> bool {
+        self.planted.get().is_some_and(|hooks| defect(&**hooks))
+    }
+
+    pub(crate) fn ignores_budget(&self) -> bool {
+        self.has(SupervisionHooks::ignores_budget)
+    }
+
+    pub(crate) fn forgets_restart(&self) -> bool {
+        self.has(SupervisionHooks::forgets_restart)
+    }
+
+    pub(crate) fn forgets_sweep(&self) -> bool {
+        self.has(SupervisionHooks::forgets_sweep)
+    }
+
+    pub(crate) fn counts_pause_as_stall(&self) -> bool {
+        self.has(SupervisionHooks::counts_pause_as_stall)
+    }
+}
+
+/// The hooks of a role, over all its lives.
+pub(crate) type RoleHooks = Arc<KillHooks>;
+
+/// The task of a life, by which it can be aborted.
+#[derive(Default)]
+pub(crate) struct TaskHandle(pub(crate) Option<AbortHandle>);
+
+/// Notes the task of a life that is about to be spawned.
+pub(crate) struct TaskHolder<R> {
+    actors: ActorRegistry<R>,
+    role: R,
+}
+
+impl<R: TreeRole> TaskHolder<R> {
+    pub(crate) fn of(spawn_context: &SpawnContext<R>) -> Self {
+        Self {
+            actors: spawn_context.kit.actors.clone(),
+            role: spawn_context.guard.role().clone(),
+        }
+    }
+
+    pub(crate) fn hold(self, task: &JoinHandle<()>) {
+        self.actors.hold(&self.role, task.abort_handle());
+    }
+}
+
+/// Waits at the gate of a paused process, then lets happen what is planned before this handler. Returns the number
+/// of the event.
+pub(crate) async fn before_handler<R: TreeRole>(
+    actors: &ActorRegistry<R>,
+    role: &R,
+    incarnation: &Incarnation,
+) -> u64 {
+    actors.hooks().gate.pass().await;
+    let turn = incarnation.hooks().begin();
+    if incarnation.hooks().strikes(KillAt::Before(turn)) {
+        actors.kill_tree(role);
+        std::future::pending::<()>().await;
+    }
+    incarnation.hooks().befall().await;
+    turn
+}
+
+/// Lets happen what is planned after this handler.
+pub(crate) fn after_handler<R: TreeRole>(
+    actors: &ActorRegistry<R>,
+    role: &R,
+    incarnation: &Incarnation,
+    turn: u64,
+) {
+    if incarnation.hooks().strikes(KillAt::After(turn)) {
+        actors.kill_tree(role);
+    }
+}
+
+/// Runs the work of a handler.
+pub(crate) async fn poll_handler<R: TreeRole, T>(
+    actors: &ActorRegistry<R>,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(hooks) = actors.hooks().planted.get() else {
+        return work.await;
+    };
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let mut polled = Poll::Pending;
+        hooks.poll(&mut || polled = work.as_mut().poll(context));
+        polled
+    })
+    .await
+}

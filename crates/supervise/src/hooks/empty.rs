@@ -1,0 +1,93 @@
+//! Hooks of a shipped build: nothing.
+#![expect(
+    clippy::unused_self,
+    clippy::needless_pass_by_value,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the functions have the signatures of the other build"
+)]
+
+use std::fmt;
+use std::future::{Future, Ready, ready};
+use std::marker::PhantomData;
+
+use tokio::task::JoinHandle;
+
+use crate::child::SpawnContext;
+use crate::incarnation::Incarnation;
+use crate::registry::ActorRegistry;
+use crate::role::TreeRole;
+
+pub(crate) struct RegistryHooks<R>(PhantomData<fn() -> R>);
+
+impl<R> Default for RegistryHooks<R> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<R> RegistryHooks<R> {
+    pub(crate) fn of(&self, _role: &R) -> RoleHooks {
+        RoleHooks
+    }
+
+    pub(crate) fn ignores_budget(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn forgets_restart(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn forgets_sweep(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn counts_pause_as_stall(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct RoleHooks;
+
+impl RoleHooks {
+    pub(crate) fn meet(&self, _message: &dyn fmt::Debug) {}
+
+    pub(crate) fn begin_effect(&self) {}
+}
+
+#[derive(Default)]
+pub(crate) struct TaskHandle;
+
+pub(crate) struct TaskHolder<R>(PhantomData<fn() -> R>);
+
+impl<R: TreeRole> TaskHolder<R> {
+    pub(crate) fn of(_spawn_context: &SpawnContext<R>) -> Self {
+        Self(PhantomData)
+    }
+
+    pub(crate) fn hold(self, _task: &JoinHandle<()>) {}
+}
+
+pub(crate) fn before_handler<R: TreeRole>(
+    _actors: &ActorRegistry<R>,
+    _role: &R,
+    _incarnation: &Incarnation,
+) -> Ready<()> {
+    ready(())
+}
+
+pub(crate) fn after_handler<R: TreeRole>(
+    _actors: &ActorRegistry<R>,
+    _role: &R,
+    _incarnation: &Incarnation,
+    _turn: (),
+) {
+}
+
+pub(crate) fn poll_handler<R: TreeRole, T, W: Future<Output = T>>(
+    _actors: &ActorRegistry<R>,
+    work: W,
+) -> W {
+    work
+}

@@ -1,0 +1,143 @@
+//! The counters of one life of a role, shared by all that deal with it.
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tracing::{Instrument, Span, info_span};
+
+use super::epoch::Epoch;
+use super::hooks::{RoleHooks, after_handler, before_handler, poll_handler};
+use super::role::TreeRole;
+use super::root::Kit;
+use wva_base::moment::{Moment, WallTime};
+
+/// One life of a role. Counting is a matter of atomics: no lock is taken per message.
+#[derive(Debug)]
+pub(super) struct Incarnation {
+    epoch: Epoch,
+    told: AtomicU64,
+    handled: AtomicU64,
+    /// Nanoseconds on the monotonic clock, and milliseconds on the wall clock, at which a handler
+    /// last ended, or else this life began.
+    progress: (AtomicU64, AtomicI64),
+    /// Monotonic time by which its supervisor wants it stopped.
+    stop_by: OnceLock<Duration>,
+    ended: AtomicBool,
+    hooks: RoleHooks,
+}
+
+impl Incarnation {
+    pub(super) fn new(epoch: Epoch, now: Moment, hooks: RoleHooks) -> Self {
+        let incarnation = Self {
+            epoch,
+            told: AtomicU64::new(0),
+            handled: AtomicU64::new(0),
+            progress: (AtomicU64::new(0), AtomicI64::new(0)),
+            stop_by: OnceLock::new(),
+            ended: AtomicBool::new(false),
+            hooks,
+        };
+        incarnation.progress_at(now);
+        incarnation
+    }
+
+    pub(super) fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    #[cfg(feature = "hooks")]
+    pub(super) fn hooks(&self) -> &RoleHooks {
+        &self.hooks
+    }
+
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
+    }
+
+    pub(super) fn handled(&self) -> u64 {
+        self.handled.load(Ordering::Acquire)
+    }
+
+    /// Counts what `send` delivers; before it is sent, so that it is never handled uncounted.
+    pub(super) fn count_told(&self, send: impl FnOnce() -> bool) -> bool {
+        self.told.fetch_add(1, Ordering::AcqRel);
+        let taken = send();
+        if !taken {
+            self.told.fetch_sub(1, Ordering::AcqRel);
+        }
+        taken
+    }
+
+    /// When a handler last ended.
+    pub(super) fn last_progress(&self) -> Option<Moment> {
+        (self.handled() > 0).then(|| self.last_sign())
+    }
+
+    /// When a handler last ended, or else this life began.
+    pub(super) fn last_sign(&self) -> Moment {
+        Moment {
+            monotonic: Duration::from_nanos(self.progress.0.load(Ordering::Relaxed)),
+            wall: WallTime(self.progress.1.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn count_handled(&self, now: Moment) {
+        self.progress_at(now);
+        self.handled.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn progress_at(&self, now: Moment) {
+        let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
+        self.progress.0.store(nanos, Ordering::Relaxed);
+        self.progress.1.store(now.wall.0, Ordering::Relaxed);
+    }
+
+    /// Counts a message by its name.
+    pub(super) fn meet(&self, message: &dyn std::fmt::Debug) {
+        self.hooks.meet(message);
+    }
+
+    /// The next thing that a handler has decided is about to be done.
+    pub(super) fn begin_effect(&self) {
+        self.hooks.begin_effect();
+    }
+
+    /// Sets the time by which it has to be stopped; the first call counts.
+    pub(super) fn set_stop_by(&self, deadline: Duration) {
+        self.stop_by.get_or_init(|| deadline);
+    }
+
+    /// Time by which it has to be stopped, if its supervisor has set one.
+    pub(super) fn stop_by(&self) -> Option<Duration> {
+        self.stop_by.get().copied()
+    }
+
+    /// Notes the end; `true` the first time.
+    pub(super) fn end(&self) -> bool {
+        !self.ended.swap(true, Ordering::AcqRel)
+    }
+
+    /// The span of whatever it does. Without a parent: the actor library opens spans with numbers
+    /// that mean nothing to a reader and differ between two runs of the same simulation.
+    pub(super) fn span(&self) -> Span {
+        info_span!(parent: None, "actor", role = self.epoch.role(), incarnation = self.epoch.number())
+    }
+}
+
+/// Runs one handler: in the span of its life, counted, and struck by the kills that tests plan.
+pub(super) async fn run_handler<R: TreeRole, T>(
+    kit: &Kit<R>,
+    role: &R,
+    incarnation: &Incarnation,
+    work: impl Future<Output = T>,
+) -> T {
+    let turn = before_handler(&kit.actors, role, incarnation).await;
+    let outcome = poll_handler(&kit.actors, work)
+        .instrument(incarnation.span())
+        .await;
+    incarnation.count_handled(kit.clock.now());
+    after_handler(&kit.actors, role, incarnation, turn);
+    outcome
+}

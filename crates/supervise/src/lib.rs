@@ -1,0 +1,54 @@
+//! The actor kit: supervised roles that can be killed at any moment and lose nothing.
+//!
+//! A supervisor starts its children in order, gives each life a [`Epoch`], publishes its
+//! [`Address`], sends it [`Event::Started`], restarts it when it ends without being asked to, and
+//! fails in its turn when that does not help. Mailboxes die with the life that owns them, so a
+//! message is a hint and never the only copy of a fact: facts wait in a [`DirtySet`], a [`Slot`] or
+//! a cell ([`Writer`], [`Reader`]), which outlive every life.
+
+mod actor;
+mod address;
+mod cell;
+mod child;
+mod clock;
+mod dirty_set;
+mod dynamic_supervisor;
+mod epoch;
+mod hooks;
+mod incarnation;
+mod ledger;
+mod machine;
+mod registry;
+mod role;
+mod root;
+mod seed;
+mod shell;
+mod slot;
+mod stall;
+mod supervisor;
+mod timers;
+
+pub use actor::{Actor, ActorError, Context, Event};
+pub use address::{Address, Delivery};
+pub use cell::{CellFollower, Reader, Writer};
+pub use child::ChildSpec;
+pub use clock::Clock;
+pub use dirty_set::DirtySet;
+pub use dynamic_supervisor::{Order, Registry, dynamic_supervisor};
+pub use epoch::{Epoch, Fenced, Guard};
+#[cfg(feature = "hooks")]
+pub use hooks::SupervisionHooks;
+#[cfg(feature = "hooks")]
+pub use hooks::kill::{KillAt, Mishap};
+pub use ledger::{QuarantinePolicy, RestartPolicy};
+pub use machine::{Machine, StateMachine};
+pub use registry::{ActorRegistry, Aliveness, RoleReport, RoleState, RoleTotals};
+pub use role::{ActorKind, ChildrenPolicy, RolePolicy, StopHow, TreeRole};
+pub use root::{ExitReason, Kit, run};
+pub use seed::{Generator, SeedTree};
+pub use shell::{child, machine};
+pub use slot::Slot;
+pub use supervisor::supervisor;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Points at which a simulation changes what the controller does, to see whether its checkers notice.
+//!
+//! The controller itself runs with [`NoHooks`]: every method keeps its default, which changes nothing.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::request::Parts;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::permit::WritePermit;
+use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::scale::ScaleReading;
+use crate::cluster::status::StatusPatch;
+use crate::policy::learned::Learned;
+use crate::policy::lease::LeaseRecord;
+use crate::policy::params::DynamicSettings;
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
+use crate::policy::units::Replicas;
+use crate::roles::Role;
+use crate::serve::answer::HttpResponse;
+use crate::settings::Sources;
+use crate::settings::generation::Generation;
+use crate::state::PlanProposal;
+use crate::state::claim::ClaimReader;
+use wva_base::moment::{Moment, WallTime};
+use wva_supervise::ActorRegistry;
+
+/// What a simulation changes in one controller. By default nothing.
+pub trait ControllerHooks: fmt::Debug + Send + Sync {
+    /// Answers a request for a path that the metrics server does not have.
+    fn answer(&self, _head: &Parts, _actors: &ActorRegistry<Role>) -> Option<HttpResponse> {
+        None
+    }
+
+    /// Ready when the process is to end for a reason of its own.
+    fn process_end(&self, _claim: &ClaimReader) -> BoxFuture<'static, ()> {
+        pending().boxed()
+    }
+
+    /// Returns a permit of this term that the claim has not granted.
+    fn ungranted_permit(&self, _term: u64) -> Option<WritePermit> {
+        None
+    }
+
+    /// Whether the lease of another holder is taken.
+    fn takes_lease(&self, _record: &LeaseRecord, _now: WallTime) -> bool {
+        false
+    }
+
+    /// Returns the end of a claim, which is `end` by the rules of the lease.
+    fn claim_end(&self, end: Duration, _lease_duration: Duration) -> Duration {
+        end
+    }
+
+    /// Whether leading begins without a fresh list of what is stored.
+    fn leads_without_reading(&self) -> bool {
+        false
+    }
+
+    /// Whether an orderly end leaves the lease held.
+    fn keeps_lease(&self) -> bool {
+        false
+    }
+
+    /// Whether decisions are shown without a claim.
+    fn shows_without_claim(&self) -> bool {
+        false
+    }
+
+    /// Whether the series of a variant that is gone stay.
+    fn keeps_series(&self) -> bool {
+        false
+    }
+
+    /// Whether the current count and the ratio stay under the former labels of a variant.
+    fn keeps_labels(&self) -> bool {
+        false
+    }
+
+    /// Returns the shown count of existing replicas.
+    fn current_replicas(&self, current: Replicas) -> f64 {
+        current.to_f64()
+    }
+
+    /// Returns the shown ratio of desired to existing replicas.
+    fn ratio(&self, ratio: f64, _desired: Replicas, _current: Replicas) -> f64 {
+        ratio
+    }
+
+    /// Returns the plan whose counts are shown.
+    fn shown_plan(&self, proposal: PlanProposal) -> PlanProposal {
+        proposal
+    }
+
+    /// Changes a status before it is applied.
+    fn status(&self, _object: &VariantRecord, _patch: &mut StatusPatch) {}
+
+    /// Whether a status that failed to be written is forgotten.
+    fn drops_failed_status(&self) -> bool {
+        false
+    }
+
+    /// Returns the delay before a failed write is tried again.
+    fn retry_delay(&self, delay: Duration) -> Duration {
+        delay
+    }
+
+    /// Returns the honoured part of a Retry-After.
+    fn retry_after(&self, retry_after: Option<Duration>) -> Option<Duration> {
+        retry_after
+    }
+
+    /// Whether a deletion that only a list shows is not passed on.
+    fn hides_relisted_deletion(&self) -> bool {
+        false
+    }
+
+    /// Whether a change of a known object is missed.
+    fn misses_change(&self, _kind: WatchedKind, _metadata: &ObjectMeta) -> bool {
+        false
+    }
+
+    /// Whether deleted objects of a kind stay in its mirror.
+    fn keeps_deleted(&self, _kind: WatchedKind) -> bool {
+        false
+    }
+
+    /// Whether the first reading of a scale is kept for good.
+    fn keeps_scale(&self, _known: Option<&ScaleReading>) -> bool {
+        false
+    }
+
+    /// Whether a new life of a variant begins without the clocks of the one before.
+    fn forgets_clocks(&self) -> bool {
+        false
+    }
+
+    /// Whether the given life of the config role ignores its sources.
+    fn ignores_sources(&self, _epoch: u64) -> bool {
+        false
+    }
+
+    /// Returns the generation that replaces the current one.
+    fn next_generation(
+        &self,
+        _current: &Generation,
+        next: Option<Generation>,
+        _sources: &Sources,
+    ) -> Option<Generation> {
+        next
+    }
+
+    /// Returns the settings that decide what is collected and learned.
+    fn learning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
+        Cow::Borrowed(settings)
+    }
+
+    /// Receives every collection.
+    fn collected(&self, _snapshot: &Arc<MetricsSnapshot>) {}
+
+    /// Returns the time at which a collection is learned from.
+    fn learned_at(&self, _known: &Learned, now: Moment) -> Moment {
+        now
+    }
+
+    /// Whether a new life of the collector begins without what was learned.
+    fn forgets_learned(&self) -> bool {
+        false
+    }
+
+    /// Whether a later life of the collector sets no timer when it starts.
+    fn skips_collector_timer(&self) -> bool {
+        false
+    }
+
+    /// Returns the number of a cycle, which is `counted` for the process and `of_life` for the optimizer's life.
+    fn cycle(&self, counted: u64, _of_life: u64) -> u64 {
+        counted
+    }
+
+    /// Whether a timer of an earlier epoch starts a cycle.
+    fn accepts_old_timers(&self) -> bool {
+        false
+    }
+
+    /// Returns the snapshot that a cycle decides on.
+    fn snapshot(&self, snapshot: ClusterSnapshot) -> ClusterSnapshot {
+        snapshot
+    }
+
+    /// Returns the settings that a cycle decides by.
+    fn planning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
+        Cow::Borrowed(settings)
+    }
+
+    /// Changes a plan before it is proposed.
+    fn plan(&self, plan: Plan) -> Plan {
+        plan
+    }
+
+    /// Returns the proposal that the emitter receives.
+    fn proposal(&self, proposal: PlanProposal) -> PlanProposal {
+        proposal
+    }
+}
+
+/// Hooks that change nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHooks;
+
+impl ControllerHooks for NoHooks {}
