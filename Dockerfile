@@ -1,5 +1,8 @@
 # The controller's image: one binary under two names, not root, no shell. The steps are those of
 # image/build. For several platforms: docker buildx build --platform linux/amd64,linux/arm64
+# The target `world` is another image, with the controller in a simulated cluster:
+#   docker build --target world --tag wva-sim .
+#   docker run --rm --interactive --tty wva-sim
 # The version of rust-toolchain.toml, which stays outside: it would have rustup fetch clippy and rustfmt.
 FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /src
@@ -8,6 +11,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY crates/base/Cargo.toml crates/base/
 COPY crates/policy/Cargo.toml crates/policy/
 COPY crates/settings/Cargo.toml crates/settings/
+COPY crates/sim/Cargo.toml crates/sim/
 COPY crates/supervise/Cargo.toml crates/supervise/
 COPY tests/allocations tests/allocations
 COPY image/build image/build
@@ -18,7 +22,18 @@ COPY src src
 ARG WVA_COMMIT
 RUN image/build root /root-of-image
 
-# The C library, certificates, and nothing else.
+# The simulated cluster, which embeds the custom resource definition.
+FROM build AS simulation
+COPY config/crd config/crd
+RUN image/build world /root-of-world
+
+FROM gcr.io/distroless/cc-debian12:nonroot AS world
+COPY --from=simulation /root-of-world/ /
+USER 65532:65532
+ENTRYPOINT ["/wva-sim"]
+CMD ["demo"]
+
+# The controller: the C library, certificates, and nothing else.
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG VERSION=v0.1.0
 ARG REVISION=unknown

@@ -118,10 +118,8 @@ impl Controller {
     /// When its series cannot be registered.
     pub fn new(env: Env, startup: Startup) -> Result<Self, prometheus::Error> {
         let instance = startup.generation.statics.scope.controller_instance.clone();
-        let mut series = Metrics::new(instance.as_deref())?;
-        series.hooks = Arc::clone(&env.hooks);
-        let series = Arc::new(series);
-        let wiring = Wiring::new(&env, &startup, series);
+        let series = Metrics::new(instance.as_deref())?.with_hooks(&env.hooks);
+        let wiring = Wiring::new(&env, &startup, Arc::new(series));
         Ok(Self {
             env,
             startup,
@@ -208,10 +206,7 @@ impl Wiring {
         };
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
-        let SharedState {
-            mut readers,
-            writers,
-        } = SharedState::new(
+        let SharedState { readers, writers } = SharedState::new(
             env.kit.clock.clone(),
             scope.clone(),
             startup.generation.clone(),
@@ -219,7 +214,6 @@ impl Wiring {
             Arc::from(identity::manager(&statics)),
             &startup.diagnostics,
         );
-        readers.hooks = Arc::clone(&env.hooks);
         Self {
             readers,
             writers,
@@ -299,10 +293,8 @@ impl Wiring {
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
         let election = self.election(env);
-        let writers = Arc::clone(&self.writers.leadership);
-        let permissions = self.permissions(env);
-        let generator = env.kit.seed.clone();
-        let hooks = Arc::clone(&env.hooks);
+        let (writers, permissions) = (Arc::clone(&self.writers.leadership), self.permissions(env));
+        let (generator, hooks) = (env.kit.seed.clone(), Arc::clone(&env.hooks));
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
             emitter: self.addresses.emitter.clone(),
@@ -377,6 +369,7 @@ impl Wiring {
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
         let requests = Arc::clone(&self.writers.status_writer);
+        let seed = env.kit.seed.clone();
         let connections = status_writer::StatusWriterConnections {
             settled: self.settled.clone(),
             permissions: self.permissions(env),
@@ -386,7 +379,6 @@ impl Wiring {
             manager: Arc::clone(&self.readers.manager),
             timeout: self.write_timeout(),
         };
-        let seed = env.kit.seed.clone();
         wva_supervise::child(
             Role::StatusWriter,
             &self.addresses.status_writer,

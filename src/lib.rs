@@ -12,8 +12,6 @@ pub mod metrics;
 pub mod roles;
 pub mod serve;
 pub mod signals;
-#[cfg(feature = "sim")]
-pub mod sim;
 pub mod state;
 pub mod telemetry;
 pub mod version;
@@ -24,8 +22,3 @@ pub use wva_settings as settings;
 #[cfg(test)]
 #[path = "../crates/policy/src/tests/vectors.rs"]
 mod vectors;
-
-/// Chaos asks what each controller holds, also where it is played by tests.
-#[cfg(all(test, feature = "sim"))]
-#[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting(std::alloc::System);

@@ -2,12 +2,6 @@
 
 use std::process::ExitCode;
 
-/// Chaos asks what each controller holds. Without simulations it is the system's allocator.
-#[cfg(feature = "sim")]
-#[global_allocator]
-static ALLOCATOR: allocations::Counting<mimalloc::MiMalloc> =
-    allocations::Counting(mimalloc::MiMalloc);
-
 fn main() -> ExitCode {
     // Both TLS clients (Kubernetes and Prometheus) share one provider; a second installation is
     // refused and means that it is there already.

@@ -196,7 +196,7 @@ fn find(name: &str) -> Option<(&'static Spec, &'static str)> {
 fn unknown(argument: &str) -> String {
     let known = schema::all().flat_map(|spec| spec.flags.iter().copied());
     let known = known.chain(["help", "print-config", "version"]);
-    usage::unknown(argument, known, "wva controller --help")
+    usage::unknown(&super::PROGRAM, argument, known, "wva controller --help")
 }
 
 /// A flag as people write it: one letter has one dash.

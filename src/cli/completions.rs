@@ -1,11 +1,11 @@
-//! `wva completions`: what shells complete, made from the flags that the commands read.
+//! The command `completions`: what shells complete, made from the flags that the commands read.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueEnum, ValueHint};
 use clap_complete::{Shell, generate};
 
+use super::program::Program;
 use super::usage::{Given, read};
 use super::{crds, misused, plan, print};
 use crate::settings::schema::{self, Spec};
@@ -19,7 +19,7 @@ use crate::settings::value::ValueKind;
                   zsh:  source <(wva completions zsh)\n\
                   fish: wva completions fish | source"
 )]
-struct CompletionsFlags {
+pub struct CompletionsFlags {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Known,
@@ -34,64 +34,37 @@ enum Known {
 }
 
 /// Runs the command.
-pub(super) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<CompletionsFlags>(arguments) {
-        Ok(Given::Arguments(given)) => print(&script(given.shell)),
+pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) -> ExitCode {
+    match read::<CompletionsFlags>(program, arguments) {
+        Ok(Given::Arguments(given)) => print(&script(program, given.shell)),
         Ok(Given::Help(text)) => print(&text),
         Err(error) => misused([error]),
     }
 }
 
-fn script(shell: Known) -> String {
+fn script(program: &Program, shell: Known) -> String {
     let shell = match shell {
         Known::Bash => Shell::Bash,
         Known::Zsh => Shell::Zsh,
         Known::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut tree(), "wva", &mut script);
+    generate(shell, &mut (program.tree)(), program.name, &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The long flags of all commands, without their dashes.
-pub(super) fn flags() -> BTreeSet<String> {
-    let tree = tree();
-    let flags = tree.get_subcommands().flat_map(Command::get_arguments);
-    let flags = flags.filter_map(Arg::get_long).map(str::to_owned);
-    flags.collect()
-}
-
-/// The commands that have a flag, given with its dashes.
-pub(super) fn commands_with(flag: &str) -> Vec<String> {
-    let name = flag.trim_start_matches('-');
-    let is_it = |arg: &Arg| {
-        let short = arg.get_short().map(String::from);
-        arg.get_long() == Some(name) || short.as_deref() == Some(name)
-    };
-    let has_it = |command: &&Command| name != flag && command.get_arguments().any(is_it);
-    let tree = tree();
-    let owners = tree.get_subcommands().filter(has_it);
-    let names = owners.map(|command| format!("wva {}", command.get_name()));
-    names.filter(|_| name != "version").collect()
-}
-
 /// Every command with its flags.
-fn tree() -> Command {
-    let tree = Command::new("wva")
+pub(super) fn tree() -> Command {
+    Command::new("wva")
         .version(crate::version::VERSION)
-        .subcommand(controller())
+        .subcommand(controller_command())
         .subcommand(plan::PlanFlags::command())
         .subcommand(crds::CrdsFlags::command())
-        .subcommand(CompletionsFlags::command());
-    #[cfg(feature = "sim")]
-    let tree = tree
-        .subcommand(super::demo::DemoFlags::command())
-        .subcommand(super::chaos::ChaosFlags::command());
-    tree
+        .subcommand(CompletionsFlags::command())
 }
 
-/// The controller, whose flags clap does not read: they have the forms of Go programs.
-fn controller() -> Command {
+/// Returns the command of the controller, whose flags clap does not read: they have the forms of Go programs.
+pub fn controller_command() -> Command {
     let print_config = Arg::new("print-config")
         .long("print-config")
         .help("Show every setting with its value and source, and exit")
@@ -127,6 +100,7 @@ fn setting(spec: &'static Spec, flag: &'static str) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PROGRAM;
     use super::super::usage::unknown;
     use super::*;
 
@@ -134,7 +108,7 @@ mod tests {
     fn every_shell_completes_every_command_and_flag() {
         tree().debug_assert();
         for shell in [Known::Bash, Known::Zsh, Known::Fish] {
-            let script = script(shell);
+            let script = script(&PROGRAM, shell);
             for command in tree().get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell:?}: {command}");
                 for flag in command.get_arguments().filter_map(Arg::get_long) {
@@ -147,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_flag_is_answered_with_the_shells_that_there_are() {
-        let refused = |line: &str| read::<CompletionsFlags>(line.split(' ').map(str::to_owned));
+        let refused =
+            |line: &str| read::<CompletionsFlags>(&PROGRAM, line.split(' ').map(str::to_owned));
         for (line, argument) in [("--shell", "--shell"), ("bash zsh", "zsh")] {
             let said = format!(
                 "unknown argument {argument:?}; wva completions takes a shell, one of bash, zsh or fish"
@@ -162,7 +137,7 @@ mod tests {
             let flags: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
             for flag in &flags {
                 let half = format!("--{}", &flag[..flag.len() / 2]);
-                let said = unknown(&half, flags.iter().copied(), "wva --help");
+                let said = unknown(&PROGRAM, &half, flags.iter().copied(), "wva --help");
                 assert!(said.contains("did you mean"), "{command}: {said}");
             }
         }

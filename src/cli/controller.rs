@@ -47,7 +47,7 @@ pub fn run(
             return misused(unusable);
         }
         SettingsAction::Help => return print(&args::help_text()),
-        SettingsAction::Version => return print_version(),
+        SettingsAction::Version => return print_version("wva"),
         SettingsAction::Run | SettingsAction::PrintConfig(_) => {}
     }
     let mut errors = texts(&unusable);

@@ -15,7 +15,7 @@ pub(super) struct CrdsFlags;
 
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<CrdsFlags>(arguments).map(|given| (given, text())) {
+    match read::<CrdsFlags>(&super::PROGRAM, arguments).map(|given| (given, text())) {
         Ok((Given::Help(text), _) | (_, Ok(text))) => print(&text),
         Ok((_, Err(error))) => fail([error]),
         Err(error) => misused([error]),

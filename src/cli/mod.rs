@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub mod args;
-#[cfg(feature = "sim")]
-pub mod chaos;
-mod completions;
+pub mod completions;
 pub mod controller;
 pub mod crds;
-#[cfg(feature = "sim")]
-pub mod demo;
 pub mod plan;
-mod stop;
-mod usage;
+pub mod program;
+pub mod stop;
+pub mod usage;
 
 #[cfg(test)]
 mod vectors;
 
+use self::program::Program;
+use crate::hooks::NoHooks;
 use crate::version;
 
 const USAGE: &str = "\
@@ -35,15 +35,6 @@ commands:
   wva help COMMAND                        list the flags of a command
   wva --version                           print the version
 ";
-
-/// Commands that only builds with the embedded world have.
-const USAGE_OF_WORLDS: &str = if cfg!(feature = "sim") {
-    "  wva demo [FLAGS]                        play the controller in a simulated cluster
-  wva chaos [FLAGS]                       break everything around the controller, by seed
-"
-} else {
-    ""
-};
 
 /// Exit code of a command line or an input that is not accepted.
 const MISUSED: u8 = 2;
@@ -61,126 +52,40 @@ pub fn command_line(mut given: impl Iterator<Item = String>) -> Vec<String> {
     command.into_iter().chain(given).collect()
 }
 
-fn usage() -> String {
-    format!("{USAGE}{USAGE_OF_WORLDS}")
-}
-
-/// Words that a command line may begin with.
-const COMMANDS: [&str; 9] = [
-    "controller",
-    "plan",
-    "crds",
-    "completions",
-    "help",
-    "--help",
-    "--version",
-    "demo",
-    "chaos",
-];
-
-/// The last two belong to the embedded world.
-fn commands() -> &'static [&'static str] {
-    let worlds = if cfg!(feature = "sim") { 0 } else { 2 };
-    let own = COMMANDS.len() - worlds;
-    COMMANDS.get(..own).unwrap_or(&COMMANDS)
-}
+/// This program.
+pub(crate) const PROGRAM: Program = Program {
+    name: "wva",
+    usage: USAGE,
+    words: &[
+        "controller",
+        "plan",
+        "crds",
+        "completions",
+        "help",
+        "--help",
+        "--version",
+    ],
+    tree: completions::tree,
+};
 
 /// Runs the command that the arguments name.
 pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitCode {
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
-        Some("controller") => controller::run(rest, environment, hooks()),
+        Some("controller") => controller::run(rest, environment, Arc::new(NoHooks)),
         Some("plan") => plan::run(rest),
-        #[cfg(feature = "sim")]
-        Some("demo") => demo::run(rest),
-        #[cfg(feature = "sim")]
-        Some("chaos") => chaos::run(rest),
         Some("crds") => crds::run(rest),
-        Some("completions") => completions::run(rest),
-        Some("help") => match rest.next().as_deref() {
-            None | Some("help" | "--help" | "-h") => alone(rest, print_usage),
-            Some(command) => {
-                let arguments = [command.to_owned(), "--help".to_owned()];
-                alone(rest, || run(&arguments, environment))
-            }
-        },
-        Some("--help" | "-h") => alone(rest, print_usage),
-        Some("--version" | "-V") => alone(rest, print_version),
-        Some(other) => misused([unknown(other, arguments)]),
-        None => {
-            complain(&usage());
-            ExitCode::from(MISUSED)
-        }
+        other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),
     }
 }
 
-/// What is changed in the controller.
-fn hooks() -> std::sync::Arc<dyn crate::hooks::ControllerHooks> {
-    #[cfg(all(feature = "sim", debug_assertions))]
-    return std::sync::Arc::new(crate::sim::kill_route::KillRoute);
-    #[cfg(not(all(feature = "sim", debug_assertions)))]
-    std::sync::Arc::new(crate::hooks::NoHooks)
-}
-
-/// Acts, unless an argument is left.
-fn alone(mut rest: impl Iterator<Item = String>, act: impl FnOnce() -> ExitCode) -> ExitCode {
-    match rest.next() {
-        Some(extra) => misused([usage::unknown(&extra, [], "wva --help")]),
-        None => act(),
-    }
-}
-
-/// What is wrong with a command that does not exist.
-fn unknown(command: &str, arguments: &[String]) -> String {
-    if command.starts_with('-') {
-        return unknown_flag(command, arguments);
-    }
-    let meant = usage::likeliest(command, commands().iter().copied());
-    let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
-    format!("unknown command {command:?}{meant}; wva --help lists them")
-}
-
-/// What is wrong with a flag in the place of a command; it may be one of another command.
-fn unknown_flag(argument: &str, arguments: &[String]) -> String {
-    let (flag, value) = match argument.split_once('=') {
-        Some((flag, value)) => (flag, Some(value)),
-        None => (argument, None),
-    };
-    if let ("--help" | "-h" | "--version" | "-V", Some(value)) = (flag, value) {
-        return usage::takes_no_value(flag, value);
-    }
-    let owners = completions::commands_with(flag);
-    if let [first, ..] = owners.as_slice() {
-        let given = arguments.join(" ");
-        let owners = owners.join(" and ");
-        return format!("{flag} belongs to {owners}; run {first} {given}");
-    }
-    let flags = completions::flags();
-    let known = flags.iter().map(String::as_str);
-    let meant = usage::likeliest(flag, known.chain(["help", "version"])).map(args::dashed);
-    let owners = meant.as_deref().map(completions::commands_with);
-    match (meant, owners.as_deref()) {
-        (Some(meant), Some(owners @ [first, ..])) => {
-            let owners = owners.join(" and ");
-            format!(
-                "unknown argument {flag:?}, did you mean {meant:?} of {owners}?; {first} --help lists them"
-            )
-        }
-        _ => usage::unknown(flag, ["help", "version"], "wva --help"),
-    }
-}
-
-fn print_usage() -> ExitCode {
-    print(&usage())
-}
-
-/// Prints the version.
-fn print_version() -> ExitCode {
-    print(&format!("wva {}\n", version::shown()))
+/// Prints the version of a program.
+fn print_version(program: &str) -> ExitCode {
+    print(&format!("{program} {}\n", version::shown()))
 }
 
 /// Writes to standard output.
-fn print(text: &str) -> ExitCode {
+pub fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_reader_is_gone) => ExitCode::FAILURE,
@@ -188,7 +93,7 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// Says everything that is wrong, one line each, and fails.
-fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
+pub fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
     for error in errors {
         complain(&format!("error: {error}\n"));
     }
@@ -196,21 +101,19 @@ fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
 }
 
 /// Says what is wrong with a command line or an input, one line each.
-fn misused<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
+pub fn misused<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
     fail(errors);
     ExitCode::from(MISUSED)
 }
 
 /// Writes to standard error; nobody is left to tell if that fails.
-fn complain(text: &str) {
+pub fn complain(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BTreeMap, COMMANDS, ExitCode, MISUSED, command_line, commands, run, unknown, usage,
-    };
+    use super::{BTreeMap, ExitCode, MISUSED, PROGRAM, command_line, run};
 
     #[test]
     fn a_misspelt_command_is_refused_with_the_one_that_was_meant() {
@@ -264,20 +167,14 @@ mod tests {
                 "-v 2",
                 "-v belongs to wva controller; run wva controller -v 2",
             ),
-            (
-                "--list",
-                "--list belongs to wva demo and wva chaos; run wva demo --list",
-            ),
         ] {
             let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(unknown(&arguments[0], &arguments), said);
+            assert_eq!(PROGRAM.unknown(&arguments[0], &arguments), said);
         }
-        assert_eq!(commands(), COMMANDS);
-        for command in commands().iter().filter(|command| **command != "--help") {
-            assert!(
-                usage().contains(&format!("\n  wva {command} ")),
-                "{command}"
-            );
+        let commands = PROGRAM.words.iter();
+        for command in commands.filter(|command| **command != "--help") {
+            let line = format!("\n  wva {command} ");
+            assert!(PROGRAM.usage.contains(&line), "{command}");
         }
     }
 

@@ -6,14 +6,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::complain;
 
 /// SIGTERM, as the kubelet sends it, and SIGINT, as a person does. None is lost from when this is made.
-pub(super) struct StopSignals {
+#[derive(Debug)]
+pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
     /// Receives signals from now on, with the runtime in whose context this is called.
-    pub(super) fn new() -> std::io::Result<Self> {
+    pub fn new() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -21,14 +22,14 @@ impl StopSignals {
     }
 
     /// Returns at the next one.
-    pub(super) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         let (terminate, interrupt) = (self.terminate.recv(), self.interrupt.recv());
         select(Box::pin(terminate), Box::pin(interrupt)).await;
     }
 }
 
 /// Returns at the next signal; never, where none can be received.
-pub(super) async fn asked() {
+pub async fn asked() {
     match StopSignals::new() {
         Ok(mut signals) => signals.next().await,
         Err(error) => {

@@ -8,7 +8,7 @@ use clap::{Command, Parser};
 use strsim::jaro;
 
 use super::args::dashed;
-use super::completions::commands_with;
+use super::program::Program;
 
 /// Likeness from 0 to 1 above which a flag is suggested. Above 0.7, as clap has it, `--verbose` is like
 /// `--version`.
@@ -16,7 +16,7 @@ const ALIKE: f64 = 0.75;
 
 /// What a command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Given<A> {
+pub enum Given<A> {
     /// To run, with these arguments.
     Arguments(A),
     /// The help, which is this text.
@@ -26,20 +26,21 @@ pub(super) enum Given<A> {
 /// Why a command line is not accepted, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Refused(pub(super) String);
+pub struct Refused(pub String);
 
 impl Refused {
-    /// A value that its flag does not take; `wanted` is what it takes.
-    pub(super) fn value(flag: &str, value: &str, wanted: &str) -> Self {
+    /// Refuses a value that its flag does not take; `wanted` is what it takes.
+    pub fn value(flag: &str, value: &str, wanted: &str) -> Self {
         Self(format!("{flag} is {value:?}; give {wanted}"))
     }
 }
 
 /// Reads the arguments after the command.
-pub(super) fn read<A: Parser>(
+pub fn read<A: Parser>(
+    program: &Program,
     arguments: impl Iterator<Item = String>,
 ) -> Result<Given<A>, Refused> {
-    let command = prepared(A::command());
+    let command = prepared(program, A::command());
     let mut arguments: Vec<String> = arguments.collect();
     let read = command.clone().try_get_matches_from(&arguments);
     let error = match read.and_then(|mut matches| A::from_arg_matches_mut(&mut matches)) {
@@ -47,12 +48,12 @@ pub(super) fn read<A: Parser>(
         Err(error) => error,
     };
     if error.kind() != ErrorKind::DisplayHelp {
-        return Err(Refused(worded(&error, &command)));
+        return Err(Refused(worded(program, &error, &command)));
     }
     // Clap stops at --help and reads no argument after it.
     arguments.retain(|argument| !matches!(argument.as_str(), "--help" | "-h"));
     match command.clone().try_get_matches_from(arguments) {
-        Err(other) if is_wrong(&other) => Err(Refused(worded(&other, &command))),
+        Err(other) if is_wrong(&other) => Err(Refused(worded(program, &other, &command))),
         _ => Ok(Given::Help(error.to_string())),
     }
 }
@@ -66,8 +67,8 @@ fn is_wrong(error: &clap::Error) -> bool {
 }
 
 /// Under its whole name, without the name of the program among the arguments.
-fn prepared(command: Command) -> Command {
-    let name = format!("wva {}", command.get_name());
+fn prepared(program: &Program, command: Command) -> Command {
+    let name = format!("{} {}", program.name, command.get_name());
     command.no_binary_name(true).bin_name(name)
 }
 
@@ -88,13 +89,14 @@ pub(super) fn likeliest<'a>(
 /// What is wrong with an argument that does not exist, with the one of the `known` flags, given without
 /// their dashes, that is most like it, else the commands that have it.
 pub(super) fn unknown<'a>(
+    program: &Program,
     argument: &str,
     known: impl IntoIterator<Item = &'a str>,
     help: &str,
 ) -> String {
     let remark = match likeliest(argument, known) {
         Some(flag) => format!(", did you mean {:?}?", dashed(flag)),
-        None => match commands_with(argument).join(" and ") {
+        None => match program.commands_with(argument).join(" and ") {
             owners if owners.is_empty() => owners,
             owners => format!(", which belongs to {owners}"),
         },
@@ -107,7 +109,7 @@ pub(super) fn takes_no_value(flag: &str, value: &str) -> String {
     format!("{flag} takes no value, and has {value:?}; leave the value out")
 }
 
-fn worded(error: &clap::Error, command: &Command) -> String {
+fn worded(program: &Program, error: &clap::Error, command: &Command) -> String {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -119,20 +121,19 @@ fn worded(error: &clap::Error, command: &Command) -> String {
     let value = context(ContextKind::InvalidValue);
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            let program = format!("wva {}", command.get_name());
+            let name = format!("{} {}", program.name, command.get_name());
             if let Some(positional) = command.get_positionals().next() {
                 let values = positional.get_possible_values();
                 let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
                 let (what, values) = (positional.get_id(), one_of(&values));
-                return format!(
-                    "unknown argument {argument:?}; {program} takes a {what}, {values}"
-                );
+                return format!("unknown argument {argument:?}; {name} takes a {what}, {values}");
             }
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
             unknown(
+                program,
                 &argument,
                 flags.chain(["help"]),
-                &format!("{program} --help"),
+                &format!("{name} --help"),
             )
         }
         ErrorKind::InvalidValue if value.is_empty() => {
@@ -161,8 +162,8 @@ fn worded(error: &clap::Error, command: &Command) -> String {
     }
 }
 
-/// `one of a, b or c`.
-pub(super) fn one_of<T: AsRef<str>>(values: &[T]) -> String {
+/// Lists values as `one of a, b or c`.
+pub fn one_of<T: AsRef<str>>(values: &[T]) -> String {
     match values {
         [] => String::new(),
         [only] => only.as_ref().to_owned(),

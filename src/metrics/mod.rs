@@ -45,7 +45,7 @@ pub struct Metrics {
     planned: PlannedSeries,
     families: Vec<Family>,
     /// What a simulation changes.
-    pub hooks: Arc<dyn ControllerHooks>,
+    pub(crate) hooks: Arc<dyn ControllerHooks>,
     /// Collection and planning.
     pub engine: EngineSeries,
     /// Settings.
@@ -114,6 +114,13 @@ impl Metrics {
             process_wide,
             system,
         })
+    }
+
+    /// Returns the same series with hooks.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: &Arc<dyn ControllerHooks>) -> Self {
+        self.hooks = Arc::clone(hooks);
+        self
     }
 
     /// Every family that can be exposed, but for those of the process (`process_*`).

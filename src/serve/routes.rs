@@ -31,7 +31,7 @@ impl MetricsRoutes {
     }
 
     /// Whether decisions are shown now.
-    pub(crate) fn visibility(&self, now: Moment) -> Visibility {
+    pub fn visibility(&self, now: Moment) -> Visibility {
         let may_write = self.shared.claim.may_write(now);
         if may_write || self.shared.hooks.shows_without_claim() {
             Visibility::Shown

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::scale::Scales;
-use crate::hooks::{ControllerHooks, NoHooks};
+use crate::hooks::ControllerHooks;
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::VariantKey;
@@ -99,7 +99,7 @@ pub struct Readers {
     pub manager: Arc<str>,
     /// The series.
     pub series: Arc<Metrics>,
-    /// What a simulation changes.
+    /// What a simulation changes, as the series have it.
     pub hooks: Arc<dyn ControllerHooks>,
     /// Settings.
     pub settings: Reader<InForce>,
@@ -267,8 +267,8 @@ impl SharedState {
         let readers = Readers {
             clock,
             manager,
+            hooks: Arc::clone(&series.hooks),
             series,
-            hooks: Arc::new(NoHooks),
             settings: writers.config.settings.reader(),
             mirrors: Mirrors::new(&writers.mirrors, scales, scope, pool_group, door),
             board: writers.variants.board.reader(),

@@ -1,7 +1,7 @@
 //! Goldens: decisions, metrics, statuses and printed settings as text files in this folder. A change of
 //! behaviour changes a file, and the diff of the file shows it.
 //!
-//! `UPDATE=1 cargo test --test golden` writes every file anew. Without it a difference fails the test
+//! `UPDATE=1 cargo test -p wva-sim --test golden` writes every file anew. Without it a difference fails the test
 //! and prints an excerpt.
 //!
 //! | file | holds |
@@ -32,7 +32,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// The command that writes the files.
-const UPDATE: &str = "UPDATE=1 cargo test --test golden";
+const UPDATE: &str = "UPDATE=1 cargo test -p wva-sim --test golden";
 
 /// Compares a file of this folder with a text, or writes it.
 fn is_golden(name: &str, text: &str) {
@@ -41,7 +41,7 @@ fn is_golden(name: &str, text: &str) {
 
 /// The same with a hint below the excerpt of a difference.
 fn is_golden_with(name: &str, text: &str, hint: impl FnOnce() -> String) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/golden");
     let path = folder.join(name);
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, text).unwrap();

@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use wva::policy::capacity::ServingRole;
-use wva::sim::apiserver::Insider;
-use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use wva::sim::load::{RateProfile, RateStage};
-use wva::sim::router::FlowControl;
-use wva::sim::workloads::NodeGroup;
-use wva::sim::world::{
+use wva_base::moment::WallTime;
+use wva_sim::apiserver::Insider;
+use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
+use wva_sim::load::{RateProfile, RateStage};
+use wva_sim::router::FlowControl;
+use wva_sim::workloads::NodeGroup;
+use wva_sim::world::{
     ConfigMap, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo, World, scenario,
 };
-use wva_base::moment::WallTime;
 
 use super::is_golden;
 use super::page::{series, write_series, write_status};

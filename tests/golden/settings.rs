@@ -18,7 +18,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
 
 #[test]
 fn printed_settings() {
-    let output = Command::new(env!("CARGO_BIN_EXE_wva"))
+    let output = Command::new(env!("CARGO_BIN_EXE_wva-sim"))
         .args([
             "controller",
             "--print-config",

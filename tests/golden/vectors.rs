@@ -39,7 +39,7 @@ struct Knob {
 }
 
 fn table<T: for<'de> Deserialize<'de>>(name: &str) -> Vec<T> {
-    let path = format!("{}/tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
     serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -22,13 +22,10 @@ fn every_command_refuses_its_arguments_alike() {
         (&["help", "crsd"], "\"crds\""),
         (&["controller", "--leader-elct"], "\"--leader-elect\""),
         (&["plan", "--snapshto", "x"], "\"--snapshot\""),
-        (&["demo", "--sped=60"], "\"--speed\""),
-        (&["chaos", "--sedes", "3"], "\"--seeds\""),
         (&["crds", "--hlep"], "\"--help\""),
         (&["completions", "tcsh"], "one of bash, zsh or fish"),
         (&["completions"], "is missing"),
         (&["crds", "all"], "wva crds --help"),
-        (&["chaos", "--sed", "3"], "\"--seeds\""),
         (&["plan", "--snap", "x"], "\"--snapshot\""),
         (&["controller", "--watch-ns=x"], "\"--watch-namespace\""),
         (&["plan", "extra"], "unknown argument \"extra\"; wva plan "),
@@ -36,7 +33,6 @@ fn every_command_refuses_its_arguments_alike() {
         (&["help", "plan", "extra"], "unknown argument \"extra\"; "),
         (&["help", "--hlep"], "\"--help\""),
         (&["plan", "--snapshot=x", "--snapshot=y"], "more than once"),
-        (&["demo", "--list", "--list"], "more than once"),
         (&["controller", "--leader-elect=mabye"], "true or false"),
         (&["--version", "extra"], "unknown argument \"extra\"; wva "),
         (&["--help", "extra"], "unknown argument \"extra\"; wva "),
@@ -66,7 +62,7 @@ fn version_and_help_are_printed() {
     for arguments in [&["--version"][..], &["-V"], &["controller", "--version"]] {
         assert!(printed(arguments).starts_with(version), "{arguments:?}");
     }
-    for command in ["controller", "plan", "crds", "completions", "demo", "chaos"] {
+    for command in ["controller", "plan", "crds", "completions"] {
         let help = printed(&["help", command]);
         assert_eq!(help, printed(&[command, "--help"]));
         assert!(help.contains(&format!("wva {command}")), "{help}");

@@ -118,7 +118,13 @@ fn commands_in_sentences_name_what_is_there() {
                 ["cargo", "test", "--lib", name, ..] => {
                     is_in_sources("src", name.rsplit("::").next().unwrap())
                 }
-                ["cargo", "test", "--test", _, "--", name] => is_in_sources("tests", name),
+                ["cargo", "test", "-p", "wva-sim", "--lib", name, ..] => {
+                    is_in_sources("crates/sim/src", name.rsplit("::").next().unwrap())
+                }
+                ["cargo", "test", "--test", _, "--", name]
+                | ["cargo", "test", "-p", "wva-sim", "--test", _, "--", name] => {
+                    is_in_sources("tests", name)
+                }
                 ["kubectl" | "helm", ..] => words.windows(2).all(|pair| match pair {
                     ["-k", folder] => path(&format!("{folder}/kustomization.yaml")).exists(),
                     ["-f", file] => path(file).exists(),

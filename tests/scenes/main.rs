@@ -28,16 +28,16 @@ use serde_json::json;
 
 use wva::policy::capacity::ServingRole;
 use wva::policy::plan::{Decision, ModelFigures};
-use wva::sim::apiserver::Insider;
-use wva::sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use wva::sim::load::{RateProfile, RateStage};
-use wva::sim::router::FlowControl;
-use wva::sim::workloads::NodeGroup;
-use wva::sim::world::{
+use wva_base::moment::WallTime;
+use wva_sim::apiserver::Insider;
+use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
+use wva_sim::load::{RateProfile, RateStage};
+use wva_sim::router::FlowControl;
+use wva_sim::workloads::NodeGroup;
+use wva_sim::world::{
     ConfigMap, Frame, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo, World, scenario,
 };
-use wva_base::moment::WallTime;
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
 const H100: &str = "NVIDIA-H100-80GB-HBM3";

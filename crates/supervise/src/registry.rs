@@ -379,7 +379,7 @@ impl Entry {
         Self {
             incarnation: Arc::clone(incarnation),
             cell: None,
-            task: TaskHandle::default(),
+            task: TaskHandle::none(),
             alive: true,
             restarts: 0,
             past: Past::default(),

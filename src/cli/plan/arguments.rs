@@ -72,7 +72,7 @@ pub(in crate::cli) struct PlanFlags {
 /// # Errors
 /// The first argument that is not accepted, with the remedy.
 pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<PlanCommand, Refused> {
-    let given: PlanFlags = match read(arguments)? {
+    let given: PlanFlags = match read(&crate::cli::PROGRAM, arguments)? {
         Given::Arguments(given) => given,
         Given::Help(text) => return Ok(PlanCommand::Help(text)),
     };

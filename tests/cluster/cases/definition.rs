@@ -204,7 +204,7 @@ async fn see_old_and_new(cx: &Cx, definitions: &Api<CustomResourceDefinition>) -
 }
 
 async fn samples_are_accepted(cx: &Cx) -> Result {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config/samples");
     let objects = objects(cx);
     let mut accepted = 0;
     for file in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! `wva demo` as people meet it: a process, and the kubectl that they use on it.
+//! `wva-sim demo` as people meet it: a process, and the kubectl that they use on it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl Demo {
         let said = site.write("demo-output", "")?;
         let home = site.data("demo");
         std::fs::create_dir_all(&home)?;
-        let process = Command::new(tools::wva())
+        let process = Command::new(tools::wva_sim())
             .args(["demo", "--no-page", "--seed", "1"])
             .env("TMPDIR", &home)
             .stdin(Stdio::null())

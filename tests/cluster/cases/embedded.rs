@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use wva::sim::apiserver::{ApiServer, kubeconfig};
-use wva::sim::socket::serve;
+use wva_sim::apiserver::{ApiServer, kubeconfig};
+use wva_sim::socket::serve;
 use wva_supervise::{Clock, SeedTree};
 
 use crate::harness::fault::{Fault, Result};
@@ -52,7 +52,8 @@ impl Embedded {
             home: site.data(&format!("embedded-{name}")),
             serving: tokio::spawn(serve(listener, server)),
         };
-        let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/bases");
+        let definition =
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config/crd/bases");
         embedded.succeeds(&["apply", "-f", &definition.display().to_string()])?;
         Ok(embedded)
     }

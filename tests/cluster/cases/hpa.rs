@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wva::sim::hpa::{History as Memory, HpaDecision, HpaSpec, Milli, Observed, decide};
+use wva_sim::hpa::{History as Memory, HpaDecision, HpaSpec, Milli, Observed, decide};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;

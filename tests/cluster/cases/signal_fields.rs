@@ -16,9 +16,9 @@ use wva::signals::query::QueryName;
 use wva::signals::{
     CollectionSettings, HttpPrometheus, Namespace, PlainHttp, PrometheusClientSettings, collect,
 };
-use wva::sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
-use wva::sim::load::Arrival;
-use wva::sim::router::{FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva_sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
+use wva_sim::load::Arrival;
+use wva_sim::router::{FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
 use wva_supervise::SeedTree;
 
 use crate::harness::exporter::{Exporter, Page};

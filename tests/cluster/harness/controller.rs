@@ -54,7 +54,7 @@ pub(crate) struct ControllerSpec<'a> {
 pub(crate) enum Build {
     /// That of the suite, see [`tools::wva`].
     Usual,
-    /// The debug build, the only one with the route that kills a role.
+    /// That of the simulated cluster, the only one with the route that kills a role.
     Killable,
 }
 
@@ -109,7 +109,7 @@ impl Controller {
         let (metrics, probes) = (address()?, address()?);
         let built = match spec.build {
             Build::Usual => tools::wva(),
-            Build::Killable => tools::debug_wva(),
+            Build::Killable => tools::wva_sim(),
         };
         let mut program = Program::new(built)
             .arg("controller")

@@ -28,12 +28,14 @@ pub(crate) struct Tools {
 }
 
 /// The program under test: `WVA_BINARY` names an optimized build, which leaves the processors to the servers.
+/// Without it that of `cargo build`.
 pub(crate) fn wva() -> PathBuf {
-    path("WVA_BINARY").unwrap_or_else(debug_wva)
+    path("WVA_BINARY").unwrap_or_else(|| wva_sim().with_file_name("wva"))
 }
 
-pub(crate) fn debug_wva() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_wva"))
+/// The simulated cluster, whose command `controller` has the route that kills a role.
+pub(crate) fn wva_sim() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_wva-sim"))
 }
 
 impl Tools {
@@ -92,7 +94,7 @@ impl Tools {
 
 /// The checkout.
 pub(crate) fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// Where built tools and the data of test servers go.

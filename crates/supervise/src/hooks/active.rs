@@ -99,8 +99,13 @@ impl<R: Clone + Ord> RegistryHooks<R> {
 pub(crate) type RoleHooks = Arc<KillHooks>;
 
 /// The task of a life, by which it can be aborted.
-#[derive(Default)]
 pub(crate) struct TaskHandle(pub(crate) Option<AbortHandle>);
+
+impl TaskHandle {
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+}
 
 /// Notes the task of a life that is about to be spawned.
 pub(crate) struct TaskHolder<R> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use wva::sim::prometheus::{Conflicts, ScrapeTarget};
+use wva_sim::prometheus::{Conflicts, ScrapeTarget};
 use wva_supervise::{Generator, SeedTree};
 
 /// One series of a page.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wva::sim::prometheus::{Prometheus, ScrapeTarget, Scraped, Settings, TargetId};
 use wva_base::moment::WallTime;
+use wva_sim::prometheus::{Prometheus, ScrapeTarget, Scraped, Settings, TargetId};
 
 use super::history::{self, Course};
 use super::{Real, compare, now};
@@ -72,7 +72,7 @@ fn folder(cx: &Cx) -> Result<PathBuf> {
 
 /// Names the targets, all but the first `without`.
 fn discover(cx: &Cx, courses: &[Course], shown: &[Shown], without: usize) -> Result {
-    use wva::sim::prometheus::Conflicts;
+    use wva_sim::prometheus::Conflicts;
     let files = [
         ("exported", Conflicts::Exported),
         ("honored", Conflicts::Honored),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use serde_json::Value;
-use wva::sim::prometheus::{Prometheus, Scraped, Settings};
 use wva_base::moment::WallTime;
+use wva_sim::prometheus::{Prometheus, Scraped, Settings};
 use wva_supervise::SeedTree;
 
 use self::history::{Course, Luck};

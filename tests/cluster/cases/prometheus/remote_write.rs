@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wva::sim::prometheus::Conflicts;
+use wva_sim::prometheus::Conflicts;
 
 use super::history::{Course, Sample};
 use crate::harness::fault::{Fault, Result};

@@ -1,0 +1,476 @@
+//! The way from one process to the API server, with everything that can be wrong with it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use allocations::Owner;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes};
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use self::answers::{asks_for, refusal};
+use super::active_faults::ActiveFaults;
+use super::chronicle::{Misses, short};
+use super::fault::{Api, ProcessFault};
+use super::process_state::ProcessState;
+use super::stream;
+use super::watches::Watches;
+use crate::apiserver::{ApiServer, Insider, Wire};
+use crate::workloads::object::Object;
+
+mod answers;
+
+/// How often a write that is held looks whether somebody else has the lease.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What the library of clients makes of anything.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Hears of every request at the moment at which a process makes it.
+pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
+    /// A request is made to the API server, with this body.
+    fn called(&self, method: &Method, uri: &Uri, body: &[u8]);
+
+    /// A write to this path was carried out.
+    fn stored(&self, path: &str);
+
+    /// A request was answered in a way that asks to be left alone for so long.
+    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration);
+
+    /// A question is put to Prometheus.
+    fn asked(&self);
+
+    /// A request that came late has changed an object that others had changed since it was sent.
+    fn overwritten(&self, path: &str);
+}
+
+/// The way of one process. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ApiServerProxy {
+    pub(super) server: ApiServer,
+    pub(super) insider: Insider,
+    pub(super) ills: ActiveFaults,
+    pub(super) life: ProcessState,
+    pub(super) listener: Arc<dyn RequestListener>,
+    pub(super) misses: Misses,
+    pub(super) watches: Watches,
+}
+
+impl std::fmt::Debug for ApiServerProxy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ApiServerProxy")
+            .field("life", &self.life)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What becomes of one request.
+#[derive(Debug, Default)]
+struct RequestOutcome {
+    latency: Duration,
+    refuse: Option<(u16, Option<u64>)>,
+    hang: bool,
+    unreachable: bool,
+    lost: bool,
+    /// Carried out so much later, and never answered.
+    late: Option<Duration>,
+    /// Held back by this fault until somebody else has the lease, and never answered.
+    lapse: Option<usize>,
+    /// Read as it was at this version.
+    version: Option<u64>,
+    /// What becomes of the process.
+    end: Option<ProcessFault>,
+    /// The faults that hit it.
+    by: Vec<usize>,
+}
+
+impl RequestOutcome {
+    /// Whether the server hears of it now, and whoever sent it hears what came of it.
+    fn is_carried_out(&self) -> bool {
+        let is_stopped = self.unreachable || self.hang || self.lost;
+        !is_stopped && self.refuse.is_none() && self.late.is_none()
+    }
+
+    /// Refused by this fault, and by none before it.
+    fn refused(&mut self, by: &mut Option<usize>, id: usize, answer: (u16, Option<u64>)) {
+        *by = Some(id);
+        self.refuse = Some(answer);
+    }
+}
+
+impl ApiServerProxy {
+    /// What becomes of a request; the faults that decide that are counted.
+    fn fate(&self, method: &Method, uri: &Uri) -> RequestOutcome {
+        let query = uri.query().unwrap_or_default();
+        let is_watch = query.contains("watch=");
+        let is_list = !is_watch && query.contains("limit=") && !query.contains("continue=");
+        let is_write = is_write(method);
+        let is_variant = uri.path().contains("/variantautoscalings/");
+        let is_status = is_variant && uri.path().ends_with("/status");
+        let resource = resource_of(uri.path()).unwrap_or_default();
+        // A list that is older says something else only where something has changed since.
+        let is_old = |version: u64| self.insider.changed_since(version, &[&resource]);
+        let mut fate = RequestOutcome::default();
+        let faults = self.ills.api();
+        let mut refused_by = None;
+        for (id, fault, then) in &faults {
+            let (fault, then) = (*fault, *then);
+            let current = self.insider.version();
+            match fault {
+                Api::Latency(time) => fate.latency += time,
+                Api::Refuse(code, after) => fate.refused(&mut refused_by, *id, (code, after)),
+                Api::Conflict if is_write => fate.refused(&mut refused_by, *id, (409, None)),
+                Api::Forbidden if is_write => fate.refused(&mut refused_by, *id, (403, None)),
+                Api::Webhook if is_write && is_variant => {
+                    fate.refused(&mut refused_by, *id, (500, None));
+                }
+                Api::Hang => fate.hang = true,
+                Api::Partition => fate.unreachable = true,
+                Api::Lost if is_write => fate.lost = true,
+                Api::Late(time) if is_write => fate.late = Some(time),
+                Api::Lapse if self.ills.holds(*id) => fate.unreachable = true,
+                Api::Lapse if is_write && is_status => fate.lapse = Some(*id),
+                Api::StaleList(back) if is_list && is_old(before(current, back)) => {
+                    fate.version = Some(before(current, back));
+                }
+                Api::Older(back) if is_list && is_old(before(then, back)) => {
+                    fate.version = Some(before(then, back));
+                }
+                _ => continue,
+            }
+            fate.by.push(*id);
+        }
+        // Of several faults some keep others from doing anything.
+        let decides = |id: &usize, fault: Api| match fault {
+            Api::Partition => true,
+            // Where somebody else has the lease when the write is carried out.
+            Api::Lapse => false,
+            _ if fate.unreachable => false,
+            Api::Hang | Api::Latency(_) => true,
+            _ if fate.hang => false,
+            Api::Refuse(..) | Api::Conflict | Api::Forbidden | Api::Webhook => {
+                refused_by == Some(*id)
+            }
+            _ if fate.refuse.is_some() => false,
+            Api::Lost => fate.late.is_none(),
+            _ => true,
+        };
+        let deciding = faults.iter().filter(|(id, ..)| fate.by.contains(id));
+        for (id, ..) in deciding.filter(|(id, fault, _)| decides(id, *fault)) {
+            self.ills.hit(*id);
+        }
+        fate.lapse = fate.lapse.filter(|_| fate.is_carried_out());
+        if let Some(id) = fate.lapse {
+            self.ills.hold(id);
+        } else if is_write && fate.is_carried_out() {
+            fate.end = self.life.take_at_write();
+        }
+        fate
+    }
+
+    /// Tells why a request comes to nothing, if it does so on the way.
+    fn tell(&self, request: &str, fate: &RequestOutcome) {
+        let why = match fate {
+            RequestOutcome {
+                unreachable: true, ..
+            } => "nobody there".to_owned(),
+            RequestOutcome { hang: true, .. } => "no answer".to_owned(),
+            RequestOutcome {
+                refuse: Some((code, _)),
+                ..
+            } => code.to_string(),
+            RequestOutcome {
+                late: Some(late), ..
+            } => format!("arrives {:.3} s later, no answer", late.as_secs_f64()),
+            RequestOutcome { lapse: Some(_), .. } => {
+                "held until another one leads, no answer".to_owned()
+            }
+            RequestOutcome { lost: true, .. } => "arrives, no answer".to_owned(),
+            _ => return,
+        };
+        self.misses.note(request, &why, &fate.by);
+    }
+
+    async fn carry<B>(self, request: Request<B>) -> Result<Response<Wire>, Failure>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Failure>,
+    {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let (head, body) = request.into_parts();
+        // All of it is there already.
+        let body = body.collect().await.map_err(Into::into)?.to_bytes();
+        if !self.life.is_dead() {
+            self.listener.called(&method, &uri, &body);
+        }
+        let request = Request::from_parts(head, Full::new(body));
+        // What is stored when it leaves: it may wait for minutes until it is carried out.
+        let stored = self.stored(&method, uri.path());
+        self.life.gate().await;
+        let fate = self.fate(&method, &uri);
+        if fate.end == Some(ProcessFault::BeforeWrite) {
+            self.ills.struck();
+            self.perish().await;
+        }
+        let asked = asked(&method, &uri);
+        self.tell(&asked, &fate);
+        if fate.unreachable {
+            return Err("connection refused".into());
+        }
+        sleep(fate.latency).await;
+        if fate.hang {
+            std::future::pending::<()>().await;
+        }
+        if let Some((code, after)) = fate.refuse {
+            let answer = refusal(code, after);
+            self.arrived(&method, &uri, &answer);
+            return Ok(answer);
+        }
+        if let Some(later) = self.later(&fate) {
+            tokio::spawn(Owner::NOBODY.does(self.arrive(request, stored, later)));
+            return std::future::pending().await;
+        }
+        let request = aged(request, fate.version);
+        let answer = self.carried_out(request, stored).await;
+        if fate.end == Some(ProcessFault::DuringWrite) {
+            self.ills.struck();
+            self.perish().await;
+        }
+        if fate.lost {
+            std::future::pending::<()>().await;
+        }
+        self.life.gate().await;
+        self.answered(&asked, answer.status());
+        self.arrived(&method, &uri, &answer);
+        if fate.end == Some(ProcessFault::AfterWrite) {
+            self.ills.struck();
+            let life = self.life.clone();
+            // As soon as whoever wrote has had its answer.
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                life.end();
+            });
+        }
+        let query = uri.query().unwrap_or_default();
+        Ok(
+            if query.contains("watch=") && answer.status().is_success() {
+                let open = self.watches.open(uri.path(), query);
+                answer.map(|body| stream::ailing(body, self, open))
+            } else {
+                answer
+            },
+        )
+    }
+
+    /// What the server makes of a request.
+    async fn served(&self, request: Request<Full<Bytes>>) -> Response<Wire> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let answer = match self.server.clone().oneshot(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        if is_write(&method) && answer.status().is_success() && !self.life.is_dead() {
+            self.listener.stored(uri.path());
+        }
+        answer
+    }
+
+    /// An answer arrives at whoever sent the request.
+    fn arrived(&self, method: &Method, uri: &Uri, answer: &Response<Wire>) {
+        let time = asks_for(answer).filter(|_| !self.life.is_dead());
+        if let Some(time) = time {
+            self.listener.warded_off(method, uri, time);
+        }
+    }
+
+    /// Tells of an answer that is none.
+    fn answered(&self, asked: &str, status: StatusCode) {
+        if status == StatusCode::GONE {
+            self.ills.expired();
+        }
+        // That something is not there is an answer.
+        if !status.is_success() && status != StatusCode::NOT_FOUND {
+            self.misses.note(asked, status.as_str(), &[]);
+        }
+    }
+
+    /// What passes before a request is carried out, where that is later.
+    fn later(&self, fate: &RequestOutcome) -> Option<BoxFuture<'static, ()>> {
+        let late = fate.late.map(|time| sleep(time).boxed());
+        late.or_else(|| Some(self.clone().lapse(fate.lapse?).boxed()))
+    }
+
+    /// A request arrives late, whatever has become of who sent it.
+    async fn arrive(
+        self,
+        request: Request<Full<Bytes>>,
+        stored: Option<String>,
+        late: impl Future<Output = ()>,
+    ) {
+        late.await;
+        self.carried_out(request, stored).await;
+    }
+
+    /// What the server makes of a request that left when this version was stored: it must not undo what was done
+    /// since.
+    async fn carried_out(
+        &self,
+        request: Request<Full<Bytes>>,
+        stored: Option<String>,
+    ) -> Response<Wire> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let present = self.stored(&method, &path);
+        let answer = self.served(request).await;
+        let is_late = stored.is_some() && present.is_some() && stored != present;
+        if is_late && answer.status().is_success() {
+            self.listener.overwritten(&path);
+        }
+        answer
+    }
+
+    /// Passes when somebody else has the lease, or when the fault ends that waits for it.
+    async fn lapse(self, id: usize) {
+        let holders = || -> Vec<String> {
+            let leases = self.insider.list("leases.coordination.k8s.io");
+            let holder = |lease| Object(lease).text("/spec/holderIdentity").to_owned();
+            leases.into_iter().map(holder).collect()
+        };
+        let then = holders();
+        while self.ills.holds(id) {
+            if holders() != then {
+                self.ills.hit(id);
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The version of the object that a write to this path changes, where it is one of which we keep the
+    /// newest: a status, or a lease.
+    fn stored(&self, method: &Method, path: &str) -> Option<String> {
+        if !is_write(method) {
+            return None;
+        }
+        let (_, rest) = path.split_once("/namespaces/")?;
+        let mut parts = rest.split('/');
+        let (namespace, plural, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let resource = match plural {
+            "variantautoscalings" => "variantautoscalings.llmd.ai",
+            "leases" => "leases.coordination.k8s.io",
+            _ => return None,
+        };
+        let object = self.insider.get(resource, namespace, name)?;
+        Some(Object(object).text("/metadata/resourceVersion").to_owned())
+    }
+
+    /// The process ends here.
+    async fn perish(&self) {
+        self.life.end();
+        std::future::pending::<()>().await;
+    }
+
+    /// The next part of a body, or nothing where the watch is cut.
+    pub(super) async fn next(&self, body: &mut Wire) -> Option<Bytes> {
+        let frame = {
+            let cut = pin!(self.ills.cut());
+            match select(body.frame(), cut).await {
+                Either::Left((frame, _)) => frame,
+                Either::Right(_) => {
+                    self.ills.was_cut();
+                    return None;
+                }
+            }
+        };
+        match frame? {
+            Ok(frame) => frame.into_data().ok(),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Whether a request changes something. Reviews only ask.
+pub(super) fn is_write(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// The version so many changes before another one, the first being 1.
+fn before(version: u64, back: u64) -> u64 {
+    version.saturating_sub(back).max(1)
+}
+
+/// The resource that a path is about, as in `deployments.apps` and `pods.`.
+fn resource_of(path: &str) -> Option<String> {
+    let mut parts = path.trim_start_matches('/').split('/');
+    let group = match parts.next()? {
+        "api" => "",
+        "apis" => parts.next()?,
+        _ => return None,
+    };
+    let _version = parts.next()?;
+    let first = parts.next()?;
+    let plural = match parts.nth(1) {
+        Some(plural) if first == "namespaces" => plural,
+        _ => first,
+    };
+    Some(format!("{plural}.{group}"))
+}
+
+/// What the trace calls a request.
+fn asked(method: &Method, uri: &Uri) -> String {
+    let query = uri.query().unwrap_or_default();
+    let verb = match *method {
+        Method::GET if query.contains("watch=") => "WATCH",
+        Method::GET if query.contains("limit=") => "LIST",
+        _ => method.as_str(),
+    };
+    format!("{verb} {}", short(uri.path()))
+}
+
+/// A list as it was at an earlier version.
+fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
+    let Some(version) = version else {
+        return request;
+    };
+    let text = format!(
+        "{}&resourceVersion={version}&resourceVersionMatch=Exact",
+        request.uri()
+    );
+    if let Ok(uri) = text.parse() {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+impl<B> tower::Service<Request<B>> for ApiServerProxy
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Failure>,
+{
+    type Response = Response<Wire>;
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Failure>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // What the world does on the way is not held by who asks.
+        Box::pin(Owner::NOBODY.does(self.clone().carry(request)))
+    }
+}
+
+/// Nothing that is never.
+pub(super) type Never = Infallible;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! Many seeds, on several threads, each run on a runtime of its own.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::check::InvariantViolation;
+use super::checker::Counts;
+use super::fault::Class;
+use super::outcome::{FaultTally, RunOutcome, Spot};
+use super::run::play;
+use super::schedule::FaultSchedule;
+use super::trace::{EMPTY, Keep, hashed};
+use super::workload::{ChaosWorkload, plot};
+use crate::chaos::Mutation;
+use crate::world::WorldError;
+
+/// What stands in the place of an invariant where the play itself went wrong.
+const PLAY: &str = "play";
+
+/// A run that is over.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// Its seed.
+    pub seed: u64,
+    /// What came of it.
+    pub outcome: RunOutcome,
+}
+
+/// What all runs came to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Runs.
+    pub seeds: u64,
+    /// Virtual time.
+    pub lasted: Duration,
+    /// Lines of all traces.
+    pub events: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Plans.
+    pub plans: u64,
+    /// The most bytes that one process held.
+    pub held: usize,
+    /// Faults by class and kind.
+    pub tally: BTreeMap<(Class, String), FaultTally>,
+    /// How often roles met messages while faults of a kind were in force.
+    pub coverage: BTreeMap<Spot, u64>,
+    /// The longest time to rest after the last fault.
+    pub slowest: Option<Duration>,
+    /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
+    pub hash: u64,
+    /// Runs with a violation.
+    pub failed: Vec<Done>,
+}
+
+impl Summary {
+    /// Takes a run in.
+    pub fn add(&mut self, done: Done) {
+        let outcome = &done.outcome;
+        self.seeds += 1;
+        self.lasted += outcome.lasted;
+        self.events += outcome.events;
+        let Counts {
+            writes,
+            plans,
+            held,
+        } = outcome.counts;
+        self.writes += writes;
+        self.plans += plans;
+        self.held = self.held.max(held);
+        for (key, tally) in &outcome.tally {
+            let sum = self.tally.entry(key.clone()).or_default();
+            sum.injected += tally.injected;
+            sum.effective += tally.effective;
+        }
+        for (key, count) in &outcome.coverage {
+            *self.coverage.entry(key.clone()).or_default() += count;
+        }
+        let bytes = [done.seed, outcome.hash].map(u64::to_le_bytes);
+        self.hash ^= hashed(EMPTY, bytes.into_iter().flatten());
+        self.slowest = self.slowest.max(outcome.settled);
+        if outcome.violation.is_some() {
+            self.failed.push(done);
+        }
+    }
+}
+
+/// Plays one seed; what goes wrong with the play itself counts as a violation as well.
+pub fn survive(
+    plot: &ChaosWorkload,
+    seed: u64,
+    schedule: &FaultSchedule,
+    keep: Keep,
+) -> RunOutcome {
+    survived(|| play(plot, seed, schedule, keep))
+}
+
+fn survived(play: impl FnOnce() -> Result<RunOutcome, WorldError>) -> RunOutcome {
+    let why = match catch_unwind(AssertUnwindSafe(play)) {
+        Ok(Ok(outcome)) => return outcome,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            format!("the play panics: {}", text.unwrap_or_default())
+        }
+    };
+    RunOutcome::broken(InvariantViolation::new(PLAY, why))
+}
+
+/// A planted defect, and what became of it.
+#[derive(Debug, Clone)]
+pub struct Hunt {
+    /// The defect.
+    pub mutation: Mutation,
+    /// Seeds that were played.
+    pub seeds: u64,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How the search for a planted defect ended.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// The last seed broke an invariant.
+    Found(Box<Done>),
+    /// No seed did.
+    Missed,
+    /// The last seed could not be played to its end, which tells nothing of the defect.
+    Unplayed(Box<Done>),
+    /// None did until the search was ended before its time.
+    Left,
+}
+
+impl End {
+    /// What a run means for the search, if it ends it.
+    fn of(done: Done) -> Option<Self> {
+        let (_, violation) = done.outcome.violation.as_ref()?;
+        Some(if violation.invariant == PLAY {
+            Self::Unplayed(Box::new(done))
+        } else {
+            Self::Found(Box::new(done))
+        })
+    }
+}
+
+/// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each whose search came to its
+/// end. From when `enough` is true, what is played then is played to its end, and all others are left out.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn hunt(
+    name: &str,
+    mutations: &[Mutation],
+    seeds: std::ops::Range<u64>,
+    jobs: usize,
+    enough: &AtomicBool,
+    done: impl Fn(&Hunt) + Sync,
+) -> std::io::Result<Vec<Hunt>> {
+    let waiting = Mutex::new(mutations.iter().copied());
+    let hunts = Mutex::new(Vec::new());
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    };
+    let work = || {
+        while let Some(mutation) = next() {
+            let hunt = seek(name, seeds.clone(), mutation, enough);
+            if !matches!(hunt.end, End::Left) {
+                done(&hunt);
+            }
+            let mut hunts = hunts.lock().unwrap_or_else(PoisonError::into_inner);
+            hunts.push(hunt);
+        }
+    };
+    on_threads(jobs, work)?;
+    let mut hunts = hunts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    hunts.sort_by_key(|hunt| hunt.mutation);
+    Ok(hunts)
+}
+
+fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation, enough: &AtomicBool) -> Hunt {
+    let mut hunt = Hunt {
+        mutation,
+        seeds: 0,
+        end: End::Missed,
+    };
+    for seed in seeds {
+        if enough.load(Ordering::Relaxed) {
+            hunt.end = End::Left;
+            break;
+        }
+        let Some(mut plot) = plot(name, seed) else {
+            break;
+        };
+        plot.mutation = Some(mutation);
+        let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
+        hunt.seeds += 1;
+        if let Some(end) = End::of(Done { seed, outcome }) {
+            hunt.end = end;
+            break;
+        }
+    }
+    hunt
+}
+
+pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result<()> {
+    std::thread::scope(|scope| {
+        for number in 0..jobs {
+            let name = format!("chaos-{number}");
+            Builder::new().name(name).spawn_scoped(scope, &work)?;
+        }
+        Ok(())
+    })
+}
+
+/// Plays these seeds on so many threads; `done` hears of each in the order in which they end. Stops after
+/// so many violations, or when `enough` is true: what is played then is played to its end.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn campaign(
+    name: &str,
+    seeds: std::ops::Range<u64>,
+    jobs: usize,
+    (patience, enough): (usize, &AtomicBool),
+    done: impl Fn(&Done) + Sync,
+) -> std::io::Result<Summary> {
+    let next = AtomicU64::new(seeds.start);
+    let summary = Mutex::new(Summary::default());
+    // Not `enough` itself: whoever loses patience may still want to know more of what is broken.
+    let impatient = AtomicBool::new(false);
+    let work = || {
+        while ![enough, &impatient]
+            .into_iter()
+            .any(|ends| ends.load(Ordering::Relaxed))
+        {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let Some(plot) = plot(name, seed) else {
+                return;
+            };
+            let schedule = plot.schedule(seed);
+            let outcome = survive(&plot, seed, &schedule, Keep::Tail);
+            let one = Done { seed, outcome };
+            done(&one);
+            let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+            summary.add(one);
+            if summary.failed.len() >= patience {
+                impatient.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    on_threads(jobs, work)?;
+    Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a run means for a hunt.
+    fn end(outcome: RunOutcome) -> Option<End> {
+        End::of(Done { seed: 7, outcome })
+    }
+
+    #[test]
+    fn a_defect_is_found_by_an_invariant_and_by_nothing_else() {
+        assert!(end(survived(|| Ok(RunOutcome::new()))).is_none());
+        let broken = RunOutcome::broken(InvariantViolation::new("D2", "-"));
+        let found = end(survived(|| Ok(broken)));
+        assert!(
+            matches!(&found, Some(End::Found(done)) if done.seed == 7),
+            "{found:?}"
+        );
+        let nowhere = || Err(WorldError::Controller("no place".to_owned()));
+        for unplayed in [survived(|| panic!("no way")), survived(nowhere)] {
+            let end = end(unplayed);
+            assert!(
+                matches!(&end, Some(End::Unplayed(done)) if done.seed == 7),
+                "{end:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_hunt_that_is_asked_to_end_leaves_out_what_it_has_not_begun() {
+        let enough = AtomicBool::new(false);
+        let told = Mutex::new(Vec::new());
+        // One run, which finds the first of them; whoever hears of it has enough.
+        let mutations = [Mutation::ZeroUnasked, Mutation::SeriesKept];
+        let hunts = hunt("probe", &mutations, 1..9, 1, &enough, |hunt| {
+            told.lock().unwrap().push(hunt.mutation);
+            enough.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(told.into_inner().unwrap(), [Mutation::ZeroUnasked]);
+        let hunts = hunts.unwrap();
+        let of = |mutation| hunts.iter().find(|hunt| hunt.mutation == mutation).unwrap();
+        let (found, left) = (of(Mutation::ZeroUnasked), of(Mutation::SeriesKept));
+        assert!(matches!(found.end, End::Found(_)), "{found:?}");
+        assert!(matches!(left.end, End::Left), "{left:?}");
+        assert_eq!((found.seeds, left.seeds), (1, 0));
+    }
+
+    #[test]
+    fn a_campaign_that_is_asked_to_end_begins_no_seed() {
+        let enough = AtomicBool::new(true);
+        let summary = campaign("probe", 1..9, 2, (1, &enough), |_| ()).unwrap();
+        assert_eq!(summary.seeds, 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! W: who may write.
+
+use http::Method;
+use serde_json::Value;
+
+use super::InvariantViolation;
+use crate::chaos::api_server_proxy::is_write;
+use crate::world::objects::SYSTEM;
+
+/// W1: no two processes hold a valid claim at one time.
+pub(in crate::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation> {
+    match holders {
+        [first, second, ..] => {
+            let text = format!("c{first} and c{second} both hold a valid claim");
+            Some(InvariantViolation::new("W1", text))
+        }
+        _ => None,
+    }
+}
+
+/// A request as it leaves a process.
+pub(in crate::chaos) struct Sent<'a> {
+    /// How.
+    pub(in crate::chaos) method: &'a Method,
+    /// Where to, without the query.
+    pub(in crate::chaos) path: &'a str,
+    /// What.
+    pub(in crate::chaos) body: &'a [u8],
+}
+
+/// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
+/// and of its own pod every process may tell events.
+pub(in crate::chaos) fn write(
+    place: usize,
+    pod: &str,
+    sent: &Sent<'_>,
+    leads: bool,
+    ever_led: bool,
+) -> Option<InvariantViolation> {
+    let Sent { method, path, .. } = sent;
+    let exempt = path.contains("/leases") || path.contains("reviews") || sent.is_event_of(pod);
+    if leads || exempt || !is_write(method) {
+        return None;
+    }
+    let text = format!("c{place} sends {method} {path} without a claim");
+    let invariant = if ever_led { "W3" } else { "W2" };
+    Some(InvariantViolation::new(invariant, text))
+}
+
+impl Sent<'_> {
+    /// Whether it is an event about this pod of the own namespace, or counts up one.
+    fn is_event_of(&self, pod: &str) -> bool {
+        let events = format!("/namespaces/{SYSTEM}/events");
+        let Some((_, rest)) = self.path.split_once(&events) else {
+            return false;
+        };
+        // An event is called after what it is about.
+        let counted = rest.strip_prefix('/');
+        if let Some(name) = counted.and_then(|name| name.strip_prefix(pod)) {
+            return name.starts_with('.');
+        }
+        let Ok(event) = serde_json::from_slice::<Value>(self.body) else {
+            return false;
+        };
+        let about = |field: &str| event.pointer(&format!("/regarding/{field}"));
+        let is = |field, text: &str| about(field).and_then(Value::as_str) == Some(text);
+        rest.is_empty() && is("kind", "Pod") && is("namespace", SYSTEM) && is("name", pod)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holder_is_fine_and_two_are_not() {
+        assert_eq!(overlap(&[]), None);
+        assert_eq!(overlap(&[1]), None);
+        let found = overlap(&[0, 2]).unwrap();
+        assert_eq!(found.to_string(), "W1: c0 and c2 both hold a valid claim");
+    }
+
+    #[test]
+    fn a_write_needs_a_claim() {
+        let path = "/apis/llmd.ai/v1alpha1/namespaces/a/variantautoscalings/b/status";
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/a/leases/b";
+        let judged = |method, path, leads, led| {
+            let sent = Sent {
+                method: &method,
+                path,
+                body: b"",
+            };
+            write(1, "pod-1", &sent, leads, led).map(|found| found.invariant)
+        };
+        assert_eq!(judged(Method::PATCH, path, true, true), None);
+        assert_eq!(judged(Method::GET, path, false, false), None);
+        assert_eq!(judged(Method::PUT, lease, false, false), None);
+        assert_eq!(judged(Method::PATCH, path, false, false), Some("W2"));
+        assert_eq!(judged(Method::PATCH, path, false, true), Some("W3"));
+    }
+
+    #[test]
+    fn events_about_the_own_pod_alone_need_none() {
+        let judged = |namespace: &str, kind: &str, name: &str| {
+            let about = serde_json::json!({"kind": kind, "name": name, "namespace": namespace});
+            let body = serde_json::json!({"regarding": about}).to_string();
+            let sent = Sent {
+                method: &Method::POST,
+                path: &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
+                body: body.as_bytes(),
+            };
+            write(1, "pod-1", &sent, false, true).map(|found| found.invariant)
+        };
+        assert_eq!(judged(SYSTEM, "Pod", "pod-1"), None);
+        assert_eq!(judged(SYSTEM, "Pod", "pod-2"), Some("W3"));
+        assert_eq!(judged(SYSTEM, "ConfigMap", "pod-1"), Some("W3"));
+        assert_eq!(judged("a", "Pod", "pod-1"), Some("W3"));
+        let counted = |name: &str| {
+            let sent = Sent {
+                method: &Method::PATCH,
+                path: &format!("/apis/events.k8s.io/v1/namespaces/{SYSTEM}/events/{name}"),
+                body: b"{}",
+            };
+            write(1, "pod-1", &sent, false, false).map(|found| found.invariant)
+        };
+        assert_eq!(counted("pod-1.0123"), None);
+        assert_eq!(counted("pod-10.0123"), Some("W2"));
+        assert_eq!(counted("settings.0123"), Some("W2"));
+    }
+}

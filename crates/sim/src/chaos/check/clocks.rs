@@ -1,0 +1,117 @@
+//! T6: since when a variant waits outlives the role that has seen it begin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::InvariantViolation;
+use wva::policy::key::VariantKey;
+use wva::policy::snapshot::VariantView;
+
+/// A life of a role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::chaos) struct RoleIncarnation {
+    /// The object that it is of, which another one of its name may have followed.
+    pub(in crate::chaos) uid: Option<Arc<str>>,
+    pub(in crate::chaos) number: u64,
+    /// How often the role was started again until then, since it was made.
+    pub(in crate::chaos) restarts: u64,
+}
+
+/// What each variant was last seen as, and by which life of its role.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
+
+impl Clocks {
+    /// Judges what is known of all variants, with the life of each one's role. Where objects may be missing in
+    /// answers for a moment, roles that were made anew are those of other objects.
+    pub(in crate::chaos) fn judge(
+        &mut self,
+        views: BTreeMap<VariantKey, Arc<VariantView>>,
+        life: impl Fn(&VariantKey) -> Option<RoleIncarnation>,
+        may_be_another: bool,
+    ) -> Option<InvariantViolation> {
+        let before = std::mem::take(&mut self.0);
+        for (key, view) in views {
+            let Some(life) = life(&key) else {
+                continue;
+            };
+            self.0.insert(key, (life, view));
+        }
+        self.0.iter().find_map(|(key, (life, view))| {
+            let (earlier, known) = before.get(key)?;
+            let is_of_it = earlier.uid == life.uid;
+            let is_made_anew = may_be_another && life.restarts <= earlier.restarts;
+            let is_next = is_of_it && earlier.number != life.number && !is_made_anew;
+            let what = forgotten(known, view).filter(|_| is_next)?;
+            let text =
+                format!("{key} was started again, and has forgotten since when it is {what}");
+            Some(InvariantViolation::new("T6", text))
+        })
+    }
+}
+
+/// The clock that was set anew, although nothing is different.
+fn forgotten(known: &VariantView, view: &VariantView) -> Option<&'static str> {
+    let is_same = known.target.resolved().is_some()
+        && known.target == view.target
+        && known.desired == view.desired;
+    let clocks = [
+        ("pending", known.pending_since, view.pending_since),
+        ("unapplied", known.unapplied_since, view.unapplied_since),
+    ];
+    let mut clocks = clocks.into_iter().filter(|_| is_same);
+    let (what, ..) = clocks.find(|(_, was, is)| was.is_some() && was != is)?;
+    Some(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wva::policy::document::SnapshotDocument;
+    use wva::policy::signal::FreshnessBands;
+
+    /// A variant with this target and these clocks.
+    fn seen(target: &str, clocks: &str) -> BTreeMap<VariantKey, Arc<VariantView>> {
+        let variant = format!("{{namespace: n, name: v, model: m, {clocks}target: {{{target}}}}}");
+        let text = format!("{{version: 1, variants: [{variant}]}}");
+        let document = SnapshotDocument::parse(&text).unwrap();
+        let situation = document.situation(&FreshnessBands::default()).unwrap();
+        situation.snapshot.variants
+    }
+
+    #[test]
+    fn a_clock_goes_on_in_the_next_life_while_nothing_changes() {
+        let (waits, same) = ("current: 2, ready: 1", "pendingFor: 9m, ");
+        let life = |uid: &str, number, restarts| RoleIncarnation {
+            uid: Some(uid.into()),
+            number,
+            restarts,
+        };
+        let first = &life("a", 1, 0);
+        let (next, anew) = (&life("a", 2, 1), &life("a", 2, 0));
+        let other = &life("b", 2, 0);
+        let shorter = "pendingFor: 1m, ";
+        for (target, clocks, life, may_be_another, told) in [
+            (waits, same, next, false, None),
+            (waits, shorter, first, false, None),
+            (waits, shorter, next, false, Some("pending")),
+            (waits, shorter, anew, false, Some("pending")),
+            (waits, shorter, next, true, Some("pending")),
+            (waits, shorter, anew, true, None),
+            (waits, shorter, other, false, None),
+            (waits, "", next, false, Some("pending")),
+            ("current: 3, ready: 1", shorter, next, false, None),
+            ("current: 2", "", next, false, None),
+        ] {
+            let mut judge = Clocks::default();
+            let begun = judge.judge(seen(waits, same), |_| Some(first.clone()), false);
+            assert_eq!(begun, None);
+            let seen = seen(target, clocks);
+            let found = judge.judge(seen, |_| Some(life.clone()), may_be_another);
+            let text =
+                |what| format!("n/v was started again, and has forgotten since when it is {what}");
+            let expected = told.map(|what| InvariantViolation::new("T6", text(what)));
+            assert_eq!(found, expected, "{target}, {clocks}{life:?}");
+        }
+    }
+}

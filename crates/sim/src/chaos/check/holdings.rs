@@ -1,0 +1,145 @@
+//! T5: what a process holds is bounded by what there is to be known. T4: nothing is held after its end.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use allocations::Owner;
+
+use super::super::process_checker::RELISTED;
+use super::InvariantViolation;
+
+/// What a process may hold that knows of nothing, in bytes: of an entry of settings that nobody can read, which has
+/// 200 kB, there are several copies for a moment.
+const LEAST: usize = 2 << 20;
+/// What it may hold of each variant and pod.
+const EACH: usize = 48 << 10;
+
+/// The most variants and pods that there were at one time lately: what a server may still tell that has gone
+/// back in time.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Lately(VecDeque<(Duration, usize)>);
+
+impl Lately {
+    /// Takes in how many there are now.
+    pub(in crate::chaos) fn note(&mut self, now: Duration, count: usize) -> usize {
+        while self.0.back().is_some_and(|(_, least)| *least <= count) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, count));
+        while self.0.front().is_some_and(|(at, _)| *at + RELISTED < now) {
+            self.0.pop_front();
+        }
+        self.0.front().map_or(count, |(_, most)| *most)
+    }
+
+    /// The most of late, as of the last look.
+    pub(in crate::chaos) fn most(&self) -> usize {
+        self.0.front().map_or(0, |(_, most)| *most)
+    }
+}
+
+/// What one process holds.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Holdings {
+    /// The most variants and pods that there were at one time. What has made room for them may keep it.
+    objects: usize,
+}
+
+impl Holdings {
+    /// Judges the most bytes that were held since the last look, of so many variants and pods lately.
+    pub(in crate::chaos) fn judge(
+        &mut self,
+        bytes: usize,
+        objects: usize,
+    ) -> Option<InvariantViolation> {
+        self.objects = self.objects.max(objects);
+        let limit = LEAST + EACH * self.objects;
+        (bytes > limit).then(|| {
+            let text = format!(
+                "{bytes} bytes were held, with {} variants and pods, not {limit}",
+                self.objects
+            );
+            InvariantViolation::new("T5", text)
+        })
+    }
+}
+
+/// T4, after the end of everything: tasks that are left, and what is still held of processes, each with its
+/// place.
+pub(in crate::chaos) fn left(
+    tasks: usize,
+    owners: &[(usize, Owner)],
+) -> Option<InvariantViolation> {
+    if tasks > 0 {
+        let text = format!("{tasks} tasks are left after the end of everything");
+        return Some(InvariantViolation::new("T4", text));
+    }
+    owners.iter().find_map(|(place, owner)| {
+        let bytes = owner.held();
+        let text = format!("{bytes} bytes of a process of c{place} are left after its end");
+        (bytes > 0).then(|| InvariantViolation::new("T4", text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_belongs_to_who_allocated_it_whoever_frees_it() {
+        let (one, other) = (Owner::new(), Owner::new());
+        let scope = one.enter();
+        let mut kept: Vec<u8> = Vec::with_capacity(1_000);
+        let passed = vec![0_u64; 100];
+        drop(scope);
+        assert_eq!((one.held(), other.held()), (1_800, 0));
+        let scope = other.enter();
+        kept.reserve_exact(3_000);
+        drop(passed);
+        let aligned = Box::new(Aligned([1; 64]));
+        drop(scope);
+        assert_eq!((one.held(), other.held()), (3_000, 64));
+        assert_eq!(std::ptr::from_ref(&*aligned).addr() % 64, 0);
+        assert_eq!(aligned.0, [1; 64]);
+        assert_eq!((one.take_peak(), one.take_peak()), (3_800, 3_000));
+        let found = left(0, &[(0, Owner::new()), (2, one)]).unwrap();
+        assert_eq!(found.invariant, "T4");
+        assert!(found.text.contains("3000 bytes of a process of c2"));
+        drop((kept, aligned));
+        assert_eq!(left(0, &[(1, one), (2, other)]), None);
+        assert_eq!(left(1, &[]).unwrap().invariant, "T4");
+    }
+
+    #[repr(align(64))]
+    struct Aligned([u8; 64]);
+
+    #[test]
+    fn what_was_there_lately_counts() {
+        let mut lately = Lately::default();
+        let at = |minute: u64| Duration::from_mins(minute);
+        let counts = [
+            (0, 3),
+            (1, 9),
+            (5, 9),
+            (6, 4),
+            (7, 5),
+            (17, 2),
+            (18, 1),
+            (20, 1),
+            (32, 0),
+        ];
+        let most = counts.map(|(minute, count)| lately.note(at(minute), count));
+        assert_eq!(most, [3, 9, 9, 9, 9, 9, 5, 2, 1]);
+    }
+
+    #[test]
+    fn room_that_was_made_may_be_kept() {
+        let mut holdings = Holdings::default();
+        let limit = LEAST + 3 * EACH;
+        let found = holdings.judge(limit + 1, 3).unwrap();
+        assert_eq!(found.invariant, "T5");
+        assert_eq!(holdings.judge(limit, 3), None);
+        assert_eq!(holdings.judge(limit, 0), None);
+        assert!(holdings.judge(limit + 1, 0).is_some());
+    }
+}

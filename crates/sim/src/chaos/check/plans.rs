@@ -1,0 +1,392 @@
+//! D, C2: what is decided.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{InvariantViolation, hearing};
+use wva::policy::key::{ModelKey, VariantKey};
+use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
+use wva::policy::snapshot::DeclaredBounds;
+use wva::policy::units::Replicas;
+
+/// The plans of one process, as they are published.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Plans {
+    last: Option<(u64, u64)>,
+    /// When plans of the last minute were published, each with how many had been made since the one
+    /// before: of those of one instant the last alone is seen.
+    recent: VecDeque<(Duration, u64)>,
+    /// The bounds that were known when the last plan was seen.
+    bounds: BTreeMap<VariantKey, DeclaredBounds>,
+    /// The term of the claim that the last plan is of.
+    term: Option<u64>,
+    /// What the last plan of this term made of each variant.
+    decided: BTreeMap<VariantKey, Decided>,
+    /// What was last said about each variant, without its numbers.
+    said: BTreeMap<VariantKey, String>,
+}
+
+/// What a plan decided.
+#[derive(Debug)]
+struct Decided {
+    target: Replicas,
+    uid: Arc<str>,
+    /// Whether the plan before it was about the same object: one that has come since a plan was made is
+    /// not what that was about.
+    is_settled: bool,
+}
+
+/// Counts that a predecessor stored.
+pub(in crate::chaos) type Inherited = BTreeMap<VariantKey, Replicas>;
+
+/// Plans that a minute has at most under this interval: an early one each second, and those of ticks, with as
+/// many again for ticks without a collection.
+fn most_in_a_minute(interval: Option<Duration>) -> u64 {
+    let interval = interval.unwrap_or(SHORT).min(SHORT).as_secs().max(1);
+    60 + 2 * (60 / interval) + 2
+}
+/// An interval that is not longer than those of most runs.
+const SHORT: Duration = Duration::from_secs(5);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// What a plan is judged by.
+pub(in crate::chaos) struct Circumstances<'a> {
+    /// Number of the settings in force.
+    pub(in crate::chaos) generation: u64,
+    /// The term of the claim.
+    pub(in crate::chaos) term: u64,
+    /// What the first plan of a term goes on from.
+    pub(in crate::chaos) stored: Inherited,
+    /// How long Prometheus has told nothing at all.
+    pub(in crate::chaos) silent: Duration,
+    /// How old the newest sample of a variant is.
+    pub(in crate::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
+    /// A ready replica of a variant of which the collection behind the plan told nothing that is fresh.
+    pub(in crate::chaos) mute: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
+    /// How long what it told may be used.
+    pub(in crate::chaos) usable: Duration,
+    /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
+    pub(in crate::chaos) fresh: Duration,
+    /// The shortest interval of the last minute.
+    pub(in crate::chaos) shortest: Option<Duration>,
+    /// How long ago the plan was made.
+    pub(in crate::chaos) age: Duration,
+    /// Since when nothing disturbs the process.
+    pub(in crate::chaos) calm: Option<Duration>,
+    /// Whether no replica of a variant is ready.
+    pub(in crate::chaos) unserved: &'a dyn Fn(&VariantKey) -> bool,
+    /// The replicas of a variant that exist and stay.
+    pub(in crate::chaos) staying: &'a dyn Fn(&VariantKey) -> Option<Replicas>,
+    /// GPUs that growth keeps within, by type.
+    pub(in crate::chaos) budget: BTreeMap<&'a str, u32>,
+    /// What GPUs a replica of a variant takes: their type and how many.
+    pub(in crate::chaos) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
+    /// Whether the bounds of a variant allow it to have no replicas.
+    pub(in crate::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
+    /// Whether its policy allows a model to go to zero.
+    pub(in crate::chaos) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
+    /// Whether the target of a variant has gone since the last plan: another one begins with what exists.
+    pub(in crate::chaos) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
+    /// The unique id of the object that the process knows.
+    pub(in crate::chaos) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
+    /// The bounds that the process knows.
+    pub(in crate::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
+}
+
+impl Plans {
+    /// When the last plan was published.
+    pub(in crate::chaos) fn last_at(&self) -> Option<Duration> {
+        self.recent.back().map(|(at, _)| *at)
+    }
+
+    /// The cycle of the last plan.
+    pub(in crate::chaos) fn last_cycle(&self) -> Option<u64> {
+        self.last.map(|(cycle, _)| cycle)
+    }
+
+    /// Whether a plan of this term would be the first one.
+    pub(in crate::chaos) fn begins(&self, term: u64) -> bool {
+        self.term != Some(term)
+    }
+
+    /// Takes in a plan that is published.
+    pub(in crate::chaos) fn judge(
+        &mut self,
+        plan: &Plan,
+        circumstances: &Circumstances<'_>,
+    ) -> Vec<InvariantViolation> {
+        let mut found = Vec::new();
+        if let Some((cycle, generation)) = self.last {
+            if plan.cycle.0 <= cycle {
+                let text = format!("cycle {} is published after cycle {cycle}", plan.cycle);
+                found.push(InvariantViolation::new("D7", text));
+            }
+            if plan.generation < generation {
+                let text = format!(
+                    "cycle {} is of generation {} after one of {generation}",
+                    plan.cycle, plan.generation
+                );
+                found.push(InvariantViolation::new("C2", text));
+            }
+        }
+        if plan.generation > circumstances.generation {
+            let text = format!("cycle {} is of a generation to come", plan.cycle);
+            found.push(InvariantViolation::new("C2", text));
+        }
+        found.extend(late(plan, circumstances));
+        found.extend(beyond(plan, circumstances));
+        found.extend(sent_to_zero(plan, circumstances));
+        found.extend(self.count(plan, most_in_a_minute(circumstances.shortest)));
+        self.last = Some((plan.cycle.0, plan.generation));
+        let decisions = plan.decisions.values();
+        found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
+        found.extend(hearing::lowered(plan, circumstances.mute));
+        found.extend(self.outside(plan, circumstances));
+        if self.term.replace(circumstances.term) != Some(circumstances.term) {
+            found.extend(decided_anew(plan, circumstances));
+            self.decided.clear();
+        }
+        found.extend(self.goes_on(plan, circumstances));
+        found
+    }
+
+    /// What the plan says otherwise than the one before, numbers apart.
+    pub(in crate::chaos) fn news(&mut self, plan: &Plan) -> Vec<String> {
+        let mut news = Vec::new();
+        for (key, decision) in &plan.decisions {
+            let reason = decision.reason();
+            let words: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+            if self.said.get(key) != Some(&words) {
+                news.push(format!("{key}: {reason}"));
+                self.said.insert(key.clone(), words);
+            }
+        }
+        news
+    }
+
+    /// D2: targets outside of bounds that were known at the plan before, and are still.
+    fn outside(
+        &mut self,
+        plan: &Plan,
+        circumstances: &Circumstances<'_>,
+    ) -> Vec<InvariantViolation> {
+        let known = plan.decisions.keys();
+        let known = known.filter_map(|key| Some((key.clone(), (circumstances.bounds_of)(key)?)));
+        let known: BTreeMap<VariantKey, DeclaredBounds> = known.collect();
+        let mut found = Vec::new();
+        for (key, bounds) in &known {
+            let decision = plan.decisions.get(key);
+            let Some(target) = decision.and_then(|decision| decision.target) else {
+                continue;
+            };
+            if self.bounds.get(key) == Some(bounds) && is_outside(target, bounds) {
+                let text = format!("{key} goes to {target}, outside of its bounds");
+                found.push(InvariantViolation::new("D2", text));
+            }
+        }
+        self.bounds = known;
+        found
+    }
+
+    /// D7: a plan goes on from what the one before it decided.
+    fn goes_on(
+        &mut self,
+        plan: &Plan,
+        circumstances: &Circumstances<'_>,
+    ) -> Option<InvariantViolation> {
+        let mut before = std::mem::take(&mut self.decided);
+        let mut found = None;
+        for (key, decision) in &plan.decisions {
+            let Some((target, uid)) = decision.target.zip((circumstances.uid_of)(key)) else {
+                continue;
+            };
+            let before = before.remove(key).filter(|before| before.uid == uid);
+            let before = before.filter(|_| !(circumstances.begins_anew)(key));
+            let last = before.as_ref().filter(|before| before.is_settled);
+            let base = decision.steps.first().map(|step| step.from);
+            if let Some(last) = last.map(|last| last.target)
+                && base.is_some_and(|base| base != last)
+            {
+                let base = base.unwrap_or_default();
+                let text = format!(
+                    "cycle {} goes on from {base} for {key}, and not from {last}, which the one before it decided",
+                    plan.cycle
+                );
+                found = Some(InvariantViolation::new("D7", text));
+            }
+            let decided = Decided {
+                target,
+                uid,
+                is_settled: before.is_some(),
+            };
+            self.decided.insert(key.clone(), decided);
+        }
+        found
+    }
+
+    fn count(&mut self, plan: &Plan, most: u64) -> Option<InvariantViolation> {
+        let now = plan.at.monotonic;
+        let before = self.last.map(|(cycle, _)| cycle);
+        let made = before.map_or(1, |before| plan.cycle.0.saturating_sub(before));
+        self.recent.push_back((now, made));
+        while self
+            .recent
+            .front()
+            .is_some_and(|(at, _)| *at + MINUTE < now)
+        {
+            self.recent.pop_front();
+        }
+        let made: u64 = self.recent.iter().map(|(_, made)| made).sum();
+        let text = format!("{made} plans within a minute");
+        (made > most).then(|| InvariantViolation::new("T2", text))
+    }
+}
+
+/// D7: what the first plan of a term does not go on from is older than what its predecessor decided. What
+/// it decided itself may be stored already.
+fn decided_anew(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
+    plan.decisions.values().find_map(|decision| {
+        let key = &decision.key;
+        let target = decision.target?;
+        let base = decision.steps.first()?.from;
+        let stored = *circumstances.stored.get(key)?;
+        let text =
+            format!("the first plan of a term goes on from {base} for {key}, not from {stored}");
+        (stored != base && stored != target).then(|| InvariantViolation::new("D7", text))
+    })
+}
+
+/// How long after it was made a plan is published at most.
+const PUBLISHED: Duration = Duration::from_secs(2);
+
+/// D7: what is published is what was decided just now.
+fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
+    let was_calm = circumstances
+        .calm
+        .is_some_and(|since| since <= plan.at.monotonic);
+    let age = circumstances.age;
+    (was_calm && age > PUBLISHED).then(|| {
+        let text = format!(
+            "cycle {} is published {} s after it was decided",
+            plan.cycle,
+            age.as_secs()
+        );
+        InvariantViolation::new("D7", text)
+    })
+}
+
+/// D8: no model goes to zero whose policy does not allow that. One of several variants whose minimum is 0 may
+/// be given up for want of load, as long as another one serves.
+fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
+    let serves = |model: &ModelKey| {
+        let mut decisions = plan.decisions.values();
+        decisions.any(|one| one.model == *model && one.target > Some(Replicas::ZERO))
+    };
+    plan.decisions.values().find_map(|decision| {
+        let base = decision.steps.first().map(|step| step.from);
+        let falls = base > Some(Replicas::ZERO) && decision.target == Some(Replicas::ZERO);
+        let mut steps = decision.steps.iter();
+        let is_sent = steps.any(|step| step.stage == PlanStage::Zero && step.to < step.from);
+        let model = &decision.model;
+        let is_odd = falls && (is_sent || !serves(model));
+        (is_odd && !(circumstances.may_sleep)(model)).then(|| {
+            let text = format!(
+                "{} goes to 0, which no policy of {model} allows",
+                decision.key
+            );
+            InvariantViolation::new("D8", text)
+        })
+    })
+}
+
+/// D9: what grows keeps within the budget, unless a bound of the object asks for more.
+fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
+    let Circumstances { budget, fleet, .. } = circumstances;
+    budget.iter().find_map(|(of_type, limit)| {
+        let mut used = 0;
+        let mut culprit = None;
+        for decision in plan.decisions.values() {
+            let gpus = fleet.get(&decision.key).filter(|(name, _)| name == of_type);
+            let (Some((_, gpus)), Some(target)) = (gpus, decision.target) else {
+                continue;
+            };
+            used += target.0 * gpus;
+            let grows = |step: &&Step| {
+                step.to > step.from && !matches!(step.stage, PlanStage::Base | PlanStage::Bounds)
+            };
+            let base = decision.steps.first().map(|step| step.from);
+            let exists = (circumstances.staying)(&decision.key);
+            // A minimum is owed, whoever else asks for as many.
+            let least = (circumstances.bounds_of)(&decision.key).and_then(|bounds| bounds.min);
+            let is_new = Some(target) > base.max(exists).max(least);
+            if is_new && decision.steps.iter().any(|step| grows(&step)) {
+                culprit = Some(decision);
+            }
+        }
+        let decision = culprit.filter(|_| used > *limit)?;
+        let steps = decision.steps.iter();
+        let steps = steps.map(|step| format!("{} {} {}", step.stage.as_str(), step.to, step.why));
+        let text = format!(
+            "{} grows, so that {used} {of_type} are used of {limit}: {}",
+            decision.key,
+            steps.collect::<Vec<_>>().join("; ")
+        );
+        Some(InvariantViolation::new("D9", text))
+    })
+}
+
+fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
+    let key = &decision.key;
+    let target = decision.target?;
+    let last = decision.steps.last();
+    if last.is_some_and(|step| step.to != target) {
+        let text = format!("the steps of {key} do not lead to {target}");
+        return Some(InvariantViolation::new("D5", text));
+    }
+    if target == Replicas::ZERO && !(circumstances.may_be_zero)(key) {
+        let text = format!("{key} goes to 0, which nothing allows");
+        return Some(InvariantViolation::new("D8", text));
+    }
+    // What one stage adds and another takes back is lowered by nobody.
+    let falls = decision
+        .steps
+        .first()
+        .is_some_and(|step| target < step.from);
+    let lowered_at = |is_meant: fn(PlanStage) -> bool| {
+        let mut steps = decision.steps.iter();
+        falls && steps.any(|step| step.to < step.from && is_meant(step.stage))
+    };
+    let lowered = lowered_at(|stage| !matches!(stage, PlanStage::Bounds | PlanStage::Zero));
+    if lowered && decision.outcome == DecisionOutcome::SafetyNet {
+        let text = format!("{key} is lowered to {target} without metrics");
+        return Some(InvariantViolation::new("D4", text));
+    }
+    // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
+    // replica is ready, what the router says itself is enough.
+    let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
+        ((circumstances.unheard)(key), circumstances.fresh)
+    } else if lowered_at(|stage| stage == PlanStage::Zero) && !(circumstances.unserved)(key) {
+        (circumstances.silent, circumstances.usable)
+    } else {
+        return None;
+    };
+    if unheard > limit {
+        let text = format!(
+            "{key} is lowered to {target} although nothing was heard for {} s",
+            unheard.as_secs()
+        );
+        return Some(InvariantViolation::new("D4", text));
+    }
+    None
+}
+
+/// Where the least is above the most, the most holds.
+fn is_outside(target: Replicas, bounds: &DeclaredBounds) -> bool {
+    let above = bounds.max.is_some_and(|max| target > max);
+    let crossed = bounds.max.is_some_and(|max| bounds.min > Some(max));
+    above || (!crossed && bounds.min.is_some_and(|min| target < min))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! E: what is shown at `/metrics`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
+
+use super::InvariantViolation;
+use wva::policy::key::VariantKey;
+
+/// What a page shows about variants.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::chaos) struct Shown {
+    /// `wva_desired_replicas`.
+    pub(in crate::chaos) desired: BTreeMap<VariantKey, f64>,
+    /// `wva_current_replicas`.
+    pub(in crate::chaos) current: BTreeMap<VariantKey, f64>,
+    /// `wva_invariant_violations_total`, by number.
+    pub(in crate::chaos) counted: BTreeMap<String, f64>,
+    /// The variants that any series names.
+    pub(in crate::chaos) named: BTreeSet<VariantKey>,
+    /// What must not be on any page.
+    pub(in crate::chaos) broken: Vec<InvariantViolation>,
+}
+
+/// What scalers read, of which each variant has one.
+pub(in crate::chaos) const SCALED_BY: [&str; 3] = [
+    "wva_desired_replicas",
+    "wva_current_replicas",
+    "wva_desired_ratio",
+];
+
+/// Reads a page, before it becomes text: E3, and no variant twice.
+pub(in crate::chaos) fn read(families: &[MetricFamily]) -> Shown {
+    let mut shown = Shown::default();
+    let mut seen = BTreeSet::new();
+    let mut ratios = Vec::new();
+    for family in families {
+        let name = family.name();
+        for metric in family.get_metric() {
+            let value = value(family.get_field_type(), metric);
+            if !value.is_finite() || value < 0.0 {
+                let labels = metric.get_label().iter();
+                let labels: Vec<String> = labels
+                    .map(|pair| format!("{}={:?}", pair.name(), pair.value()))
+                    .collect();
+                let text = format!("{name}{{{}}} {value} is no count", labels.join(","));
+                shown.broken.push(InvariantViolation::new("E3", text));
+            }
+            if name == "wva_invariant_violations_total" {
+                let number = label(metric, "invariant").unwrap_or_default();
+                shown.counted.insert(number.to_owned(), value);
+            }
+            let Some(variant) = label(metric, "variant_name") else {
+                continue;
+            };
+            let key = VariantKey::new(label(metric, "namespace").unwrap_or_default(), variant);
+            if SCALED_BY.contains(&name) && !seen.insert((name, key.clone())) {
+                let text = format!("{key} is shown twice in {name}");
+                shown.broken.push(InvariantViolation::new("E1", text));
+            }
+            match name {
+                "wva_desired_replicas" => drop(shown.desired.insert(key.clone(), value)),
+                "wva_current_replicas" => drop(shown.current.insert(key.clone(), value)),
+                "wva_desired_ratio" => ratios.push((key.clone(), value)),
+                _ => {}
+            }
+            shown.named.insert(key);
+        }
+    }
+    for (key, ratio) in ratios {
+        let counts = [&shown.desired, &shown.current].map(|of| of.get(&key).copied());
+        let [Some(desired), Some(current)] = counts else {
+            continue;
+        };
+        let expected = ratio_of(desired, current);
+        if ratio.total_cmp(&expected).is_ne() {
+            let text = format!("{key} is shown with the ratio {ratio}, {desired} of {current}");
+            shown.broken.push(InvariantViolation::new("E3", text));
+        }
+    }
+    shown
+}
+
+/// What the ratio of two counts is: without replicas the count that is wanted.
+fn ratio_of(desired: f64, current: f64) -> f64 {
+    if current > 0.0 {
+        desired / current
+    } else {
+        desired
+    }
+}
+
+/// The value of a series; of a histogram the sum, since the rest of it are whole numbers.
+fn value(kind: MetricType, metric: &Metric) -> f64 {
+    match kind {
+        MetricType::COUNTER => metric.get_counter().get_value(),
+        MetricType::GAUGE => metric.get_gauge().get_value(),
+        MetricType::HISTOGRAM => metric.get_histogram().get_sample_sum(),
+        // The controller has none of them.
+        MetricType::SUMMARY | MetricType::UNTYPED => f64::NAN,
+    }
+}
+
+fn label<'a>(metric: &'a Metric, name: &str) -> Option<&'a str> {
+    let mut pairs = metric.get_label().iter();
+    pairs
+        .find(|pair| pair.name() == name)
+        .map(LabelPair::value)
+        .filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::core::Collector;
+    use prometheus::{GaugeVec, Histogram, HistogramOpts, IntCounterVec, Opts};
+
+    use super::*;
+
+    fn desired(shown: &[(&str, f64)]) -> Vec<MetricFamily> {
+        let opts = Opts::new("wva_desired_replicas", "-");
+        let gauge = GaugeVec::new(opts, &["variant_name", "namespace", "accelerator_type"]);
+        let gauge = gauge.unwrap();
+        for (accelerator, value) in shown {
+            gauge
+                .with_label_values(&["v", "n", accelerator])
+                .set(*value);
+        }
+        gauge.collect()
+    }
+
+    #[test]
+    fn a_page_is_read_and_judged() {
+        let opts = Opts::new("wva_invariant_violations_total", "-");
+        let counted = IntCounterVec::new(opts, &["invariant"]).unwrap();
+        counted.with_label_values(&["D1"]).inc_by(3);
+        let took = Histogram::with_opts(HistogramOpts::new("wva_took_seconds", "-")).unwrap();
+        took.observe(0.5);
+        let mut page = desired(&[("A", 2.0)]);
+        page.extend(counted.collect());
+        page.extend(took.collect());
+        let shown = read(&page);
+        assert_eq!(shown.desired[&VariantKey::new("n", "v")].to_string(), "2");
+        assert_eq!(shown.named, BTreeSet::from([VariantKey::new("n", "v")]));
+        assert_eq!(shown.counted["D1"].to_string(), "3");
+        assert_eq!(shown.broken, []);
+        let twice = desired(&[("A", 2.0), ("B", 1.0)]);
+        let text = "E1: n/v is shown twice in wva_desired_replicas";
+        assert_eq!(read(&twice).broken[0].to_string(), text);
+        for value in [f64::NAN, -1.0, f64::INFINITY] {
+            let odd = desired(&[("A", value)]);
+            assert_eq!(read(&odd).broken[0].invariant, "E3", "{value}");
+        }
+        let three = |ratio: f64| -> Vec<MetricFamily> {
+            let values = [
+                ("desired_replicas", 3.0),
+                ("current_replicas", 2.0),
+                ("desired_ratio", ratio),
+            ];
+            let families = values.map(|(name, value)| {
+                let opts = Opts::new(format!("wva_{name}"), "-");
+                let gauge = GaugeVec::new(opts, &["variant_name", "namespace"]).unwrap();
+                gauge.with_label_values(&["v", "n"]).set(value);
+                gauge.collect()
+            });
+            families.into_iter().flatten().collect()
+        };
+        assert_eq!(read(&three(1.5)).broken, []);
+        let text = "E3: n/v is shown with the ratio 2, 3 of 2";
+        assert_eq!(read(&three(2.0)).broken[0].to_string(), text);
+        took.observe(f64::NAN);
+        assert_eq!(read(&took.collect()).broken[0].invariant, "E3");
+    }
+}

@@ -1,0 +1,159 @@
+//! C: generations of the settings.
+
+use serde_json::Value;
+
+use super::InvariantViolation;
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+use wva::settings::config_maps::{ConfigMapView, gather};
+use wva::settings::generation::{SettingChange, transition};
+use wva::settings::sources::Data;
+use wva::settings::{Generation, Sources};
+
+/// C5: whether the settings in force are those that are stored.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Followed {
+    /// The generation, and the version of the cluster, that last were found to agree.
+    agreed: Option<(u64, u64)>,
+}
+
+impl Followed {
+    /// The keys by which the settings that follow from what is stored differ from those in force, as one
+    /// text.
+    pub(in crate::chaos) fn behind(
+        &mut self,
+        now: &Generation,
+        fixed: &Sources,
+        insider: &Insider,
+    ) -> Option<String> {
+        let version = insider.version();
+        let is_known = self.agreed.is_some_and(|(number, version)| {
+            number == now.number && !insider.changed_since(version, &["configmaps."])
+        });
+        if is_known {
+            self.agreed = Some((now.number, version));
+            return None;
+        }
+        let transition = transition(now, &stored(now, fixed, insider));
+        let keys = transition
+            .changes
+            .iter()
+            .map(|change: &SettingChange| change.key);
+        let is_behind = transition.next.is_some();
+        self.agreed = (!is_behind).then_some((now.number, version));
+        is_behind.then(|| keys.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The sources of settings as they are stored. ConfigMaps count in the namespace of the controller alone.
+pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> Sources {
+    let maps: Vec<(String, String, Data)> = insider
+        .list("configmaps.")
+        .into_iter()
+        .map(|object| {
+            let data = object.get("data").and_then(Value::as_object);
+            let data = data.into_iter().flatten();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let data = data
+                .map(|(key, value)| (key.clone(), text(value)))
+                .collect();
+            let object = Object(object);
+            (
+                object.namespace().to_owned(),
+                object.name().to_owned(),
+                data,
+            )
+        })
+        .collect();
+    let views = maps.iter().map(|(namespace, name, data)| ConfigMapView {
+        namespace,
+        name,
+        data,
+    });
+    let mut sources = fixed.clone();
+    let names = &now.statics.config_maps;
+    let home = &now.statics.scope.system_namespace;
+    let _notices = gather(&mut sources, names, home, |_| false, views);
+    sources
+}
+
+/// The generations of one process.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Generations(Option<Generation>);
+
+impl Generations {
+    /// Takes in the settings that are in force.
+    pub(in crate::chaos) fn judge(&mut self, now: &Generation) -> Option<InvariantViolation> {
+        let before = self.0.replace(now.clone())?;
+        let (was, is) = (before.number, now.number);
+        if before.statics != now.statics {
+            let text = format!("static settings differ between generations {was} and {is}");
+            return Some(InvariantViolation::new("C1", text));
+        }
+        if is < was {
+            let text = format!("generation {is} follows {was}");
+            return Some(InvariantViolation::new("C3", text));
+        }
+        let is_same = before.dynamic == now.dynamic && before.values == now.values;
+        if is == was && !is_same {
+            let text = format!("generation {is} has changed its content");
+            return Some(InvariantViolation::new("C3", text));
+        }
+        if is == was + 1 && is_same {
+            let text = format!("generation {is} has the content of {was}");
+            return Some(InvariantViolation::new("C4", text));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wva::settings::{Sources, start};
+
+    fn generation(interval: &str) -> Generation {
+        let mut sources = Sources::default();
+        for (name, value) in [
+            ("POD_NAMESPACE", "wva-system"),
+            ("PROMETHEUS_BASE_URL", "https://prometheus"),
+            ("GLOBAL_OPT_INTERVAL", interval),
+        ] {
+            sources
+                .environment
+                .insert(name.to_owned(), value.to_owned());
+        }
+        start(&sources).unwrap().generation
+    }
+
+    #[test]
+    fn numbers_grow_with_content_alone() {
+        let first = generation("30s");
+        let numbered = |generation: &Generation, number| {
+            let mut numbered = generation.clone();
+            numbered.number = number;
+            numbered
+        };
+        let other = generation("60s");
+        for (next, expected) in [
+            (first.clone(), None),
+            (numbered(&other, 2), None),
+            (other.clone(), Some("C3")),
+            (numbered(&first, 2), Some("C4")),
+            (numbered(&first, 0), Some("C3")),
+        ] {
+            let mut generations = Generations::default();
+            assert_eq!(generations.judge(&first), None);
+            let found = generations.judge(&next).map(|found| found.invariant);
+            assert_eq!(found, expected, "{}", next.number);
+        }
+        let mut moved = (*first.statics).clone();
+        moved.scope.system_namespace = "elsewhere".to_owned();
+        let mut elsewhere = first.clone();
+        elsewhere.statics = std::sync::Arc::new(moved);
+        let moved = elsewhere;
+        let mut generations = Generations::default();
+        assert_eq!(generations.judge(&first), None);
+        assert_eq!(generations.judge(&moved).unwrap().invariant, "C1");
+    }
+}

@@ -1,0 +1,264 @@
+//! T: actors and their mailboxes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::InvariantViolation;
+use wva::roles::Role;
+use wva_supervise::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
+
+/// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
+pub(in crate::chaos) const MAILBOX: u64 = 40;
+/// Occasions that a role may handle within a second, beside those for what changes and exists.
+pub(in crate::chaos) const PER_SECOND: u64 = 2_000;
+/// Occasions for each change of the cluster and each variant: told, told twice, and listed.
+const EACH: u64 = 3;
+/// How long a role may be without a life before its restart is arranged.
+const ARRANGEMENT: Duration = Duration::from_secs(3);
+/// How long a supervisor may stand still: until its process says so, and the probes that end it.
+const STUCK: Duration = Duration::from_secs(100);
+/// How far from each other two looks are at most.
+const LOOK: Duration = Duration::from_secs(2);
+/// How much later than its limit a role that stands still is ended at most.
+const SWEEPS: Duration = Duration::from_secs(4);
+
+/// What became of roles between two looks: they ended, and began again.
+pub(in crate::chaos) fn turns(
+    before: &[RoleReport<Role>],
+    now: &[RoleReport<Role>],
+) -> Vec<String> {
+    let is_same = |was: &RoleReport<Role>, is: &RoleReport<Role>| {
+        was.role == is.role && was.incarnation == is.incarnation && was.state == is.state
+    };
+    if before.len() == now.len() && before.iter().zip(now).all(|(was, is)| is_same(was, is)) {
+        return Vec::new();
+    }
+    let known: BTreeMap<&Role, &RoleReport<Role>> =
+        before.iter().map(|one| (&one.role, one)).collect();
+    let turns = now.iter().filter_map(|one| {
+        let was = known.get(&one.role)?;
+        let why = one.last_failure.as_deref().unwrap_or("asked to end");
+        (!is_same(was, one)).then(|| format!("{} is {:?}: {why}", one.role, one.state))
+    });
+    turns.collect()
+}
+
+/// T1: no role ends by itself. What makes one end here is planted, or its supervisor's to do.
+pub(in crate::chaos) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
+    let is_planned = |turn: &&String| {
+        [
+            ": asked to end",
+            "killed",
+            "actor_task_cancelled",
+            "a planted panic",
+            ": hung: ",
+            " ended more than ",
+        ]
+        .iter()
+        .any(|why| turn.contains(why))
+    };
+    let turn = turns.iter().find(|turn| !is_planned(turn))?;
+    Some(InvariantViolation::new(
+        "T1",
+        format!("ended by itself: {turn}"),
+    ))
+}
+
+/// The roles of one process, as they were last seen.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct Tree {
+    seen: BTreeMap<Role, Seen>,
+    /// When it was last looked at.
+    looked: Option<Duration>,
+    /// How much had changed then.
+    changes: u64,
+}
+
+#[derive(Debug)]
+struct Seen {
+    incarnation: u64,
+    handled: u64,
+    /// When it last finished something, or began.
+    moved: Duration,
+    /// Since when it has no life and none is planned.
+    stopped: Option<Duration>,
+    /// Since when it is to be started again.
+    waiting: Option<Duration>,
+    /// Since when occasions wait without one being finished.
+    still: Option<Duration>,
+    /// When its lives began after the first, under the present life of its supervisor.
+    restarts: VecDeque<Duration>,
+    parent: u64,
+}
+
+impl Tree {
+    /// Whether every role has the life that it had when last seen.
+    pub(in crate::chaos) fn is_whole(&self, report: &[RoleReport<Role>]) -> bool {
+        report.iter().all(|one| {
+            let seen = self.seen.get(&one.role);
+            one.state == RoleState::Running
+                && seen.is_none_or(|seen| seen.incarnation == one.incarnation)
+        })
+    }
+
+    /// Takes in the roles as they are now. `changes` is how much has changed since, and `variants` how many
+    /// there are.
+    pub(in crate::chaos) fn judge(
+        &mut self,
+        report: &[RoleReport<Role>],
+        changes: u64,
+        variants: u64,
+        now: Duration,
+    ) -> Vec<InvariantViolation> {
+        // While it was paused nothing could be done.
+        let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
+        let missed = gap.saturating_sub(LOOK);
+        // What changed just before the last look is heard of after it.
+        let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
+        let is_supervisor =
+            |one: &&RoleReport<Role>| one.role.policy().kind == ActorKind::Supervisor;
+        let lives: BTreeMap<&Role, (u64, bool)> = report
+            .iter()
+            .filter(is_supervisor)
+            .map(|one| {
+                let moved = self.seen.get(&one.role).map_or(now, |seen| seen.moved);
+                let is_up = one.state == RoleState::Running;
+                // It has moved since its children were due.
+                let is_awake = now.saturating_sub(moved) <= ARRANGEMENT + missed;
+                (&one.role, (one.incarnation, is_up && is_awake))
+            })
+            .collect();
+        let mut found = Vec::new();
+        for one in report {
+            let parent = one.parent.as_ref().and_then(|parent| lives.get(parent));
+            let (parent, supervised) = parent.copied().unwrap_or((0, false));
+            if !self.seen.contains_key(&one.role) {
+                let first = Seen::first(one, parent, now);
+                self.seen.insert(one.role.clone(), first);
+            }
+            let Some(seen) = self.seen.get_mut(&one.role) else {
+                continue;
+            };
+            let per_second = one.handled.saturating_sub(seen.handled);
+            seen.shift(missed);
+            seen.note(one, parent, now);
+            let waiting = one.told.saturating_sub(one.handled);
+            if waiting > MAILBOX || per_second > PER_SECOND + EACH * news {
+                let text = format!(
+                    "{} has {waiting} occasions waiting and handled {per_second} in a second",
+                    one.role
+                );
+                found.push(InvariantViolation::new("T2", text));
+            }
+            found.extend(seen.judge(one, supervised, now));
+        }
+        if self.seen.len() > report.len() {
+            let known: BTreeSet<&Role> = report.iter().map(|one| &one.role).collect();
+            self.seen.retain(|role, _| known.contains(role));
+        }
+        found
+    }
+}
+
+impl Seen {
+    fn first(one: &RoleReport<Role>, parent: u64, now: Duration) -> Self {
+        Self {
+            moved: now,
+            incarnation: one.incarnation,
+            handled: one.handled,
+            stopped: None,
+            waiting: None,
+            still: None,
+            restarts: VecDeque::new(),
+            parent,
+        }
+    }
+
+    /// Leaves time out of account.
+    fn shift(&mut self, by: Duration) {
+        self.moved += by;
+        for since in [&mut self.stopped, &mut self.waiting, &mut self.still] {
+            *since = since.map(|since| since + by);
+        }
+    }
+
+    fn note(&mut self, one: &RoleReport<Role>, parent: u64, now: Duration) {
+        if self.parent != parent {
+            self.restarts.clear();
+        } else if self.incarnation != one.incarnation {
+            self.restarts.push_back(now);
+        }
+        let waits = one.told > one.handled && one.state == RoleState::Running;
+        let stands = waits && self.handled == one.handled && self.incarnation == one.incarnation;
+        if self.handled != one.handled || self.incarnation != one.incarnation {
+            self.moved = now;
+        }
+        self.still = stands.then(|| self.still.unwrap_or(now));
+        // Between two looks it may have been started again and ended again, which is another wait.
+        let is_same_life = self.incarnation == one.incarnation;
+        let since = |known: Option<Duration>| known.filter(|_| is_same_life).unwrap_or(now);
+        let is_stopped = one.state == RoleState::Stopped;
+        self.stopped = is_stopped.then(|| since(self.stopped));
+        let is_waiting = matches!(one.state, RoleState::Restarting { .. });
+        self.waiting = is_waiting.then(|| since(self.waiting));
+        self.parent = parent;
+        self.incarnation = one.incarnation;
+        self.handled = one.handled;
+    }
+
+    fn judge(
+        &mut self,
+        one: &RoleReport<Role>,
+        supervised: bool,
+        now: Duration,
+    ) -> Option<InvariantViolation> {
+        let role = &one.role;
+        let for_long = |since: Option<Duration>, limit| {
+            since.is_some_and(|since| now.saturating_sub(since) > limit)
+        };
+        if supervised && for_long(self.stopped, ARRANGEMENT) {
+            let text = format!("{role} has ended and nobody starts it again");
+            return Some(InvariantViolation::new("T1", text));
+        }
+        let planned = match one.state {
+            RoleState::Restarting { after } => Some(after + ARRANGEMENT),
+            _ => None,
+        };
+        if let Some(planned) = planned.filter(|_| supervised)
+            && for_long(self.waiting, planned)
+        {
+            let text = format!("{role} was to be started again, and is not");
+            return Some(InvariantViolation::new("T1", text));
+        }
+        let limit = role.policy().stall_after;
+        if let Some(limit) = limit.filter(|_| supervised)
+            && for_long(self.still, limit + SWEEPS)
+        {
+            let text = format!("{role} stands still with occasions waiting, and is not ended");
+            return Some(InvariantViolation::new("T1", text));
+        }
+        let is_supervisor = role.policy().kind == ActorKind::Supervisor;
+        let is_stuck = one.state == RoleState::Running && now.saturating_sub(self.moved) > STUCK;
+        if is_supervisor && is_stuck {
+            let text = format!("{role} has stopped its sweeps, and its process is not ended");
+            return Some(InvariantViolation::new("T1", text));
+        }
+        let policy = role.parent().and_then(|parent| parent.policy().children);
+        if let Some(ChildrenPolicy::Restart(policy)) = policy {
+            let oldest = now.saturating_sub(policy.window);
+            while self.restarts.front().is_some_and(|at| *at < oldest) {
+                self.restarts.pop_front();
+            }
+            // Delays shift restarts against the exits that are counted by one at most.
+            if self.restarts.len() > policy.max_restarts + 1 {
+                let text = format!(
+                    "{role} was started again {} times within {} s",
+                    self.restarts.len(),
+                    policy.window.as_secs()
+                );
+                return Some(InvariantViolation::new("T3", text));
+            }
+        }
+        None
+    }
+}

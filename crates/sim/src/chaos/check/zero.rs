@@ -1,0 +1,196 @@
+//! D8: which models may go to zero, and how long after their last use, by the ConfigMaps that are stored.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::settings::stored;
+use crate::apiserver::Insider;
+use wva::policy::key::ModelKey;
+use wva::policy::params::DynamicSettings;
+use wva::settings::config_maps::Purpose;
+use wva::settings::generation::transition;
+use wva::settings::problem::Diagnostics;
+use wva::settings::{Generation, Sources};
+
+/// ConfigMaps of the cluster.
+const CONFIG_MAPS: &str = "configmaps.";
+/// How soon in calm nobody acts on what was in force before.
+const SETTLED: Duration = Duration::from_secs(30);
+/// How long after a permission to go to zero has ended somebody may still act on it who may not have heard:
+/// mirrors are listed afresh every ten minutes.
+pub(in crate::chaos) const AFTERGLOW: Duration = Duration::from_mins(12);
+
+/// The policy that follows from what is stored, and those before it that somebody may still act on. Content
+/// that is refused ends nothing: what was valid before it stays in force.
+#[derive(Debug, Default)]
+pub(in crate::chaos) struct ZeroPolicies {
+    /// The version of the cluster at the last look.
+    version: u64,
+    now: Option<Generation>,
+    /// Whether some of what is stored is refused, so that a process may keep anything that it had.
+    is_refused: bool,
+    /// When each was last what followed from what is stored, the oldest first.
+    past: VecDeque<(Duration, Arc<DynamicSettings>)>,
+}
+
+impl ZeroPolicies {
+    /// Takes in what is stored. `of` is what some process has in force, whose names of ConfigMaps count, and
+    /// its flags and environment.
+    pub(in crate::chaos) fn note(
+        &mut self,
+        (of, fixed): (&Generation, &Sources),
+        insider: &Insider,
+        now: Duration,
+    ) {
+        if self.now.is_none() || insider.changed_since(self.version, &[CONFIG_MAPS]) {
+            let before = self.now.get_or_insert_with(|| of.clone());
+            let transition = transition(before, &stored(before, fixed, insider));
+            self.is_refused = is_refused(&transition.diagnostics);
+            if let Some(next) = transition.next {
+                let before = std::mem::replace(before, next);
+                self.past.push_back((now, before.dynamic));
+            }
+        }
+        self.version = insider.version();
+        self.past
+            .retain(|(at, _)| now.saturating_sub(*at) < AFTERGLOW);
+        if self.is_refused {
+            self.past.iter_mut().for_each(|(at, _)| *at = now);
+        }
+    }
+
+    /// What a process may have in force that has been calm since then.
+    fn in_force(
+        &self,
+        calm: Option<Duration>,
+        now: Duration,
+    ) -> impl Iterator<Item = &DynamicSettings> {
+        let may_last = move |at: Duration| match calm {
+            Some(since) => now < at.max(since) + SETTLED,
+            None => true,
+        };
+        let past = self.past.iter().filter(move |(at, _)| may_last(*at));
+        let present = self.now.iter().map(|generation| &*generation.dynamic);
+        past.map(|(_, dynamic)| &**dynamic).chain(present)
+    }
+
+    /// Whether such a process may send a model to zero; also before anything is known.
+    pub(in crate::chaos) fn allow(
+        &self,
+        model: &ModelKey,
+        calm: Option<Duration>,
+        now: Duration,
+    ) -> bool {
+        let mut all = self.in_force(calm, now);
+        self.now.is_none() || all.any(|dynamic| dynamic.may_go_to_zero(model))
+    }
+
+    /// How long a model must have been idle before such a process sends it to zero.
+    pub(in crate::chaos) fn retention(
+        &self,
+        model: &ModelKey,
+        calm: Option<Duration>,
+        now: Duration,
+    ) -> Option<Duration> {
+        let all = self.in_force(calm, now);
+        all.map(|dynamic| dynamic.scale_to_zero.retention(model))
+            .min()
+    }
+}
+
+fn is_refused(diagnostics: &Diagnostics) -> bool {
+    let mut problems = diagnostics.problems.iter();
+    problems.any(|problem| {
+        matches!(
+            problem.purpose(),
+            Purpose::ScaleToZero | Purpose::Saturation
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::apiserver::ApiServer;
+    use crate::workloads::object::path;
+    use wva::settings::start;
+    use wva_base::moment::WallTime;
+    use wva_supervise::{Clock, SeedTree};
+
+    const MAP: &str = "wva-model-scale-to-zero-config";
+
+    fn sources() -> Sources {
+        let mut sources = Sources::default();
+        for (name, value) in [
+            ("POD_NAMESPACE", "default"),
+            ("PROMETHEUS_BASE_URL", "https://prometheus"),
+        ] {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            sources.environment.insert(name, value);
+        }
+        sources
+    }
+
+    async fn store(insider: &Insider, entry: &str) {
+        let map = json!({"metadata": {"name": MAP}, "data": {"m": entry}});
+        let all = path("v1", "default", "configmaps", "");
+        if insider.create(&all, &map).await.is_err() {
+            let one = path("v1", "default", "configmaps", MAP);
+            insider.merge(&one, &map).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_permission_ends_with_valid_content_without_it_and_half_a_minute_of_calm() {
+        let clock = Clock::at(WallTime(1_767_225_600_000));
+        let insider = Insider::new(ApiServer::new(clock, &SeedTree::new(1)), "test");
+        let (model, minute) = (ModelKey::new("n", "m"), Duration::from_mins(1));
+        let fixed = sources();
+        let first = start(&fixed).unwrap().generation;
+        let mut policies = ZeroPolicies::default();
+        let note = |policies: &mut ZeroPolicies, at: Duration| {
+            policies.note((&first, &fixed), &insider, at);
+        };
+        let calm = Some(Duration::ZERO);
+        note(&mut policies, minute);
+        assert!(!policies.allow(&model, calm, minute));
+
+        store(
+            &insider,
+            "model_id: m\nenable_scale_to_zero: true\nretention_period: 90s\n",
+        )
+        .await;
+        note(&mut policies, minute * 20);
+        assert!(policies.allow(&model, calm, minute * 20));
+        let retention = |policies: &ZeroPolicies, at| policies.retention(&model, calm, at);
+        let short = Some(Duration::from_secs(90));
+        assert_eq!(retention(&policies, minute * 21), short);
+
+        store(&insider, "model_id: [m\n").await;
+        note(&mut policies, minute * 30);
+        assert!(
+            policies.allow(&model, calm, minute * 39),
+            "nothing valid has ended it"
+        );
+
+        store(
+            &insider,
+            "model_id: m\nenable_scale_to_zero: false\nretention_period: 30m\n",
+        )
+        .await;
+        note(&mut policies, minute * 40);
+        let after = minute * 40 + SETTLED;
+        let just_before = after.saturating_sub(Duration::from_secs(1));
+        assert!(policies.allow(&model, calm, just_before));
+        assert_eq!(retention(&policies, just_before), short);
+        assert!(!policies.allow(&model, calm, after));
+        assert_eq!(retention(&policies, after), Some(minute * 30));
+        assert!(policies.allow(&model, Some(after), after), "calm only now");
+        assert!(policies.allow(&model, None, minute * 51));
+        note(&mut policies, minute * 40 + AFTERGLOW);
+        assert!(!policies.allow(&model, None, minute * 52));
+    }
+}

@@ -1,0 +1,418 @@
+//! Looks at every request, at every plan, and at everything once a second, and remembers the first thing
+//! that must not be.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use allocations::Owner;
+use http::{Method, Uri};
+use tokio::sync::Notify;
+
+use super::api_server_proxy::{RequestListener, is_write};
+use super::check::claims;
+use super::check::holdings::Lately;
+use super::check::known::Content;
+use super::check::zero::ZeroPolicies;
+use super::check::{InvariantViolation, series};
+use super::fleet::Fleet;
+use super::process_checker::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, ProcessChecker};
+use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
+use super::surroundings::Surroundings;
+use super::trace::Trace;
+use crate::apiserver::Insider;
+use crate::world::controller::ControllerView;
+use wva::policy::key::VariantKey;
+use wva::state::PlanProposal;
+use wva_supervise::{Clock, TreeRole as _};
+
+mod ends;
+mod examine;
+mod leads;
+mod pace;
+mod spared;
+mod told;
+
+pub(super) use ends::Farewell;
+
+/// Seconds between two looks at the page of a process.
+const PAGE_EVERY: u64 = 3;
+
+/// How often messages were met, by role and name.
+pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
+
+/// The judge. Clones share it.
+#[derive(Clone)]
+pub(super) struct Checker(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    insider: Insider,
+    trace: Trace,
+    bench: Mutex<CheckerState>,
+    /// Told of what must not be: it may go on without end while no time passes.
+    over: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct CheckerState {
+    seats: BTreeMap<usize, ProcessChecker>,
+    found: Option<(Duration, InvariantViolation)>,
+    /// The cluster as it was last looked at.
+    around: Option<Arc<Surroundings>>,
+    /// When the bounds of each variant last allowed it to have no replicas.
+    zero: BTreeMap<VariantKey, Duration>,
+    /// Which models may go to zero.
+    policies: ZeroPolicies,
+    /// When somebody last led.
+    led: Duration,
+    /// When who led has ended in order, with nothing in its way, and nobody has led since.
+    vacant: Option<Duration>,
+    /// The model that may go to zero.
+    sleep: Option<Sleep>,
+    fleet: Fleet,
+    lately: Lately,
+    /// What was stored at the last look at everything.
+    content: Content,
+    instance: Option<&'static str>,
+    counts: Counts,
+    /// Whose is what each process that there was holds.
+    owners: Vec<(usize, Owner)>,
+    /// How often each message was met, by role and name.
+    met: Met,
+}
+
+/// What a judge has counted.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Writes of controllers.
+    pub writes: u64,
+    /// Plans that were published.
+    pub plans: u64,
+    /// The most bytes that one process held.
+    pub held: usize,
+}
+
+impl std::fmt::Debug for Checker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Checker")
+            .field("found", &self.bench().found)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hears of the requests of one process.
+#[derive(Debug, Clone)]
+pub(super) struct RequestObserver {
+    pub(super) judge: Checker,
+    pub(super) place: usize,
+    /// The pod of the process.
+    pub(super) pod: String,
+}
+
+impl RequestListener for RequestObserver {
+    fn called(&self, method: &Method, uri: &Uri, body: &[u8]) {
+        let path = uri.path();
+        let sent = claims::Sent { method, path, body };
+        let query = uri.query().unwrap_or_default();
+        if !is_write(method) {
+            self.judge.0.trace.read(self.place, &sent, query);
+        }
+        self.judge.called(self.place, &self.pod, &sent);
+        self.judge.counted(self.place, &sent, query);
+        self.judge.spares(self.place, method, uri);
+    }
+
+    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration) {
+        self.judge.warded_off(self.place, (method, uri), time);
+    }
+
+    fn stored(&self, path: &str) {
+        self.judge.stored(self.place, path);
+    }
+
+    fn asked(&self) {
+        self.judge.asked(self.place);
+    }
+
+    fn overwritten(&self, path: &str) {
+        let text = format!(
+            "a write of c{} that came late has replaced what was stored since at {path}",
+            self.place
+        );
+        self.judge.report(InvariantViolation::new("W4", text));
+    }
+}
+
+impl Checker {
+    pub(super) fn new(clock: Clock, insider: Insider, trace: Trace, over: Arc<Notify>) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            insider,
+            trace,
+            bench: Mutex::default(),
+            over,
+        }))
+    }
+
+    /// Tells it what replicas take and what there is, and of which instance controllers are.
+    pub(super) fn furnish(&self, fleet: Fleet, instance: Option<&'static str>) {
+        let mut bench = self.bench();
+        (bench.fleet, bench.instance) = (fleet, instance);
+    }
+
+    /// Watches over a model that may go to zero.
+    pub(super) fn watch(&self, sleeper: ScaleToZeroModel) {
+        self.bench().sleep = Some(Sleep::new(sleeper));
+    }
+
+    /// What is true of the use of that model now.
+    pub(super) fn used(&self, now: Use) {
+        let at = self.now();
+        if let Some(sleep) = &mut self.bench().sleep {
+            sleep.note(now, at);
+        }
+    }
+
+    /// What was found first.
+    pub(super) fn found(&self) -> Option<(Duration, InvariantViolation)> {
+        self.bench().found.clone()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.bench().counts.clone()
+    }
+
+    /// Each process that there was, by its place.
+    pub(super) fn owners(&self) -> Vec<(usize, Owner)> {
+        self.bench().owners.clone()
+    }
+
+    /// Notes something that must not be, if it is the first.
+    pub(super) fn report(&self, violation: InvariantViolation) {
+        if self.bench().found.is_some() {
+            return;
+        }
+        self.0
+            .trace
+            .note("judge", "VIOLATION", &violation.to_string());
+        self.0.trace.seal();
+        let now = self.now();
+        self.bench().found = Some((now, violation));
+        self.0.over.notify_one();
+    }
+
+    fn report_all(&self, violations: impl IntoIterator<Item = InvariantViolation>) {
+        for violation in violations {
+            self.report(violation);
+        }
+    }
+
+    /// A process begins.
+    pub(super) fn came(&self, place: usize, door: Arc<ControllerView>, hears: Hears) {
+        let owner = door.owner;
+        let seat = ProcessChecker::new(door, hears);
+        let mut bench = self.bench();
+        bench.owners.push((place, owner));
+        let before = bench.seats.insert(place, seat);
+        bench.close(before);
+    }
+
+    /// A process has ended.
+    pub(super) fn left(&self, place: usize) {
+        let mut bench = self.bench();
+        let seat = bench.seats.remove(&place);
+        bench.close(seat);
+    }
+
+    /// A process stands still, or goes on.
+    pub(super) fn paused(&self, place: usize, paused: bool) {
+        if let Some(seat) = self.bench().seats.get_mut(&place) {
+            seat.paused = paused;
+            // Who stands still for long enough is ended at once when it goes on.
+            seat.note_hangs();
+        }
+    }
+
+    /// Follows the plans that a process publishes.
+    pub(super) async fn follow(self, place: usize, door: Arc<ControllerView>) {
+        let mut plans = door.shared.plan.follow();
+        loop {
+            let last = Option::clone(&*plans.changed().await);
+            if let Some(PlanProposal { plan, .. }) = last {
+                // It may be about an object that was not there at the last look.
+                self.look_around();
+                self.planned(place, &plan);
+            }
+        }
+    }
+
+    /// A process makes a request.
+    fn called(&self, place: usize, pod: &str, sent: &claims::Sent<'_>) {
+        let claims::Sent { method, path, .. } = *sent;
+        if !is_write(method) {
+            return;
+        }
+        let now = self.0.clock.now();
+        let found = {
+            let mut bench = self.bench();
+            bench.counts.writes += 1;
+            let door = bench.seats.get(&place).map(|seat| &seat.door);
+            let leads = door.is_some_and(|door| door.shared.claim.may_write(now));
+            self.0.trace.written(place, sent, leads);
+            bench.seats.get_mut(&place).and_then(|seat| {
+                seat.ever_led |= leads;
+                seat.attempts.note(path, now.monotonic);
+                claims::write(place, pod, sent, leads, seat.ever_led)
+            })
+        };
+        self.report_all(found);
+        self.claims();
+    }
+
+    /// W1.
+    fn claims(&self) {
+        let now = self.0.clock.now();
+        let found = {
+            let bench = self.bench();
+            let all = bench.seats.iter();
+            let holders = all.filter(|(_, seat)| seat.door.shared.claim.may_write(now));
+            claims::overlap(&holders.map(|(place, _)| *place).collect::<Vec<_>>())
+        };
+        self.report_all(found);
+    }
+
+    /// Looks at what exists now, and what it allows.
+    fn look_around(&self) -> Arc<Surroundings> {
+        let (known, instance) = {
+            let mut bench = self.bench();
+            (bench.around.take(), bench.instance)
+        };
+        let around = Surroundings::follow(known, &self.0.insider, instance);
+        let now = self.now();
+        let mut bench = self.bench();
+        bench.around = Some(Arc::clone(&around));
+        let CheckerState {
+            policies, seats, ..
+        } = &mut *bench;
+        if let Some(seat) = seats.values().next() {
+            let settings = seat.door.shared.settings.load();
+            policies.note((&settings.generation, &seat.fixed), &self.0.insider, now);
+        }
+        for (key, variant) in &around.variants {
+            if variant.allows_zero {
+                bench.zero.insert(key.clone(), now);
+            }
+        }
+        drop(bench);
+        around
+    }
+
+    /// Looks at everything, once a second. `free` says whether the way of each process to the API server is
+    /// free.
+    pub(super) fn second(&self, free: &[bool], late: bool) {
+        let now = self.now();
+        self.claims();
+        let around = self.look_around();
+        let mut pages = Vec::new();
+        {
+            let bench = self.bench();
+            for (place, seat) in &bench.seats {
+                if !seat.paused {
+                    pages.push((*place, Arc::clone(&seat.door)));
+                }
+            }
+        }
+        let mut shown = BTreeMap::new();
+        let second = now.as_secs();
+        if second.is_multiple_of(PAGE_EVERY) {
+            for (place, door) in pages {
+                let page = if second.is_multiple_of(KEPT_EVERY) {
+                    door.own_metrics()
+                } else {
+                    door.decided_metrics()
+                };
+                shown.insert(place, series::read(&page));
+            }
+        }
+        let found = {
+            let mut bench = self.bench();
+            let CheckerState {
+                seats,
+                sleep,
+                fleet,
+                lately,
+                content,
+                counts,
+                ..
+            } = &mut *bench;
+            let most = lately.note(now, around.count());
+            if now.as_secs().is_multiple_of(LOOK_EVERY) {
+                content.look(&self.0.insider);
+            }
+            let mut found = Vec::new();
+            for (place, seat) in seats {
+                let is_free = free.get(*place).copied().unwrap_or(true);
+                let page = shown.get(place);
+                let moment = self.0.clock.now();
+                let held = seat.door.owner.take_peak();
+                counts.held = counts.held.max(held);
+                found.extend(seat.holdings.judge(held, most));
+                seat.stand(fleet.gpus.keys(), now);
+                let cluster = Cluster {
+                    around: &around,
+                    content,
+                    insider: &self.0.insider,
+                };
+                found.extend(seat.second(*place, moment, is_free, page, cluster));
+                let sleep = sleep.as_ref();
+                found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, fleet, moment)));
+                for line in seat.take_news() {
+                    self.0.trace.note(&format!("c{place}"), "role", &line);
+                }
+            }
+            found
+        };
+        self.report_all(found);
+        self.report_all(self.leaderless(late));
+    }
+
+    /// How often each message was met since this was last asked, by role and name.
+    pub(super) fn take_met(&self) -> Met {
+        let mut bench = self.bench();
+        let CheckerState { seats, met, .. } = &mut *bench;
+        for seat in seats.values() {
+            tally(met, seat);
+        }
+        std::mem::take(met)
+    }
+
+    fn now(&self) -> Duration {
+        self.0.clock.now().monotonic
+    }
+
+    fn bench(&self) -> MutexGuard<'_, CheckerState> {
+        self.0.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CheckerState {
+    /// Keeps what is counted of a process that is judged no more.
+    fn close(&mut self, seat: Option<ProcessChecker>) {
+        if let Some(seat) = seat {
+            tally(&mut self.met, &seat);
+        }
+    }
+}
+
+/// Counts the messages that the roles of a process have met since this was last done.
+fn tally(met: &mut Met, seat: &ProcessChecker) {
+    seat.door.actors.take_met(|role, name, times| {
+        let of_role = met.entry(role.label()).or_default();
+        match of_role.get_mut(name) {
+            Some(known) => *known += times,
+            None => drop(of_role.insert(name.to_owned(), times)),
+        }
+    });
+}

@@ -1,0 +1,62 @@
+//! What a process asks for is counted where it leaves.
+
+use super::{Checker, CheckerState};
+use crate::chaos::check::InvariantViolation;
+use crate::chaos::check::claims::Sent;
+
+impl Checker {
+    /// T7: a process sends a request to the API server.
+    pub(super) fn counted(&self, place: usize, request: &Sent<'_>, query: &str) {
+        let now = self.now();
+        let found = {
+            let mut bench = self.bench();
+            let CheckerState { seats, lately, .. } = &mut *bench;
+            // What has come since the last look counts, and is looked for only where it matters.
+            let mut were = |count: u64| {
+                let is_enough = |most: usize| u64::try_from(most).is_ok_and(|most| most >= count);
+                is_enough(lately.most()) || is_enough(lately.note(now, self.present()))
+            };
+            let seat = seats.get_mut(&place);
+            seat.and_then(|seat| seat.pace.sent(request, query, now, &mut were))
+        };
+        self.report_all(found.map(|found| of(place, &found)));
+    }
+
+    /// Variants and pods that there are.
+    fn present(&self) -> usize {
+        let kinds = ["variantautoscalings.llmd.ai", "pods."].into_iter();
+        kinds.map(|kind| self.0.insider.list(kind).len()).sum()
+    }
+
+    /// T7: a write of a process was carried out.
+    pub(super) fn stored(&self, place: usize, path: &str) {
+        let now = self.now();
+        let found = {
+            let mut bench = self.bench();
+            let seat = bench.seats.get_mut(&place);
+            seat.and_then(|seat| seat.pace.stored(path, now))
+        };
+        self.report_all(found.map(|found| of(place, &found)));
+    }
+
+    /// T7: a process puts a question to Prometheus.
+    pub(super) fn asked(&self, place: usize) {
+        let now = self.now();
+        let found = {
+            let mut bench = self.bench();
+            let seat = bench.seats.get_mut(&place);
+            seat.and_then(|seat| {
+                let in_force = seat.door.shared.settings.load();
+                let dynamic = &in_force.generation.dynamic;
+                let fetched = dynamic.fetch_interval().unwrap_or(dynamic.interval);
+                seat.pace.asked(dynamic.interval.min(fetched), now)
+            })
+        };
+        self.report_all(found.map(|found| of(place, &found)));
+    }
+}
+
+/// What is wrong, with whose it is.
+fn of(place: usize, found: &InvariantViolation) -> InvariantViolation {
+    InvariantViolation::new(found.invariant, format!("c{place}: {}", found.text))
+}

@@ -1,0 +1,253 @@
+//! What a status says beside the count, against what it should say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+use crate::world::Scenario;
+use crate::world::controller::ControllerView;
+use wva::policy::condition::{self, ConditionReason, ConditionStatus, ConditionType};
+use wva::policy::key::VariantKey;
+use wva::policy::record::{AllocationStatus, PublishedRecord};
+
+/// Status and reason of each condition, by its type.
+type Said<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
+
+/// Something that a status says otherwise.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unlike {
+    /// The type of the condition, or that it is the accelerator.
+    pub(super) what: String,
+    stored: String,
+    expected: String,
+}
+
+impl std::fmt::Display for Unlike {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, stored, expected) = (&self.what, &self.stored, &self.expected);
+        write!(
+            formatter,
+            "{what} is stored as {stored} instead of {expected}"
+        )
+    }
+}
+
+/// What is stored of a variant otherwise than its record says.
+pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
+    let conflict = condition::conflict(&record.standing);
+    let recorded = record.conditions.iter().chain(&conflict);
+    let recorded = recorded.map(|one| (one.kind, one.status, one.reason));
+    let unlike = unlike(&stored(object), &said(recorded));
+    unlike.or_else(|| accelerator(object, record))
+}
+
+/// What is stored of a variant otherwise than it must be at rest, with this many replicas. Where there are none
+/// there is nothing to measure, but for a while the last ones are still in answers of Prometheus.
+fn unlike_at_rest(object: &Object, replicas: u32) -> Option<Unlike> {
+    use ConditionReason as Reason;
+    use ConditionStatus::{False, True};
+    use ConditionType as Type;
+    let stored = stored(object);
+    let metrics = stored.get(Type::MetricsAvailable.as_str());
+    let is_silent = metrics.is_some_and(|(status, _)| *status == False.as_str());
+    let metrics = if replicas == 0 && is_silent {
+        (Type::MetricsAvailable, False, Reason::NoReplicas)
+    } else {
+        (Type::MetricsAvailable, True, Reason::MetricsFound)
+    };
+    let expected = [
+        (Type::TargetResolved, True, Reason::TargetFound),
+        metrics,
+        (Type::OptimizationReady, True, Reason::SaturationOnlyMode),
+        (Type::ActuationReady, True, Reason::ScalerFollows),
+        (Type::Ready, True, Reason::VariantReady),
+    ];
+    unlike(&stored, &said(expected.into_iter()))
+}
+
+/// L1: what is stored of some variant otherwise than who leads has recorded, or than it must be at rest.
+pub(super) fn untold(
+    leader: &ControllerView,
+    scenario: &Scenario,
+    server: &Insider,
+) -> Option<String> {
+    let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
+    variants.find_map(|variant| {
+        let (namespace, name) = (scenario.namespace, variant.name);
+        let key = VariantKey::new(namespace, name);
+        let object = server.get("variantautoscalings.llmd.ai", namespace, name);
+        let (object, record) = object.map(Object).zip(leader.shared.records.get(&key))?;
+        let replicas = record.values.map_or(0, |values| values.current.0);
+        let recorded = unlike_the_record(&object, &record);
+        let unlike = recorded.or_else(|| unlike_at_rest(&object, replicas))?;
+        Some(format!("{key}: {unlike}"))
+    })
+}
+
+fn said(
+    conditions: impl Iterator<Item = (ConditionType, ConditionStatus, ConditionReason)>,
+) -> Said<'static> {
+    let said = conditions
+        .map(|(kind, status, reason)| (kind.as_str(), (status.as_str(), reason.as_str())));
+    said.collect()
+}
+
+fn stored(object: &Object) -> Said<'_> {
+    let conditions = object.at("/status/conditions").as_array();
+    let said = conditions.into_iter().flatten().map(|condition| {
+        let word = |field: &str| {
+            let word = condition.get(field).and_then(Value::as_str);
+            word.unwrap_or_default()
+        };
+        (word("type"), (word("status"), word("reason")))
+    });
+    said.collect()
+}
+
+fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
+    let kinds: BTreeSet<&str> = stored.keys().chain(expected.keys()).copied().collect();
+    let mut kinds = kinds.into_iter();
+    let kind = kinds.find(|kind| stored.get(kind) != expected.get(kind))?;
+    let words = |said: &Said<'_>| match said.get(kind) {
+        Some((status, reason)) => format!("{status} for {reason}"),
+        None => "nothing".to_owned(),
+    };
+    Some(Unlike {
+        what: kind.to_owned(),
+        stored: words(stored),
+        expected: words(expected),
+    })
+}
+
+/// The accelerator, where the record has one to be stored.
+fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
+    let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
+    let expected = record.accelerator.label();
+    let is_odd = record.allocation == AllocationStatus::Written && stored != expected;
+    is_odd.then(|| Unlike {
+        what: "accelerator".to_owned(),
+        stored: format!("{stored:?}"),
+        expected: format!("{expected:?}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use wva::policy::condition::Condition;
+    use wva::policy::ownership::Ownership;
+    use wva::policy::record::{Decided, GaugeValues};
+    use wva::policy::snapshot::Accelerator;
+    use wva::policy::units::Replicas;
+    use wva_base::moment::WallTime;
+
+    const AT_REST: [(&str, &str, &str); 5] = [
+        ("TargetResolved", "True", "TargetFound"),
+        ("MetricsAvailable", "True", "MetricsFound"),
+        ("OptimizationReady", "True", "SaturationOnlyMode"),
+        ("ActuationReady", "True", "ScalerFollows"),
+        ("Ready", "True", "VariantReady"),
+    ];
+
+    fn object(conditions: &[(&str, &str, &str)], accelerator: &str) -> Object {
+        let conditions = conditions.iter();
+        let conditions: Vec<Value> = conditions
+            .map(|(kind, status, reason)| json!({"type": kind, "status": status, "reason": reason}))
+            .collect();
+        let allocation = json!({"numReplicas": 2, "accelerator": accelerator});
+        let status = json!({"conditions": conditions, "desiredOptimizedAlloc": allocation});
+        Object(Arc::new(json!({"status": status})))
+    }
+
+    fn record(standing: Ownership) -> PublishedRecord {
+        let condition = |kind, reason| Condition {
+            kind,
+            status: ConditionStatus::True,
+            reason,
+            message: String::new(),
+        };
+        PublishedRecord {
+            key: VariantKey::new("n", "v"),
+            accelerator: Accelerator::Named(Arc::from("H100")),
+            generation: 1,
+            values: Some(GaugeValues {
+                desired: Replicas(2),
+                current: Replicas(2),
+                ratio: 1.0,
+            }),
+            allocation: AllocationStatus::Written,
+            conditions: [
+                condition(ConditionType::TargetResolved, ConditionReason::TargetFound),
+                condition(
+                    ConditionType::MetricsAvailable,
+                    ConditionReason::MetricsFound,
+                ),
+                condition(
+                    ConditionType::OptimizationReady,
+                    ConditionReason::SaturationOnlyMode,
+                ),
+                condition(
+                    ConditionType::ActuationReady,
+                    ConditionReason::ScalerFollows,
+                ),
+                condition(ConditionType::Ready, ConditionReason::VariantReady),
+            ],
+            standing,
+            decided: Decided {
+                cycle: None,
+                at: WallTime(0),
+            },
+            outlived: None,
+        }
+    }
+
+    fn told(unlike: Option<Unlike>) -> Option<String> {
+        unlike.map(|unlike| unlike.to_string())
+    }
+
+    #[test]
+    fn what_is_stored_is_what_is_recorded() {
+        let (alone, beside) = (record(Ownership::Alone), record(Ownership::Beside));
+        let usual = object(&AT_REST, "H100");
+        assert_eq!(told(unlike_the_record(&usual, &alone)), None);
+        let missing = "ControllerConflict is stored as nothing instead of True for SecondSeries";
+        assert_eq!(
+            told(unlike_the_record(&usual, &beside)).as_deref(),
+            Some(missing)
+        );
+        let other = object(&AT_REST, "A100");
+        assert_eq!(
+            told(unlike_the_record(&other, &alone)).as_deref(),
+            Some("accelerator is stored as \"A100\" instead of \"H100\"")
+        );
+    }
+
+    #[test]
+    fn a_condition_that_stays_false_is_told() {
+        let mut conditions = AT_REST;
+        conditions[3] = ("ActuationReady", "False", "SeveralScalers");
+        let stuck = object(&conditions, "H100");
+        let expected = "ActuationReady is stored as False for SeveralScalers instead of True for ScalerFollows";
+        let found = told(unlike_the_record(&stuck, &record(Ownership::Alone)));
+        assert_eq!(found.as_deref(), Some(expected));
+        assert_eq!(told(unlike_at_rest(&stuck, 2)).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn at_rest_only_a_variant_without_replicas_may_have_no_metrics() {
+        let usual = object(&AT_REST, "H100");
+        assert_eq!(told(unlike_at_rest(&usual, 1)), None);
+        assert_eq!(told(unlike_at_rest(&usual, 0)), None);
+        let mut conditions = AT_REST;
+        conditions[1] = ("MetricsAvailable", "False", "NoReplicas");
+        let asleep = object(&conditions, "H100");
+        assert_eq!(told(unlike_at_rest(&asleep, 0)), None);
+        assert!(unlike_at_rest(&asleep, 1).is_some());
+    }
+}

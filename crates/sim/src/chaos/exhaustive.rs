@@ -1,0 +1,444 @@
+//! One end at each point: of every role at its occasions, and of the process at its writes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::campaign::{on_threads, survive};
+use super::check::InvariantViolation;
+use super::fault::ProcessFault;
+use super::injector::SATURATION;
+use super::outcome::RunOutcome;
+use super::point::Point;
+use super::quiescence::Quiescence;
+use super::schedule::roles as roles_of;
+use super::trace::Keep;
+use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, plot, sleeper, to_zero};
+use crate::world::{ConfigMap, Replica};
+use wva::roles::Role;
+use wva_supervise::KillAt;
+
+/// The scenario that all scenes begin with, and its seed.
+const SCENARIO: (&str, u64) = ("probe", 1);
+
+/// How long after the last request, or the end of the last server, that is still in an answer at most: the
+/// longest window of a query is five minutes, and then come a scrape and a collection. Before that it hangs on
+/// seconds which series are shown.
+const FORGOTTEN: Duration = Duration::from_mins(6);
+
+/// Where points are looked for. Each has one resting point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExhaustiveScenario {
+    /// One model and one controller, with the percentage-based analysis.
+    Percentages,
+    /// The same with the analysis by tokens.
+    Tokens,
+    /// With a second controller, which takes over from the first.
+    Pair,
+    /// With a model that goes to zero, is woken, and goes to zero again.
+    Zero,
+    /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
+    Limited,
+}
+
+impl ExhaustiveScenario {
+    /// Every scene, in order.
+    pub const ALL: [Self; 5] = [
+        Self::Percentages,
+        Self::Tokens,
+        Self::Pair,
+        Self::Zero,
+        Self::Limited,
+    ];
+
+    /// The plot of the scene.
+    fn plot(self) -> Option<ChaosWorkload> {
+        let (name, seed) = SCENARIO;
+        let mut plot = plot(name, seed)?;
+        match self {
+            Self::Percentages => {}
+            Self::Tokens => {
+                plot.scenario.config.push(analyzed(BY_TOKENS));
+                plot.stays = FORGOTTEN;
+            }
+            Self::Pair => plot.controllers = 2,
+            Self::Zero => {
+                for model in &mut plot.scenario.models {
+                    for variant in &mut model.variants {
+                        variant.bounds.0 = 0;
+                    }
+                    plot.scenario.config.push(to_zero(name, model, true));
+                }
+                plot.sleeper = sleeper(&plot.scenario);
+                plot.stays = FORGOTTEN;
+            }
+            Self::Limited => {
+                plot.scenario.config.push(analyzed(INVENTORY));
+                for nodes in &mut plot.scenario.nodes {
+                    nodes.gpus = FEW;
+                }
+                let models = plot.scenario.models.iter_mut();
+                let last = models.filter_map(|model| model.variants.last_mut());
+                last.for_each(|variant| variant.replica = GROUP);
+            }
+        }
+        Some(plot)
+    }
+
+    /// The whole of it, with an end at this point or with none.
+    pub(super) fn play(self, probe: Option<Probe>, keep: Keep) -> Option<RunOutcome> {
+        let mut plot = self.plot()?;
+        plot.probe = probe;
+        let (_, seed) = SCENARIO;
+        Some(survive(&plot, seed, &plot.schedule(seed), keep))
+    }
+
+    /// Up to here every occasion of a role is a point in any case.
+    fn each(self) -> u64 {
+        match self {
+            Self::Percentages => 10,
+            Self::Tokens | Self::Pair | Self::Zero | Self::Limited => 2,
+        }
+    }
+}
+
+/// GPUs of the one node where growth is limited: for one replica more of each variant than there are at first.
+const FEW: u32 = 6;
+
+/// Two pods with a GPU each.
+const GROUP: Replica = Replica::Group {
+    workers: 1,
+    gpus: 1,
+};
+
+/// A ConfigMap of analyzers and limiters with this entry for all models.
+fn analyzed(entry: &str) -> ConfigMap {
+    ConfigMap {
+        name: SATURATION,
+        data: vec![("default", entry.to_owned())],
+    }
+}
+
+/// Which occasions of a role are points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Points {
+    /// Of a role the first ones, and from then on each that is twice as late; of writes all.
+    Spread,
+    /// All of them.
+    All,
+}
+
+/// What is ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Course {
+    /// A role, before and after its occasions.
+    Role(Role),
+    /// The process, this way at each of its writes.
+    Writes(ProcessFault),
+}
+
+/// What was wrong after an end.
+#[derive(Debug, Clone)]
+pub struct BrokenInvariant {
+    /// Where it was.
+    pub point: Point,
+    /// What was wrong.
+    pub violation: InvariantViolation,
+    /// The last lines of the trace, where it is the first of its course.
+    pub lines: Vec<String>,
+}
+
+/// What came of a course.
+#[derive(Debug, Clone)]
+pub struct Walked {
+    /// Where it was.
+    pub scene: ExhaustiveScenario,
+    /// What was ended.
+    pub course: Course,
+    /// Points at which it was.
+    pub ends: u64,
+    /// Points after which something was not as it must be.
+    pub broken: Vec<BrokenInvariant>,
+    /// Whether these were all of its points.
+    pub is_whole: bool,
+}
+
+impl Walked {
+    fn new((scene, course): (ExhaustiveScenario, Course)) -> Self {
+        Self {
+            scene,
+            course,
+            ends: 0,
+            broken: Vec::new(),
+            is_whole: false,
+        }
+    }
+
+    /// Whether something was not as it must be after an end, or the whole course had no point.
+    pub fn is_broken(&self) -> bool {
+        !self.broken.is_empty() || (self.is_whole && self.ends == 0)
+    }
+
+    /// Whether anything of it was played.
+    pub fn is_begun(&self) -> bool {
+        self.is_whole || self.ends > 0 || self.is_broken()
+    }
+}
+
+/// What happens around a walk while it goes on.
+#[derive(Debug, Clone, Copy)]
+struct Around<'a> {
+    /// Whether it is to end before its time.
+    enough: &'a AtomicBool,
+    /// Becomes true at the first thing that is broken.
+    broken: &'a AtomicBool,
+}
+
+impl Around<'_> {
+    fn is_enough(self) -> bool {
+        self.enough.load(Ordering::Relaxed)
+    }
+}
+
+/// Every course of a scene. The end of the root is that of the process, after which another one begins.
+fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
+    let of_plot = |plot: ChaosWorkload| (plot.variants(), plot.also());
+    let (variants, also) = scene.plot().map(of_plot).unwrap_or_default();
+    let roles = [Role::Root].into_iter();
+    let roles = roles.chain(roles_of(&variants)).chain(also);
+    let ways = [
+        ProcessFault::BeforeWrite,
+        ProcessFault::DuringWrite,
+        ProcessFault::AfterWrite,
+    ];
+    roles
+        .map(Course::Role)
+        .chain(ways.map(Course::Writes))
+        .map(|course| (scene, course))
+        .collect()
+}
+
+/// Ends everything at every point of every scene, once in each run; `done` hears of each course that was begun.
+/// From when `enough` is true, the runs that are played then are played to their end, and all others are left
+/// out. `broken` becomes true as soon as something is, which may be long before its course is over.
+///
+/// # Errors
+/// When the system gives no thread, or a scene does not hold without any end.
+pub fn exhaustive(
+    points: Points,
+    jobs: usize,
+    (enough, broken): (&AtomicBool, &AtomicBool),
+    done: impl Fn(&Walked) + Sync,
+) -> std::io::Result<Vec<Walked>> {
+    let around = Around { enough, broken };
+    let usual = undisturbed(around)?;
+    let waiting = Mutex::new(ExhaustiveScenario::ALL.into_iter().flat_map(courses));
+    let all = Mutex::new(Vec::new());
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    };
+    let work = || {
+        while let Some((scene, course)) = next() {
+            let mut walked = Walked::new((scene, course));
+            if let Some(usual) = usual.get(&scene) {
+                let play = |probe| scene.play(Some(probe), Keep::Tail);
+                walk(&mut walked, points, usual, around, play);
+            }
+            if walked.is_begun() {
+                done(&walked);
+            }
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(walked);
+        }
+    };
+    on_threads(jobs, work)?;
+    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// How each scene comes to rest without any end.
+fn undisturbed(around: Around<'_>) -> std::io::Result<BTreeMap<ExhaustiveScenario, Quiescence>> {
+    let mut usual = BTreeMap::new();
+    for scene in ExhaustiveScenario::ALL {
+        if around.is_enough() {
+            break;
+        }
+        if let Some(rest) = at_rest(scene)? {
+            usual.insert(scene, rest);
+        }
+    }
+    Ok(usual)
+}
+
+/// How a scene comes to rest without any end.
+fn at_rest(scene: ExhaustiveScenario) -> std::io::Result<Option<Quiescence>> {
+    let Some(outcome) = scene.play(None, Keep::Tail) else {
+        return Ok(None);
+    };
+    if let Some((_, violation)) = outcome.violation {
+        let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
+        return Err(std::io::Error::other(text));
+    }
+    Ok(Some(outcome.rest))
+}
+
+/// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
+///
+/// # Errors
+/// When the scene does not hold without any end, or has no such point.
+pub fn disturbed(point: &Point) -> std::io::Result<(RunOutcome, Option<InvariantViolation>)> {
+    let Point { scene, probe } = point;
+    let outcome = scene.play(Some(probe.clone()), Keep::All);
+    if let (Some(usual), Some(outcome)) = (at_rest(*scene)?, outcome)
+        && (outcome.struck || outcome.violation.is_some())
+    {
+        let wrong = wrong(&outcome, &usual);
+        return Ok((outcome, wrong));
+    }
+    let text = format!("{point} never comes; the run ends before");
+    Err(std::io::Error::other(text))
+}
+
+/// What is wrong after an end: an invariant is broken, or it comes to rest otherwise than usual.
+pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<InvariantViolation> {
+    let broken = outcome.violation.as_ref();
+    let broken = broken.map(|(_, violation)| violation.clone());
+    broken.or_else(|| {
+        let unlike = outcome.rest.unlike(usual)?;
+        Some(InvariantViolation::new("L1", format!("at rest {unlike}")))
+    })
+}
+
+/// One course to its last point, or to where it is enough.
+fn walk(
+    walked: &mut Walked,
+    points: Points,
+    usual: &Quiescence,
+    around: Around<'_>,
+    play: impl Fn(Probe) -> Option<RunOutcome>,
+) {
+    let mut number = 1;
+    loop {
+        let probes = match &walked.course {
+            Course::Role(role) => [KillAt::Before(number), KillAt::After(number)]
+                .map(|moment| Probe::Role(role.clone(), moment))
+                .to_vec(),
+            Course::Writes(how) => vec![Probe::Write(number, *how)],
+        };
+        for probe in probes {
+            if around.is_enough() {
+                return;
+            }
+            let Some(outcome) = play(probe.clone()) else {
+                return;
+            };
+            // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
+            let is_beyond = !outcome.struck;
+            if (!is_beyond || outcome.violation.is_some())
+                && let Some(violation) = wrong(&outcome, usual)
+            {
+                let is_first = walked.broken.is_empty();
+                walked.broken.push(BrokenInvariant {
+                    point: Point {
+                        scene: walked.scene,
+                        probe,
+                    },
+                    violation,
+                    lines: if is_first { outcome.lines } else { Vec::new() },
+                });
+            }
+            walked.is_whole = is_beyond;
+            walked.ends += u64::from(!is_beyond);
+            if walked.is_broken() {
+                around.broken.store(true, Ordering::Relaxed);
+            }
+            if is_beyond {
+                return;
+            }
+        }
+        let is_each = matches!(walked.course, Course::Writes(_));
+        number = match points {
+            Points::Spread if !is_each && number >= walked.scene.each() => number * 2,
+            _ => number + 1,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// What comes of the writes of a scene, with a violation at one of them, the last one at another, and whoever
+    /// walks asked to end in the run of a third.
+    fn walked(broken_at: u64, last: u64, asked_at: u64) -> (Walked, bool) {
+        let (enough, broken) = (AtomicBool::new(false), AtomicBool::new(false));
+        let runs = Cell::new(0);
+        let play = |_probe| {
+            runs.set(runs.get() + 1);
+            enough.fetch_or(runs.get() == asked_at, Ordering::Relaxed);
+            let mut outcome = if runs.get() == broken_at {
+                RunOutcome::broken(InvariantViolation::new("D2", "-"))
+            } else {
+                RunOutcome::new()
+            };
+            outcome.struck = runs.get() <= last;
+            Some(outcome)
+        };
+        let course = Course::Writes(ProcessFault::AfterWrite);
+        let mut walked = Walked::new((ExhaustiveScenario::Pair, course));
+        let around = Around {
+            enough: &enough,
+            broken: &broken,
+        };
+        walk(
+            &mut walked,
+            Points::All,
+            &Quiescence::default(),
+            around,
+            play,
+        );
+        (walked, broken.into_inner())
+    }
+
+    #[test]
+    fn a_course_that_is_asked_to_end_ends_after_its_run() {
+        let never = u64::MAX;
+        for ((broken_at, last, asked_at), ends, is_whole, is_broken) in [
+            ((never, 5, never), 5, true, false),
+            ((never, 5, 3), 3, false, false),
+            ((2, 5, 3), 3, false, true),
+            ((3, 5, 3), 3, false, true),
+            ((4, 5, 3), 3, false, false),
+            ((never, 0, never), 0, true, true),
+            ((1, 0, never), 0, true, true),
+        ] {
+            let (walked, told) = walked(broken_at, last, asked_at);
+            assert_eq!(
+                (walked.ends, walked.is_whole),
+                (ends, is_whole),
+                "{walked:?}"
+            );
+            assert_eq!(
+                (walked.is_broken(), told),
+                (is_broken, is_broken),
+                "{walked:?}"
+            );
+            assert!(walked.is_begun(), "{walked:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_enough_before_the_first_run_is_told_of_every_course_that_it_is_left_out() {
+        let (enough, broken) = (AtomicBool::new(true), AtomicBool::new(false));
+        let none = |walked: &Walked| panic!("{walked:?}");
+        let all = exhaustive(Points::Spread, 2, (&enough, &broken), none).unwrap();
+        let courses = ExhaustiveScenario::ALL.into_iter().flat_map(courses);
+        assert_eq!(all.len(), courses.count());
+        let is_left = |walked: &Walked| !walked.is_begun() && !walked.is_whole;
+        assert!(all.iter().all(is_left), "{all:?}");
+        assert!(!broken.into_inner());
+    }
+}

@@ -1,0 +1,138 @@
+//! What GPUs replicas take, and how many growth keeps within.
+
+use std::collections::BTreeMap;
+
+use crate::world::Scenario;
+use wva::policy::key::VariantKey;
+use wva::policy::params::{DynamicSettings, LimiterScope, Quota};
+use wva::policy::plan::Plan;
+
+/// The variants of a scenario and its nodes.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    /// Type and number of the GPUs of one replica.
+    pub(super) gpus: BTreeMap<VariantKey, (String, u32)>,
+    /// GPUs of all nodes, by type.
+    nodes: BTreeMap<String, u32>,
+}
+
+impl Fleet {
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        let mut types: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut gpus = BTreeMap::new();
+        for variant in scenario.models.iter().flat_map(|model| &model.variants) {
+            types.insert(variant.product, variant.accelerator);
+            let key = VariantKey::new(scenario.namespace, variant.name);
+            let of_type = (variant.accelerator.to_owned(), variant.replica_gpus());
+            gpus.insert(key, of_type);
+        }
+        let mut nodes = BTreeMap::new();
+        for group in &scenario.nodes {
+            if let Some(of_type) = types.get(&*group.product) {
+                *nodes.entry((*of_type).to_owned()).or_default() += group.count * group.gpus;
+            }
+        }
+        Self { gpus, nodes }
+    }
+
+    /// GPUs that growth keeps within under these settings, by type: the least quota, and where none is
+    /// stated what nodes offer at most.
+    pub(super) fn budget(&self, settings: &DynamicSettings) -> BTreeMap<&str, u32> {
+        if !settings.saturation.limiter_enabled() {
+            return BTreeMap::new();
+        }
+        let limiters = settings.saturation.limiters().unwrap_or_default();
+        if limiters.is_empty() {
+            let all = self.nodes.iter();
+            return all.map(|(of_type, count)| (&**of_type, *count)).collect();
+        }
+        let mut budget: BTreeMap<&str, u32> = BTreeMap::new();
+        for of_type in self.nodes.keys() {
+            let quotas = limiters.iter().filter_map(|limiter| match &limiter.scope {
+                LimiterScope::Cluster(quotas) => match quotas.get(of_type) {
+                    Some(Quota::AtMost(most)) => Some(*most),
+                    Some(Quota::Unlimited) | None => None,
+                },
+                LimiterScope::Namespaces(_) => None,
+            });
+            if let Some(least) = quotas.min() {
+                budget.insert(of_type, least);
+            }
+        }
+        budget
+    }
+
+    /// Whether one more replica of a variant keeps within its budget, beside what a plan gives to all.
+    pub(super) fn has_room(
+        &self,
+        settings: &DynamicSettings,
+        plan: &Plan,
+        key: &VariantKey,
+    ) -> bool {
+        let Some((of_type, one)) = self.gpus.get(key) else {
+            return true;
+        };
+        let Some(limit) = self.budget(settings).get(&**of_type).copied() else {
+            return true;
+        };
+        let used = plan.decisions.values().filter_map(|decision| {
+            let (_, gpus) = self
+                .gpus
+                .get(&decision.key)
+                .filter(|(of, _)| of == of_type)?;
+            Some(decision.target.max(decision.current)?.0 * gpus)
+        });
+        used.sum::<u32>() + one <= limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::scale_to_zero::tests::plan;
+    use crate::world::scenario;
+    use wva::settings::bundle::read_bundle;
+
+    #[test]
+    fn a_budget_is_the_least_quota_or_what_nodes_offer_and_none_without_a_limiter() {
+        let fleet = Fleet::of(&scenario("days").unwrap());
+        let budget = |text: &str| {
+            let settings = read_bundle(&format!("saturation: {{default: {{{text}}}}}")).unwrap();
+            let budget = fleet.budget(&settings).into_iter();
+            budget
+                .map(|(of_type, count)| format!("{of_type} {count}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(budget(""), [""; 0]);
+        assert_eq!(budget("enableLimiter: true"), ["A100 24", "H100 24"]);
+        let limiters = "limiters: [{name: a, type: quota, scope: cluster, quotas: {H100: 12}}, \
+                        {name: b, type: quota, scope: cluster, quotas: {H100: 7, A100: -1}}]";
+        assert_eq!(
+            budget(&format!("enableLimiter: true, {limiters}")),
+            ["H100 7"]
+        );
+        assert_eq!(budget(limiters), [""; 0]);
+    }
+
+    #[test]
+    fn there_is_room_for_one_more_replica_or_none() {
+        let keys = ["v", "w"].map(|name| VariantKey::new("n", name));
+        let fleet = Fleet {
+            gpus: keys.map(|key| (key, ("A".to_owned(), 2))).into(),
+            nodes: [("A".to_owned(), 8)].into(),
+        };
+        let plan = plan(&[("v", "m", 1, 2), ("w", "m", 1, 1)]);
+        let has_room = |quota: u32| {
+            let text = format!(
+                "saturation: {{default: {{enableLimiter: true, limiters: [{{name: a, type: quota, \
+                 scope: cluster, quotas: {{A: {quota}}}}}]}}}}"
+            );
+            let settings = read_bundle(&text).unwrap();
+            fleet.has_room(&settings, &plan, &VariantKey::new("n", "w"))
+        };
+        assert!(has_room(8));
+        assert!(!has_room(7));
+        let unlimited = read_bundle("saturation: {default: {}}").unwrap();
+        assert!(fleet.has_room(&unlimited, &plan, &VariantKey::new("n", "w")));
+    }
+}

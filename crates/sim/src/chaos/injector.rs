@@ -1,0 +1,338 @@
+//! Breaks objects, settings and workloads, and puts them back.
+
+use serde_json::{Value, json};
+
+use super::fault::ObjectFault as Broken;
+use super::process_manager::MAIN;
+use super::workload::may_go_to_zero;
+use crate::apiserver::{Denied, Insider};
+use crate::workloads::Workloads;
+use crate::workloads::object::{Object, path};
+use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
+use crate::world::{Replica, Scenario, ScenarioModel, ScenarioVariant};
+
+mod broken;
+mod burdens;
+mod edits;
+mod fixed;
+mod random;
+mod shapes;
+
+/// The ConfigMap of analyzers and limiters.
+pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
+const VARIANTS: &str = "variantautoscalings";
+const GROUP: &str = "llmd.ai/v1alpha1";
+const SCALERS: &str = "horizontalpodautoscalers";
+
+/// Breaks things in a world.
+#[derive(Debug, Clone)]
+pub(super) struct Injector {
+    pub(super) server: Insider,
+    pub(super) workloads: Workloads,
+    pub(super) scenario: Scenario,
+    /// The instance that all objects belong to, where they do to one.
+    pub(super) instance: Option<&'static str>,
+    /// Keys of the main ConfigMap beside the interval.
+    pub(super) main: Vec<(&'static str, &'static str)>,
+}
+
+impl Injector {
+    fn variants(&self) -> impl Iterator<Item = (&ScenarioModel, &ScenarioVariant)> {
+        let models = self.scenario.models.iter();
+        models.flat_map(|model| model.variants.iter().map(move |one| (model, one)))
+    }
+
+    fn variant(&self, number: usize) -> Option<(&ScenarioModel, &ScenarioVariant)> {
+        self.variants().nth(number)
+    }
+
+    fn at(&self, group: &str, plural: &str, name: &str) -> String {
+        path(group, self.scenario.namespace, plural, name)
+    }
+
+    /// The path of what runs the pods of a variant.
+    fn target(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> String {
+        let (group, plural, _) = workload(model, variant);
+        self.at(group, plural, variant.name)
+    }
+
+    /// The settings that a world begins with, and pools in front of nothing.
+    pub(super) async fn settle(&self, pools: u32) -> Result<(), Denied> {
+        self.configure().await?;
+        for (model, variant) in self.variants() {
+            let path = self.at(GROUP, VARIANTS, variant.name);
+            self.server
+                .merge(&path, &self.original(model, variant))
+                .await?;
+        }
+        let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
+        let router = self.scenario.models.first();
+        let router = router.map(|model| format!("{}-epp", model.name));
+        for number in 0..pools {
+            let pool = json!({
+                "metadata": {"name": format!("pool-{number}")},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "nothing"}},
+                    "targetPorts": [{"number": 8000}],
+                    "endpointPickerRef": {"name": router, "port": {"number": 9002}},
+                },
+            });
+            self.server.create(&all, &pool).await?;
+        }
+        Ok(())
+    }
+
+    /// The object of a variant, as it was at first.
+    fn original(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
+        let mut object = autoscaling(model, variant);
+        if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
+            labels.insert(wva::api::INSTANCE_LABEL.to_owned(), instance.into());
+        }
+        object
+    }
+
+    async fn configure(&self) -> Result<(), Denied> {
+        let main = self.main();
+        let maps = path("v1", SYSTEM, "configmaps", "");
+        self.server.create(&maps, &main).await.map(drop)
+    }
+
+    fn main(&self) -> Value {
+        let interval = format!("{}s", self.scenario.interval.as_secs());
+        let mut data = json!({"GLOBAL_OPT_INTERVAL": interval});
+        for (key, value) in &self.main {
+            if let Some(data) = data.as_object_mut() {
+                data.insert((*key).to_owned(), (*value).into());
+            }
+        }
+        json!({"metadata": {"name": MAIN}, "data": data})
+    }
+
+    /// The plural of what is changed by breaking an object.
+    pub(super) fn kind(&self, number: usize, how: Broken) -> &'static str {
+        let target = self.variant(number);
+        let target = target.and_then(|(_, variant)| variant.resource().split('.').next());
+        match how {
+            Broken::TargetReplaced | Broken::ScaledTo(_) => target.unwrap_or(VARIANTS),
+            Broken::SecondScaler => SCALERS,
+            _ => VARIANTS,
+        }
+    }
+
+    /// Breaks an object; whether that worked.
+    pub(super) async fn break_object(&self, number: usize, how: Broken) -> bool {
+        let Some((model, variant)) = self.variant(number) else {
+            return false;
+        };
+        let name = variant.name;
+        let object = self.at(GROUP, VARIANTS, name);
+        let target = self.target(model, variant);
+        let spec = |spec: Value| json!({"spec": spec});
+        let label = |label: &str, text: &str| json!({"metadata": {"labels": {label: text}}});
+        let background = json!({"propagationPolicy": "Background"});
+        let done = match how {
+            Broken::TargetReplaced => self.server.delete(&target, &background).await,
+            Broken::Removed | Broken::Unseen | Broken::Midway => {
+                self.server.delete(&object, &json!({})).await
+            }
+            Broken::ScaledTo(count) => {
+                self.server
+                    .merge(&target, &spec(json!({"replicas": count})))
+                    .await
+            }
+            Broken::SecondScaler => {
+                let mut second = autoscaler(self.scenario.namespace, variant);
+                second = renamed(second, &format!("{name}-second"));
+                self.server
+                    .create(&self.at("autoscaling/v2", SCALERS, ""), &second)
+                    .await
+            }
+            Broken::Contested => {
+                let rival = renamed(self.original(model, variant), &format!("{name}-rival"));
+                self.server
+                    .create(&self.at(GROUP, VARIANTS, ""), &rival)
+                    .await
+            }
+            Broken::Crowd(count) => return self.crowd(model, variant, count).await,
+            Broken::MinAboveMax => {
+                return self.bend(name, &json!({"minReplicas": 5, "maxReplicas": 2}));
+            }
+            Broken::Malformed(number) => {
+                let original = self.original(model, variant);
+                let spec = original.get("spec").unwrap_or(&Value::Null);
+                return self.bend(name, &shapes::shape(number, spec));
+            }
+            Broken::Bounds(min, max) => {
+                let bounds = json!({"minReplicas": min, "maxReplicas": max});
+                self.server.merge(&object, &spec(bounds)).await
+            }
+            Broken::Renamed => {
+                let model = format!("{}-renamed", model.id);
+                self.server
+                    .merge(&object, &spec(json!({"modelID": model})))
+                    .await
+            }
+            Broken::Moved => {
+                let moved = label(wva::api::INSTANCE_LABEL, "elsewhere");
+                self.server.merge(&object, &moved).await
+            }
+            Broken::Relabelled => {
+                let relabelled = label(wva::api::ACCELERATOR_LABEL, "MI300X");
+                self.server.merge(&object, &relabelled).await
+            }
+        };
+        done.is_ok()
+    }
+
+    fn bend(&self, name: &str, spec: &Value) -> bool {
+        let resource = "variantautoscalings.llmd.ai";
+        self.server
+            .bend(resource, self.scenario.namespace, name, spec)
+    }
+
+    /// Objects whose targets nobody has made: of the kind that is known by its scale subresource alone,
+    /// where there is one.
+    async fn crowd(&self, model: &ScenarioModel, variant: &ScenarioVariant, count: u32) -> bool {
+        let mut all = self
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        let single = all.find(|variant| variant.replica == Replica::Single);
+        let variant = single.unwrap_or(variant);
+        let collection = self.at(GROUP, VARIANTS, "");
+        let mut made = 0;
+        for number in 0..count {
+            let mut one = renamed(self.original(model, variant), &format!("crowd-{number}"));
+            if let Some(target) = one.pointer_mut("/spec/scaleTargetRef/name") {
+                *target = format!("crowd-{number}").into();
+            }
+            made += u32::from(self.server.create(&collection, &one).await.is_ok());
+        }
+        made > 0
+    }
+
+    /// Puts back what belongs to a variant, as it was at first.
+    pub(super) async fn restore(&self, number: usize) {
+        let Some((model, variant)) = self.variant(number) else {
+            return;
+        };
+        let (namespace, name) = (self.scenario.namespace, variant.name);
+        for extra in [
+            self.at(GROUP, VARIANTS, &format!("{name}-rival")),
+            self.at("autoscaling/v2", SCALERS, &format!("{name}-second")),
+        ] {
+            // Not there is as good.
+            drop(self.server.delete(&extra, &json!({})).await);
+        }
+        let original = self.original(model, variant);
+        let mut wanted = original.clone();
+        let resource = "variantautoscalings.llmd.ai";
+        if let Some(stored) = self.server.get(resource, namespace, name) {
+            drop_unknown(&stored, &mut wanted);
+            if let Some(labels) = labels_of(&mut wanted) {
+                labels
+                    .entry(wva::api::INSTANCE_LABEL)
+                    .or_insert(Value::Null);
+            }
+            // A malformed object takes no merge before it makes sense again.
+            if let Some(spec) = original.get("spec") {
+                self.mend(name, spec);
+            }
+            drop(
+                self.server
+                    .merge(&self.at(GROUP, VARIANTS, name), &wanted)
+                    .await,
+            );
+        } else {
+            drop(
+                self.server
+                    .create(&self.at(GROUP, VARIANTS, ""), &original)
+                    .await,
+            );
+        }
+        let (group, plural, target) = workload(model, variant);
+        let resource = variant.resource();
+        if self.server.get(resource, namespace, name).is_none() {
+            let all = self.at(group, plural, "");
+            drop(self.server.create(&all, &target).await);
+        } else {
+            let path = self.at(group, plural, name);
+            let key = template_key(variant);
+            let template = target.pointer(&format!("/spec/{key}"));
+            let template = json!({"spec": {key: template}});
+            drop(self.server.merge(&path, &template).await);
+            self.replace_odd_pods(variant).await;
+            self.wake((model, variant), &path).await;
+        }
+    }
+
+    /// An HPA leaves alone what somebody has scaled to nothing.
+    async fn wake(&self, (model, variant): (&ScenarioModel, &ScenarioVariant), path: &str) {
+        // Without a minimum a model may keep one by its policy.
+        let sleeps = may_go_to_zero(&self.scenario, model);
+        let least = variant.bounds.0.max(u32::from(!sleeps));
+        let namespace = self.scenario.namespace;
+        let stored = (self.server).get(variant.resource(), namespace, variant.name);
+        let is_asleep = stored.is_some_and(|one| Object(one).number("/spec/replicas") == 0);
+        if is_asleep {
+            let size = json!({"spec": {"replicas": least}});
+            drop(self.server.merge(path, &size).await);
+        }
+    }
+
+    fn mend(&self, name: &str, spec: &Value) {
+        let namespace = self.scenario.namespace;
+        let stored = self
+            .server
+            .get("variantautoscalings.llmd.ai", namespace, name);
+        let differs = stored.is_some_and(|stored| stored.get("spec") != Some(spec));
+        if differs {
+            self.bend(name, spec);
+        }
+    }
+
+    /// Removes a crowd.
+    pub(super) async fn disperse(&self) {
+        let all = self.server.list("variantautoscalings.llmd.ai");
+        for one in all.into_iter().map(Object) {
+            if one.name().starts_with("crowd-") {
+                drop(
+                    self.server
+                        .delete(&self.at(GROUP, VARIANTS, one.name()), &json!({}))
+                        .await,
+                );
+            }
+        }
+    }
+}
+
+/// Takes away what the specification has beyond this one.
+fn drop_unknown(stored: &Value, wanted: &mut Value) {
+    let fields = stored.get("spec").and_then(Value::as_object);
+    let wanted = wanted.get_mut("spec").and_then(Value::as_object_mut);
+    if let (Some(fields), Some(wanted)) = (fields, wanted) {
+        for field in fields.keys() {
+            wanted.entry(field.clone()).or_insert(Value::Null);
+        }
+    }
+}
+
+/// The field of a target's spec with what its pods are made of.
+fn template_key(variant: &ScenarioVariant) -> &'static str {
+    match variant.replica {
+        Replica::Group { .. } => "leaderWorkerTemplate",
+        Replica::Pod | Replica::Single => "template",
+    }
+}
+
+fn labels_of(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    object.pointer_mut("/metadata/labels")?.as_object_mut()
+}
+
+fn renamed(mut object: Value, name: &str) -> Value {
+    if let Some(place) = object.pointer_mut("/metadata/name") {
+        *place = name.into();
+    }
+    object
+}

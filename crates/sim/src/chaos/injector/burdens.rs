@@ -1,0 +1,218 @@
+//! Breaks pods and nodes, and puts them back.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Injector, template_key};
+use crate::chaos::fault::WorkloadFaultKind;
+use crate::workloads::object::{Object, pod_path};
+use crate::workloads::{START_UP, START_UP_P95, WorkloadFault};
+use crate::world::{Replica, ScenarioModel, ScenarioVariant};
+
+/// What no pod lives through.
+const NEVER: Duration = Duration::from_hours(30);
+
+/// How long the pods of a variant take to start where they are slow.
+fn slow(variant: &ScenarioVariant) -> Duration {
+    variant.start_up.median * 10
+}
+
+impl Injector {
+    /// Breaks workloads; whether anything was there to be broken.
+    pub(in crate::chaos) async fn burden(&self, number: usize, how: WorkloadFaultKind) -> bool {
+        let Some((model, variant)) = self.variant(number) else {
+            return false;
+        };
+        let (namespace, name) = (self.scenario.namespace.to_owned(), variant.name.to_owned());
+        let running = self
+            .server
+            .list("pods.")
+            .into_iter()
+            .map(Object)
+            .any(|pod| {
+                pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
+            });
+        let (fault, effective) = match how {
+            WorkloadFaultKind::Crash(pods) => (
+                WorkloadFault::Crash {
+                    namespace,
+                    deployment: name,
+                    pods,
+                },
+                running,
+            ),
+            WorkloadFaultKind::Flapping => (
+                WorkloadFault::Crash {
+                    namespace,
+                    deployment: name,
+                    pods: 8,
+                },
+                running,
+            ),
+            WorkloadFaultKind::Evict(pods) => (
+                WorkloadFault::Evict {
+                    namespace,
+                    deployment: name,
+                    pods,
+                },
+                running,
+            ),
+            WorkloadFaultKind::NodeLost => {
+                let node = self.node(variant, number);
+                let pods = self.server.list("pods.").into_iter().map(Object);
+                let mut there = pods.filter(|pod| pod.text("/spec/nodeName") == node);
+                let is_in_use = there.next().is_some();
+                (WorkloadFault::NodeLost { node }, is_in_use)
+            }
+            WorkloadFaultKind::NeverReady => {
+                // Counts when it ends, if there is such a pod by then.
+                self.start_up(model, variant, NEVER).await;
+                return false;
+            }
+            WorkloadFaultKind::SlowStart => {
+                // Counts when it ends, if a pod has become ready by then.
+                self.start_up(model, variant, slow(variant)).await;
+                return false;
+            }
+            WorkloadFaultKind::Shortage => {
+                // Counts when it ends, if a pod waits by then, as the one that comes for the one that goes.
+                self.cordon(variant, true).await;
+                let evicted = WorkloadFault::Evict {
+                    namespace,
+                    deployment: name,
+                    pods: 1,
+                };
+                drop(self.workloads.strike(&evicted).await);
+                return false;
+            }
+        };
+        self.workloads.strike(&fault).await.is_ok() && effective
+    }
+
+    /// Puts workloads back.
+    pub(in crate::chaos) async fn relieve(&self, number: usize, how: WorkloadFaultKind) {
+        let Some((_, variant)) = self.variant(number) else {
+            return;
+        };
+        match how {
+            WorkloadFaultKind::NodeLost => {
+                let node = self.node(variant, number);
+                drop(
+                    self.workloads
+                        .strike(&WorkloadFault::NodeBack { node })
+                        .await,
+                );
+            }
+            WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
+                self.restore(number).await;
+            }
+            WorkloadFaultKind::Shortage => drop(self.cordon(variant, false).await),
+            WorkloadFaultKind::Crash(_)
+            | WorkloadFaultKind::Evict(_)
+            | WorkloadFaultKind::Flapping => {}
+        }
+    }
+
+    /// Whether a pod waits for a node of the kind that a variant needs.
+    pub(in crate::chaos) fn waits(&self, number: usize) -> bool {
+        let product = self.variant(number).map(|(_, variant)| variant.product);
+        let models = self.scenario.models.iter();
+        let variants = models.flat_map(|model| &model.variants);
+        let alike: Vec<&str> = variants
+            .filter(|variant| Some(variant.product) == product)
+            .map(|variant| variant.name)
+            .collect();
+        let mut pods = self.server.list("pods.").into_iter().map(Object);
+        pods.any(|pod| {
+            let app = pod.label("app").unwrap_or_default();
+            alike.contains(&app) && pod.text("/spec/nodeName").is_empty() && !pod.is_deleted()
+        })
+    }
+
+    /// Whether a pod of a variant has become ready in ten times the usual time.
+    pub(in crate::chaos) fn has_started_slowly(&self, number: usize) -> bool {
+        self.starts_in(number, slow, |pod| pod.holds("Ready"))
+    }
+
+    /// Whether there is a pod of a variant that is never ready.
+    pub(in crate::chaos) fn has_started_never(&self, number: usize) -> bool {
+        self.starts_in(number, |_| NEVER, |_| true)
+    }
+
+    /// Whether there is such a pod among those of a variant that take so long to start.
+    fn starts_in(
+        &self,
+        number: usize,
+        time: impl Fn(&ScenarioVariant) -> Duration,
+        is_such: impl Fn(&Object) -> bool,
+    ) -> bool {
+        let Some((_, variant)) = self.variant(number) else {
+            return false;
+        };
+        let time = time(variant).as_secs().to_string();
+        let mut pods = self.server.list("pods.").into_iter().map(Object);
+        pods.any(|pod| {
+            pod.label("app") == Some(variant.name)
+                && pod.annotation(START_UP) == Some(&time)
+                && is_such(&pod)
+        })
+    }
+
+    fn node(&self, variant: &ScenarioVariant, number: usize) -> String {
+        let groups = self.scenario.nodes.iter();
+        let mut fitting = groups.filter(|group| group.product == variant.product);
+        fitting.next().map_or_else(String::new, |group| {
+            let count = usize::try_from(group.count).unwrap_or(1).max(1);
+            format!("{}-{}", group.name, number % count)
+        })
+    }
+
+    async fn cordon(&self, variant: &ScenarioVariant, cordoned: bool) -> bool {
+        let mut done = false;
+        for node in self.server.list("nodes.").into_iter().map(Object) {
+            if node.label("nvidia.com/gpu.product") == Some(variant.product) {
+                let at = format!("/api/v1/nodes/{}", node.name());
+                let change = json!({"spec": {"unschedulable": cordoned.then_some(true)}});
+                done |= self.server.merge(&at, &change).await.is_ok();
+            }
+        }
+        done
+    }
+
+    /// Gives pods that are made from now on another start-up time.
+    async fn start_up(
+        &self,
+        model: &ScenarioModel,
+        variant: &ScenarioVariant,
+        time: Duration,
+    ) -> bool {
+        let seconds = time.as_secs().to_string();
+        let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
+        let template = json!({"metadata": {"annotations": annotations}});
+        let template = match variant.replica {
+            Replica::Group { .. } => {
+                json!({"leaderTemplate": template, "workerTemplate": template})
+            }
+            Replica::Pod | Replica::Single => template,
+        };
+        let change = json!({"spec": {template_key(variant): template}});
+        let at = self.target(model, variant);
+        self.server.merge(&at, &change).await.is_ok()
+    }
+
+    /// Deletes the pods of a template that is put back: what is no deployment keeps them for good, or waits
+    /// for them to be ready.
+    pub(in crate::chaos) async fn replace_odd_pods(&self, variant: &ScenarioVariant) {
+        if variant.replica == Replica::Pod {
+            return;
+        }
+        let usual = variant.start_up.median.as_secs_f64().to_string();
+        for pod in self.server.list("pods.").into_iter().map(Object) {
+            let is_odd = pod.annotation(START_UP) != Some(&usual);
+            if pod.label("app") == Some(variant.name) && is_odd {
+                drop(self.server.delete(&pod_path(&pod), &json!({})).await);
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! L1: after the faults everything comes to rest, where it would have come without them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::InvariantViolation;
+use super::checker::Checker;
+use super::conditions::untold;
+use super::process_manager::ProcessManager;
+use super::workload::{is_by_tokens, may_go_to_zero};
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+use crate::world::controller::ControllerView;
+use crate::world::{Frame, Scenario, ScenarioVariant, VariantFrame};
+use wva::policy::key::VariantKey;
+use wva::policy::plan::{Plan, Reason};
+use wva::roles::Role;
+use wva_supervise::{RoleReport, RoleState};
+
+/// Requests in the queue of a server, or before all of them, beyond which a model is not served.
+const QUEUE: f64 = 10.0;
+/// Requests in the shortest queue of a model's servers beyond which all of them counted as full at the last
+/// scrape, too: five are enough, and queues swing by two within a minute.
+const ROOM: f64 = 8.0;
+
+/// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
+/// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does not
+/// hear of requests that a router holds, and rests while one server has room; where none has it has grown.
+pub(super) fn wanting(
+    frame: &Frame,
+    scenario: &Scenario,
+    is_kept: &dyn Fn(&VariantKey) -> bool,
+) -> Vec<InvariantViolation> {
+    let hears_routers = is_by_tokens(scenario);
+    let may_grow = |variant: &ScenarioVariant, seen: &VariantFrame| {
+        let (least, most) = variant.bounds;
+        let enough = if hears_routers {
+            most
+        } else {
+            least.max(1) + 1
+        };
+        seen.desired < Some(enough)
+    };
+    let models = scenario.models.iter().zip(&frame.models);
+    let wanting = models.filter(|(model, seen)| {
+        let held = crate::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
+        let keys = model.variants.iter();
+        let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
+        let mut variants = model.variants.iter().zip(&seen.variants);
+        let (is_short, can_grow) = if hears_routers {
+            let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
+            (seen.queue.max(held) > QUEUE, can_grow)
+        } else {
+            let can_grow = variants.all(|(variant, seen)| may_grow(variant, seen));
+            (seen.shortest_queue > ROOM, can_grow)
+        };
+        is_short && can_grow && !keys.any(|key| is_kept(&key))
+    });
+    wanting
+        .map(|(model, seen)| {
+            let counts = seen.variants.iter();
+            let counts = counts.map(|one| format!("{} of {}", one.ready, one.name));
+            let text = format!(
+                "{:.1} requests wait at each server, {:.1} at least, of {} and {} before them, with {}",
+                seen.queue,
+                seen.shortest_queue,
+                model.name,
+                seen.held,
+                counts.collect::<Vec<_>>().join(" and ")
+            );
+            InvariantViolation::new("L3", text)
+        })
+        .collect()
+}
+
+/// Whether a plan says of a variant that a limit of GPUs keeps it where it is.
+pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
+    let decision = plan.decisions.get(key);
+    decision.is_some_and(|decision| {
+        let mut steps = decision.steps.iter();
+        steps.any(|step| matches!(step.why, Reason::Limited(_) | Reason::Shared(_)))
+    })
+}
+
+/// Whether everything is at rest, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Stand {
+    since: Option<Duration>,
+    why: String,
+    waiting: Waiting,
+}
+
+/// Roles in whose mailbox something waited at the last look, by place, each with the number of its life and what
+/// it had handled.
+type Waiting = BTreeMap<(usize, Role), (u64, u64)>;
+
+impl Stand {
+    /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
+    pub(super) fn look(
+        &mut self,
+        cast: &ProcessManager,
+        (scenario, server): (&Scenario, &Insider),
+        awaited: Option<String>,
+        now: Duration,
+    ) {
+        let idle = self.idle(cast);
+        match awaited.or(idle).or_else(|| unrest(cast, scenario, server)) {
+            Some(why) => {
+                self.since = None;
+                self.why = why;
+            }
+            None => self.since = Some(self.since.unwrap_or(now)),
+        }
+    }
+
+    /// A role that has not touched what waits in its mailbox since the last look.
+    fn idle(&mut self, cast: &ProcessManager) -> Option<String> {
+        let places = 0..cast.members.len();
+        let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
+        let reports = doors.flat_map(|(place, door)| {
+            let roles = door.actors.report().into_iter();
+            roles.map(move |role| (place, role))
+        });
+        self.untouched(reports)
+    }
+
+    /// The same, by what the roles of each place report now.
+    fn untouched(
+        &mut self,
+        reports: impl Iterator<Item = (usize, RoleReport<Role>)>,
+    ) -> Option<String> {
+        // One is at work, and that of a watcher waits for whatever comes.
+        let waiting = reports.filter(|(_, role)| role.told > role.handled.saturating_add(1));
+        let waiting: Waiting = waiting
+            .map(|(place, role)| ((place, role.role), (role.incarnation, role.handled)))
+            .collect();
+        let before = std::mem::replace(&mut self.waiting, waiting);
+        let mut roles = self.waiting.iter();
+        let ((place, role), _) = roles.find(|(role, done)| before.get(*role) == Some(*done))?;
+        Some(format!("messages wait for {role} of c{place}"))
+    }
+
+    /// Since when everything is at rest.
+    pub(super) fn since(&self) -> Option<Duration> {
+        self.since
+    }
+
+    /// Judges at the end.
+    pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Checker) {
+        match self.since {
+            Some(since) if since <= calm + rest => {}
+            Some(since) => {
+                let late = since.saturating_sub(calm).as_secs();
+                let text = format!(
+                    "at rest only {late} s after the last fault: before, {}",
+                    self.why
+                );
+                judge.report(InvariantViolation::new("L1", text));
+            }
+            None => {
+                let text = format!("not at rest: {}", self.why);
+                judge.report(InvariantViolation::new("L1", text));
+            }
+        }
+    }
+}
+
+/// Why everything is not at rest. What is quick to see comes first.
+fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Option<String> {
+    let mut doors = Vec::new();
+    for place in 0..cast.members.len() {
+        match cast.door(place) {
+            Some(door) => doors.push(door),
+            None => return Some(format!("c{place} does not run")),
+        }
+    }
+    let leads = |door: &&&Arc<ControllerView>| door.shared.claim.may_write(door.shared.clock.now());
+    let leaders: Vec<&Arc<ControllerView>> = doors.iter().filter(leads).copied().collect();
+    let [leader] = leaders.as_slice() else {
+        return Some(format!("{} processes lead", leaders.len()));
+    };
+    let uneven = uneven(leader, scenario, server);
+    let untold = || untold(leader, scenario, server);
+    uneven.or_else(untold).or_else(|| unwell(&doors))
+}
+
+/// A role that does not run.
+fn unwell(doors: &[&Arc<ControllerView>]) -> Option<String> {
+    doors.iter().enumerate().find_map(|(place, door)| {
+        let mut roles = door.actors.report().into_iter();
+        let unwell = roles.find(|one| one.state != RoleState::Running)?;
+        Some(format!("{} of c{place} is {:?}", unwell.role, unwell.state))
+    })
+}
+
+/// A variant that has other counts than its least. A model without minimum whose policy keeps it from zero
+/// rests with one replica by tokens. By percentages each of its variants does, but for those that
+/// somebody has scaled to nothing, which stay there.
+fn uneven(leader: &ControllerView, scenario: &Scenario, server: &Insider) -> Option<String> {
+    scenario.models.iter().find_map(|model| {
+        let counts =
+            |variant: &ScenarioVariant| counts(leader, (scenario.namespace, variant), server);
+        let counts: Vec<(&ScenarioVariant, [Option<u32>; 4])> = model
+            .variants
+            .iter()
+            .map(|variant| (variant, counts(variant)))
+            .collect();
+        let may_sleep = may_go_to_zero(scenario, model);
+        let uneven = counts.iter().find(|(variant, counts)| {
+            let least = variant.bounds.0;
+            let most = if may_sleep { least } else { least.max(1) };
+            !(least..=most).any(|count| *counts == [Some(count); 4])
+        });
+        if let Some((variant, counts)) = uneven {
+            let show = |count: &Option<u32>| {
+                count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+            };
+            let (name, least) = (variant.name, variant.bounds.0);
+            let counts = counts.iter().map(show).collect::<Vec<_>>().join("/");
+            return Some(format!(
+                "{name} has {counts} as shown/stored/replicas/ready instead of {least}"
+            ));
+        }
+        let least: u32 = model.variants.iter().map(|variant| variant.bounds.0).sum();
+        let shown: u32 = counts.iter().filter_map(|(_, [shown, ..])| *shown).sum();
+        let is_odd = !may_sleep && is_by_tokens(scenario) && shown != least.max(1);
+        is_odd.then(|| format!("{} has {shown} replicas", model.name))
+    })
+}
+
+/// The replicas of a variant as they are shown, stored, asked for and ready.
+fn counts(
+    leader: &ControllerView,
+    of: (&str, &ScenarioVariant),
+    server: &Insider,
+) -> [Option<u32>; 4] {
+    let (namespace, variant) = of;
+    let name = variant.name;
+    let key = VariantKey::new(namespace, name);
+    let desired = leader.shared.records.desired(&key).map(|count| count.0);
+    let object = server
+        .get("variantautoscalings.llmd.ai", namespace, name)
+        .map(Object);
+    let target = server.get(variant.resource(), namespace, name).map(Object);
+    let count = |object: Option<&Object>, pointer: &str| {
+        let count = object?.at(pointer).as_u64()?;
+        u32::try_from(count).ok()
+    };
+    let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
+    let replicas = count(target.as_ref(), "/spec/replicas");
+    // Where none is ready, the field may be left out.
+    let ready = (target.as_ref())
+        .map(|target| count(Some(target), "/status/readyReplicas").unwrap_or_default());
+    [desired, stored, replicas, ready]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::BY_TOKENS;
+    use super::*;
+    use crate::world::{ConfigMap, ModelFrame, scenario};
+
+    /// What is told of a model of which so many requests wait, with so many replicas of its variants.
+    fn told(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
+        let mut scenario = scenario("days").unwrap();
+        scenario.models.truncate(1);
+        scenario.config = vec![ConfigMap {
+            name: "any",
+            data: if by_tokens {
+                vec![("default", BY_TOKENS.to_owned())]
+            } else {
+                Vec::new()
+            },
+        }];
+        let variants = desired.map(|desired| VariantFrame {
+            desired: Some(desired),
+            ..VariantFrame::default()
+        });
+        let model = ModelFrame {
+            held,
+            queue,
+            shortest_queue: shortest,
+            variants: variants.into(),
+            ..ModelFrame::default()
+        };
+        let frame = Frame {
+            models: vec![model],
+            ..Frame::default()
+        };
+        !wanting(&frame, &scenario, &|_| false).is_empty()
+    }
+
+    #[test]
+    fn what_waits_in_a_mailbox_is_touched_from_look_to_look() {
+        let report = |incarnation, told, handled| RoleReport {
+            role: Role::Collector,
+            parent: None,
+            incarnation,
+            restarts: 0,
+            told,
+            handled,
+            lost: 0,
+            state: RoleState::Running,
+            last_progress: None,
+            last_failure: None,
+        };
+        let mut stand = Stand::default();
+        for (place, incarnation, told, handled, is_untouched) in [
+            (0, 1, 5, 4, false),
+            (0, 1, 5, 4, false),
+            (0, 1, 6, 4, false),
+            (0, 1, 6, 4, true),
+            (0, 1, 7, 5, false),
+            (0, 2, 7, 5, false),
+            (1, 2, 7, 5, false),
+            (1, 2, 9, 5, true),
+            (1, 2, 9, 9, false),
+        ] {
+            let one = (place, report(incarnation, told, handled));
+            let found = stand.untouched(std::iter::once(one));
+            let told = format!("messages wait for collector of c{place}");
+            assert_eq!(found, is_untouched.then_some(told));
+        }
+    }
+
+    #[test]
+    fn a_model_whose_requests_wait_has_grown_as_far_as_it_may() {
+        let scenario = scenario("days").unwrap();
+        let variants = scenario.models[0].variants.iter();
+        let bounds: Vec<(u32, u32)> = variants.map(|variant| variant.bounds).collect();
+        assert_eq!(bounds, [(1, 4), (1, 5)]);
+        for (by_tokens, held, queue, shortest, desired, expected) in [
+            (true, 10, 10.0, 10.0, [1, 1], false),
+            (true, 11, 0.0, 0.0, [1, 1], true),
+            (true, 0, 11.0, 0.0, [1, 1], true),
+            (true, 11, 0.0, 0.0, [4, 4], true),
+            (true, 11, 0.0, 0.0, [4, 5], false),
+            (false, 11, 11.0, 8.0, [1, 1], false),
+            (false, 0, 9.0, 9.0, [1, 1], true),
+            (false, 0, 9.0, 9.0, [1, 2], false),
+        ] {
+            let found = told(by_tokens, held, queue, shortest, desired);
+            assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! One process as the judge sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::active_faults::ActiveFaults;
+use super::check::InvariantViolation;
+use super::check::attempts::Attempts;
+use super::check::clocks::{Clocks, RoleIncarnation};
+use super::check::ends::{Ending, Hangs, hung};
+use super::check::eventually::Eventually;
+use super::check::hearing::Ready;
+use super::check::holdings::Holdings;
+use super::check::kept::{Kept, VariantStores, outgrown};
+use super::check::known::Content;
+use super::check::mirrors::Versions;
+use super::check::pace::Pace;
+use super::check::plans::Plans;
+use super::check::series::Shown;
+use super::check::settings::{Followed, Generations};
+use super::check::spans::Spans;
+use super::check::tree::{Tree, turns, unplanned};
+use super::prometheus_proxy::PodObservations;
+use super::surroundings::Surroundings;
+use super::watches::Watches;
+use crate::apiserver::Insider;
+use crate::world::controller::ControllerView;
+use wva::cluster::mirror::ObjectKey;
+use wva::policy::key::VariantKey;
+use wva::policy::snapshot::CycleId;
+use wva::policy::units::Replicas;
+use wva::roles::Role;
+use wva::settings::Sources;
+use wva_base::moment::Moment;
+use wva_supervise::RoleReport;
+
+mod knows;
+mod shows;
+mod told;
+
+/// After a server went back in time, until every list is new.
+pub(super) const RELISTED: Duration = Duration::from_mins(12);
+/// How soon what the API server stores is known.
+const KNOWN: Duration = Duration::from_secs(15);
+/// How soon a variant that is resolved has series, and one that is gone has none.
+const SHOWN: Duration = Duration::from_secs(3);
+/// How soon a count is shown that was decided: a raise waits for two seconds at most to be stored.
+const DECIDED: Duration = Duration::from_secs(5);
+/// How late a status is after its gauge at most: the longest pause between two attempts, and one.
+const STORED: Duration = Duration::from_secs(80);
+
+/// How soon something is watched again once nothing is in the way: a watch that has fallen silent is given
+/// up when its agreed length of 290 s has passed, and a request that nobody answers after half a minute.
+const WATCHED_AGAIN: Duration = Duration::from_mins(6);
+/// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
+const TRIED_AGAIN: Duration = Duration::from_secs(110);
+
+/// How long something may be kept of a variant that is gone.
+const KEPT: Duration = Duration::from_mins(1);
+/// Seconds between two looks at everything that is known.
+pub(super) const LOOK_EVERY: u64 = 10;
+/// Seconds between two looks at what is kept, and at series that do not change with decisions.
+pub(super) const KEPT_EVERY: u64 = 30;
+
+/// What decisions rest on: where one of these is not watched, the process knows nothing new.
+const FOLLOWED: [&str; 7] = [
+    "variantautoscalings",
+    "deployments",
+    "pods",
+    "namespaces",
+    "replicasets",
+    "horizontalpodautoscalers",
+    "configmaps",
+];
+
+/// One process.
+pub(super) struct ProcessChecker {
+    pub(super) door: Arc<ControllerView>,
+    pub(super) heard: PodObservations,
+    pub(super) watches: Watches,
+    ills: ActiveFaults,
+    pub(super) fixed: Sources,
+    pub(super) attempts: Attempts,
+    pub(super) paused: bool,
+    pub(super) leaving: bool,
+    pub(super) ever_led: bool,
+    pub(super) plans: Plans,
+    generations: Generations,
+    followed: Followed,
+    pub(super) spans: Spans,
+    pub(super) pace: Pace,
+    tree: Tree,
+    hangs: Hangs,
+    /// What was true when it was asked to end.
+    pub(super) ending: Option<Ending>,
+    versions: Versions,
+    kept: Kept,
+    pub(super) holdings: Holdings,
+    /// The replicas of each variant that existed and were to stay at the last look.
+    pub(super) stood: BTreeMap<VariantKey, Replicas>,
+    /// The replicas that it knew to be ready then.
+    pub(super) ready: Ready,
+    /// The version of the cluster at the last look.
+    version: Option<u64>,
+    /// The revisions of mirrors and surroundings at which they were last found equal.
+    agreed: Option<[u64; 4]>,
+    patience: Eventually,
+    clocks: Clocks,
+    /// Of which collection it last had learned.
+    learned: Option<Duration>,
+    report: Vec<RoleReport<Role>>,
+    /// What became of roles, to be told.
+    news: Vec<String>,
+    /// Since when nothing disturbs it.
+    calm: Option<Duration>,
+    /// Since when its roles live and it is told of changes.
+    awake: Option<Duration>,
+    /// Since when its roles live and its way is free.
+    free: Option<Duration>,
+    /// Since when its roles live.
+    whole: Option<Duration>,
+    /// Since when it leads.
+    leads: Option<Duration>,
+    /// By which cycle each variant counted last, and in which term.
+    cycles: BTreeMap<VariantKey, (u64, CycleId)>,
+    counted: BTreeMap<String, f64>,
+}
+
+/// The cluster as the judge knows it.
+#[derive(Clone, Copy)]
+pub(super) struct Cluster<'a> {
+    /// What there is, at this second.
+    pub(super) around: &'a Surroundings,
+    /// What is stored, at the last look at everything.
+    pub(super) content: &'a Content,
+    /// The way to ask for more.
+    pub(super) insider: &'a Insider,
+}
+
+/// What a process hears, and what keeps it from hearing.
+pub(super) struct Hears {
+    /// From Prometheus.
+    pub(super) heard: PodObservations,
+    /// From watches.
+    pub(super) watches: Watches,
+    /// What is wrong with its ways.
+    pub(super) ills: ActiveFaults,
+    /// Its flags, environment and file.
+    pub(super) fixed: Sources,
+}
+
+impl ProcessChecker {
+    pub(super) fn new(door: Arc<ControllerView>, hears: Hears) -> Self {
+        let Hears {
+            heard,
+            watches,
+            ills,
+            fixed,
+        } = hears;
+        Self {
+            door,
+            heard,
+            watches,
+            ills,
+            fixed,
+            attempts: Attempts::default(),
+            paused: false,
+            leaving: false,
+            ever_led: false,
+            plans: Plans::default(),
+            generations: Generations::default(),
+            followed: Followed::default(),
+            spans: Spans::default(),
+            pace: Pace::default(),
+            tree: Tree::default(),
+            hangs: Hangs::default(),
+            ending: None,
+            versions: Versions::default(),
+            kept: Kept::default(),
+            holdings: Holdings::default(),
+            stood: BTreeMap::new(),
+            ready: Ready::default(),
+            version: None,
+            agreed: None,
+            patience: Eventually::default(),
+            clocks: Clocks::default(),
+            learned: None,
+            report: Vec::new(),
+            news: Vec::new(),
+            calm: None,
+            awake: None,
+            free: None,
+            whole: None,
+            leads: None,
+            cycles: BTreeMap::new(),
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// Since when nothing disturbs it.
+    pub(super) fn calm(&self) -> Option<Duration> {
+        self.calm.filter(|_| !self.paused && !self.leaving)
+    }
+
+    /// What has become of roles since it was last asked.
+    pub(super) fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Remembers what exists of these variants, and stays, and who is ready.
+    pub(super) fn stand<'a>(
+        &mut self,
+        variants: impl Iterator<Item = &'a VariantKey>,
+        now: Duration,
+    ) {
+        let views = self.door.shared.board.snapshot();
+        let staying =
+            |key: &VariantKey| Some(views.get(key)?.target.resolved()?.current_excluding_surge());
+        let stood = variants.filter_map(|key| Some((key.clone(), staying(key)?)));
+        self.stood = stood.collect();
+        self.ready.note(&views, now);
+    }
+
+    /// What is true of a process that is asked to end now, while this one has the lease.
+    pub(super) fn ending(&self, holder: Option<String>) -> Ending {
+        let actors = &self.door.actors;
+        let is_whole = self.tree.is_whole(&actors.report()) && actors.hanging().is_empty();
+        let is_harmed = actors.is_any_armed()
+            || self.ills.awaits_write()
+            || self.ills.awaits_writes()
+            || !self.ills.api().is_empty();
+        let shared = &self.door.shared;
+        let leads = shared.claim.may_write(shared.clock.now());
+        Ending {
+            calm: self.calm().filter(|_| is_whole && !is_harmed),
+            held: holder.filter(|_| leads),
+        }
+    }
+
+    /// Looks at everything.
+    pub(super) fn second(
+        &mut self,
+        place: usize,
+        now: Moment,
+        is_free: bool,
+        page: Option<&Shown>,
+        cluster: Cluster<'_>,
+    ) -> Vec<InvariantViolation> {
+        if self.paused || self.leaving {
+            (self.calm, self.awake, self.free, self.whole) = (None, None, None, None);
+            return Vec::new();
+        }
+        let around = cluster.around;
+        let report = self.door.actors.report();
+        self.news.extend(turns(&self.report, &report));
+        let hung = hung((&self.report, &report), &self.hangs);
+        self.report = report;
+        self.look_around(is_free, now.monotonic);
+        let version = self.version.replace(around.version);
+        let changes = around.version - version.unwrap_or(around.version).min(around.version);
+        let variants = u64::try_from(around.objects.len()).unwrap_or(u64::MAX);
+        let tree = &mut self.tree;
+        let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
+        found.extend(unplanned(&self.news));
+        found.extend(hung);
+        let generation = &self.door.shared.settings.load().generation;
+        found.extend(self.generations.judge(generation));
+        self.spans.note(&generation.dynamic, now.monotonic);
+        found.extend(self.forgetful());
+        found.extend(self.clocks(now.monotonic));
+        found.extend(self.deaf(now));
+        found.extend(self.mirrors(now, around));
+        if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
+            found.extend(self.ignorant(now, cluster));
+        }
+        self.kept.note(around.number, around.variants.keys());
+        if let Some(page) = page {
+            found.extend(self.page(now, page, around));
+            if now.monotonic.as_secs().is_multiple_of(KEPT_EVERY) {
+                found.extend(self.keeps(now, page, around));
+            }
+        }
+        for violation in &mut found {
+            violation.text = format!("c{place}: {}", violation.text);
+        }
+        found
+    }
+
+    /// T6: what a process has learned outlives the roles that learned it.
+    fn forgetful(&mut self) -> Option<InvariantViolation> {
+        let learned = self.door.shared.learned.load().collected;
+        let before = std::mem::replace(&mut self.learned, learned);
+        (learned < before).then(|| InvariantViolation::new("T6", "what was learned is forgotten"))
+    }
+
+    /// T6: since when a variant waits outlives its role, but not its object, which a server that goes back in time
+    /// lets come and go.
+    fn clocks(&mut self, now: Duration) -> Option<InvariantViolation> {
+        let views = self.door.shared.board.snapshot();
+        let lives = self.report.iter().filter_map(|one| match &one.role {
+            Role::Variant(key) => {
+                let (number, restarts) = (one.incarnation, one.restarts);
+                let object = ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name));
+                let record = self.door.shared.mirrors.variants.get(&object);
+                let life = RoleIncarnation {
+                    uid: record.map(|record| Arc::clone(&record.object.uid)),
+                    number,
+                    restarts,
+                };
+                Some((key, life))
+            }
+            _ => None,
+        });
+        let lives: BTreeMap<&VariantKey, RoleIncarnation> = lives.collect();
+        let is_misled = self.is_misled(RELISTED, now);
+        self.clocks
+            .judge(views, |key| lives.get(key).cloned(), is_misled)
+    }
+
+    fn look_around(&mut self, is_free: bool, now: Duration) {
+        let mut hanging = self.note_hangs();
+        // Its one handler serves for ever.
+        hanging.retain(|role| *role != Role::Http);
+        let is_whole = self.tree.is_whole(&self.report) && hanging.is_empty();
+        let is_told = self.watches.hear(&FOLLOWED);
+        let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
+        self.calm = since(is_free && is_whole && is_told, self.calm);
+        self.awake = since(is_whole && is_told, self.awake);
+        self.free = since(is_free && is_whole, self.free);
+        self.whole = since(is_whole, self.whole);
+        let leads = self
+            .door
+            .shared
+            .claim
+            .may_write(self.door.shared.clock.now());
+        self.leads = since(leads, self.leads);
+    }
+
+    /// Remembers which roles hang as was asked for.
+    pub(super) fn note_hangs(&mut self) -> Vec<Role> {
+        let actors = &self.door.actors;
+        let hanging = actors.hanging();
+        if !hanging.is_empty() {
+            self.hangs.note(&actors.report(), &hanging);
+        }
+        hanging
+    }
+
+    /// What has lasted in calm, while it leads without a break.
+    pub(super) fn lasting_lead(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.calm.max(self.leads);
+        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// The same of what a process does within itself, whatever is wrong around it.
+    pub(super) fn lasting_within(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.whole.max(self.leads);
+        let is_whole = self.whole.is_some() && self.leads.is_some();
+        let times = (now.monotonic, since.filter(|_| is_whole));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// The same of what is done once in an interval: since that is what it is.
+    pub(super) fn lasting_beat(
+        &mut self,
+        group: &str,
+        present: Vec<String>,
+        now: Moment,
+        limit: Duration,
+    ) -> Vec<String> {
+        let since = self.calm.max(self.leads).max(Some(self.spans.beat_since()));
+        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
+        self.patience.lasting(group, present, times, limit)
+    }
+
+    /// E6: who leads goes on trying to store what it shows, whatever is in the way.
+    fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<InvariantViolation> {
+        let since = self.awake.max(self.leads);
+        let is_undisturbed = self.awake.is_some() && self.leads.is_some();
+        let times = (now.monotonic, since.filter(|_| is_undisturbed));
+        let unstored = unstored.iter().cloned();
+        let mut lasting = self
+            .patience
+            .lasting("untried", unstored, times, TRIED_AGAIN);
+        let attempts = &self.attempts;
+        lasting.retain(|key| attempts.none_within(key, TRIED_AGAIN, now.monotonic));
+        let text = |key: String| {
+            let limit = TRIED_AGAIN.as_secs();
+            format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
+        };
+        let found = lasting.into_iter().map(text);
+        found
+            .map(|text| InvariantViolation::new("E6", text))
+            .collect()
+    }
+
+    /// Whether a server went back in time for it within this time.
+    pub(super) fn is_misled(&self, within: Duration, now: Duration) -> bool {
+        let younger = self.ills.younger(now);
+        younger.is_some_and(|at| now.saturating_sub(at) < within)
+    }
+
+    /// How long ago Prometheus hid from it that something is in use.
+    pub(super) fn misled_for(&self, now: Duration) -> Option<Duration> {
+        let misled = self.ills.misled(now)?;
+        Some(now.saturating_sub(misled))
+    }
+
+    /// T5: what is kept is of what exists.
+    fn keeps(
+        &mut self,
+        now: Moment,
+        page: &Shown,
+        around: &Surroundings,
+    ) -> Vec<InvariantViolation> {
+        let learned = serde_json::to_value(&*self.door.shared.learned.load()).unwrap_or_default();
+        let places = VariantStores {
+            shared: &self.door.shared,
+            roles: &self.report,
+            page: &page.named,
+        };
+        let exists = |name: &str| {
+            let parts = name.split_once('/');
+            parts.is_some_and(|(namespace, name)| {
+                let key = VariantKey::new(namespace, name);
+                around.variants.contains_key(&key)
+            })
+        };
+        // What cannot be learned cannot be unlearned.
+        let collected = self.door.shared.learned.load().collected;
+        let learns = collected.is_some_and(|at| now.monotonic.saturating_sub(at) < KEPT / 2);
+        let taught = if learns { &learned } else { &Value::Null };
+        let gone = self.kept.of_gone(&places, taught, exists);
+        let calm = (now.monotonic, self.calm);
+        let lasting = self.patience.lasting("kept", gone, calm, KEPT);
+        let found = lasting
+            .into_iter()
+            .map(|text| InvariantViolation::new("T5", text));
+        let (variants, pods) = (around.objects.len(), around.pods.len());
+        found.chain(outgrown(&learned, variants, pods)).collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! What a process shows, against what it decided and what is stored.
+
+use std::time::Duration;
+
+use super::{DECIDED, KNOWN, ProcessChecker, SHOWN, STORED};
+use crate::chaos::check::InvariantViolation;
+use crate::chaos::check::series::Shown;
+use crate::chaos::surroundings::Surroundings;
+use wva::policy::key::VariantKey;
+use wva::policy::ownership::Ownership;
+use wva::policy::units::Replicas;
+use wva_base::moment::Moment;
+
+impl ProcessChecker {
+    pub(super) fn page(
+        &mut self,
+        now: Moment,
+        page: &Shown,
+        around: &Surroundings,
+    ) -> Vec<InvariantViolation> {
+        let mut found = page.broken.clone();
+        found.extend(self.relapses());
+        for (number, count) in &page.counted {
+            if *count > self.counted.get(number).copied().unwrap_or(0.0) {
+                let text = format!("{number} was counted by the controller itself");
+                found.push(InvariantViolation::new("D", text));
+            }
+        }
+        self.counted.clone_from(&page.counted);
+        let leads = self.door.shared.claim.may_write(now);
+        if !leads {
+            if let Some(key) = page.named.iter().next() {
+                let text = format!("series of {key} are shown without a claim");
+                found.push(InvariantViolation::new("E5", text));
+            }
+            return found;
+        }
+        let is_there = |key: &VariantKey| around.variants.contains_key(key);
+        let gone = page.desired.keys().filter(|key| !is_there(key));
+        let gone = gone.map(ToString::to_string).collect();
+        for key in self.lasting_lead("gone", gone, now, SHOWN) {
+            let text = format!("{key} is gone and still shown");
+            found.push(InvariantViolation::new("E4", text));
+        }
+        let absent = self.absent(page, around);
+        for key in self.lasting_within("absent", absent, now, SHOWN) {
+            let text = format!("{key} is resolved and not shown");
+            found.push(InvariantViolation::new("E2", text));
+        }
+        found.extend(self.counts(now, page, around));
+        found.extend(self.existing(now, page));
+        found.extend(self.untold(now, around));
+        found.extend(self.idle(now));
+        found
+    }
+
+    /// D7: what counts of a variant is never of a cycle before the one that counted last, nor in a new term of one
+    /// of the term before.
+    fn relapses(&mut self) -> Vec<InvariantViolation> {
+        let records = &self.door.shared.records;
+        let term = records.term();
+        let mut found = Vec::new();
+        for (key, record) in records.snapshot() {
+            let Some(cycle) = record.decided.cycle else {
+                continue;
+            };
+            let last = self.cycles.insert(key.clone(), (term, cycle));
+            let is_older =
+                last.is_some_and(|(of, last)| cycle < last || (of < term && cycle == last));
+            if is_older {
+                let text = format!("{key} counts by cycle {cycle} again");
+                found.push(InvariantViolation::new("D7", text));
+            }
+        }
+        found
+    }
+
+    /// E7: the replicas that are shown are those that exist.
+    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<InvariantViolation> {
+        let views = self.door.shared.board.snapshot();
+        let is_odd = |key: &VariantKey, shown: f64| {
+            let view = views.get(key);
+            let target = view.and_then(|view| view.target.resolved());
+            target.is_some_and(|target| target.current.to_f64().total_cmp(&shown).is_ne())
+        };
+        let odd = page
+            .current
+            .iter()
+            .filter(|(key, shown)| is_odd(key, **shown));
+        let odd = odd.map(|(key, _)| key.to_string()).collect();
+        let lasting = self.lasting_within("existing", odd, now, SHOWN).into_iter();
+        let text = |key| format!("{key} is shown with other replicas than it has");
+        lasting
+            .map(|key| InvariantViolation::new("E7", text(key)))
+            .collect()
+    }
+
+    /// Who leads decides at every tick, on what was collected for it.
+    fn idle(&mut self, now: Moment) -> Option<InvariantViolation> {
+        let interval = self.door.shared.settings.load().generation.dynamic.interval;
+        let collected = self.door.shared.metrics.load().collected;
+        let last = [
+            (
+                "published no plan",
+                self.plans.last_at().unwrap_or_default(),
+            ),
+            (
+                "collected nothing",
+                collected.map_or(Duration::ZERO, |at| at.monotonic),
+            ),
+        ];
+        let since = |at: Duration| now.monotonic.saturating_sub(at);
+        let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
+        let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
+        let lasting = self.lasting_beat("idle", idle, now, interval + KNOWN);
+        let what = lasting.first()?;
+        let limit = (interval * 2).as_secs();
+        let text = format!("leads, and has {what} for more than {limit} s");
+        Some(InvariantViolation::new("L1", text))
+    }
+
+    /// Variants that should be shown and are not.
+    fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
+        let shared = &self.door.shared;
+        let views = shared.board.snapshot();
+        let resolved = views.iter().filter(|(key, view)| {
+            view.target.resolved().is_some()
+                && around.variants.contains_key(*key)
+                && !page.desired.contains_key(*key)
+                && !matches!(shared.standing(key), Ownership::Behind { .. })
+        });
+        resolved.map(|(key, _)| key.to_string()).collect()
+    }
+
+    /// Variants that are shown with another count than the last plan gives them. One that was made for a
+    /// target that has gone since gives none.
+    fn unlike_the_plan(&self, page: &Shown) -> Vec<String> {
+        let shared = &self.door.shared;
+        let plan = shared.plan.load();
+        let term = shared.claim.term();
+        let Some(plan) = plan.as_ref().as_ref().filter(|last| last.term == term) else {
+            return Vec::new();
+        };
+        let plan = &plan.plan;
+        let views = shared.board.snapshot();
+        let decided = |key: &VariantKey| {
+            let decision = plan.decisions.get(key)?;
+            let view = views.get(key)?;
+            let is_of_now = view.target.resolved().is_some() && decision.current.is_some();
+            let outlived = shared.records.get(key)?.outlived;
+            let counts = is_of_now && outlived.is_none_or(|cycle| cycle < plan.cycle);
+            decision.target.filter(|_| counts)
+        };
+        let unlike = page.desired.iter().filter_map(|(key, shown)| {
+            let target = decided(key)?;
+            let is_odd = target.to_f64().total_cmp(shown).is_ne();
+            is_odd.then(|| format!("{key}, with {shown} instead of {target},"))
+        });
+        unlike.collect()
+    }
+
+    /// What is shown, against what is stored.
+    fn counts(
+        &mut self,
+        now: Moment,
+        page: &Shown,
+        around: &Surroundings,
+    ) -> Vec<InvariantViolation> {
+        let mut found = Vec::new();
+        let interval = self.door.shared.settings.load().generation.dynamic.interval;
+        let (mut outside, mut unstored) = (Vec::new(), Vec::new());
+        for (key, desired) in &page.desired {
+            let Some(stored) = around.variants.get(key) else {
+                continue;
+            };
+            let desired = Replicas(crate::number::rounded(*desired));
+            let above = stored.bounds.1.is_some_and(|max| desired.0 > max);
+            let crossed = stored
+                .bounds
+                .1
+                .is_some_and(|max| stored.bounds.0 > Some(max));
+            let below = !crossed && stored.bounds.0.is_some_and(|min| desired.0 < min);
+            if above || below {
+                outside.push(key.to_string());
+            }
+            if stored.desired != Some(desired.0) {
+                unstored.push(key.to_string());
+            }
+        }
+        for key in self.lasting_beat("outside", outside, now, interval * 3 + KNOWN) {
+            let text = format!("{key} is shown outside its bounds");
+            found.push(InvariantViolation::new("D2", text));
+        }
+        let unlike = self.unlike_the_plan(page);
+        for key in self.lasting_within("undecided", unlike, now, DECIDED) {
+            let text = format!("{key} is shown with another count than was decided");
+            found.push(InvariantViolation::new("E8", text));
+        }
+        found.extend(self.untried(now, &unstored));
+        for key in self.lasting_lead("unstored", unstored, now, STORED) {
+            let text = format!("{key} is shown with another count than is stored");
+            found.push(InvariantViolation::new("E6", text));
+        }
+        found
+    }
+}

@@ -1,0 +1,48 @@
+//! What a status says beside the count, against what who leads has recorded.
+
+use std::collections::BTreeMap;
+
+use super::{ProcessChecker, STORED};
+use crate::chaos::check::InvariantViolation;
+use crate::chaos::conditions::unlike_the_record;
+use crate::chaos::surroundings::Surroundings;
+use wva::policy::key::VariantKey;
+use wva::policy::ownership::Ownership;
+use wva::policy::record::PublishedRecord;
+use wva_base::moment::Moment;
+
+impl ProcessChecker {
+    /// E6: the conditions and the accelerator that are stored are those that are recorded.
+    pub(super) fn untold(&mut self, now: Moment, around: &Surroundings) -> Vec<InvariantViolation> {
+        let shared = &self.door.shared;
+        let views = shared.board.snapshot();
+        // What an earlier life has stored stays until there is a decision, and of what another controller holds
+        // nothing is told but that it does.
+        let is_to_be_told = |key: &VariantKey, record: &PublishedRecord| {
+            let view = views.get(key);
+            view.is_some_and(|view| view.target.resolved().is_some())
+                && !record.awaits_decision()
+                && !matches!(record.standing, Ownership::Behind { .. })
+        };
+        let records = shared.records.snapshot();
+        let told = records
+            .iter()
+            .filter(|(key, record)| is_to_be_told(key, record));
+        let unlike = told.filter_map(|(key, record)| {
+            let stored = around.variants.get(key)?;
+            let unlike = unlike_the_record(&stored.object, record)?;
+            // Whatever it is instead, it is the same that is not told.
+            Some((format!("{} of {key}", unlike.what), unlike.to_string()))
+        });
+        let unlike: BTreeMap<String, String> = unlike.collect();
+        let lasting = self.lasting_lead("untold", unlike.keys().cloned().collect(), now, STORED);
+        let text = |what: String| {
+            let words = unlike.get(&what).map_or("", String::as_str);
+            format!("{what} is not what is recorded: {words}")
+        };
+        let found = lasting.into_iter().map(text);
+        found
+            .map(|text| InvariantViolation::new("E6", text))
+            .collect()
+    }
+}

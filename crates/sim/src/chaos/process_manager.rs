@@ -1,0 +1,494 @@
+//! The processes of the controller: started, ended, paused, and started again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::active_faults::ActiveFaults;
+use super::api_server_proxy::{ApiServerProxy, RequestListener};
+use super::checker::{Checker, Farewell, RequestObserver};
+use super::chronicle::Misses;
+use super::fault::ProcessFault;
+use super::mutation::Mutation;
+use super::planted::Planted;
+use super::process_checker::Hears;
+use super::process_state::ProcessState;
+use super::prometheus_proxy::{PodObservations, PrometheusProxy};
+use super::skew::{self, skews};
+use super::trace::Trace;
+use super::watches::Watches;
+use super::workload::Probe;
+use crate::apiserver::{ApiServer, Insider};
+use crate::prometheus::{InProcess, Prometheus};
+use crate::world::controller::{ControllerView, ProcessConfig, Signals};
+use crate::world::{PodListeners, Routers};
+use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
+
+mod stage;
+mod versions;
+
+use versions::version;
+
+/// How long a container that has ended waits before it is started again.
+const BACK: Duration = Duration::from_secs(2);
+/// How long a process may say that it is stuck: three probes of the kubelet in a row.
+const PROBES: Duration = Duration::from_mins(1);
+/// How long an orderly end may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The main ConfigMap.
+pub(super) const MAIN: &str = "wva-variantautoscaling-config";
+
+/// What processes are started in.
+#[derive(Debug, Clone)]
+pub(super) struct ProcessSetting {
+    pub(super) clock: Clock,
+    pub(super) server: ApiServer,
+    pub(super) insider: Insider,
+    pub(super) prometheus: Arc<Mutex<Prometheus>>,
+    pub(super) routers: Routers,
+    pub(super) seed: SeedTree,
+    pub(super) doors: PodListeners,
+    pub(super) judge: Checker,
+    pub(super) trace: Trace,
+    /// The instance of all controllers, where they have one.
+    pub(super) instance: Option<&'static str>,
+    /// The defect that is planted in every process.
+    pub(super) mutation: Option<Mutation>,
+    /// What ends the first process, or a role of it.
+    pub(super) probe: Option<Probe>,
+    /// Told when a process has ended by itself.
+    pub(super) ended: Arc<Notify>,
+}
+
+/// One place for a process.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    pub(super) pod: String,
+    pub(super) ills: ActiveFaults,
+    heard: PodObservations,
+    lives: u64,
+    running: Option<Running>,
+    /// When the next process is started.
+    back_at: Option<Duration>,
+    /// When it goes on.
+    thaw_at: Option<Duration>,
+    /// Since when it does not answer as one that is alive.
+    stuck: Option<Duration>,
+    /// By how many milliseconds the wall clock of its processes is ahead: that of the machine, which they keep.
+    ahead: i64,
+    /// Settings of its own, as during a rollout.
+    extra: BTreeMap<String, String>,
+}
+
+impl Process {
+    /// Lets a life end at a write, where each one does.
+    fn bound(&self, life: &ProcessState) {
+        if self.ills.awaits_writes() {
+            let (after, how) = ProcessFault::end_of(self.lives);
+            life.end_at_write(after, how);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Running {
+    life: ProcessState,
+    door: Arc<ControllerView>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<ExitReason>,
+    followers: [JoinHandle<()>; 2],
+}
+
+/// All places.
+#[derive(Debug)]
+pub(super) struct ProcessManager {
+    stage: ProcessSetting,
+    pub(super) members: Vec<Process>,
+    /// The processes in which a role was armed, by the number of the fault.
+    pub(super) armed: BTreeMap<usize, Arc<ControllerView>>,
+    /// How often budgets had been spent when a storm began, or counters had fallen when they were reset, by the
+    /// number of the fault.
+    pub(super) spent: BTreeMap<usize, u64>,
+    /// What processes are to hear of, by the number of the fault that has changed it: a kind, and the
+    /// version before.
+    pub(super) news: BTreeMap<usize, (&'static str, u64)>,
+}
+
+impl ProcessManager {
+    pub(super) fn new(stage: ProcessSetting, size: usize) -> Self {
+        let skews = skews(&stage.seed, size).into_iter().enumerate();
+        let members = skews.map(|(number, ahead)| Process {
+            pod: format!("wva-controller-{number}"),
+            ahead,
+            back_at: Some(Duration::ZERO),
+            ..Process::default()
+        });
+        Self {
+            members: members.collect(),
+            armed: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            news: BTreeMap::new(),
+            stage,
+        }
+    }
+
+    /// The running process at a place.
+    pub(super) fn door(&self, place: usize) -> Option<&Arc<ControllerView>> {
+        let running = self.members.get(place)?.running.as_ref()?;
+        Some(&running.door)
+    }
+
+    /// The place of the process that leads; the first one where none does.
+    pub(super) fn leader(&self) -> usize {
+        let leads = |place: &usize| {
+            self.door(*place)
+                .is_some_and(|door| door.shared.claim.may_write(door.shared.clock.now()))
+        };
+        (0..self.members.len()).find(leads).unwrap_or(0)
+    }
+
+    /// Starts what is due, and clears up after those that have ended.
+    pub(super) async fn turn(&mut self, now: Duration) {
+        for place in 0..self.members.len() {
+            self.clear(place, now).await;
+            let Some(member) = self.members.get_mut(place) else {
+                continue;
+            };
+            if member.thaw_at.is_some_and(|at| at <= now) {
+                self.pause(place, None);
+            }
+            let Some(member) = self.members.get_mut(place) else {
+                continue;
+            };
+            if member.running.is_none() && member.back_at.is_some_and(|at| at <= now) {
+                self.start(place, now);
+            }
+        }
+    }
+
+    /// What the kubelet does, asked once a second: a process that has said for long that it is stuck is
+    /// ended.
+    pub(super) fn probe(&mut self, now: Duration) {
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let Some(running) = &member.running else {
+                member.stuck = None;
+                continue;
+            };
+            // One that is paused says nothing, which changes nothing.
+            if member.thaw_at.is_some() {
+                continue;
+            }
+            let moment = self.stage.clock.now();
+            let actors = &running.door.actors;
+            let said = actors.alive(moment);
+            if said == Aliveness::Alive {
+                member.stuck = None;
+            } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
+                let who = format!("c{place}");
+                self.stage.trace.note(&who, "process", "is stuck");
+                self.stage.judge.stuck(place, actors, &said);
+                running.life.end();
+            }
+        }
+    }
+
+    /// The next time at which [`ProcessManager::turn`] has something to do.
+    pub(super) fn next(&self) -> Option<Duration> {
+        let members = self.members.iter();
+        members
+            .flat_map(|member| [member.back_at, member.thaw_at])
+            .flatten()
+            .min()
+    }
+
+    async fn clear(&mut self, place: usize, now: Duration) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        let over = |running: &mut Running| running.life.is_dead() || running.task.is_finished();
+        let Some(mut running) = member.running.take_if(over) else {
+            return;
+        };
+        let why = if running.life.is_dead() {
+            running.task.abort();
+            "crashed".to_owned()
+        } else {
+            running.life.end();
+            let why = (&mut running.task).await;
+            let why = why.map_err(|error| error.to_string());
+            self.stage.judge.exited(place, &running.door.actors, &why);
+            why.map_or_else(|error| error, |reason| format!("{reason:?}"))
+        };
+        member.back_at.get_or_insert(now + BACK);
+        member.thaw_at = None;
+        self.gone(place, &running, &why);
+    }
+
+    fn gone(&self, place: usize, running: &Running, why: &str) {
+        running.followers.iter().for_each(JoinHandle::abort);
+        if let Some(member) = self.members.get(place) {
+            self.stage.doors.set(&member.pod, None);
+        }
+        self.stage.judge.left(place);
+        self.stage
+            .trace
+            .note(&format!("c{place}"), "process", &format!("ended: {why}"));
+    }
+
+    fn start(&mut self, place: usize, now: Duration) {
+        let stage = self.stage.clone();
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.lives += 1;
+        member.back_at = None;
+        // What the one before it heard is not known to this one.
+        member.heard = PodObservations::default();
+        let life = ProcessState::new(Arc::clone(&stage.ended));
+        let witness: Arc<dyn RequestListener> = Arc::new(RequestObserver {
+            judge: stage.judge.clone(),
+            place,
+            pod: member.pod.clone(),
+        });
+        let watches = Watches::default();
+        let misses = Misses::new(stage.trace.clone(), place);
+        let way = ApiServerProxy {
+            server: stage.server.clone(),
+            insider: stage.insider.clone(),
+            ills: member.ills.clone(),
+            life: life.clone(),
+            listener: Arc::clone(&witness),
+            misses: misses.clone(),
+            watches: watches.clone(),
+        };
+        let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
+        let told = (member.heard.clone(), witness);
+        let ills = (member.ills.clone(), misses);
+        let lens = PrometheusProxy::new(inner, ills, life.clone(), stage.clock.clone(), told);
+        let name = format!("{}_{}", member.pod, member.lives);
+        let (fixed, sources) = stage.sources(member);
+        let of_process = fixed.clone();
+        let casting = ProcessConfig {
+            clock: stage.clock.ahead(member.ahead),
+            seed: SeedTree::new(stage.seed.child(&name).next_u64()),
+            kube: Client::new(way, "default"),
+            signals: Signals {
+                prometheus: Arc::new(lens),
+                routers: Arc::new(stage.routers.clone()),
+            },
+            identity: Arc::from(&*name),
+            fixed,
+            sources,
+            hooks: Arc::new(Planted::new(stage.mutation)),
+        };
+        let who = format!("c{place}");
+        match stage.owned(casting) {
+            Ok((controller, door)) => {
+                let door = Arc::new(door);
+                if place == 0 && member.lives == 1 {
+                    stage.aim(&door, &life);
+                }
+                member.bound(&life);
+                let begins = format!("begins as {name}{}", skew::words(member.ahead));
+                stage.trace.note(&who, "process", &begins);
+                stage.doors.set(&member.pod, Some(Arc::clone(&door)));
+                let hears = Hears {
+                    heard: member.heard.clone(),
+                    watches,
+                    ills: member.ills.clone(),
+                    fixed: of_process,
+                };
+                stage.judge.came(place, Arc::clone(&door), hears);
+                member.running = Some(stage.run(place, controller, door, life));
+            }
+            Err(error) => {
+                stage.judge.stillborn(place, &error.to_string());
+                member.back_at = Some(now + BACK * 5);
+            }
+        }
+    }
+
+    /// Does something to a process; `false` if none runs there.
+    pub(super) async fn strike(
+        &mut self,
+        place: usize,
+        how: ProcessFault,
+        now: Duration,
+        lasts: Duration,
+    ) -> bool {
+        let Some(member) = self.members.get_mut(place) else {
+            return false;
+        };
+        let Some(running) = &member.running else {
+            return false;
+        };
+        match how {
+            ProcessFault::Crash => {
+                running.life.end();
+                member.back_at = Some(now + lasts.min(Duration::from_mins(1)));
+            }
+            ProcessFault::BeforeWrite | ProcessFault::DuringWrite | ProcessFault::AfterWrite => {
+                running.life.end_at_write(0, how);
+            }
+            ProcessFault::EveryWrite => {
+                let (after, how) = ProcessFault::end_of(member.lives);
+                running.life.end_at_write(after, how);
+            }
+            ProcessFault::Pause => self.pause(place, Some(now + lasts)),
+            // At its end.
+            ProcessFault::Handover => {}
+            ProcessFault::Restart => self.stop(place, now + BACK).await,
+            ProcessFault::Rollout => {
+                let life = format!("rollout/{}/{}", member.pod, member.lives);
+                member.extra.extend(version(self.stage.seed.child(&life)));
+                let words = format!("another version comes: {:?}", member.extra);
+                self.stage
+                    .trace
+                    .note(&format!("c{place}"), "process", &words);
+                self.stop(place, now + BACK).await;
+            }
+        }
+        true
+    }
+
+    /// Whether a process runs at a place with settings of its own, and another one with others.
+    pub(super) fn rolls_out(&self, place: usize) -> bool {
+        let running = |member: &&Process| member.running.is_some();
+        let Some(own) = self.members.get(place).filter(running) else {
+            return false;
+        };
+        let mut others = self.members.iter().filter(running);
+        !own.extra.is_empty() && others.any(|other| other.extra != own.extra)
+    }
+
+    /// The settings of a rollout are taken back: the process at a place ends in order, and one comes with
+    /// those of all.
+    pub(super) async fn roll_back(&mut self, place: usize, now: Duration) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        if std::mem::take(&mut member.extra).is_empty() {
+            return;
+        }
+        // One that is about to come has them from the start.
+        if member.running.is_some() {
+            self.stop(place, now + BACK).await;
+        }
+    }
+
+    /// The process at a place does not end at a write any more, unless another fault asks for that.
+    pub(super) fn forgive(&self, place: usize) {
+        let member = self.members.get(place);
+        let member = member.filter(|member| !member.ills.awaits_write());
+        if let Some(running) = member.and_then(|member| member.running.as_ref()) {
+            running.life.forgive();
+        }
+    }
+
+    fn pause(&mut self, place: usize, until: Option<Duration>) {
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.thaw_at = until;
+        if let Some(running) = &member.running {
+            running.life.freeze(until.is_some());
+            running.door.actors.pause(until.is_some());
+            let door = until.is_none().then(|| Arc::clone(&running.door));
+            self.stage.doors.set(&member.pod, door);
+            let text = until.map_or_else(
+                || "goes on".to_owned(),
+                |at| format!("stands still until {:.3}", at.as_secs_f64()),
+            );
+            self.stage
+                .trace
+                .note(&format!("c{place}"), "process", &text);
+            self.stage.judge.paused(place, until.is_some());
+        }
+    }
+
+    /// Ends a process in order; the next one comes at this time.
+    pub(super) async fn stop(&mut self, place: usize, back_at: Duration) {
+        self.pause(place, None);
+        let Some(member) = self.members.get_mut(place) else {
+            return;
+        };
+        member.back_at = Some(back_at);
+        let Some(mut running) = member.running.take() else {
+            return;
+        };
+        self.stage.judge.leaves(place);
+        running.stop.send_replace(true);
+        let judge = &self.stage.judge;
+        match timeout(FAREWELL, &mut running.task).await {
+            Ok(Ok(ExitReason::Shutdown)) => {}
+            Ok(why) => {
+                let why = why.map_err(|error| error.to_string());
+                judge.exited(place, &running.door.actors, &why);
+            }
+            Err(_) => {
+                running.task.abort();
+                judge.overdue(place);
+            }
+        }
+        let farewell = if running.life.is_dead() {
+            Farewell::CutShort
+        } else {
+            Farewell::Whole
+        };
+        running.life.end();
+        judge.ended(place, &running.door, farewell);
+        self.gone(place, &running, "asked to");
+    }
+
+    /// Nothing is wrong with any process any more.
+    pub(super) fn calm(&mut self, now: Duration) {
+        // What a probe asks for may be met until everything is at rest.
+        let is_over = self.stage.probe.is_none();
+        for place in 0..self.members.len() {
+            self.pause(place, None);
+            if let Some(door) = self.door(place).filter(|_| is_over) {
+                door.actors.disarm();
+            }
+            if let Some(member) = self.members.get(place).filter(|_| is_over) {
+                member.ills.forgive();
+                self.forgive(place);
+            }
+            if let Some(member) = self.members.get_mut(place) {
+                member.back_at = member.back_at.map(|at| at.min(now + BACK));
+            }
+        }
+    }
+
+    /// Whether what the probe of the plot asks for has happened.
+    pub(super) fn has_struck(&self) -> bool {
+        match &self.stage.probe {
+            None => false,
+            Some(Probe::Role(role, _)) => {
+                let door = self.door(0);
+                door.is_some_and(|door| !door.actors.is_armed(role))
+            }
+            // Nothing else ends a process here.
+            Some(Probe::Write(..)) => self.members.first().is_some_and(|first| first.lives > 1),
+        }
+    }
+
+    /// Ends every process without a word: what is wrong with it may be that it never rests.
+    pub(super) fn halt(&self) {
+        for running in self.members.iter().filter_map(|one| one.running.as_ref()) {
+            running.life.end();
+            running.task.abort();
+        }
+    }
+
+    /// Ends every process in order.
+    pub(super) async fn end(&mut self) {
+        for place in 0..self.members.len() {
+            self.stop(place, Duration::MAX).await;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What every process is started with, and what is planted in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use allocations::Owner;
+use tokio::sync::watch;
+
+use super::{MAIN, Process, ProcessSetting, Running};
+use crate::chaos::chronicle::claims;
+use crate::chaos::planted::PlantedSupervision;
+use crate::chaos::process_state::ProcessState;
+use crate::chaos::workload::Probe;
+use crate::world::WorldError;
+use crate::world::controller::{ControllerView, ProcessConfig, cast, environment};
+use crate::world::objects::SYSTEM;
+use wva::app::Controller;
+use wva::settings::Sources;
+use wva::settings::sources::MainConfigMap;
+
+impl ProcessSetting {
+    /// A process that is told from all others by what it allocates, with its defect.
+    pub(super) fn owned(
+        &self,
+        casting: ProcessConfig,
+    ) -> Result<(Controller, ControllerView), WorldError> {
+        let owner = Owner::new();
+        let scope = owner.enter();
+        let made = cast(casting);
+        drop(scope);
+        let (controller, mut door) = made?;
+        door.owner = owner;
+        door.actors.plant(Arc::new(PlantedSupervision {
+            owner,
+            mutation: self.mutation,
+        }));
+        Ok((controller, door))
+    }
+
+    pub(super) fn run(
+        &self,
+        place: usize,
+        controller: Controller,
+        door: Arc<ControllerView>,
+        life: ProcessState,
+    ) -> Running {
+        let (stop, mut stopped) = watch::channel(false);
+        let owner = door.owner;
+        Running {
+            life,
+            followers: [
+                tokio::spawn(self.judge.clone().follow(place, Arc::clone(&door))),
+                tokio::spawn(claims(self.trace.clone(), place, Arc::clone(&door))),
+            ],
+            door,
+            stop,
+            task: tokio::spawn(owner.does(controller.run(async move {
+                // An error means that the place is gone, which is as good a reason.
+                drop(stopped.wait_for(|stop| *stop).await);
+            }))),
+        }
+    }
+
+    pub(super) fn aim(&self, door: &ControllerView, life: &ProcessState) {
+        match &self.probe {
+            Some(Probe::Role(role, moment)) => door.actors.kill_at(role, *moment),
+            Some(Probe::Write(number, how)) => life.end_at_write(number.saturating_sub(1), *how),
+            None => {}
+        }
+    }
+
+    /// What a process reads before its tree stands: without the cluster, and with it.
+    pub(super) fn sources(&self, member: &Process) -> (Sources, Sources) {
+        let mut environment = environment(&member.pod, Duration::from_secs(10));
+        // It would win against the ConfigMap.
+        environment.remove("GLOBAL_OPT_INTERVAL");
+        for (name, value) in [
+            ("LEADER_ELECTION_LEASE_DURATION", "20s"),
+            ("LEADER_ELECTION_RENEW_DEADLINE", "15s"),
+            ("LEADER_ELECTION_RETRY_PERIOD", "4s"),
+        ] {
+            environment.insert(name.to_owned(), value.to_owned());
+        }
+        if let Some(instance) = self.instance {
+            environment.insert("CONTROLLER_INSTANCE".to_owned(), instance.to_owned());
+        }
+        environment.extend(member.extra.clone());
+        let fixed = Sources {
+            environment,
+            ..Sources::default()
+        };
+        let stored = self.insider.get("configmaps.", SYSTEM, MAIN);
+        let data = stored.as_ref().and_then(|object| object.get("data"));
+        let main = match data.and_then(|data| data.as_object()) {
+            Some(data) => MainConfigMap::Present(
+                data.iter()
+                    .map(|(key, value)| {
+                        (key.clone(), value.as_str().unwrap_or_default().to_owned())
+                    })
+                    .collect(),
+            ),
+            None => MainConfigMap::Absent,
+        };
+        let sources = Sources {
+            main,
+            ..fixed.clone()
+        };
+        (fixed, sources)
+    }
+}

@@ -1,0 +1,469 @@
+//! The way from one process to Prometheus, with everything that can be wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use allocations::Owner;
+use futures::future::BoxFuture;
+use tokio::time::{sleep, timeout};
+
+use super::active_faults::ActiveFaults;
+use super::api_server_proxy::RequestListener;
+use super::chronicle::Misses;
+use super::fault::Prom;
+use super::process_state::ProcessState;
+use crate::prometheus::InProcess;
+use wva::signals::{PromApi, QueryError, QueryResult, SampleRef};
+use wva_base::moment::{Moment, WallTime};
+use wva_supervise::Clock;
+
+/// Answers that are remembered, by question.
+type Known = BTreeMap<String, QueryResult>;
+
+/// The way of one process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct PrometheusProxy {
+    pub(super) inner: InProcess,
+    pub(super) ills: ActiveFaults,
+    pub(super) life: ProcessState,
+    pub(super) clock: Clock,
+    pub(super) heard: PodObservations,
+    misses: Misses,
+    listener: Arc<dyn RequestListener>,
+    /// The first answer to each question since a fault began, and the one with the most series.
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// What the trace calls a question.
+const ASKED: &str = "prometheus";
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Now,
+    ThePast,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    old: BTreeMap<usize, Known>,
+    ghosts: Known,
+}
+
+/// What answers told of each pod, and under no name when one last held anything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PodObservations(Arc<Mutex<BTreeMap<String, PodAnswers>>>);
+
+/// What was told of a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PodAnswers {
+    /// When the newest sample was taken.
+    pub(super) taken: Duration,
+    /// When an answer last held one, be it an answer that was told before.
+    pub(super) told: Duration,
+}
+
+impl PodObservations {
+    /// When a pod whose name begins like this was last heard of.
+    pub(super) fn last(&self, prefix: &str) -> Option<Duration> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pods = table.iter().filter(|(pod, _)| pod.starts_with(prefix));
+        pods.map(|(_, news)| news.taken).max()
+    }
+
+    /// What was told of a pod.
+    pub(super) fn of(&self, pod: &str) -> Option<PodAnswers> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(pod).copied()
+    }
+
+    /// Takes an answer in, of a clock that is ahead by so many seconds; without one it was told before.
+    fn hear(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
+        match ahead {
+            Some(ahead) => self.note(promql, answer, ahead, now),
+            // What was told before was heard then.
+            None => self.note_again(promql, answer, now),
+        }
+    }
+
+    /// Takes an answer in. `ahead` is by how many seconds the clock behind it is.
+    fn note(&self, promql: &str, answer: &QueryResult, ahead: f64, now: Moment) {
+        let _scope = Owner::NOBODY.enter();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !answer.is_empty() {
+            let (taken, told) = (now.monotonic, now.monotonic);
+            table.insert(String::new(), PodAnswers { taken, told });
+        }
+        for (pod, sample) in told(promql, answer) {
+            let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
+            let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
+            let at = now.monotonic.saturating_sub(now.wall.since(taken));
+            let news = table.entry(pod.to_owned()).or_default();
+            news.taken = at.max(news.taken);
+            news.told = now.monotonic;
+        }
+    }
+
+    /// Takes an answer in that was told before: it says nothing new of a pod, but that it is there.
+    fn note_again(&self, promql: &str, answer: &QueryResult, now: Moment) {
+        let _scope = Owner::NOBODY.enter();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (pod, _) in told(promql, answer) {
+            table.entry(pod.to_owned()).or_default().told = now.monotonic;
+        }
+    }
+}
+
+/// The pods whose times an answer tells.
+fn told<'a>(
+    promql: &str,
+    answer: &'a QueryResult,
+) -> impl Iterator<Item = (&'a str, SampleRef<'a>)> + use<'a> {
+    let are_times = tells_times(promql);
+    let times = answer.samples().filter(move |_| are_times);
+    let times = times.filter(|sample| sample.value.is_finite());
+    times.filter_map(|sample| {
+        let (_, pod) = sample.labels().find(|(name, _)| &***name == "pod")?;
+        Some((&**pod, sample))
+    })
+}
+
+/// What the trace says of a failure: its status, where it has one.
+fn why(failure: &QueryError) -> String {
+    match failure {
+        QueryError::ServerError { status, .. } => status.to_string(),
+        other => other.reason().to_owned(),
+    }
+}
+
+/// Whether the values of an answer are times.
+fn tells_times(promql: &str) -> bool {
+    promql.contains("timestamp(")
+}
+
+impl PrometheusProxy {
+    pub(super) fn new(
+        inner: InProcess,
+        (ills, misses): (ActiveFaults, Misses),
+        life: ProcessState,
+        clock: Clock,
+        (heard, listener): (PodObservations, Arc<dyn RequestListener>),
+    ) -> Self {
+        Self {
+            inner,
+            ills,
+            life,
+            clock,
+            heard,
+            misses,
+            listener,
+            memory: Arc::default(),
+        }
+    }
+
+    async fn ask(
+        &self,
+        promql: &str,
+        of: Of,
+        deadline: Duration,
+    ) -> Result<QueryResult, QueryError> {
+        if !self.life.is_dead() {
+            let _scope = Owner::NOBODY.enter();
+            self.listener.asked();
+        }
+        self.life.gate().await;
+        for (id, fault) in self.ills.prometheus() {
+            if matches!(fault, Prom::Hang | Prom::Slow(_)) {
+                // Whoever asks may give up before there is an answer.
+                self.ills.hit(id);
+            }
+            if fault == Prom::Hang {
+                self.misses.note(ASKED, "no answer", &[id]);
+            }
+            if let Some(failure) = self.fail(fault).await {
+                self.ills.hit(id);
+                self.misses.note(ASKED, &why(&failure), &[id]);
+                return Err(failure);
+            }
+        }
+        Owner::NOBODY.does(self.ills.asked()).await;
+        let answer = match of {
+            Of::Now => self.inner.query(promql, deadline).await,
+            Of::ThePast => self.inner.history(promql, deadline).await,
+        };
+        let mut answer = answer.inspect_err(|failure| {
+            self.misses.note(ASKED, &why(failure), &[]);
+        })?;
+        self.remember(promql, &answer);
+        let mut ahead = 0.0;
+        for (id, fault) in self.ills.prometheus() {
+            ahead += match fault {
+                Prom::Ahead(time) => time.as_secs_f64(),
+                Prom::Behind(time) => -time.as_secs_f64(),
+                _ => 0.0,
+            };
+            let (bent, hit) = self.bend(fault, promql, answer);
+            if hit {
+                self.ills.hit(id);
+            }
+            answer = bent;
+        }
+        let mut is_told_again = false;
+        for (id, fault) in self.ills.prometheus() {
+            if fault == Prom::Old {
+                let told = self.old(id, promql, &answer);
+                is_told_again = !is_same(&told, &answer);
+                if is_told_again {
+                    self.ills.hit(id);
+                }
+                answer = told;
+            }
+        }
+        self.life.gate().await;
+        if of == Of::Now {
+            let ahead = (!is_told_again).then_some(ahead);
+            self.heard.hear(promql, &answer, ahead, self.clock.now());
+        }
+        Ok(answer)
+    }
+
+    /// Why there is no answer.
+    async fn fail(&self, fault: Prom) -> Option<QueryError> {
+        Some(match fault {
+            Prom::Down => QueryError::Unreachable {
+                cause: "connection refused".to_owned(),
+            },
+            Prom::Status(401) => QueryError::Unauthorized {
+                detail: String::new(),
+            },
+            Prom::Status(403) => QueryError::Forbidden {
+                detail: String::new(),
+            },
+            Prom::Status(status) => QueryError::ServerError {
+                status,
+                message: String::new(),
+            },
+            Prom::Endless => QueryError::TooLarge { limit: 268_435_456 },
+            Prom::Hang => std::future::pending().await,
+            Prom::Slow(time) => {
+                sleep(time).await;
+                return None;
+            }
+            _ => return None,
+        })
+    }
+
+    /// The answer as it arrives, and whether it is another one.
+    fn bend(&self, fault: Prom, promql: &str, answer: QueryResult) -> (QueryResult, bool) {
+        let is_time = tells_times(promql);
+        let seconds = |time: Duration| time.as_secs_f64();
+        let shifted = |by: f64| {
+            let value = move |value: f64| if is_time { value + by } else { value };
+            copy(&answer, |time| time + by, value)
+        };
+        let bent = match fault {
+            Prom::Empty => QueryResult::default(),
+            Prom::Partial => every(&answer, |place| place % 2 == 0),
+            Prom::Ghosts => self.haunted(promql, &answer),
+            Prom::Doubled => {
+                let mut doubled = copy(&answer, |time| time, |value| value);
+                append(&mut doubled, &answer, |name| name);
+                doubled
+            }
+            Prom::NotANumber => copy(&answer, |time| time, |_| f64::NAN),
+            Prom::Infinite => copy(&answer, |time| time, |_| f64::INFINITY),
+            Prom::Zeros => copy(
+                &answer,
+                |time| time,
+                |value| if is_time { value } else { 0.0 },
+            ),
+            Prom::WrongLabels => {
+                let mut renamed = QueryResult::default();
+                append(&mut renamed, &answer, |name| match name {
+                    "pod" => "instance",
+                    "model_name" => "model",
+                    name => name,
+                });
+                renamed
+            }
+            Prom::Ahead(time) => shifted(seconds(time)),
+            Prom::Behind(time) => shifted(-seconds(time)),
+            _ => return (answer, false),
+        };
+        let hit = !is_same(&bent, &answer);
+        (bent, hit)
+    }
+
+    /// The answer that was the first since the fault began: of something that stands in front of Prometheus, so
+    /// that whatever else is wrong with it was so then.
+    fn old(&self, id: usize, promql: &str, answer: &QueryResult) -> QueryResult {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = Owner::NOBODY.enter();
+        let known = memory.old.entry(id).or_default();
+        let known = known.entry(promql.to_owned());
+        let known = known.or_insert_with(|| copy(answer, |time| time, |value| value));
+        drop(scope);
+        copy(known, |time| time, |value| value)
+    }
+
+    /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
+    fn remember(&self, promql: &str, answer: &QueryResult) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let _scope = Owner::NOBODY.enter();
+        match memory.ghosts.get_mut(promql) {
+            Some(known) if known.len() >= answer.len() => {}
+            Some(known) => *known = copy(answer, |time| time, |value| value),
+            None => {
+                let known = copy(answer, |time| time, |value| value);
+                memory.ghosts.insert(promql.to_owned(), known);
+            }
+        }
+    }
+
+    /// The answer with what reported when the most did.
+    fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ghosts) = memory.ghosts.get(promql) else {
+            return copy(answer, |time| time, |value| value);
+        };
+        let mut haunted = copy(answer, |time| time, |value| value);
+        let named = |sample: &SampleRef<'_>| -> Vec<(String, String)> {
+            let labels = sample.labels();
+            labels
+                .map(|(name, text)| ((**name).to_owned(), (**text).to_owned()))
+                .collect()
+        };
+        let living: BTreeSet<_> = answer.samples().map(|sample| named(&sample)).collect();
+        for ghost in ghosts
+            .samples()
+            .filter(|ghost| !living.contains(&named(ghost)))
+        {
+            let labels = ghost.labels().map(|(name, text)| (&**name, &**text));
+            haunted.push(labels, ghost.time, ghost.value);
+        }
+        haunted
+    }
+}
+
+/// Whether two answers say the same, series by series.
+fn is_same(one: &QueryResult, other: &QueryResult) -> bool {
+    let is_equal = |one: SampleRef<'_>, other: SampleRef<'_>| {
+        (one.time.to_bits(), one.value.to_bits()) == (other.time.to_bits(), other.value.to_bits())
+            && one.labels().eq(other.labels())
+    };
+    let pairs = one.samples().zip(other.samples());
+    one.len() == other.len() && pairs.into_iter().all(|(one, other)| is_equal(one, other))
+}
+
+fn append<'a>(
+    to: &mut QueryResult,
+    from: &'a QueryResult,
+    name: impl Fn(&'a str) -> &'a str + Copy,
+) {
+    for sample in from.samples() {
+        let labels = sample.labels();
+        let labels = labels.map(|(label, text)| (name(label), &**text));
+        to.push(labels, sample.time, sample.value);
+    }
+}
+
+fn copy(from: &QueryResult, time: impl Fn(f64) -> f64, value: impl Fn(f64) -> f64) -> QueryResult {
+    let mut to = QueryResult::default();
+    for sample in from.samples() {
+        let labels = sample.labels().map(|(name, text)| (&**name, &**text));
+        to.push(labels, time(sample.time), value(sample.value));
+    }
+    to
+}
+
+fn every(from: &QueryResult, kept: impl Fn(usize) -> bool) -> QueryResult {
+    let mut to = QueryResult::default();
+    for (_, sample) in from.samples().enumerate().filter(|(place, _)| kept(*place)) {
+        let labels = sample.labels().map(|(name, text)| (&**name, &**text));
+        to.push(labels, sample.time, sample.value);
+    }
+    to
+}
+
+impl PrometheusProxy {
+    async fn ask_within(
+        &self,
+        promql: &str,
+        of: Of,
+        deadline: Duration,
+    ) -> Result<QueryResult, QueryError> {
+        let answer = timeout(deadline, self.ask(promql, of, deadline)).await;
+        answer.unwrap_or(Err(QueryError::Timeout { deadline }))
+    }
+}
+
+impl PromApi for PrometheusProxy {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(self.ask_within(promql, Of::Now, deadline))
+    }
+
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(self.ask_within(promql, Of::ThePast, deadline))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Moment {
+        Moment {
+            monotonic: Duration::from_secs(seconds.unsigned_abs()),
+            wall: WallTime(seconds * 1_000),
+        }
+    }
+
+    #[test]
+    fn of_a_pod_is_known_when_it_was_last_told_of_and_how_old_that_was() {
+        let seconds = Duration::from_secs;
+        let heard = PodObservations::default();
+        let times = "max by (pod) (timestamp(x))";
+        let answer = |pods: &[(&str, f64)]| {
+            let mut answer = QueryResult::default();
+            for (pod, taken) in pods {
+                answer.push([("pod", *pod)], 0.0, *taken);
+            }
+            answer
+        };
+        let news = |taken, told| {
+            let (taken, told) = (seconds(taken), seconds(told));
+            Some(PodAnswers { taken, told })
+        };
+        heard.note("x", &answer(&[("v-a", 90.0)]), 0.0, at(100));
+        assert_eq!(heard.of("v-a"), None, "no times");
+        heard.note(
+            times,
+            &answer(&[("v-a", 90.0), ("v-b", 95.0)]),
+            0.0,
+            at(100),
+        );
+        assert_eq!(heard.of("v-a"), news(90, 100));
+        assert_eq!(heard.last("v-"), Some(seconds(95)));
+        heard.note(
+            times,
+            &answer(&[("v-a", 128.0), ("v-b", f64::NAN)]),
+            3.0,
+            at(130),
+        );
+        assert_eq!(heard.of("v-a"), news(125, 130));
+        assert_eq!(heard.of("v-b"), news(95, 100), "nothing was said of it");
+        heard.note_again(times, &answer(&[("v-a", 128.0), ("v-b", 95.0)]), at(160));
+        assert_eq!(heard.of("v-a"), news(125, 160));
+        assert_eq!(heard.of("v-b"), news(95, 160));
+        assert_eq!(heard.last("v-"), Some(seconds(125)));
+    }
+}

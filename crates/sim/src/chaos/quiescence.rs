@@ -1,0 +1,140 @@
+//! What there is once everything is at rest, as far as it is the same whatever has happened before.
+
+use std::collections::BTreeSet;
+
+use prometheus::proto::{Metric, MetricFamily, MetricType};
+use serde_json::Value;
+
+use super::check::series::SCALED_BY;
+use super::process_manager::ProcessManager;
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+
+/// Series of what a process has learned: how long starts took that it has seen.
+const LEARNED: &str = "wva_replica_start_seconds";
+
+/// What it is, a line for each fact. Counts of what has happened, times, and what was learned are no part of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Quiescence(BTreeSet<String>);
+
+impl Quiescence {
+    /// The variants as they are stored, and each process by whether it leads: which one does may differ.
+    pub(super) fn of(cast: &ProcessManager, insider: &Insider) -> Self {
+        let variants = insider.list("variantautoscalings.llmd.ai").into_iter();
+        let mut facts: BTreeSet<String> = variants.flat_map(|one| stored(&Object(one))).collect();
+        for place in 0..cast.members.len() {
+            let Some(door) = cast.door(place) else {
+                facts.insert(format!("c{place} does not run"));
+                continue;
+            };
+            let leads = door.shared.claim.may_write(door.shared.clock.now());
+            let who = if leads { "leader" } else { "follower" };
+            let also = (1..).map(|number| format!("{who} {number}"));
+            // The second leader, if there is one, is told from the first.
+            let mut free = also.filter(|who| !facts.contains(who));
+            let who = free.next().unwrap_or_default();
+            let page = shown(&door.own_metrics());
+            facts.extend(
+                page.into_iter()
+                    .map(|series| format!("{who} shows {series}")),
+            );
+            facts.insert(who);
+        }
+        Self(facts)
+    }
+
+    /// How this differs from another one, if it does.
+    pub(super) fn unlike(&self, other: &Self) -> Option<String> {
+        let beyond = |these: &Self, those: &Self| {
+            let facts: Vec<String> = these.0.difference(&those.0).cloned().collect();
+            facts.join("; ")
+        };
+        let (more, less) = (beyond(self, other), beyond(other, self));
+        (self != other).then(|| format!("there is [{more}] instead of [{less}]"))
+    }
+}
+
+/// The count and the conditions of a variant, without times and words.
+fn stored(variant: &Object) -> Vec<String> {
+    let name = format!("{}/{}", variant.namespace(), variant.name());
+    let count = variant.at("/status/desiredOptimizedAlloc/numReplicas");
+    let conditions = variant.at("/status/conditions").as_array();
+    let conditions = conditions.into_iter().flatten().map(|condition| {
+        let word = |field: &str| {
+            let word = condition.get(field).and_then(Value::as_str);
+            word.unwrap_or("-").to_owned()
+        };
+        let (kind, status, reason) = (word("type"), word("status"), word("reason"));
+        format!("{name} is {kind}={status} for {reason}")
+    });
+    conditions.chain([format!("{name} has {count}")]).collect()
+}
+
+/// The gauges of a page; of those that scalers read with their values. A counter is there once something has
+/// been counted.
+fn shown(page: &[MetricFamily]) -> Vec<String> {
+    let gauges = page
+        .iter()
+        .filter(|family| family.get_field_type() == MetricType::GAUGE)
+        .filter(|family| !family.name().starts_with(LEARNED));
+    let series = |family: &MetricFamily, metric: &Metric| {
+        let name = family.name();
+        let labels = metric.get_label().iter();
+        let labels: Vec<String> = labels
+            .map(|pair| format!("{}={}", pair.name(), pair.value()))
+            .collect();
+        let value = if SCALED_BY.contains(&name) {
+            format!(" {}", metric.get_gauge().get_value())
+        } else {
+            String::new()
+        };
+        format!("{name}{{{}}}{value}", labels.join(","))
+    };
+    gauges
+        .flat_map(|family| {
+            family
+                .get_metric()
+                .iter()
+                .map(move |one| series(family, one))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rest(facts: &[&str]) -> Quiescence {
+        Quiescence(facts.iter().map(|fact| (*fact).to_owned()).collect())
+    }
+
+    #[test]
+    fn rest_is_compared_fact_by_fact() {
+        let usual = rest(&["a", "b"]);
+        assert_eq!(usual.unlike(&rest(&["b", "a"])), None);
+        let told = usual.unlike(&rest(&["b", "c", "d"]));
+        assert_eq!(told.as_deref(), Some("there is [a] instead of [c; d]"));
+    }
+
+    #[test]
+    fn conditions_count_without_times_and_words() {
+        let stored_at = |status: &str, at: &str| {
+            stored(&Object(std::sync::Arc::new(json!({
+                "metadata": {"namespace": "n", "name": "v"},
+                "status": {
+                    "desiredOptimizedAlloc": {"numReplicas": 2},
+                    "conditions": [{
+                        "type": "Ready", "status": status, "reason": "Why",
+                        "lastTransitionTime": at, "message": at,
+                    }],
+                },
+            }))))
+        };
+        let usual = stored_at("True", "12:00");
+        assert_eq!(usual, ["n/v is Ready=True for Why", "n/v has 2"]);
+        assert_eq!(stored_at("True", "13:00"), usual);
+        assert_ne!(stored_at("False", "12:00"), usual);
+    }
+}

@@ -1,0 +1,370 @@
+//! One run: a world, its controllers, a schedule of faults, and the judge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::select;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::check::holdings::left;
+use super::checker::Checker;
+use super::chronicle::Chronicle;
+use super::fault::{ChaosFault, RoleFault, WorkloadFaultKind};
+use super::fleet::Fleet;
+use super::injector::Injector;
+use super::liveness::{self, is_limited, wanting};
+use super::outcome::{RunOutcome, Spot};
+use super::process_manager::{Process, ProcessManager, ProcessSetting};
+use super::quiescence::Quiescence;
+use super::scale_to_zero::Use;
+use super::schedule::{FaultSchedule, Strike};
+use super::trace::{Keep, Trace};
+use super::workload::ChaosWorkload;
+use crate::apiserver::Insider;
+use crate::world::{PodListeners, Scenario, World, WorldError};
+use wva::policy::key::VariantKey;
+use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
+
+mod strikes;
+
+/// The date at which every run begins.
+const DATE: WallTime = WallTime(1_767_225_600_000);
+/// How far from each other the kills of a storm are, and the crashes of pods that flap.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Plays a plot with these faults to its end, or to the first violation.
+///
+/// # Errors
+/// When there is no world.
+pub fn play(
+    plot: &ChaosWorkload,
+    seed: u64,
+    schedule: &FaultSchedule,
+    keep: Keep,
+) -> Result<RunOutcome, WorldError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| WorldError::Controller(error.to_string()))?;
+    let (mut outcome, owners) = runtime.block_on(async {
+        let run = Box::pin(Run::begin(plot, seed, schedule, keep)).await?;
+        let judge = run.judge.clone();
+        Ok::<_, WorldError>((run.play().await?, judge.owners()))
+    })?;
+    let tasks = runtime.metrics().num_alive_tasks();
+    drop(runtime);
+    if outcome.violation.is_none() {
+        let left = left(tasks, &owners);
+        outcome.violation = left.map(|violation| (outcome.lasted, violation));
+    }
+    Ok(outcome)
+}
+
+struct Run<'a> {
+    plot: &'a ChaosWorkload,
+    schedule: &'a FaultSchedule,
+    /// The plot's, with a last visit.
+    scenario: Scenario,
+    /// When everything is put back, and nobody asks for anything any more.
+    quiet_from: Duration,
+    world: World,
+    cast: ProcessManager,
+    judge: Checker,
+    trace: Trace,
+    insider: Insider,
+    injector: Injector,
+    ended: Arc<Notify>,
+    chronicle: Chronicle,
+    /// Faults in force.
+    active: Vec<Strike>,
+    next: usize,
+    outcome: RunOutcome,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(
+        plot: &'a ChaosWorkload,
+        seed: u64,
+        schedule: &'a FaultSchedule,
+        keep: Keep,
+    ) -> Result<Self, WorldError> {
+        let doors = PodListeners::default();
+        let (scenario, quiet_from) = plot.visited(schedule);
+        let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
+        let trace = Trace::new(world.clock.clone(), keep);
+        let insider = Insider::new(world.server.clone(), "somebody");
+        let ended = Arc::new(Notify::new());
+        let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
+        let judge = Checker::new(clock, insider.clone(), trace.clone(), over);
+        judge.furnish(Fleet::of(&plot.scenario), plot.instance);
+        if let Some(sleeper) = &plot.sleeper {
+            judge.watch(sleeper.clone());
+        }
+        let injector = Injector {
+            server: insider.clone(),
+            workloads: world.workloads.clone(),
+            scenario: plot.scenario.clone(),
+            instance: plot.instance,
+            main: plot.main.clone(),
+        };
+        injector.settle(plot.more_pools).await?;
+        let stage = ProcessSetting {
+            clock: world.clock.clone(),
+            server: world.server.clone(),
+            insider: insider.clone(),
+            prometheus: Arc::clone(&world.prometheus),
+            routers: world.routers.clone(),
+            seed: SeedTree::new(seed),
+            doors,
+            judge: judge.clone(),
+            trace: trace.clone(),
+            instance: plot.instance,
+            mutation: plot.mutation,
+            probe: plot.probe.clone(),
+            ended: Arc::clone(&ended),
+        };
+        Ok(Self {
+            plot,
+            schedule,
+            scenario,
+            quiet_from,
+            cast: ProcessManager::new(stage, plot.controllers),
+            world,
+            judge,
+            trace,
+            insider,
+            injector,
+            ended,
+            chronicle: Chronicle::default(),
+            active: Vec::new(),
+            next: 0,
+            outcome: RunOutcome::new(),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.world.clock.now().monotonic
+    }
+
+    async fn play(mut self) -> Result<RunOutcome, WorldError> {
+        let quiet_from = self.quiet_from;
+        let ends = quiet_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
+        let mut second = Duration::ZERO;
+        let mut calm = false;
+        let mut stand = liveness::Stand::default();
+        while self.now() < ends && self.judge.found().is_none() {
+            let now = self.now();
+            self.end_faults(now).await;
+            if !calm && now >= self.plot.faults_until {
+                calm = true;
+                self.calm(now).await;
+            }
+            self.begin_faults(now).await;
+            self.cast.turn(now).await;
+            if now >= second {
+                second = Duration::from_secs(now.as_secs() + 1);
+                self.second(now).await;
+                if now.as_secs() == self.plot.climbed().as_secs() && !self.plot.climb.is_zero() {
+                    self.climbed();
+                }
+                if calm {
+                    let around = (&self.plot.scenario, &self.insider);
+                    stand.look(&self.cast, around, self.awaited(now), now);
+                }
+                // What has been at rest for so long stays so: nothing happens any more.
+                if now >= quiet_from
+                    && stand
+                        .since()
+                        .is_some_and(|since| now >= since + self.plot.stays)
+                {
+                    break;
+                }
+            }
+            if self.judge.found().is_none() {
+                self.rest(now, second).await;
+            }
+        }
+        if self.judge.found().is_none() {
+            self.outcome.settled = stand.since().map(|at| at.saturating_sub(quiet_from));
+            stand.judge(quiet_from, self.plot.rest, &self.judge);
+        }
+        Ok(self.close().await)
+    }
+
+    async fn close(mut self) -> RunOutcome {
+        self.outcome.lasted = self.now();
+        // What comes after it tells nothing of it.
+        let tail = self.judge.found().map(|_violation| self.trace.take());
+        self.cover();
+        for strike in std::mem::take(&mut self.active) {
+            self.count(&strike);
+        }
+        self.outcome.struck = self.cast.has_struck();
+        if self.judge.found().is_none() {
+            self.outcome.rest = Quiescence::of(&self.cast, &self.insider);
+            self.cast.end().await;
+        } else {
+            self.cast.halt();
+        }
+        let mut outcome = self.outcome;
+        outcome.violation = self.judge.found();
+        outcome.counts = self.judge.counts();
+        drop((self.cast, self.injector));
+        self.world.end().await;
+        sleep(Duration::from_secs(1)).await;
+        outcome.hash = self.trace.hash();
+        outcome.events = self.trace.count();
+        outcome.lines = tail.unwrap_or_else(|| self.trace.take());
+        outcome
+    }
+
+    /// Waits for whatever comes next.
+    async fn rest(&self, now: Duration, second: Duration) {
+        let strike = self.schedule.0.get(self.next).map(|strike| strike.at);
+        let ends = self.active.iter().map(|strike| strike.at + strike.lasts);
+        let next = ends.chain(strike).chain(self.cast.next()).chain([second]);
+        let wait = next.min().unwrap_or(second).saturating_sub(now);
+        let over = std::pin::pin!(sleep(wait.max(Duration::from_millis(1))));
+        let ended = std::pin::pin!(self.ended.notified());
+        let _which = select(over, ended).await;
+    }
+
+    async fn second(&mut self, now: Duration) {
+        let is_free = |member: &Process| member.ills.api().is_empty();
+        self.cast.probe(now);
+        self.chronicle.look(&self.insider, &self.trace);
+        if let Some(used) = self.used(now) {
+            self.judge.used(used);
+        }
+        let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
+        let mut members = self.cast.members.iter();
+        let late = members.any(|member| member.ills.are_writes_late());
+        self.judge.second(&free, late);
+        if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
+            self.strike_again().await;
+        }
+    }
+
+    /// Counts the messages that were met, for the faults in force meanwhile: before those change.
+    fn cover(&mut self) {
+        let met = self.judge.take_met();
+        for (role, messages) in &met {
+            for (message, times) in messages {
+                self.trace.fold(&format!("{role} {message} {times}"));
+            }
+        }
+        for fault in self.active.iter().map(|strike| strike.fault.kind()) {
+            for (role, messages) in &met {
+                for (message, times) in messages {
+                    let spot = Spot {
+                        role,
+                        message: message.clone(),
+                        fault: fault.clone(),
+                    };
+                    *self.outcome.coverage.entry(spot).or_default() += times;
+                }
+            }
+        }
+    }
+
+    /// What is true of the model that may go to zero.
+    fn used(&self, now: Duration) -> Option<Use> {
+        let sleeper = self.plot.sleeper.as_ref()?;
+        Use::of(sleeper, (&self.scenario, &self.world), &self.insider, now)
+    }
+
+    /// What keeps the world from coming to rest, beside the controllers.
+    fn awaited(&self, now: Duration) -> Option<String> {
+        let used = self.used(now)?;
+        if now < self.quiet_from {
+            return Some("requests are still to come".to_owned());
+        }
+        used.waits.then(|| "requests wait in a router".to_owned())
+    }
+
+    /// L3: what serves is enough for the load, now that nothing has been wrong for long.
+    fn climbed(&self) {
+        let leader = self.cast.door(self.cast.leader());
+        let known = leader.map(|door| (door.shared.last_plan(), door.shared.settings.load()));
+        let fleet = Fleet::of(&self.scenario);
+        // What a limit is said to keep it from, there must be no room for.
+        let is_kept = |key: &VariantKey| {
+            known.as_ref().is_some_and(|(plan, settings)| {
+                let settings = &settings.generation.dynamic;
+                plan.as_ref().is_some_and(|plan| {
+                    is_limited(plan, key) && !fleet.has_room(settings, plan, key)
+                })
+            })
+        };
+        for violation in wanting(&self.world.frame(), &self.scenario, &is_kept) {
+            self.judge.report(violation);
+        }
+    }
+
+    /// What is a fault by being repeated.
+    async fn strike_again(&mut self) {
+        for strike in &self.active {
+            match &strike.fault {
+                ChaosFault::Actor(place, RoleFault::Storm(role)) => {
+                    if let Some(door) = self.cast.door(*place) {
+                        door.actors.kill(role);
+                    }
+                }
+                ChaosFault::Workload(number, WorkloadFaultKind::Flapping) => {
+                    // Whether it hits was counted at its beginning.
+                    let _hit = self
+                        .injector
+                        .burden(*number, WorkloadFaultKind::Flapping)
+                        .await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn begin_faults(&mut self, now: Duration) {
+        while let Some(strike) = self
+            .schedule
+            .0
+            .get(self.next)
+            .filter(|strike| strike.at <= now)
+        {
+            self.cover();
+            self.next += 1;
+            let mut strike = strike.clone();
+            strike.fault = strike.fault.aimed(self.cast.leader());
+            self.trace.note(
+                "fault",
+                "begins",
+                &format!(
+                    "#{} {} for {:.3} s",
+                    strike.id,
+                    strike.fault,
+                    strike.lasts.as_secs_f64()
+                ),
+            );
+            let hit = self.inject(&strike, now).await;
+            let key = (strike.fault.class(), strike.fault.kind());
+            let tally = self.outcome.tally.entry(key).or_default();
+            tally.injected += 1;
+            tally.effective += u64::from(hit);
+            self.active.push(strike);
+        }
+    }
+
+    async fn end_faults(&mut self, now: Duration) {
+        let is_over = |strike: &Strike| strike.at + strike.lasts <= now;
+        if !self.active.iter().any(is_over) {
+            return;
+        }
+        self.cover();
+        let over = |strike: &mut Strike| is_over(strike);
+        let ended: Vec<Strike> = self.active.extract_if(.., over).collect();
+        for strike in ended {
+            self.clear(&strike).await;
+        }
+    }
+}

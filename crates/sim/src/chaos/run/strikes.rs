@@ -1,0 +1,397 @@
+//! Faults begin, hit, and end.
+
+use std::collections::BTreeSet;
+use std::mem::discriminant;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{DATE, Run};
+use crate::chaos::active_faults::{ActiveFaults, is_younger};
+use crate::chaos::fault::{
+    Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
+};
+use crate::chaos::schedule::Strike;
+use crate::prometheus::{Outage, Prometheus};
+use wva::roles::Role;
+use wva_base::moment::WallTime;
+use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
+
+impl Run<'_> {
+    pub(super) async fn clear(&mut self, strike: &Strike) {
+        self.count(strike);
+        self.undo(strike).await;
+    }
+
+    async fn undo(&mut self, strike: &Strike) {
+        self.trace
+            .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
+        let now = self.now();
+        match &strike.fault {
+            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
+                for member in &self.cast.members {
+                    member.ills.clear(strike.id, now);
+                }
+            }
+            ChaosFault::Api(place, _) => self.ills(*place, |ills| ills.clear(strike.id, now)),
+            _ => {}
+        }
+        match &strike.fault {
+            ChaosFault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.clear(strike.id, now));
+                self.shake(*fault, strike, false);
+            }
+            ChaosFault::Object(_, ObjectFault::Crowd(_)) => self.injector.disperse().await,
+            ChaosFault::Object(number, _) => self.injector.restore(*number).await,
+            ChaosFault::Settings(_) => self.injector.restore_settings().await,
+            ChaosFault::Workload(number, how) => self.injector.relieve(*number, *how).await,
+            ChaosFault::Controller(place, ProcessFault::Handover) => {
+                // It is the one that leads still, and the others have not heard of something.
+                let others = self.cast.members.iter().enumerate();
+                let mut others = others.filter(|(other, _)| other != place);
+                let is_kept_from_others = *place == self.cast.leader()
+                    && others.any(|(_, other)| other.ills.hits(strike.id) > 0);
+                for member in &self.cast.members {
+                    member.ills.clear(strike.id, now);
+                }
+                let (leader, lasts) = (self.cast.leader(), strike.lasts);
+                let cast = &mut self.cast;
+                let ends = cast.strike(leader, ProcessFault::Restart, now, lasts).await;
+                if ends && is_kept_from_others {
+                    self.credit(strike, true);
+                }
+            }
+            ChaosFault::Controller(place, ProcessFault::Rollout) => {
+                self.cast.roll_back(*place, now).await;
+            }
+            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
+                self.ills(*place, |ills| ills.clear(strike.id, now));
+                self.cast.forgive(*place);
+            }
+            ChaosFault::Actor(place, fault) => self.disarm(*place, fault),
+            ChaosFault::Api(..) | ChaosFault::Controller(..) => {}
+        }
+    }
+
+    /// What has not befallen a role while its fault lasted does not any more, unless another one asks for it.
+    fn disarm(&self, place: usize, fault: &RoleFault) {
+        let role = awaited(fault);
+        let others = self.active.iter().filter_map(|other| match &other.fault {
+            ChaosFault::Actor(whom, other) if *whom == place => awaited(other),
+            _ => None,
+        });
+        let mut others = others.filter(|other| Some(*other) == role);
+        if let (Some(role), None, Some(door)) = (role, others.next(), self.cast.door(place)) {
+            door.actors.disarm_role(role);
+        }
+    }
+
+    /// Counts a fault that was effective if it hit something while it lasted.
+    pub(super) fn count(&mut self, strike: &Strike) {
+        let armed = self.cast.armed.remove(&strike.id);
+        let spent = self.cast.spent.remove(&strike.id);
+        let news = self.cast.news.remove(&strike.id);
+        let by_any = || {
+            let mut members = self.cast.members.iter();
+            members.any(|member| member.ills.hits(strike.id) > 0)
+        };
+        let hit = match &strike.fault {
+            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
+                by_any()
+            }
+            ChaosFault::Object(..) | ChaosFault::Settings(_) => {
+                news.is_some_and(|news| self.judge.was_told(news))
+            }
+            // Counted when it ends somebody.
+            ChaosFault::Controller(_, ProcessFault::Handover) => false,
+            ChaosFault::Controller(place, ProcessFault::Rollout) => self.cast.rolls_out(*place),
+            // One end is what other faults do.
+            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
+                self.hits(*place, strike.id) > 1
+            }
+            ChaosFault::Prometheus(_, Prom::Reset) => {
+                let fallen = self.prometheus().falls();
+                spent.is_some_and(|before| before < fallen)
+            }
+            ChaosFault::Api(place, _)
+            | ChaosFault::Prometheus(place, _)
+            | ChaosFault::Controller(place, _) => self.hits(*place, strike.id) > 0,
+            ChaosFault::Actor(
+                _,
+                RoleFault::Before(role)
+                | RoleFault::After(role)
+                | RoleFault::Panic(role)
+                | RoleFault::Torn(role, _)
+                | RoleFault::Hang(role),
+            ) => armed.is_some_and(|door| !door.actors.is_armed(role)),
+            ChaosFault::Actor(_, RoleFault::Storm(role)) => {
+                armed.is_some_and(|door| spent < Some(budgets_spent(&door.actors, role)))
+            }
+            ChaosFault::Workload(number, WorkloadFaultKind::NeverReady) => {
+                self.injector.has_started_never(*number)
+            }
+            ChaosFault::Workload(number, WorkloadFaultKind::Shortage) => {
+                self.injector.waits(*number)
+            }
+            ChaosFault::Workload(number, WorkloadFaultKind::SlowStart) => {
+                self.injector.has_started_slowly(*number)
+            }
+            _ => false,
+        };
+        self.credit(strike, hit);
+    }
+
+    fn credit(&mut self, strike: &Strike, hit: bool) {
+        let key = (strike.fault.class(), strike.fault.kind());
+        self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
+    }
+
+    fn hits(&self, place: usize, id: usize) -> u64 {
+        let member = self.cast.members.get(place);
+        member.map_or(0, |member| member.ills.hits(id))
+    }
+
+    fn ills(&self, place: usize, act: impl FnOnce(&ActiveFaults)) {
+        if let Some(member) = self.cast.members.get(place) {
+            act(&member.ills);
+        }
+    }
+
+    /// Lets a fault begin; whether it has hit something by that alone.
+    pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
+        match &strike.fault {
+            ChaosFault::Api(_, Api::Compact) => {
+                for member in &self.cast.members {
+                    member.ills.inject_api(strike.id, Api::Compact, 0);
+                }
+                self.world.server.compact();
+                false
+            }
+            ChaosFault::Api(place, fault) => {
+                let version = self.insider.version();
+                self.ills(*place, |ills| {
+                    ills.inject_api(strike.id, *fault, version);
+                    // Who watches lists seldom.
+                    if is_younger(*fault) {
+                        ills.cut_watches();
+                    }
+                });
+                false
+            }
+            ChaosFault::Prometheus(place, fault) => {
+                self.ills(*place, |ills| ills.inject_prometheus(strike.id, *fault));
+                let fallen = self.prometheus().falls();
+                self.cast.spent.insert(strike.id, fallen);
+                self.shake(*fault, strike, true)
+            }
+            ChaosFault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
+            ChaosFault::Controller(place, how) => {
+                if *how == ProcessFault::Handover {
+                    let version = self.insider.version();
+                    let others = self.cast.members.iter().enumerate();
+                    for (_, other) in others.filter(|(other, _)| other != place) {
+                        other.ills.inject_api(strike.id, Api::Silent, version);
+                    }
+                }
+                let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
+                // Counted when it ends, if somebody has other settings.
+                runs &= *how != ProcessFault::Rollout;
+                runs &= *how != ProcessFault::Handover;
+                let is_to_come = how.is_at_a_write();
+                if *how == ProcessFault::EveryWrite {
+                    self.ills(*place, |ills| ills.await_writes(strike.id));
+                } else if is_to_come {
+                    self.ills(*place, |ills| ills.await_write(strike.id));
+                }
+                runs && !is_to_come
+            }
+            ChaosFault::Object(number, ObjectFault::Midway) => {
+                let (number, injector) = (*number, self.injector.clone());
+                let remove =
+                    async move { injector.break_object(number, ObjectFault::Removed).await };
+                let leader = self.cast.leader();
+                self.ills(leader, |ills| ills.at_question(strike.id, Box::pin(remove)));
+                false
+            }
+            ChaosFault::Object(number, how) => {
+                self.disturb(strike.id, *number, *how).await;
+                false
+            }
+            ChaosFault::Settings(how) => {
+                if let Some(words) = self.injector.words(*how) {
+                    self.trace.note("fault", "edits", &words);
+                }
+                let news = ("configmaps", self.insider.version());
+                if self.injector.edit(*how).await && self.insider.version() > news.1 {
+                    self.cast.news.insert(strike.id, news);
+                }
+                false
+            }
+            ChaosFault::Workload(number, how) => self.injector.burden(*number, *how).await,
+        }
+    }
+
+    /// Changes an object; whether anybody was told of it is asked when the fault ends.
+    async fn disturb(&mut self, id: usize, number: usize, how: ObjectFault) {
+        let news = (self.injector.kind(number, how), self.insider.version());
+        let mut hit = self.injector.break_object(number, how).await;
+        // What is so already is no news, nor is a label that no controller asks for.
+        hit &= self.insider.version() > news.1;
+        hit &= how != ObjectFault::Moved || self.plot.instance.is_some();
+        if how == ObjectFault::Unseen {
+            // Before any watch has had a turn.
+            self.world.server.compact();
+        }
+        if hit {
+            self.cast.news.insert(id, news);
+        }
+    }
+
+    fn afflict(&mut self, id: usize, place: usize, fault: &RoleFault) -> bool {
+        let Some(door) = self.cast.door(place).cloned() else {
+            return false;
+        };
+        let actors = &door.actors;
+        // One mishap of a role at a time: a second one would count for the first.
+        if awaited(fault).is_some_and(|role| actors.is_armed(role)) {
+            return false;
+        }
+        self.cast.armed.insert(id, Arc::clone(&door));
+        match fault {
+            RoleFault::Kill(role) => actors.kill(role),
+            RoleFault::Storm(role) => {
+                self.cast.spent.insert(id, budgets_spent(actors, role));
+                actors.kill(role);
+                false
+            }
+            RoleFault::Several(roles) => {
+                let roles: BTreeSet<&Role> = roles.iter().collect();
+                let hit = roles.into_iter().filter(|role| actors.kill(role));
+                hit.count() > 1
+            }
+            RoleFault::Abort(role) => actors.abort(role),
+            RoleFault::Before(role) => {
+                actors.kill_next(role, KillAt::Before);
+                false
+            }
+            RoleFault::After(role) => {
+                actors.kill_next(role, KillAt::After);
+                false
+            }
+            RoleFault::Panic(role) => {
+                actors.befall(role, Mishap::Panic);
+                false
+            }
+            RoleFault::Torn(role, done) => {
+                actors.befall(role, Mishap::Torn(*done));
+                false
+            }
+            RoleFault::Hang(role) => {
+                actors.befall(role, Mishap::Hang);
+                false
+            }
+        }
+    }
+
+    fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
+        let prometheus = self.world.prometheus.lock();
+        prometheus.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Faults of Prometheus itself, which everybody sees.
+    fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
+        let begun = begins.then_some((strike, fault));
+        // A shorter one may lie between two scrapes.
+        let is_seen = begins && strike.lasts >= self.scenario.scrape_interval;
+        // Another one of its kind may go on.
+        let in_force = begun.or_else(|| {
+            let mut others = self.active.iter().filter_map(|one| match one.fault {
+                ChaosFault::Prometheus(_, other)
+                    if discriminant(&other) == discriminant(&fault) =>
+                {
+                    Some((one, other))
+                }
+                _ => None,
+            });
+            others.next()
+        });
+        let mut prometheus = self.prometheus();
+        match fault {
+            Prom::Down => {
+                prometheus.set_outage(in_force.map(|_| Outage::Unreachable));
+                false
+            }
+            Prom::Gap => {
+                let until = in_force.map(|(strike, _)| strike.at + strike.lasts);
+                let until = until.map(|at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
+                prometheus.set_gap(until.map(|at| WallTime(DATE.0.saturating_add(at))));
+                is_seen
+            }
+            Prom::Lag(_) => {
+                let lag = match in_force {
+                    Some((_, Prom::Lag(time))) => time,
+                    _ => Duration::ZERO,
+                };
+                prometheus.set_lag(lag);
+                is_seen
+            }
+            // Counted when a counter falls.
+            Prom::Reset => {
+                if begins || in_force.is_none() {
+                    prometheus.set_reset(begins);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends every fault and puts everything back.
+    pub(super) async fn calm(&mut self, now: Duration) {
+        self.cover();
+        let active = std::mem::take(&mut self.active);
+        // What waits for a role does not count as met when the end of another fault takes it away.
+        for strike in &active {
+            self.count(strike);
+        }
+        for strike in &active {
+            self.undo(strike).await;
+        }
+        for number in 0..self.plot.variants().len() {
+            self.injector.restore(number).await;
+        }
+        self.injector.disperse().await;
+        self.injector.restore_settings().await;
+        self.cast.calm(now);
+        self.trace.note("fault", "calm", "everything is put back");
+    }
+}
+
+/// The role whose next occasion a fault waits for.
+fn awaited(fault: &RoleFault) -> Option<&Role> {
+    match fault {
+        RoleFault::Before(role)
+        | RoleFault::After(role)
+        | RoleFault::Panic(role)
+        | RoleFault::Torn(role, _)
+        | RoleFault::Hang(role) => Some(role),
+        RoleFault::Kill(_) | RoleFault::Abort(_) | RoleFault::Several(_) | RoleFault::Storm(_) => {
+            None
+        }
+    }
+}
+
+/// A number that grows each time a role has ended so often that its supervisor puts up with it no longer: it has
+/// failed itself, or starts the role again only after a long time.
+fn budgets_spent(actors: &ActorRegistry<Role>, role: &Role) -> u64 {
+    let report = actors.report();
+    let of = |role: &Role| report.iter().find(|one| one.role == *role);
+    let is_quarantined = of(role).is_some_and(|one| one.state == RoleState::Quarantined);
+    let has_failed = |parent: &&RoleReport<Role>| {
+        let failure = parent.last_failure.as_deref().unwrap_or_default();
+        failure.starts_with(&format!("{role} ended more than"))
+            || failure.contains(&format!("at last {role}: "))
+    };
+    let parent = role.parent();
+    let failed = parent.and_then(|parent| of(&parent)).filter(has_failed);
+    failed.map_or(0, |parent| parent.incarnation * 2) + u64::from(is_quarantined)
+}

@@ -1,0 +1,383 @@
+//! D8, L2: a model that may go to zero does not while it is in use, and comes back when somebody waits.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::check::InvariantViolation;
+use super::check::spans::Span;
+use super::fleet::Fleet;
+use super::process_checker::ProcessChecker;
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+use crate::world::{LoadSource, Replica, Scenario, World};
+use wva::policy::key::{ModelKey, VariantKey};
+use wva::policy::plan::{Decision, Plan, PlanStage};
+use wva::policy::units::Replicas;
+use wva::policy::zero::LOOK;
+use wva::state::Readers;
+use wva_base::moment::Moment;
+
+/// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
+const HEARD: Duration = Duration::from_secs(90);
+/// How much sooner than its retention a model may sleep: seconds are looked at, and retention is counted
+/// from the last collection that saw a use.
+const SLACK: Duration = Duration::from_secs(20);
+/// How long use is remembered: the longest retention that is drawn.
+pub(super) const REMEMBERED: Duration = Duration::from_hours(1);
+/// How long requests wait at most, beside two intervals, until a start is ordered: a list of routers that
+/// nobody answers, the longest pause until it is asked for again, and what is read then.
+const WOKEN: Duration = Duration::from_secs(75);
+
+/// A model that may go to zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScaleToZeroModel {
+    /// Its place in the scenario.
+    pub number: usize,
+    /// The model.
+    pub model: ModelKey,
+    /// All of its variants.
+    pub variants: Vec<VariantKey>,
+}
+
+impl ScaleToZeroModel {
+    /// Whether it is known by its scale subresources alone.
+    pub(super) fn is_alone(&self, scenario: &Scenario) -> bool {
+        let model = scenario.models.get(self.number);
+        model.is_some_and(|model| {
+            let mut variants = model.variants.iter();
+            variants.all(|variant| variant.replica == Replica::Single)
+        })
+    }
+}
+
+/// What is true of its use at one moment, whoever knows of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    /// Whether requests come.
+    pub(super) comes: bool,
+    /// Whether its router holds requests.
+    pub(super) waits: bool,
+    /// Whether its router answers.
+    pub(super) answers: bool,
+}
+
+impl Use {
+    /// What the world knows of it.
+    pub(super) fn of(
+        sleeper: &ScaleToZeroModel,
+        (scenario, world): (&Scenario, &World),
+        insider: &Insider,
+        now: Duration,
+    ) -> Option<Self> {
+        let model = scenario.models.get(sleeper.number)?;
+        let comes = match &model.load {
+            LoadSource::Flow { shape, .. } => shape.rate(now) > 0.0,
+            _ => false,
+        };
+        let waits = world.frame().models.get(sleeper.number)?.held > 0;
+        let answers = waits && {
+            let name = format!("{}-epp-0", model.name);
+            let pod = insider.get("pods.", scenario.namespace, &name);
+            pod.map(Object).is_some_and(|pod| {
+                let outages = world.workloads.outages();
+                pod.holds("Ready") && !outages.holds(pod.text("/spec/nodeName"))
+            })
+        };
+        Some(Self {
+            comes,
+            waits,
+            answers,
+        })
+    }
+}
+
+/// The model and its use so far.
+#[derive(Debug)]
+pub(super) struct Sleep {
+    of: ScaleToZeroModel,
+    /// From when to when it was in use, the oldest first.
+    used: VecDeque<(Duration, Duration)>,
+    now: Use,
+    /// When a plan last started it from zero.
+    started: Option<Duration>,
+}
+
+impl Sleep {
+    pub(super) fn new(of: ScaleToZeroModel) -> Self {
+        let now = Use {
+            comes: false,
+            waits: false,
+            answers: false,
+        };
+        Self {
+            of,
+            used: VecDeque::new(),
+            now,
+            started: None,
+        }
+    }
+
+    /// Takes in what is true, once a second.
+    pub(super) fn note(&mut self, now: Use, at: Duration) {
+        let was = self.now.comes || self.now.waits;
+        self.now = now;
+        if !(now.comes || now.waits) {
+            return;
+        }
+        match self.used.back_mut() {
+            Some((_, to)) if was => *to = at,
+            _ => self.used.push_back((at, at)),
+        }
+        let oldest = at.saturating_sub(REMEMBERED);
+        while self.used.front().is_some_and(|(_, to)| *to < oldest) {
+            self.used.pop_front();
+        }
+    }
+
+    /// The model.
+    pub(super) fn model(&self) -> &ModelKey {
+        &self.of.model
+    }
+
+    /// How long ago it was in use within this time, if a decision made now has to know of that.
+    fn used_of_late(
+        &self,
+        (retention, heard): (Duration, Duration),
+        now: Duration,
+    ) -> Option<Duration> {
+        let from = now.saturating_sub(retention.saturating_sub(SLACK));
+        let to = now.checked_sub(heard)?;
+        let mut known = self.used.iter().rev();
+        let (_, last) = known.find(|(begin, end)| *begin <= to && *end >= from)?;
+        Some(now.saturating_sub(*last))
+    }
+
+    /// D8: no plan sends it to zero within its retention, or within that of its start. `retention` is the
+    /// shortest that may be in force, `widest` what else was in force of late, and `misled` how long ago Prometheus told falsehoods by which it may
+    /// look as if nobody used it.
+    pub(super) fn too_early(
+        &mut self,
+        plan: &Plan,
+        (retention, widest): (Duration, Span),
+        misled: Option<Duration>,
+        now: Duration,
+    ) -> Option<InvariantViolation> {
+        // While it is renamed a variant serves another model, and another object may have its target.
+        let decisions = || {
+            let all = plan.decisions.values();
+            all.filter(|one| one.model == self.of.model)
+        };
+        let is_none_of_it =
+            |one: &Decision| one.target.is_none() && !self.of.variants.contains(&one.key);
+        let sleeps =
+            decisions().all(|one| one.target == Some(Replicas::ZERO) || is_none_of_it(one));
+        let falls = decisions().any(|one| {
+            let base = one.steps.first().map(|step| step.from);
+            base > Some(Replicas::ZERO) && one.target == Some(Replicas::ZERO)
+        });
+        let starts = decisions().any(|one| {
+            let mut steps = one.steps.iter();
+            steps.any(|step| step.stage == PlanStage::Zero && step.to > step.from)
+        });
+        if starts {
+            self.started = Some(now);
+        }
+        if !(sleeps && falls) {
+            return None;
+        }
+        let since = |at: Duration| now.saturating_sub(at);
+        // However long the interval is, use is looked for once a minute.
+        let heard = HEARD.max(widest.fresh + widest.interval.min(LOOK));
+        let started = self.started.map(since);
+        let started = started.filter(|ago| *ago < retention);
+        let is_misled = misled.is_some_and(|ago| ago < retention + heard);
+        let used = self
+            .used_of_late((retention, heard), now)
+            .filter(|_| !is_misled);
+        let (what, ago) = match (started, used) {
+            (Some(ago), _) => ("started", ago),
+            (None, Some(ago)) => ("in use", ago),
+            (None, None) => return None,
+        };
+        let text = format!(
+            "{} goes to 0 although it was {what} {} s ago",
+            self.of.model,
+            ago.as_secs()
+        );
+        Some(InvariantViolation::new("D8", text))
+    }
+
+    /// L2: who leads starts it when somebody waits for it, whatever Prometheus says.
+    pub(super) fn unwoken(
+        &self,
+        place: usize,
+        seat: &mut ProcessChecker,
+        fleet: &Fleet,
+        now: Moment,
+    ) -> Option<InvariantViolation> {
+        let shared = &seat.door.shared;
+        let limit = shared.settings.load().generation.dynamic.interval * 2 + WOKEN;
+        let is_due = self.now.waits && self.now.answers && self.sleeps(shared, fleet);
+        let present = is_due.then(|| self.of.model.to_string());
+        let lasting = seat.lasting_beat("asleep", present.into_iter().collect(), now, limit);
+        let model = lasting.first()?;
+        let text = format!(
+            "c{place}: requests wait for {model}, and nothing was started for {} s",
+            limit.as_secs()
+        );
+        Some(InvariantViolation::new("L2", text))
+    }
+
+    /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where
+    /// there is no room for it.
+    fn sleeps(&self, shared: &Readers, fleet: &Fleet) -> bool {
+        let plan = shared.last_plan();
+        let settings = shared.settings.load();
+        let is_refused = |key| {
+            let plan = plan.as_ref()?;
+            let is_refused = plan.decisions.get(key)?.is_refused_wake();
+            Some(is_refused && !fleet.has_room(&settings.generation.dynamic, plan, key))
+        };
+        self.of.variants.iter().all(|key| {
+            let view = shared.board.get(key);
+            let at_zero = view.is_some_and(|view| {
+                let target = view.target.resolved();
+                view.model == self.of.model
+                    && target.is_some_and(|target| target.current == Replicas::ZERO)
+            });
+            at_zero
+                && shared.records.desired(key) == Some(Replicas::ZERO)
+                && is_refused(key) != Some(true)
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use wva::policy::plan::VariantFigures;
+    use wva::policy::snapshot::CycleId;
+    use wva_base::moment::WallTime;
+
+    const RETENTION: Duration = Duration::from_mins(3);
+    const IN_FORCE: (Duration, Span) = (
+        RETENTION,
+        Span {
+            interval: Duration::from_secs(30),
+            fresh: Duration::from_mins(1),
+            usable: Duration::from_mins(5),
+        },
+    );
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    fn sleep_of(variants: &[&str]) -> Sleep {
+        let variants = variants.iter().map(|name| VariantKey::new("n", *name));
+        Sleep::new(ScaleToZeroModel {
+            number: 0,
+            model: ModelKey::new("n", "m"),
+            variants: variants.collect(),
+        })
+    }
+
+    /// A plan with one step at the zero boundary for each variant: its name, its model, from and to.
+    pub(in crate::chaos) fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
+        let decisions = steps.iter().map(|(name, model, from, to)| {
+            let key = VariantKey::new("n", *name);
+            let decision = json!({
+                "key": key, "model": ModelKey::new("n", *model), "role": "both",
+                "accelerator": "Unresolved", "cost": 1_000_000, "current": from, "target": to,
+                "outcome": "Analyzed", "metrics": "Available", "figures": VariantFigures::default(),
+                "steps": [{"stage": "Zero", "from": from, "to": to, "why": "NoReplicas"}],
+            });
+            (key, serde_json::from_value(decision).unwrap())
+        });
+        Plan {
+            cycle: CycleId(1),
+            generation: 1,
+            at: Moment {
+                monotonic: Duration::ZERO,
+                wall: WallTime(0),
+            },
+            decisions: decisions.collect(),
+            models: BTreeMap::new(),
+            pools: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_start_counts_for_the_model_that_the_variant_serves_then() {
+        let rests = plan(&[("v", "m", 1, 0)]);
+        for (model, told) in [
+            ("m", Some("m|n goes to 0 although it was started 60 s ago")),
+            ("renamed", None),
+        ] {
+            let mut sleep = sleep_of(&["v", "other"]);
+            assert_eq!(sleep.too_early(&rests, IN_FORCE, None, seconds(900)), None);
+            let starts = plan(&[("v", "m", 1, 1), ("other", model, 0, 1)]);
+            assert_eq!(
+                sleep.too_early(&starts, IN_FORCE, None, seconds(1_000)),
+                None
+            );
+            let found = sleep.too_early(&rests, IN_FORCE, None, seconds(1_060));
+            assert_eq!(
+                found,
+                told.map(|text| InvariantViolation::new("D8", text.to_owned()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_model_is_served_by_whatever_object_has_a_target_of_it() {
+        let mut sleep = sleep_of(&["v"]);
+        let starts = plan(&[("v", "m", 0, 1)]);
+        assert_eq!(
+            sleep.too_early(&starts, IN_FORCE, None, seconds(1_000)),
+            None
+        );
+        let mut falls = plan(&[("v", "m", 1, 0), ("rival", "m", 1, 1)]);
+        assert_eq!(
+            sleep.too_early(&falls, IN_FORCE, None, seconds(1_060)),
+            None
+        );
+        let rival = falls.decisions.values_mut().next().unwrap();
+        assert_eq!(&*rival.key.name, "rival");
+        rival.target = None;
+        let found = sleep
+            .too_early(&falls, IN_FORCE, None, seconds(1_060))
+            .unwrap();
+        assert_eq!(found.invariant, "D8");
+    }
+
+    #[test]
+    fn use_counts_until_its_retention_has_passed_and_not_before_it_can_be_known() {
+        let mut sleep = sleep_of(&["v"]);
+        assert_eq!(sleep.used_of_late((RETENTION, HEARD), seconds(0)), None);
+        let mut play = |from: u64, to: u64, comes: bool| {
+            for at in from..to {
+                let now = Use {
+                    comes,
+                    waits: false,
+                    answers: true,
+                };
+                sleep.note(now, seconds(at));
+            }
+            let ago = sleep.used_of_late((RETENTION, HEARD), seconds(to))?;
+            Some(ago.as_secs())
+        };
+        assert_eq!(play(0, 200, false), None);
+        assert_eq!(play(200, 289, true), None, "nobody has to know yet");
+        assert_eq!(play(289, 295, true), Some(1));
+        assert_eq!(play(295, 400, false), Some(106));
+        assert_eq!(play(400, 454, false), Some(160));
+        assert_eq!(play(454, 455, false), None, "its retention has passed");
+        assert_eq!(play(455, 1_000, false), None);
+        assert_eq!(play(1_000, 1_001, true), None);
+    }
+}

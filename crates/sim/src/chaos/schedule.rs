@@ -1,0 +1,457 @@
+//! Which faults happen when: drawn from a seed, and a plain list from then on.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::fault::{
+    Api, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom, RoleFault,
+    WorkloadFaultKind,
+};
+use wva::cluster::kinds::WatchedKind;
+use wva::policy::key::VariantKey;
+use wva::roles::Role;
+use wva_supervise::SeedTree;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// One fault at its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Strike {
+    /// Its number within the schedule, which it keeps when others are left out.
+    pub id: usize,
+    /// When it begins.
+    pub at: Duration,
+    /// How long it lasts, or how long it takes until what it broke is put back.
+    pub lasts: Duration,
+    /// What it is.
+    pub fault: ChaosFault,
+}
+
+/// Faults in the order of their times.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FaultSchedule(pub Vec<Strike>);
+
+/// What there is to be broken.
+#[derive(Debug, Clone)]
+pub struct Terrain {
+    /// Number of controllers.
+    pub controllers: usize,
+    /// The variants.
+    pub variants: Vec<VariantKey>,
+    /// Roles with something to do, beside those of every world.
+    pub also: Vec<Role>,
+    /// When the first fault may happen.
+    pub from: Duration,
+    /// When the last one has ended, but for one that meets who leads on the way to rest.
+    pub until: Duration,
+    /// When that way begins.
+    pub load_until: Duration,
+    /// Whether a model may go to zero.
+    pub sleeps: bool,
+    /// Classes, each with how far its faults are from each other on average.
+    pub rates: Vec<(Class, Duration)>,
+}
+
+impl FaultSchedule {
+    /// Draws a schedule.
+    pub fn draw(seed: u64, terrain: &Terrain) -> Self {
+        let tree = SeedTree::new(seed);
+        let mut strikes = Vec::new();
+        for (class, mean) in &terrain.rates {
+            let mut dice = Dice::new(tree.child(&format!("chaos/{}", class.as_str())));
+            let mut at = terrain.from;
+            loop {
+                at += dice.gap(*mean);
+                if at >= terrain.until {
+                    break;
+                }
+                let (fault, longest) = draw(*class, terrain, &mut dice);
+                let (shortest, longest) = match fault {
+                    // Long enough to spend a budget.
+                    ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
+                    // Long enough for a change that the others are not told of, and for another one to lead
+                    // after a write.
+                    ChaosFault::Controller(_, ProcessFault::Handover)
+                    | ChaosFault::Api(_, Api::Lapse) => (MINUTE, longest),
+                    // Long enough for several ends at writes.
+                    ChaosFault::Controller(_, ProcessFault::EveryWrite) => (MINUTE * 2, MINUTE * 8),
+                    // Long enough for decisions of both versions.
+                    ChaosFault::Controller(_, ProcessFault::Rollout) => (SECOND * 45, longest),
+                    // Long enough for a decision.
+                    ChaosFault::Object(..) => (SECOND * 10, longest),
+                    // Long enough for several changes of one object, and for somebody to want a place.
+                    ChaosFault::Api(_, Api::Coalesced(_))
+                    | ChaosFault::Workload(_, WorkloadFaultKind::Shortage) => (MINUTE * 2, longest),
+                    // Long enough for a start in ten times its time.
+                    ChaosFault::Workload(_, WorkloadFaultKind::SlowStart) => {
+                        (MINUTE * 12, MINUTE * 22)
+                    }
+                    _ => (SECOND, longest),
+                };
+                let lasts = dice
+                    .time(shortest, longest)
+                    .min(terrain.until.saturating_sub(at));
+                strikes.push(Strike {
+                    id: 0,
+                    at,
+                    lasts,
+                    fault,
+                });
+            }
+        }
+        if !terrain.rates.is_empty() {
+            strikes.push(aftershock(
+                terrain.load_until,
+                &mut Dice::new(tree.child("chaos/after")),
+            ));
+        }
+        Self::of(strikes)
+    }
+
+    /// These faults, in the order of their times, and numbered.
+    fn of(mut strikes: Vec<Strike>) -> Self {
+        strikes.sort_by_key(|strike| strike.at);
+        for (id, strike) in strikes.iter_mut().enumerate() {
+            strike.id = id;
+        }
+        Self(strikes)
+    }
+
+    /// With one more fault.
+    #[must_use]
+    pub fn with(mut self, at: Duration, lasts: Duration, fault: ChaosFault) -> Self {
+        self.0.push(Strike {
+            id: 0,
+            at,
+            lasts,
+            fault,
+        });
+        Self::of(self.0)
+    }
+
+    /// The faults with these numbers.
+    #[must_use]
+    pub fn only(&self, ids: &[usize]) -> Self {
+        let kept = self.0.iter().filter(|strike| ids.contains(&strike.id));
+        Self(kept.cloned().collect())
+    }
+
+    /// When the last fault has ended.
+    pub fn end(&self) -> Duration {
+        let ends = self.0.iter().map(|strike| strike.at + strike.lasts);
+        ends.max().unwrap_or_default()
+    }
+
+    /// The numbers of all faults.
+    pub fn ids(&self) -> Vec<usize> {
+        self.0.iter().map(|strike| strike.id).collect()
+    }
+}
+
+/// A line for each fault.
+impl fmt::Display for FaultSchedule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|strike| writeln!(formatter, "{strike}"))
+    }
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "#{:<4} {:>11.3} s  for {:>8.3} s  {}",
+            self.id,
+            self.at.as_secs_f64(),
+            self.lasts.as_secs_f64(),
+            self.fault
+        )
+    }
+}
+
+/// A fault, and how long it may last.
+fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Duration) {
+    let controller = match dice.place(terrain.controllers) {
+        _ if dice.chance(40) => LEADER,
+        place => place,
+    };
+    let variant = dice.place(terrain.variants.len());
+    match class {
+        Class::ApiServer => match api(dice) {
+            // Nobody else has a lease to lose.
+            fault @ Api::Lapse => (ChaosFault::Api(LEADER, fault), MINUTE * 4),
+            fault => (ChaosFault::Api(controller, fault), MINUTE * 4),
+        },
+        Class::Prometheus => {
+            let fault = prometheus(dice);
+            (ChaosFault::Prometheus(controller, fault), MINUTE * 9)
+        }
+        Class::Actors => match actor(terrain, dice) {
+            // Nobody else has a plan to hand over or to show, and more than one thing to do comes seldom.
+            fault @ RoleFault::Torn(Role::Optimizer | Role::Emitter, _) => {
+                (ChaosFault::Actor(LEADER, fault), MINUTE * 10)
+            }
+            fault @ RoleFault::Torn(..) => (ChaosFault::Actor(controller, fault), MINUTE * 10),
+            fault => (ChaosFault::Actor(controller, fault), MINUTE),
+        },
+        Class::Controllers => match process(dice) {
+            // Nobody else has anything to hand over.
+            how @ ProcessFault::Handover => (ChaosFault::Controller(LEADER, how), MINUTE * 3),
+            how => (ChaosFault::Controller(controller, how), MINUTE * 3),
+        },
+        Class::Objects => (ChaosFault::Object(variant, object(dice)), MINUTE * 5),
+        Class::Settings => (ChaosFault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
+        Class::Workloads => (ChaosFault::Workload(variant, load(dice)), MINUTE * 6),
+    }
+}
+
+/// While counts fall to where they stay, who leads cannot write, or not statuses: what it could not store
+/// is not asked for again by anything that changes later.
+fn aftershock(until: Duration, dice: &mut Dice) -> Strike {
+    let how = match dice.below(8) {
+        0 => Api::Conflict,
+        1 => Api::Forbidden,
+        2 => Api::Lost,
+        3 => Api::Refuse(503, None),
+        _ => Api::Webhook,
+    };
+    Strike {
+        id: 0,
+        at: until + dice.time(SECOND, MINUTE * 2),
+        lasts: dice.time(MINUTE * 6, MINUTE * 12),
+        fault: ChaosFault::Api(LEADER, how),
+    }
+}
+
+fn api(dice: &mut Dice) -> Api {
+    let latency = dice.time(Duration::from_millis(20), SECOND * 8);
+    let back = dice.below(60) + 1;
+    let code = dice.pick(&[500, 502, 503, 504]).copied().unwrap_or(503);
+    let after = dice.chance(50).then(|| dice.below(10) + 1);
+    let late = dice.time(SECOND * 20, SECOND * 90);
+    match dice.below(21) {
+        0 | 1 => Api::Latency(latency),
+        2 => Api::Refuse(429, Some(dice.below(20) + 1)),
+        3 => Api::Refuse(code, after),
+        4 => Api::Conflict,
+        5 => Api::Hang,
+        6 => Api::Partition,
+        7 => Api::Lost,
+        8 => Api::Silent,
+        9 => Api::NoBookmarks,
+        10 => Api::Doubled,
+        11 => Api::Delayed(latency),
+        12 => Api::Coalesced(SECOND * 20),
+        13 => Api::StaleList(back),
+        14 => Api::Older(back),
+        15 => Api::Forbidden,
+        16 => Api::Webhook,
+        17 => Api::Late(late),
+        18 => Api::Lapse,
+        19 => {
+            let drawn = u8::try_from(dice.below(256)).unwrap_or_default();
+            // Long enough for what depends on it to be told meanwhile.
+            Api::Uneven(dice.time(SECOND, SECOND * 20), drawn)
+        }
+        _ if dice.chance(50) => Api::Compact,
+        _ => Api::Cut,
+    }
+}
+
+fn prometheus(dice: &mut Dice) -> Prom {
+    let time = dice.time(SECOND, MINUTE * 4);
+    let code = dice
+        .pick(&[401, 403, 429, 500, 503])
+        .copied()
+        .unwrap_or(503);
+    match dice.below(19) {
+        0 => Prom::Down,
+        1 => Prom::Status(code),
+        2 => Prom::Slow(time.min(SECOND * 20)),
+        3 => Prom::Hang,
+        4 => Prom::Endless,
+        5 => Prom::Partial,
+        6 => Prom::Empty,
+        7 => Prom::Old,
+        8 => Prom::Doubled,
+        9 => Prom::NotANumber,
+        10 => Prom::Infinite,
+        11 => Prom::Ghosts,
+        12 => Prom::WrongLabels,
+        13 => Prom::Zeros,
+        14 => Prom::Ahead(time),
+        15 => Prom::Behind(time),
+        16 => Prom::Gap,
+        17 => Prom::Lag(time),
+        _ => Prom::Reset,
+    }
+}
+
+/// Kinds whose watchers hear something in every world.
+const BUSY: [WatchedKind; 10] = [
+    WatchedKind::VariantAutoscaling,
+    WatchedKind::Deployment,
+    WatchedKind::ConfigMap,
+    WatchedKind::Namespace,
+    WatchedKind::Pod,
+    WatchedKind::ReplicaSet,
+    WatchedKind::HorizontalPodAutoscaler,
+    WatchedKind::StatefulSet,
+    WatchedKind::Service,
+    WatchedKind::InferencePoolV1,
+];
+
+/// Roles that every controller has, but for the root, whose end is that of the process.
+pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
+    let single = Role::SINGLE.into_iter().filter(|role| *role != Role::Root);
+    single
+        .chain(BUSY.map(Role::Watcher))
+        .chain(variants.iter().cloned().map(Role::Variant))
+        .collect()
+}
+
+/// Roles on the way from a sample to a status, and those above them.
+const PIPELINE: [Role; 9] = [
+    Role::Config,
+    Role::Leadership,
+    Role::Egress,
+    Role::Emitter,
+    Role::StatusWriter,
+    Role::Engine,
+    Role::Collector,
+    Role::Optimizer,
+    Role::Variants,
+];
+
+fn actor(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
+    let mut roles = roles(&terrain.variants);
+    roles.extend(terrain.also.iter().cloned());
+    let mut role = || {
+        let among = if dice.chance(50) {
+            &PIPELINE[..]
+        } else {
+            &roles
+        };
+        dice.pick(among).cloned().unwrap_or(Role::Optimizer)
+    };
+    let (one, two, three) = (role(), role(), role());
+    match dice.below(13) {
+        0..=2 => RoleFault::Kill(one),
+        3 | 4 => RoleFault::Before(one),
+        5 | 6 => RoleFault::After(one),
+        7 => RoleFault::Panic(one),
+        8 => RoleFault::Hang(one),
+        9 => RoleFault::Abort(one),
+        10 => RoleFault::Several(vec![one, two, three]),
+        11 => machine(terrain, dice),
+        _ => RoleFault::Storm(one),
+    }
+}
+
+/// A role that decides first and then does one thing after another, and how many of them it gets done.
+fn machine(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
+    let mut machines = vec![Role::Config, Role::Emitter, Role::Optimizer];
+    let variants = terrain.variants.iter().cloned().map(Role::Variant);
+    machines.extend(dice.pick(&variants.collect::<Vec<_>>()).cloned());
+    let role = dice.pick(&machines).cloned().unwrap_or(Role::Optimizer);
+    let done = match role {
+        // For each variant it does several.
+        Role::Emitter => dice.below(9) + 1,
+        _ if dice.chance(75) => 1,
+        _ => 2,
+    };
+    let done = usize::try_from(done).unwrap_or(1);
+    RoleFault::Torn(role, done)
+}
+
+fn process(dice: &mut Dice) -> ProcessFault {
+    match dice.below(10) {
+        0 => ProcessFault::Crash,
+        1 => ProcessFault::Restart,
+        2 | 3 => ProcessFault::Pause,
+        4 => ProcessFault::BeforeWrite,
+        5 => ProcessFault::DuringWrite,
+        6 => ProcessFault::AfterWrite,
+        7 => ProcessFault::Rollout,
+        8 => ProcessFault::EveryWrite,
+        _ => ProcessFault::Handover,
+    }
+}
+
+fn object(dice: &mut Dice) -> ObjectFault {
+    let small = match u32::try_from(dice.below(7)) {
+        Ok(small) if dice.chance(75) => small,
+        _ => 0,
+    };
+    let least = if dice.chance(50) { 1 } else { small % 3 + 2 };
+    match dice.below(18) {
+        0 | 1 => ObjectFault::TargetReplaced,
+        2 | 3 => ObjectFault::ScaledTo(small),
+        4 => ObjectFault::SecondScaler,
+        5 => ObjectFault::MinAboveMax,
+        6 | 7 => ObjectFault::Bounds(least, least.max(small % 3)),
+        8 => ObjectFault::Malformed(u8::try_from(dice.below(256)).unwrap_or_default()),
+        9 | 10 => ObjectFault::Removed,
+        11 => ObjectFault::Renamed,
+        12 => ObjectFault::Moved,
+        13 => ObjectFault::Relabelled,
+        14 => ObjectFault::Contested,
+        16 => ObjectFault::Midway,
+        15 if dice.chance(CROWDED) => {
+            let crowds = if dice.chance(LARGE) {
+                &LARGE_CROWDS
+            } else {
+                &CROWDS
+            };
+            let many = dice.pick(crowds).copied();
+            many.map_or(ObjectFault::Unseen, ObjectFault::Crowd)
+        }
+        _ => ObjectFault::Unseen,
+    }
+}
+
+/// How many of a hundred of what would else be a removal that nobody sees are a crowd.
+const CROWDED: u64 = 25;
+/// How many of a hundred crowds are large: one of these costs more than everything else in its seed.
+const LARGE: u64 = 20;
+const LARGE_CROWDS: [u32; 2] = [1_000, 2_000];
+/// More than the targets that are asked for in one step.
+const CROWDS: [u32; 2] = [40, 80];
+
+fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
+    match dice.below(15) {
+        0 | 1 => Edit::Interval(dice.below(20) + 5),
+        2 | 3 => Edit::Thresholds(dice.below(60) + 30),
+        4 => Edit::Immutable(dice.below(NUMBERS)),
+        5 => Edit::BrokenYaml(dice.below(NUMBERS)),
+        6 if dice.chance(50) => Edit::BadValue,
+        6 => Edit::Deleted,
+        7 => Edit::Storm(dice.below(40) + 2),
+        8 | 9 if !sleeps => Edit::ZeroAllowed,
+        8 => Edit::ZeroForbidden,
+        9 if dice.chance(50) => Edit::ZeroLater,
+        9 => Edit::ZeroDeleted,
+        10 if dice.chance(50) => Edit::SaturationDeleted,
+        10 => Edit::Recreated(u8::try_from(dice.below(256)).unwrap_or_default()),
+        _ => Edit::Random(dice.below(NUMBERS)),
+    }
+}
+
+/// Numbers from which edits are drawn.
+const NUMBERS: u64 = 1_000_000_000;
+
+fn load(dice: &mut Dice) -> WorkloadFaultKind {
+    let pods = dice.place(3) + 1;
+    match dice.below(8) {
+        0 | 1 => WorkloadFaultKind::Crash(pods),
+        2 => WorkloadFaultKind::Evict(pods),
+        3 => WorkloadFaultKind::NodeLost,
+        4 => WorkloadFaultKind::NeverReady,
+        5 => WorkloadFaultKind::SlowStart,
+        6 => WorkloadFaultKind::Flapping,
+        _ => WorkloadFaultKind::Shortage,
+    }
+}

@@ -1,0 +1,277 @@
+//! The events of a watch on a way that is disturbed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+
+use allocations::Owner;
+use futures::StreamExt;
+use futures::future::{Either, select};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Bytes, Frame};
+use serde_json::Value;
+
+use super::api_server_proxy::{ApiServerProxy, Never};
+use super::fault::Api;
+use super::watches::Open;
+use crate::apiserver::Wire;
+
+/// A watch that nobody hears of again once it has fallen silent.
+struct Ailing {
+    body: Wire,
+    line: ApiServerProxy,
+    /// What it watches.
+    kind: String,
+    ready: VecDeque<Bytes>,
+    /// Whether the server has ended it.
+    over: bool,
+    /// The fault by which it tells nothing from the start: a server that stands still.
+    mute: Option<usize>,
+    /// Nothing where it tells nothing any more.
+    open: Option<Open>,
+}
+
+/// The body of a watch as it arrives.
+pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
+    let faults = line.ills.api();
+    // A server that stands still tells nothing.
+    let mut older = faults.iter().filter_map(|(id, fault, _)| match fault {
+        Api::Older(_) => Some(*id),
+        _ => None,
+    });
+    let mute = older.next();
+    let ailing = Ailing {
+        body,
+        line,
+        kind: open.plural().to_owned(),
+        ready: VecDeque::new(),
+        over: false,
+        open: mute.is_none().then_some(open),
+        mute,
+    };
+    let frames = futures::stream::unfold(ailing, |mut ailing| async move {
+        let bytes = Owner::NOBODY.does(ailing.next()).await?;
+        Some((Ok::<_, Never>(Frame::data(bytes)), ailing))
+    });
+    StreamBody::new(frames.boxed()).boxed_unsync()
+}
+
+impl Ailing {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(self.delivered(ready));
+            }
+            let mut bytes = self.told().await?;
+            self.line.life.gate().await;
+            if self.open.is_none() {
+                self.mute.iter().for_each(|id| self.line.ills.hit(*id));
+                std::future::pending::<()>().await;
+            }
+            let mut doubled = Vec::new();
+            for (id, fault, _) in self.line.ills.api() {
+                let hit = match fault {
+                    // Nobody tells an open connection that its other end is out of reach.
+                    Api::Silent | Api::Partition => {
+                        self.line.ills.hit(id);
+                        self.open = None;
+                        return std::future::pending().await;
+                    }
+                    Api::Lapse if self.line.ills.holds(id) => {
+                        self.open = None;
+                        return std::future::pending().await;
+                    }
+                    Api::NoBookmarks => {
+                        let kept = without_bookmarks(&bytes);
+                        let hit = kept.len() != bytes.len();
+                        bytes = kept;
+                        hit
+                    }
+                    Api::Doubled => {
+                        doubled.push(id);
+                        false
+                    }
+                    Api::Delayed(_) | Api::Uneven(..) => match fault.delay(&self.kind) {
+                        Some(time) => {
+                            self.line.ills.within(id, time).await;
+                            true
+                        }
+                        None => false,
+                    },
+                    Api::Coalesced(time) => {
+                        let ills = self.line.ills.clone();
+                        let all = self.gather(bytes, ills.within(id, time)).await;
+                        bytes = coalesced(&String::from_utf8_lossy(&all));
+                        bytes.len() < all.len()
+                    }
+                    _ => false,
+                };
+                if hit {
+                    self.line.ills.hit(id);
+                }
+            }
+            self.line.life.gate().await;
+            if !bytes.is_empty() {
+                // Twice is what is told after all.
+                for id in doubled {
+                    self.line.ills.hit(id);
+                    self.ready.push_back(bytes.clone());
+                }
+                return Some(self.delivered(bytes));
+            }
+        }
+    }
+
+    fn delivered(&self, bytes: Bytes) -> Bytes {
+        if let Some(open) = &self.open {
+            open.heard(&String::from_utf8_lossy(&bytes));
+        }
+        bytes
+    }
+
+    /// What the server says next; nothing, once it has ended.
+    async fn told(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let told = self.line.next(&mut self.body).await;
+        self.over = told.is_none();
+        let is_error = |bytes: &Bytes| bytes.starts_with(br#"{"type":"ERROR""#);
+        if told.as_ref().is_some_and(is_error) {
+            self.line.ills.expired();
+        }
+        told
+    }
+
+    /// Everything until then.
+    async fn gather(&mut self, first: Bytes, until: impl Future<Output = ()>) -> Vec<u8> {
+        let mut all = first.to_vec();
+        let mut until = pin!(until);
+        while let Either::Left((Some(more), _)) = select(pin!(self.told()), &mut until).await {
+            all.extend_from_slice(&more);
+        }
+        all
+    }
+}
+
+fn without_bookmarks(bytes: &Bytes) -> Bytes {
+    let text = String::from_utf8_lossy(bytes);
+    let mut kept = String::new();
+    for line in text.lines() {
+        if !line.contains("\"type\":\"BOOKMARK\"") {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Bytes::from(kept)
+}
+
+/// The events as a server that has fallen behind tells them: of what happened to an object one after the other only
+/// what came of it, in the place of the last, so that versions ascend.
+fn coalesced(text: &str) -> Bytes {
+    let mut told: Vec<String> = Vec::new();
+    // By object: the place of the event that was told last, and of which type it is.
+    let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for line in text.lines() {
+        let mut line = format!("{line}\n");
+        let mut event: Value = serde_json::from_str(&line).unwrap_or_default();
+        let word = |pointer: &str| Some(event.pointer(pointer)?.as_str()?.to_owned());
+        let identity = word("/type").zip(word("/object/metadata/uid"));
+        if let Some((mut kind, uid)) = identity {
+            let before = last.get(&uid);
+            let folded = before.and_then(|(place, first)| Some((*place, folded(first, &kind)?)));
+            if let Some((place, told_as)) = folded {
+                told.get_mut(place).into_iter().for_each(String::clear);
+                if kind != told_as
+                    && let Some(known) = event.get_mut("type")
+                {
+                    *known = Value::from(told_as);
+                    line = format!("{event}\n");
+                    told_as.clone_into(&mut kind);
+                }
+            }
+            last.insert(uid, (told.len(), kind));
+        }
+        told.push(line);
+    }
+    Bytes::from(told.concat())
+}
+
+/// As what two events of one object are told that are told as one. What came and went again is told as gone, and not
+/// left out: who watches may have it from a list that is newer than where the watch began.
+fn folded(first: &str, then: &str) -> Option<&'static str> {
+    match (first, then) {
+        ("ADDED", "MODIFIED") => Some("ADDED"),
+        ("MODIFIED", "MODIFIED") => Some("MODIFIED"),
+        ("ADDED" | "MODIFIED", "DELETED") => Some("DELETED"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, uid: &str, version: u64) -> String {
+        let object = serde_json::json!({"metadata": {"uid": uid, "resourceVersion": version}});
+        serde_json::json!({"type": kind, "object": object}).to_string() + "\n"
+    }
+
+    /// What is told of these events.
+    fn told(events: &[String]) -> Vec<String> {
+        let kept = coalesced(&events.concat());
+        let kept = String::from_utf8_lossy(&kept);
+        kept.lines().map(|line| format!("{line}\n")).collect()
+    }
+
+    #[test]
+    fn of_several_changes_what_came_of_them_is_told() {
+        let of = |kinds: &[&str]| -> Vec<String> {
+            let events = kinds.iter().zip(1..);
+            let events: Vec<String> = events.map(|(kind, at)| event(kind, "a", at)).collect();
+            told(&events)
+        };
+        for kinds in [&["ADDED"][..], &["MODIFIED"], &["DELETED"]] {
+            assert_eq!(of(kinds), [event(kinds[0], "a", 1)]);
+        }
+        assert_eq!(of(&["ADDED", "MODIFIED"]), [event("ADDED", "a", 2)]);
+        assert_eq!(of(&["MODIFIED", "MODIFIED"]), [event("MODIFIED", "a", 2)]);
+        assert_eq!(of(&["MODIFIED", "DELETED"]), [event("DELETED", "a", 2)]);
+        assert_eq!(of(&["ADDED", "DELETED"]), [event("DELETED", "a", 2)]);
+        let all = ["ADDED", "MODIFIED", "MODIFIED", "DELETED"];
+        assert_eq!(of(&all[..3]), [event("ADDED", "a", 3)]);
+        assert_eq!(of(&all), [event("DELETED", "a", 4)]);
+        // Of a selection what has left it comes again.
+        let again = ["MODIFIED", "DELETED", "ADDED", "MODIFIED"];
+        let expected = [event("DELETED", "a", 2), event("ADDED", "a", 4)];
+        assert_eq!(of(&again), expected);
+    }
+
+    #[test]
+    fn others_keep_their_events_and_all_their_order() {
+        let events = [
+            event("ADDED", "a", 1),
+            event("MODIFIED", "b", 2),
+            event("BOOKMARK", "", 3),
+            event("MODIFIED", "a", 4),
+            event("DELETED", "c", 5),
+            "{\"type\":\"ERROR\"".to_owned() + "\n",
+        ];
+        let expected = [
+            events[1].clone(),
+            events[2].clone(),
+            event("ADDED", "a", 4),
+            events[4].clone(),
+            events[5].clone(),
+        ];
+        assert_eq!(told(&events), expected);
+    }
+
+    #[test]
+    fn bookmarks_alone_are_left_out() {
+        let told = Bytes::from(event("BOOKMARK", "", 1) + &event("ADDED", "a", 2));
+        assert_eq!(
+            without_bookmarks(&told),
+            Bytes::from(event("ADDED", "a", 2))
+        );
+    }
+}

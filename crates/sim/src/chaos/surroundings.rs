@@ -1,0 +1,117 @@
+//! The cluster as the judge sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::apiserver::Insider;
+use crate::workloads::object::Object;
+use wva::policy::key::VariantKey;
+
+const VARIANTS: &str = "variantautoscalings.llmd.ai";
+const DEPLOYMENTS: &str = "deployments.apps";
+const PODS: &str = "pods.";
+/// What the judge knows of the cluster.
+const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
+
+/// A variant as the API server stores it.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    /// None where the specification makes no sense: what was decided before counts then.
+    pub(super) bounds: (Option<u32>, Option<u32>),
+    pub(super) desired: Option<u32>,
+    pub(super) allows_zero: bool,
+    /// All of it.
+    pub(super) object: Object,
+}
+
+/// What the API server holds.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    /// The version of the last look.
+    pub(super) version: u64,
+    /// Grows with every look that finds something changed.
+    pub(super) number: u64,
+    /// Those of our instance.
+    pub(super) variants: BTreeMap<VariantKey, Stored>,
+    /// Those of any.
+    pub(super) objects: BTreeSet<String>,
+    pub(super) deployments: BTreeSet<String>,
+    pub(super) pods: BTreeSet<String>,
+}
+
+impl Surroundings {
+    /// The surroundings as they are now; a look at everything only where something has changed.
+    pub(super) fn follow(
+        known: Option<Arc<Self>>,
+        insider: &Insider,
+        instance: Option<&str>,
+    ) -> Arc<Self> {
+        let number = known.as_ref().map_or(0, |known| known.number + 1);
+        match known {
+            Some(known) if !insider.changed_since(known.version, &WATCHED) => known,
+            _ => Arc::new(Self::look(insider, instance, number)),
+        }
+    }
+
+    /// Variants and pods.
+    pub(super) fn count(&self) -> usize {
+        self.objects.len() + self.pods.len()
+    }
+
+    fn look(insider: &Insider, instance: Option<&str>, number: u64) -> Self {
+        let version = insider.version();
+        let names = |resource: &str| -> BTreeSet<String> {
+            let all = insider.list(resource).into_iter().map(Object);
+            all.map(|one| format!("{}/{}", one.namespace(), one.name()))
+                .collect()
+        };
+        let variants = insider.list(VARIANTS).into_iter().map(Object);
+        // A controller without an instance manages what is labelled with any.
+        let is_ours =
+            |one: &Object| instance.is_none() || one.label(wva::api::INSTANCE_LABEL) == instance;
+        let variants = variants.filter(is_ours).map(|one| {
+            let count = |pointer: &str| {
+                let value = one.at(pointer).as_u64()?;
+                u32::try_from(value).ok()
+            };
+            let key = VariantKey::new(one.namespace(), one.name());
+            let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
+            let stored = Stored {
+                bounds: if is_read(&one) { bounds } else { (None, None) },
+                desired: count("/status/desiredOptimizedAlloc/numReplicas"),
+                allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
+                object: one,
+            };
+            (key, stored)
+        });
+        Self {
+            version,
+            number,
+            variants: variants.collect(),
+            objects: names(VARIANTS),
+            deployments: names(DEPLOYMENTS),
+            pods: names(PODS),
+        }
+    }
+}
+
+/// Whether the specification of a variant makes sense, whether or not what it names exists.
+pub(super) fn is_read(variant: &Object) -> bool {
+    let text = |pointer: &str| variant.at(pointer).as_str();
+    let is_absent_or_text =
+        |pointer: &str| variant.at(pointer).is_null() || text(pointer).is_some();
+    let is_bound = |pointer: &str, least: i64| {
+        let value = variant.at(pointer);
+        let count = value.as_i64();
+        value.is_null() || count.is_some_and(|count| (least..=i32::MAX.into()).contains(&count))
+    };
+    let is_model = |model: &str| !model.is_empty() && !model.chars().any(char::is_control);
+    let is_target = |name: &str| !name.is_empty();
+    text("/spec/modelID").is_some_and(is_model)
+        && text("/spec/scaleTargetRef/name").is_some_and(is_target)
+        && is_absent_or_text("/spec/scaleTargetRef/kind")
+        && is_absent_or_text("/spec/scaleTargetRef/apiVersion")
+        && is_absent_or_text("/spec/variantCost")
+        && is_bound("/spec/minReplicas", 0)
+        && is_bound("/spec/maxReplicas", 1)
+}

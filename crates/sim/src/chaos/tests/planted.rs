@@ -1,0 +1,72 @@
+//! Planted defects, each with the disturbance that shows it and that does no harm without it.
+
+use super::super::fault::Prom;
+use super::super::*;
+use super::{Api, LEADER};
+use crate::chaos::Mutation;
+use std::time::Duration;
+
+/// What is found of one fault of these seconds with a defect, where nothing is without.
+fn found(
+    mut plot: ChaosWorkload,
+    mutation: Mutation,
+    fault: &ChaosFault,
+    (at, lasts): (u64, u64),
+) -> String {
+    let strike = Strike {
+        id: 0,
+        at: Duration::from_secs(at),
+        lasts: Duration::from_secs(lasts),
+        fault: fault.clone(),
+    };
+    let schedule = FaultSchedule(vec![strike]);
+    let whole = survive(&plot, 1, &schedule, Keep::Tail);
+    let lines = whole.lines.join("\n");
+    assert_eq!(whole.violation, None, "{lines}");
+    plot.mutation = Some(mutation);
+    let outcome = survive(&plot, 1, &schedule, Keep::Tail);
+    let lines = outcome.lines.join("\n");
+    let violation = outcome
+        .violation
+        .map(|(_, violation)| violation.to_string());
+    violation.unwrap_or_else(|| panic!("{mutation:?} is not found\n{lines}"))
+}
+
+#[test]
+fn a_pause_that_is_taken_for_a_hang_is_found() {
+    let pause = ChaosFault::Controller(0, ProcessFault::Pause);
+    let plot = plot("probe", 1).unwrap();
+    let told = found(plot, Mutation::PauseTakenForHang, &pause, (80, 60));
+    assert!(told.starts_with("T1: c0: "), "{told}");
+    assert!(told.contains(" stood still by itself: hung: "), "{told}");
+}
+
+#[test]
+fn a_process_that_ends_without_its_lease_is_found() {
+    let partition = ChaosFault::Api(0, Api::Partition);
+    let plot = plot("probe", 1).unwrap();
+    let told = found(plot, Mutation::ExitsWithoutLease, &partition, (80, 60));
+    assert_eq!(told, "T1: c0 has ended by itself: Shutdown");
+}
+
+#[test]
+fn a_lease_that_is_kept_after_an_orderly_end_is_found() {
+    let restart = ChaosFault::Controller(LEADER, ProcessFault::Restart);
+    let mut plot = plot("probe", 1).unwrap();
+    plot.controllers = 2;
+    let told = found(plot, Mutation::LeaseNotReleased, &restart, (80, 20));
+    let text = "led, and has ended without giving its lease back";
+    assert!(told.starts_with("T4: c") && told.ends_with(text), "{told}");
+}
+
+/// Half of the replicas say nothing while there is less and less to do.
+#[test]
+fn a_variant_that_shrinks_while_some_of_it_is_silent_is_found() {
+    let partial = ChaosFault::Prometheus(0, Prom::Partial);
+    let mut plot = plot("probe", 1).unwrap();
+    plot.faults_until = Duration::from_mins(9);
+    plot.lasts += Duration::from_mins(6);
+    let told = found(plot, Mutation::SilenceOfSomeIgnored, &partial, (170, 360));
+    assert!(told.starts_with("D4: "), "{told}");
+    assert!(told.ends_with(" is ready and silent"), "{told}");
+}

@@ -1,0 +1,173 @@
+//! What a failure prints.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::super::fault::{Api, ObjectFault, Prom, WorkloadFaultKind};
+use super::super::*;
+use crate::chaos::Mutation;
+
+/// Three faults, of which one shows that series of a variant that is gone stay.
+fn schedule() -> FaultSchedule {
+    let faults = [
+        (240, ChaosFault::Workload(1, WorkloadFaultKind::Crash(1))),
+        (250, ChaosFault::Object(0, ObjectFault::Removed)),
+        (255, ChaosFault::Workload(1, WorkloadFaultKind::Evict(1))),
+    ];
+    let strikes = faults.into_iter().enumerate();
+    let strikes = strikes.map(|(number, (second, fault))| Strike {
+        id: number + 5,
+        at: Duration::from_secs(second),
+        lasts: Duration::from_secs(70),
+        fault,
+    });
+    FaultSchedule(strikes.collect())
+}
+
+/// What a run with these faults prints, the fewest that are enough, and what is printed of them; and what is
+/// printed where there is no time for that.
+struct Told {
+    report: String,
+    smallest: FaultSchedule,
+    smaller: String,
+    cut: String,
+}
+
+fn told(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<Told>) {
+    let schedule = schedule();
+    let outcome = survive(plot, 1, &schedule, keep);
+    let played = Played {
+        plot,
+        seed: 1,
+        schedule: &schedule,
+        outcome: &outcome,
+    };
+    let told = FailureReport::of(played, "0123456789ab").map(|report| {
+        let smaller = report.smaller(8, &AtomicBool::new(false));
+        let cut = report.smaller(8, &AtomicBool::new(true));
+        assert_eq!((smaller.is_cut(), cut.is_cut()), (false, true));
+        Told {
+            report: report.to_string(),
+            smallest: smaller.smallest().clone(),
+            smaller: smaller.to_string(),
+            cut: cut.to_string(),
+        }
+    });
+    (outcome, told)
+}
+
+#[test]
+fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
+    let mut plot = plot("probe", 1).unwrap();
+    let (outcome, report) = told(&plot, Keep::Tail);
+    assert_eq!(outcome.violation, None);
+    assert!(report.is_none());
+
+    plot.mutation = Some(Mutation::SeriesKept);
+    let (outcome, report) = told(&plot, Keep::Tail);
+    let (at, violation) = outcome.violation.clone().unwrap();
+    assert_eq!(violation.invariant, "E4");
+    let Told {
+        report,
+        smallest,
+        smaller,
+        cut,
+    } = report.unwrap();
+    let lines: Vec<&str> = report.lines().collect();
+    let head = format!(
+        "seed 1  commit 0123456789ab  scenario probe  planted SeriesKept  at {:.3} s",
+        at.as_secs_f64()
+    );
+    assert_eq!(lines[..3], ["", &head, &violation.to_string()]);
+
+    let mut whole = survive(&plot, 1, &schedule(), Keep::All).lines;
+    let all = whole.len();
+    whole.retain(|line| ![" renews ", " reads "].iter().any(|hum| line.contains(hum)));
+    assert!(whole.len() < all, "{all}");
+    assert!(whole.len() > TAIL, "{}", whole.len());
+    let begin = lines
+        .iter()
+        .position(|line| *line == "last lines of its trace:");
+    let trace: Vec<&str> = lines[begin.unwrap() + 1..]
+        .iter()
+        .copied()
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert_eq!(trace, whole[whole.len() - TAIL..]);
+    assert!(trace[TAIL - 1].contains("VIOLATION"), "{trace:?}");
+
+    let replay = "wva-sim chaos --scenario probe --replay 1 --mutant SeriesKept";
+    let rest = &lines[begin.unwrap() + TAIL + 2..];
+    assert_eq!(rest, [format!("replay:  {replay}")]);
+    assert_eq!(
+        cut,
+        "cut short after 0 of 8 runs; that fewer of its 3 faults are enough was not seen\n"
+    );
+
+    // The removal alone, which breaks the same when it is played alone.
+    assert_eq!(smallest.ids(), [6]);
+    let again = survive(&plot, 1, &smallest, Keep::Tail);
+    let (at, again) = again.violation.unwrap();
+    assert_eq!(again.invariant, violation.invariant);
+    let removal = smallest.0[0].to_string();
+    assert_eq!(
+        smaller.lines().collect::<Vec<&str>>(),
+        [
+            "of 3 faults these are enough, as far as 8 runs tell:",
+            &removal,
+            "",
+            &format!("they break, at {:.3} s:", at.as_secs_f64()),
+            &again.to_string(),
+            &format!("smaller: {replay} --only 6"),
+        ]
+    );
+}
+
+/// Every line of a run of `probe` with these faults, each from its second on for a minute.
+fn traced(faults: Vec<(u64, ChaosFault)>) -> String {
+    let plot = plot("probe", 1).unwrap();
+    let strikes = faults.into_iter().enumerate();
+    let strikes = strikes.map(|(id, (second, fault))| Strike {
+        id,
+        at: Duration::from_secs(second),
+        lasts: Duration::from_mins(1),
+        fault,
+    });
+    let outcome = survive(&plot, 1, &FaultSchedule(strikes.collect()), Keep::All);
+    assert_eq!(outcome.violation, None);
+    outcome.lines.join("\n")
+}
+
+#[test]
+fn a_trace_tells_who_leads_what_fails_and_who_scales() {
+    let usual = [
+        "c0    claim        leads in term 1, until ",
+        "hpa   scales       deployments llm-d/qwen3-8b-fp8 from 1 to 2",
+        "pod   is not ready llm-d/qwen3-8b-fp8-",
+        "pod   is ready     llm-d/qwen3-8b-fp8-",
+        "pod   ends         llm-d/qwen3-8b-fp8-",
+        "pod   is gone      llm-d/qwen3-8b-fp8-",
+    ];
+    let odd = [
+        "hand  scales       deployments llm-d/qwen3-8b-fp8 from 2 to 4",
+        "c0    fails        PATCH llm-d/variantautoscalings/qwen3-8b-fp8/status: 503 by #1",
+        "c0    fails        GET wva-system/leases/72dd1cf1.llm-d.ai: 503 by #1, for the 10th time",
+        "c0    claim        has run out, of term 1",
+        "c0    claim        leads in term 3, until ",
+        "c0    fails        prometheus: 502 by #2",
+    ];
+    let quiet = traced(Vec::new());
+    let disturbed = traced(vec![
+        (45, ChaosFault::Object(0, ObjectFault::ScaledTo(4))),
+        (70, ChaosFault::Api(0, Api::Refuse(503, None))),
+        (130, ChaosFault::Prometheus(0, Prom::Status(502))),
+    ]);
+    for line in usual {
+        assert!(quiet.contains(line), "{line}\n{quiet}");
+        assert!(disturbed.contains(line), "{line}\n{disturbed}");
+    }
+    for line in odd {
+        assert!(!quiet.contains(line), "{line}\n{quiet}");
+        assert!(disturbed.contains(line), "{line}\n{disturbed}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Kill once, everywhere, in the scenes beside the first.
+
+use super::super::exhaustive::wrong;
+use super::super::*;
+use wva::cluster::kinds::WatchedKind;
+use wva::roles::Role;
+use wva_supervise::KillAt;
+
+/// Without a disturbance each scene comes to rest in its own way, and after one in the same.
+/// `wva-sim chaos --everywhere` ends every role in each of them.
+#[test]
+fn each_scene_comes_to_rest_where_it_does_undisturbed() {
+    let rests = ExhaustiveScenario::ALL.map(|scene| {
+        let outcome = scene.play(None, Keep::Tail).unwrap();
+        assert_eq!(outcome.violation, None, "{scene:?}");
+        assert!(!outcome.struck);
+        outcome.rest
+    });
+    for (place, rest) in rests.iter().enumerate() {
+        for other in &rests[place + 1..] {
+            assert!(rest.unlike(other).is_some());
+        }
+    }
+    let [_, tokens, pair, zero, limited] = &rests;
+    for (scene, usual, probe) in [
+        (
+            ExhaustiveScenario::Tokens,
+            tokens,
+            Probe::Role(Role::Collector, KillAt::After(4)),
+        ),
+        // Rest begins some seconds later by it, which decided on series that hang on requests of the last minutes.
+        (
+            ExhaustiveScenario::Tokens,
+            tokens,
+            Probe::Role(Role::Leadership, KillAt::Before(118)),
+        ),
+        (
+            ExhaustiveScenario::Pair,
+            pair,
+            Probe::Write(8, ProcessFault::DuringWrite),
+        ),
+        (
+            ExhaustiveScenario::Zero,
+            zero,
+            Probe::Role(Role::RouterScraper, KillAt::Before(2)),
+        ),
+        (
+            ExhaustiveScenario::Limited,
+            limited,
+            Probe::Role(Role::Watcher(WatchedKind::HoldingPod), KillAt::After(2)),
+        ),
+        (
+            ExhaustiveScenario::Limited,
+            limited,
+            Probe::Role(Role::Root, KillAt::Before(40)),
+        ),
+    ] {
+        let outcome = scene.play(Some(probe.clone()), Keep::Tail).unwrap();
+        assert_eq!(wrong(&outcome, usual), None, "{scene:?} {probe:?}");
+        assert!(outcome.struck, "{scene:?} has no {probe:?}");
+    }
+}

@@ -1,0 +1,449 @@
+//! What chaos is played in: a scenario with so many controllers, and which faults it draws.
+
+mod sleeper;
+
+use std::time::Duration;
+
+use self::sleeper::{SLEEPER, visits};
+pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
+use super::dice::Dice;
+use super::fault::{ChaosFault, Class, ObjectFault, ProcessFault};
+use super::injector::SATURATION;
+use super::scale_to_zero::ScaleToZeroModel;
+use super::schedule::{FaultSchedule, Terrain};
+use crate::chaos::Mutation;
+use crate::engine::StartUp;
+use crate::load::{RateProfile, RateStage};
+use crate::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, scenario};
+use wva::cluster::kinds::WatchedKind;
+use wva::policy::key::VariantKey;
+use wva::roles::Role;
+use wva_supervise::{KillAt, SeedTree};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Objects of the scenario `crowd`.
+const CROWD: u32 = 10_000;
+
+/// A scenario for chaos.
+#[derive(Debug, Clone)]
+pub struct ChaosWorkload {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// The world.
+    pub scenario: Scenario,
+    /// The model that may go to zero, where one may.
+    pub sleeper: Option<ScaleToZeroModel>,
+    /// Pools in front of nothing, beside one for each model.
+    pub more_pools: u32,
+    /// Keys of the main ConfigMap beside the interval.
+    pub main: Vec<(&'static str, &'static str)>,
+    /// The instance that all objects and controllers belong to, where they do to one.
+    pub instance: Option<&'static str>,
+    /// Number of controllers.
+    pub controllers: usize,
+    /// When everything is put back; one last fault on the way to the API server may follow.
+    pub faults_until: Duration,
+    /// How long the load lasts after that, higher than before, until it ends: what serves has to be enough
+    /// then.
+    pub climb: Duration,
+    /// How long after the last fault everything is at rest at the latest.
+    pub rest: Duration,
+    /// How long everything has been at rest when a run ends before its time.
+    pub stays: Duration,
+    /// How long it is, if no fault follows after everything was put back.
+    pub lasts: Duration,
+    /// The defect that is planted in every controller.
+    pub mutation: Option<Mutation>,
+    /// What ends the first process of the first controller, or one of its roles.
+    pub probe: Option<Probe>,
+    /// Classes, each with how far its faults are from each other on average.
+    rates: Vec<(Class, Duration)>,
+}
+
+/// One end at one point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// Of a role, at an occasion.
+    Role(Role, KillAt),
+    /// Of the process, at the write of this number, the first being 1.
+    Write(u64, ProcessFault),
+}
+
+/// The names of all plots, each with what it is about; the first is the default.
+pub const PLOTS: [(&str, &str); 6] = [
+    (
+        "storm",
+        "Three models, one to three controllers, faults of every class.",
+    ),
+    (
+        "leaders",
+        "Three controllers; faults of processes, actors and the API server above all.",
+    ),
+    (
+        "brief",
+        "As storm, in half an hour with faults closer to each other: for a first look.",
+    ),
+    (
+        "crowd",
+        "As brief, with three minutes of faults, and ten thousand objects that come at once and go after one.",
+    ),
+    ("quiet", "As storm, without faults."),
+    (
+        "probe",
+        "One model and one controller until it comes to rest, without faults.",
+    ),
+];
+
+/// The plot of this name for a seed.
+pub fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
+    let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
+    let (faults_until, climb) = match *name {
+        "brief" => (MINUTE * 14, MINUTE * 8),
+        "crowd" => (MINUTE * 6, MINUTE * 8),
+        "probe" => (MINUTE * 3, Duration::ZERO),
+        // With the time that everything stays at rest, two hours at least.
+        _ => (MINUTE * 107, MINUTE * 10),
+    };
+    let load_until = faults_until + climb;
+    let controllers = match *name {
+        "leaders" => 3,
+        "probe" => 1,
+        // Each of them has a role for every object.
+        "crowd" => dice.place(2) + 1,
+        _ => dice.place(3) + 1,
+    };
+    let mean = |class| match (*name, class) {
+        ("quiet" | "probe", _) => None,
+        ("leaders", Class::Controllers | Class::Actors | Class::ApiServer) => Some(MINUTE * 2),
+        ("leaders", _) => Some(MINUTE * 15),
+        ("brief", _) => Some(MINUTE),
+        ("crowd", _) => Some(MINUTE * 3),
+        (_, Class::Settings | Class::Workloads) => Some(MINUTE * 8),
+        _ => Some(MINUTE * 5),
+    };
+    let rates = Class::ALL.into_iter();
+    let scenario = match *name {
+        "probe" => small(faults_until)?,
+        _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
+    };
+    let sleeper = sleeper(&scenario);
+    let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
+    let rest = rest(&scenario);
+    Some(ChaosWorkload {
+        name,
+        about,
+        sleeper,
+        scenario,
+        more_pools: if is_slow { MORE_POOLS } else { 0 },
+        main: settings(name, is_slow, seed, &mut dice),
+        instance: instance(name, seed),
+        controllers,
+        faults_until,
+        climb,
+        rest,
+        stays: match *name {
+            "probe" => MINUTE,
+            _ => MINUTE * 3,
+        },
+        lasts: load_until + rest + MINUTE * 3,
+        mutation: None,
+        probe: None,
+        rates: rates
+            .filter_map(|class| Some((class, mean(class)?)))
+            .collect(),
+    })
+}
+
+/// How long after the last fault, and the last request, everything is at rest at the latest: a replica that
+/// never gets ready is waited for for ten minutes, and autoscalers wait for two.
+const REST: Duration = Duration::from_mins(15);
+/// How long the percentage-based analysis takes to give one replica up: it gives up one of a model at a
+/// time, waits two minutes for it to go, and looks every half minute.
+const GIVEN_UP: Duration = Duration::from_secs(150);
+
+/// The same for a scenario, by how its models are analysed.
+fn rest(scenario: &Scenario) -> Duration {
+    if is_by_tokens(scenario) {
+        return REST;
+    }
+    let surplus = |model: &ScenarioModel| -> u32 {
+        let bounds = model.variants.iter().map(|variant| variant.bounds);
+        bounds.map(|(least, most)| most.saturating_sub(least)).sum()
+    };
+    let most = scenario.models.iter().map(surplus).max();
+    REST + GIVEN_UP * most.unwrap_or(0)
+}
+
+/// Three models whose load ends some time after the faults, at its peak: then everything has one resting
+/// point. By the seed one of them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
+fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario> {
+    let mut scenario = scenario("days")?;
+    let (interval, scrape_interval) = match name {
+        "brief" | "crowd" => (10, 10),
+        _ => (30, 15),
+    };
+    scenario.interval = Duration::from_secs(interval);
+    scenario.scrape_interval = Duration::from_secs(scrape_interval);
+    // In the other runs whatever goes to zero is an error; in most of them policy alone keeps one from it.
+    scenario.config.clear();
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/kinds"));
+    let (has_sleeper, has_single) = (dice.chance(50), dice.chance(50));
+    let (has_groups, sleeps_alone) = (dice.chance(33), dice.chance(33));
+    let is_bounded = Dice::new(SeedTree::new(seed).child("plot/bounded")).chance(30);
+    for model in &mut scenario.models {
+        let sleeps = has_sleeper && model.name == SLEEPER;
+        let has_policy = sleeps || !is_bounded && model.name == SLEEPER;
+        if let LoadSource::Flow { shape, .. } = &mut model.load {
+            if has_policy {
+                *shape = visits(name);
+            }
+            *shape = steps(shape, until);
+        }
+        for variant in &mut model.variants {
+            variant.bounds.0 = (variant.bounds.0).max(u32::from(!has_policy));
+            if has_single && variant.name == SINGLE || sleeps && sleeps_alone {
+                variant.replica = Replica::Single;
+            }
+            if has_groups && variant.name == GROUPED {
+                (variant.gpus, variant.replica) = PAIR;
+            }
+        }
+        if has_policy {
+            scenario.config.push(to_zero(name, model, sleeps));
+        }
+    }
+    Some(scenario)
+}
+
+/// The variant that is a ReplicaSet without a Deployment in half of the seeds.
+const SINGLE: &str = "qwen3-8b-bf16";
+
+/// The variant whose replicas are groups of two pods in a third of the seeds, with as many GPUs together.
+const GROUPED: &str = "llama-70b-a100";
+const PAIR: (u32, Replica) = (
+    2,
+    Replica::Group {
+        workers: 1,
+        gpus: 2,
+    },
+);
+
+/// When one more request comes for the model that may go to zero, once everything that was broken is put
+/// back: when it has gone to zero in most runs.
+const LAST_VISIT: Duration = Duration::from_mins(8);
+
+impl ChaosWorkload {
+    /// When the load ends.
+    pub(super) fn climbed(&self) -> Duration {
+        self.faults_until + self.climb
+    }
+
+    /// When the last fault has ended and nobody asks for anything any more.
+    fn calm_from(&self, schedule: &FaultSchedule) -> Duration {
+        self.climbed().max(schedule.end())
+    }
+
+    /// The world with one more visit for the model that may go to zero after these faults, and when that
+    /// has ended.
+    pub(super) fn visited(&self, schedule: &FaultSchedule) -> (Scenario, Duration) {
+        let calm = self.calm_from(schedule);
+        let mut scenario = self.scenario.clone();
+        let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
+        let model = number.and_then(|number| scenario.models.get_mut(number));
+        let Some(LoadSource::Flow {
+            shape: RateProfile::Stages(stages),
+            ..
+        }) = model.map(|model| &mut model.load)
+        else {
+            return (scenario, calm);
+        };
+        let before: Duration = stages.iter().map(|stage| stage.lasts).sum();
+        let at = calm + LAST_VISIT;
+        stages.extend([
+            RateStage {
+                lasts: at.saturating_sub(before),
+                rate: 0.0,
+            },
+            RateStage {
+                lasts: MINUTE,
+                rate: 0.5,
+            },
+        ]);
+        (scenario, at + MINUTE)
+    }
+}
+
+/// Settings under which samples are soon too old to be used.
+const FORGETFUL: [(&str, &str); 3] = [
+    ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "20s"),
+    ("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "40s"),
+    ("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "60s"),
+];
+
+/// With those of the models more than are asked in one step where routers are asked one by one. All pools
+/// are asked for a model at zero that is known by its scale subresource alone.
+const MORE_POOLS: u32 = 5;
+const ONE_BY_ONE: (&str, &str) = ("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "1");
+
+/// A setting under which metrics are collected between cycles, too.
+const CURIOUS: (&str, &str) = ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "12s");
+
+/// Keys of the main ConfigMap.
+fn settings(
+    name: &str,
+    is_slow: bool,
+    seed: u64,
+    dice: &mut Dice,
+) -> Vec<(&'static str, &'static str)> {
+    let mut main = Vec::new();
+    if name == "probe" {
+        return main;
+    }
+    if dice.chance(50) {
+        main.extend(FORGETFUL);
+    }
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/settings"));
+    if dice.chance(20) {
+        main.push(CURIOUS);
+    }
+    if is_slow {
+        main.push(ONE_BY_ONE);
+    }
+    main
+}
+
+/// In half of the seeds, so that an object may belong to another one.
+fn instance(name: &str, seed: u64) -> Option<&'static str> {
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/instance"));
+    (name != "probe" && dice.chance(50)).then_some("here")
+}
+
+/// Fewer GPUs than all variants may use together, within which growth is kept; and those of the nodes.
+const QUOTA: &str = "\
+enableLimiter: true
+limiters:
+- {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
+";
+/// The analysis by tokens.
+pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
+
+/// Whether models are analysed by tokens, rather than by percentages.
+pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
+    let mut config = scenario.config.iter().flat_map(|map| &map.data);
+    config.any(|(_, text)| text.contains(BY_TOKENS))
+}
+
+/// Within the GPUs that nodes have.
+pub(super) const INVENTORY: &str = "enableLimiter: true\n";
+
+/// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.
+fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
+    let mut entry = String::new();
+    if dice.chance(50) {
+        entry.push_str(BY_TOKENS);
+    }
+    match dice.below(4) {
+        0 => entry.push_str(QUOTA),
+        1 => entry.push_str(INVENTORY),
+        _ => {}
+    }
+    if !entry.is_empty() {
+        scenario.config.push(ConfigMap {
+            name: SATURATION,
+            data: vec![("default", entry)],
+        });
+    }
+    scenario
+}
+
+/// One model in two variants, whose servers start within seconds.
+fn small(until: Duration) -> Option<Scenario> {
+    let mut scenario = scenario("quiet")?.coarse();
+    scenario.interval = Duration::from_secs(10);
+    scenario.scrape_interval = Duration::from_secs(10);
+    for model in &mut scenario.models {
+        if let LoadSource::Flow { shape, .. } = &mut model.load {
+            *shape = steps(&RateProfile::Constant { rate: 5.0 }, (until, until));
+        }
+        for variant in &mut model.variants {
+            variant.start_up = StartUp::WAKING;
+            variant.limits.max_num_seqs = 4;
+        }
+    }
+    Some(scenario)
+}
+
+/// How much higher the load is in the end than ever before: several replicas of each model.
+const CLIMB: f64 = 2.0;
+
+/// A shape as steps of a minute, more than its highest one up to the end, then nothing.
+fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile {
+    let minutes = u32::try_from(until.as_secs() / 60).unwrap_or(0);
+    let stage = |minute: u32| RateStage {
+        lasts: MINUTE,
+        rate: shape.rate(MINUTE * minute),
+    };
+    let mut stages: Vec<RateStage> = (0..minutes).map(stage).collect();
+    let peak = stages.iter().map(|stage| stage.rate).fold(0.0, f64::max);
+    stages.push(RateStage {
+        lasts: end.saturating_sub(until),
+        rate: peak * CLIMB,
+    });
+    RateProfile::Stages(stages)
+}
+
+impl ChaosWorkload {
+    /// The variants, in the order in which faults number them.
+    pub fn variants(&self) -> Vec<VariantKey> {
+        let models = self.scenario.models.iter();
+        let variants = models.flat_map(|model| &model.variants);
+        variants
+            .map(|variant| VariantKey::new(self.scenario.namespace, variant.name))
+            .collect()
+    }
+
+    /// Roles that have something to do in this world alone.
+    pub(super) fn also(&self) -> Vec<Role> {
+        let mut variants = self
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        let has_groups = variants.any(|variant| matches!(variant.replica, Replica::Group { .. }));
+        let mut kinds = Vec::new();
+        if has_groups {
+            kinds.push(WatchedKind::LeaderWorkerSet);
+        }
+        let mut config = self.scenario.config.iter().flat_map(|map| &map.data);
+        if config.any(|(_, text)| text.contains(INVENTORY) && !text.contains(QUOTA)) {
+            kinds.extend([WatchedKind::Node, WatchedKind::HoldingPod]);
+        }
+        kinds.into_iter().map(Role::Watcher).collect()
+    }
+
+    /// The faults that a seed draws.
+    pub fn schedule(&self, seed: u64) -> FaultSchedule {
+        let terrain = Terrain {
+            controllers: self.controllers,
+            variants: self.variants(),
+            also: self.also(),
+            from: MINUTE * 3,
+            until: self.faults_until,
+            load_until: self.climbed(),
+            sleeps: self.sleeper.is_some(),
+            rates: self.rates.clone(),
+        };
+        let drawn = FaultSchedule::draw(seed, &terrain);
+        match self.name {
+            "crowd" => {
+                let crowd = ChaosFault::Object(0, ObjectFault::Crowd(CROWD));
+                drawn.with(MINUTE * 4, MINUTE, crowd)
+            }
+            _ => drawn,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What a campaign came to, as tables.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::chaos::{
+    BrokenInvariant, Class, Course, Done, End, ExhaustiveScenario, FaultTally, Hunt, Summary,
+    Walked,
+};
+
+/// What became of a planted defect.
+pub(super) fn hunt(hunt: &Hunt) -> String {
+    let told = |done: &Done| {
+        let violation = done.outcome.violation.iter();
+        let violation = violation.map(|(at, why)| format!("{:.0} s: {why}", at.as_secs_f64()));
+        format!("seed {} at {}", done.seed, violation.collect::<String>())
+    };
+    let end = match &hunt.end {
+        End::Found(done) => told(done),
+        End::Missed => "NOT FOUND".to_owned(),
+        End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
+        End::Left => "left out for a signal".to_owned(),
+    };
+    let name = format!("{:?}", hunt.mutation);
+    format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
+}
+
+/// What came of a course.
+pub(super) fn walked(walked: &Walked) -> String {
+    let course = match &walked.course {
+        Course::Role(role) => format!("kill of {role}"),
+        Course::Writes(how) => format!("end of the process, {how:?}"),
+    };
+    let scene = format!("{:?}", walked.scene);
+    let cut = if walked.is_whole {
+        ""
+    } else {
+        ", cut short by a signal"
+    };
+    format!("{scene:<12} {course:<48} {:>5} ends{cut}", walked.ends)
+}
+
+/// What was wrong after an end, with the last lines of its trace where there are any, and the command that plays it again.
+pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
+    let BrokenInvariant {
+        point,
+        violation,
+        lines,
+    } = broken;
+    let trace = match lines.join("\n") {
+        none if none.is_empty() => none,
+        lines => format!("\nlast lines of its trace:\n{lines}\n"),
+    };
+    format!(
+        "point {point}  commit {commit}\n{violation}\n{trace}replay:  {}\n",
+        super::at(point)
+    )
+}
+
+/// What came of all of them.
+pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
+    let of = |scene: ExhaustiveScenario| {
+        let here = all.iter().filter(|walked| walked.scene == scene);
+        let here = here.filter(|walked| walked.is_begun());
+        let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
+            here.partition(|walked| matches!(walked.course, Course::Role(_)));
+        let ends = |of: &[&Walked]| of.iter().map(|walked| walked.ends).sum::<u64>();
+        let broken = roles
+            .iter()
+            .chain(&writes)
+            .map(|walked| walked.broken.len());
+        format!(
+            "{:<12} {} kills of {} roles, {} ends of the process at writes; {} broken\n",
+            format!("{scene:?}"),
+            ends(&roles),
+            roles.len(),
+            ends(&writes),
+            broken.sum::<usize>()
+        )
+    };
+    let scenes: String = ExhaustiveScenario::ALL.map(of).concat();
+    let left = all.iter().filter(|walked| !walked.is_whole);
+    let (cut, unbegun): (Vec<&Walked>, Vec<&Walked>) = left.partition(|walked| walked.is_begun());
+    let left = match (cut.len(), unbegun.len()) {
+        (0, 0) => String::new(),
+        (cut, unbegun) => {
+            format!("cut short for a signal: {cut} courses; left out for it: {unbegun}\n")
+        }
+    };
+    format!("{scenes}{left}{:.1} s of wall time\n", took.as_secs_f64())
+}
+
+/// All tables.
+pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> String {
+    let rest = summary.slowest.map_or_else(
+        || "never".to_owned(),
+        |time| format!("{} s", time.as_secs()),
+    );
+    let mut lines = vec![
+        format!(
+            "scenario {scenario}: {} seeds, {:.1} virtual hours, {:.1} s of wall time",
+            summary.seeds,
+            summary.lasted.as_secs_f64() / 3_600.0,
+            took.as_secs_f64(),
+        ),
+        format!(
+            "{} events, {} writes, {} plans; at rest {rest} after the last fault at the latest",
+            summary.events, summary.writes, summary.plans
+        ),
+        format!(
+            "hash of all traces {:016x}, the same for the same seeds of one build",
+            summary.hash
+        ),
+        format!("{} kB held by one process at most", summary.held / 1_000),
+        String::new(),
+    ];
+    lines.extend(faults(summary));
+    lines.push(String::new());
+    lines.extend(coverage(summary));
+    lines.push(String::new());
+    if summary.failed.is_empty() {
+        lines.push("every invariant held".to_owned());
+    }
+    for done in &summary.failed {
+        if let Some((at, violation)) = &done.outcome.violation {
+            let at = at.as_secs_f64();
+            let seed = done.seed;
+            lines.push(format!("seed {seed:<8} {at:>10.3} s  {violation}"));
+            lines.push(format!(
+                "replay:  wva-sim chaos --scenario {scenario} --replay {seed}"
+            ));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// How often each fault was injected, and how often it hit something.
+fn faults(summary: &Summary) -> Vec<String> {
+    let line = |name: &str, tally: FaultTally| {
+        format!("{name:<28} {:>8} {:>10}", tally.injected, tally.effective)
+    };
+    let mut lines = vec![format!(
+        "{:<28} {:>8} {:>10}",
+        "fault", "injected", "effective"
+    )];
+    for class in Class::ALL {
+        let mut sum = FaultTally::default();
+        for ((of, kind), tally) in &summary.tally {
+            if *of == class {
+                sum.injected += tally.injected;
+                sum.effective += tally.effective;
+                lines.push(line(&format!("  {kind}"), *tally));
+            }
+        }
+        lines.push(line(class.as_str(), sum));
+    }
+    lines
+}
+
+/// How often roles met their messages under faults, by class; and of how many kinds that was.
+fn coverage(summary: &Summary) -> Vec<String> {
+    let mut by_class: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
+    for (spot, count) in &summary.coverage {
+        let class = spot.fault.split('/').next().unwrap_or_default();
+        let classes = by_class.entry((spot.role, &spot.message)).or_default();
+        *classes.entry(class).or_default() += count;
+    }
+    let row = |role: &str, message: &str, cell: &dyn Fn(Class) -> String| {
+        let cells = Class::ALL.map(|class| format!(" {:>11}", cell(class)));
+        format!("{role:<16} {message:<17}{}", cells.concat())
+    };
+    let (spots, all) = (summary.coverage.len(), by_class.len() * summary.tally.len());
+    let mut lines = vec![
+        format!(
+            "{spots} of {all} combinations of role, message and fault; messages met under faults:"
+        ),
+        row("role", "message", &|class| class.as_str().to_owned()),
+    ];
+    for ((role, message), classes) in by_class {
+        lines.push(row(role, message, &|class| {
+            let count = classes.get(class.as_str());
+            count.copied().unwrap_or(0).to_string()
+        }));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::Mutation;
+    use crate::chaos::{InvariantViolation, Point, ProcessFault};
+
+    #[test]
+    fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
+        let told = |seeds, end| {
+            let mutation = Mutation::SeriesKept;
+            hunt(&Hunt {
+                mutation,
+                seeds,
+                end,
+            })
+        };
+        let name = "SeriesKept          ";
+        assert_eq!(
+            told(40, End::Missed),
+            format!("{name}   40 seeds  NOT FOUND")
+        );
+        assert_eq!(
+            told(3, End::Left),
+            format!("{name}    3 seeds  left out for a signal")
+        );
+    }
+
+    #[test]
+    fn what_is_broken_at_a_point_is_told_with_the_command_that_plays_it() {
+        let point: Point = "Pair/before/7/collector".parse().unwrap();
+        let of = |lines: &[&str]| BrokenInvariant {
+            point: point.clone(),
+            violation: InvariantViolation {
+                invariant: "D2",
+                text: "-".to_owned(),
+            },
+            lines: lines.iter().map(ToString::to_string).collect(),
+        };
+        let head = "point Pair/before/7/collector  commit 0123456789ab\nD2: -\n";
+        let replay = "replay:  wva-sim chaos --everywhere --point Pair/before/7/collector\n";
+        let trace = "\nlast lines of its trace:\none\ntwo\n";
+        assert_eq!(broken(&of(&[]), "0123456789ab"), format!("{head}{replay}"));
+        assert_eq!(
+            broken(&of(&["one", "two"]), "0123456789ab"),
+            format!("{head}{trace}{replay}")
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_is_no_part_of_what_was_ended() {
+        let of = |ends, is_whole| Walked {
+            scene: ExhaustiveScenario::Pair,
+            course: Course::Writes(ProcessFault::AfterWrite),
+            ends,
+            broken: Vec::new(),
+            is_whole,
+        };
+        let begun = "Pair         0 kills of 0 roles, 9 ends of the process at writes; 0 broken\n";
+        let whole = everywhere(&[of(5, true), of(4, true)], Duration::ZERO);
+        assert!(whole.contains(begun), "{whole}");
+        assert!(!whole.contains("signal"), "{whole}");
+        let cut = [of(5, true), of(4, false), of(0, false), of(0, false)];
+        let text = everywhere(&cut, Duration::ZERO);
+        assert!(text.contains(begun), "{text}");
+        let left = "cut short for a signal: 1 courses; left out for it: 2\n";
+        assert!(text.contains(left), "{text}");
+        assert!(walked(&cut[0]).ends_with("    5 ends"));
+        assert!(walked(&cut[1]).ends_with("    4 ends, cut short by a signal"));
+    }
+}

@@ -1,0 +1,178 @@
+//! The arguments of `wva-sim demo`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::world::pace::Speed;
+use crate::world::{Scenario, scenario, scenarios};
+use wva::cli::usage::{Given, Refused, one_of, read};
+
+/// Plays the controller in a simulated cluster, with model servers, users and autoscalers
+#[derive(Debug, Parser)]
+#[command(
+    name = "demo",
+    after_help = "A kubeconfig for the simulated API server is written to a temporary file, whose path is shown.\n\
+                  Exit code: 0 after a play, 2 where the arguments are not accepted, 1 where it cannot be played."
+)]
+pub(in crate::cli) struct DemoFlags {
+    /// What to play; --list names all
+    #[arg(long, value_name = "NAME", default_value = "fleet", value_parser = to_scenario)]
+    scenario: Scenario,
+    /// Virtual time against real time, or max
+    #[arg(long, value_name = "TIMES", default_value = "60", value_parser = to_speed)]
+    speed: Speed,
+    /// What chance comes from; the same seed plays the same way
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = to_seed, allow_negative_numbers = true)]
+    seed: u64,
+    /// How long to play, in virtual time, for example 2h or 90m; without it until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = to_duration)]
+    duration: Option<Duration>,
+    /// Replay requests from a trace for the first model of the scenario
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    trace: Option<PathBuf>,
+    /// No page; without it, its address on loopback is shown
+    #[arg(long)]
+    no_page: bool,
+    /// List the scenarios
+    #[arg(long)]
+    list: bool,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) enum DemoCommand {
+    /// Show the help.
+    Help(String),
+    /// List the scenarios.
+    List,
+    /// Play.
+    Play(Box<DemoArguments>),
+}
+
+/// What to play, and how.
+#[derive(Debug)]
+pub(super) struct DemoArguments {
+    pub(super) scenario: Scenario,
+    pub(super) speed: Speed,
+    pub(super) seed: u64,
+    pub(super) duration: Option<Duration>,
+    pub(super) page: Page,
+}
+
+/// Whether a page shows the play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    /// On a free port of loopback.
+    Shown,
+    /// Nowhere.
+    Off,
+}
+
+/// Reads the arguments.
+pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, Refused> {
+    let given = match read::<DemoFlags>(&crate::cli::PROGRAM, rest)? {
+        Given::Arguments(given) if given.list => return Ok(DemoCommand::List),
+        Given::Arguments(given) => given,
+        Given::Help(text) => return Ok(DemoCommand::Help(text)),
+    };
+    let scenario = match given.trace {
+        Some(trace) => given.scenario.replaying(trace),
+        None => given.scenario,
+    };
+    Ok(DemoCommand::Play(Box::new(DemoArguments {
+        scenario,
+        speed: given.speed,
+        seed: given.seed,
+        duration: given.duration,
+        page: if given.no_page {
+            Page::Off
+        } else {
+            Page::Shown
+        },
+    })))
+}
+
+fn to_scenario(name: &str) -> Result<Scenario, String> {
+    scenario(name).ok_or_else(|| {
+        let names: Vec<&str> = scenarios().iter().map(|one| one.name).collect();
+        one_of(&names)
+    })
+}
+
+fn to_speed(value: &str) -> Result<Speed, &'static str> {
+    if value == "max" {
+        return Ok(Speed::Unbounded);
+    }
+    let speed: Option<f64> = value.parse().ok();
+    let speed = speed.filter(|speed| (0.1..=100_000.0).contains(speed));
+    let wanted = "a number from 0.1 to 100000, or max";
+    speed.map(Speed::Times).ok_or(wanted)
+}
+
+fn to_seed(value: &str) -> Result<u64, &'static str> {
+    value.parse().ok().ok_or("a whole number from 0")
+}
+
+fn to_duration(value: &str) -> Result<Duration, &'static str> {
+    let duration = humantime::parse_duration(value).ok();
+    let duration = duration.filter(|duration| !duration.is_zero());
+    duration.ok_or("a time such as 90s, 30m or 2h")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &str) -> Result<DemoCommand, Refused> {
+        parse(arguments.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn defaults_and_flags() {
+        let Ok(DemoCommand::Play(default)) = parsed("") else {
+            panic!("plays");
+        };
+        assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
+        assert_eq!(default.speed, Speed::Times(60.0));
+        assert_eq!((default.duration, default.page), (None, Page::Shown));
+        let Ok(DemoCommand::Play(other)) =
+            parsed("--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page")
+        else {
+            panic!("plays");
+        };
+        assert_eq!((other.scenario.name, other.seed), ("quiet", 7));
+        assert_eq!(other.speed, Speed::Unbounded);
+        assert_eq!(other.duration, Some(Duration::from_mins(90)));
+        assert_eq!(other.page, Page::Off);
+        let load = &other.scenario.models[0].load;
+        assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
+        assert!(matches!(parsed("--list"), Ok(DemoCommand::List)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_remedy() {
+        for (arguments, expected) in [
+            (
+                "--sped 60",
+                "unknown argument \"--sped\", did you mean \"--speed\"?; wva-sim demo --help",
+            ),
+            ("--speed", "--speed needs a value; write --speed=<TIMES>"),
+            ("--speed fast", "--speed is \"fast\"; give a number"),
+            ("--speed 0", "--speed is \"0\"; give a number from 0.1"),
+            ("--speed nan", "--speed is \"nan\""),
+            ("--seed -1", "--seed is \"-1\"; give a whole number"),
+            ("--duration 0s", "--duration is \"0s\"; give a time"),
+            (
+                "--no-page=yes",
+                "--no-page takes no value, and has \"yes\"; leave",
+            ),
+            ("--scenario x", "--scenario is \"x\"; give one of fleet, "),
+            ("--seed 1 --seed 2", "--seed is given more than once; give"),
+        ] {
+            let error = parsed(arguments).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{arguments}: {error}");
+        }
+    }
+}

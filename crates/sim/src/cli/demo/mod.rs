@@ -1,0 +1,243 @@
+//! `wva-sim demo`: the whole controller in a simulated cluster, in one command.
+
+mod arguments;
+#[cfg(test)]
+mod sample;
+mod view;
+
+use std::io::{IsTerminal, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::select;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub(super) use self::arguments::DemoFlags;
+use self::arguments::{DemoArguments, DemoCommand, Page};
+use self::view::{Header, Lines};
+use crate::page::{self, Film};
+use crate::world::pace::{Play, Show, Speed};
+use crate::world::{Frame, Scenario, scenarios};
+use crate::{apiserver, socket};
+use wva::cli::{fail, misused, print, stop};
+use wva_base::moment::WallTime;
+use wva_supervise::Clock;
+
+/// Real time between two pictures.
+const REFRESH: Duration = Duration::from_millis(200);
+/// Virtual seconds between two frames that the page keeps at first.
+const FRAME_DISTANCE: f64 = 2.0;
+/// Leaves the lines of the terminal alone and draws on another page, without wrapping.
+const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[?25l";
+/// Takes all of that back.
+const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let arguments = match arguments::parse(arguments) {
+        Ok(DemoCommand::Help(text)) => return print(&text),
+        Ok(DemoCommand::List) => return print(&list()),
+        Ok(DemoCommand::Play(arguments)) => *arguments,
+        Err(error) => return misused([error]),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let played = match runtime {
+        Ok(runtime) => runtime.block_on(play(arguments)),
+        Err(error) => Err(format!("the runtime cannot start: {error}")),
+    };
+    match played {
+        Ok(summary) => print(&summary),
+        Err(error) => fail([error]),
+    }
+}
+
+/// The hour that it is. Prometheus scrapes on a grid of dates, so a play that begins at any other date
+/// would differ a little from the same one before.
+fn this_hour() -> WallTime {
+    const HOUR: i64 = 3_600_000;
+    let WallTime(now) = Clock::real().now().wall;
+    WallTime(now - now.rem_euclid(HOUR))
+}
+
+fn list() -> String {
+    let scenarios = scenarios();
+    let lines = scenarios
+        .iter()
+        .map(|one| format!("{:<10} {}\n", one.name, one.about));
+    lines.collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a play takes in the real world is asked of no simulated clock"
+)]
+fn real() -> Instant {
+    Instant::now()
+}
+
+/// A kubeconfig that goes with the play.
+struct Kubeconfig(PathBuf);
+
+impl Kubeconfig {
+    fn write(address: SocketAddr) -> Result<Self, String> {
+        let name = format!("wva-demo-{}.kubeconfig", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let text = apiserver::kubeconfig(address);
+        std::fs::write(&path, text)
+            .map_err(|error| format!("kubeconfig {}: {error}; set TMPDIR", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        // What cannot be removed is found by whoever tidies the directory up.
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// What is played.
+fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
+    let times = match pace {
+        Speed::Times(times) => format!("×{times}"),
+        Speed::Unbounded => "as fast as possible".to_owned(),
+    };
+    format!("wva-sim demo   {}   seed {seed}   {times}", scenario.name)
+}
+
+async fn play(arguments: DemoArguments) -> Result<String, String> {
+    let began = real();
+    let DemoArguments {
+        scenario,
+        speed,
+        seed,
+        duration,
+        page,
+    } = arguments;
+    let (listener, address) = listen().await?;
+    let stand = match page {
+        Page::Shown => Some(listen().await?),
+        Page::Off => None,
+    };
+    let kubeconfig = Kubeconfig::write(address)?;
+    let header = Header {
+        title: title(&scenario, seed, speed),
+        kubeconfig: kubeconfig.0.display().to_string(),
+        namespace: scenario.namespace.to_owned(),
+        page: stand.as_ref().map(|(_, address)| *address),
+    };
+    let show = Show::begin(Play {
+        scenario,
+        seed,
+        date: this_hour(),
+        speed,
+        duration,
+    })
+    .await
+    .map_err(|error| error.to_string())?;
+    let mut doors = JoinSet::new();
+    doors.spawn(socket::serve(listener, show.gateway.clone()));
+    if let Some((listener, _)) = stand {
+        let film = Film::new(&header.title, FRAME_DISTANCE);
+        doors.spawn(page::serve(listener, film.clone()));
+        tokio::spawn(record(show.frames.clone(), film));
+    }
+    let first_scaling = until_over(&show, &header, began).await;
+    if std::io::stdout().is_terminal() {
+        // A terminal that is gone needs nothing back.
+        drop(write_out(LEAVE));
+    }
+    doors.shutdown().await;
+    let frame = show.end().await;
+    let took = began.elapsed();
+    let (totals, seconds) = (&frame.totals, frame.seconds);
+    Ok(view::summary(totals, seconds, took, first_scaling))
+}
+
+/// Shows the play until its end, or until somebody has seen enough. How long the first scaling took,
+/// if there was one.
+async fn until_over(show: &Show, header: &Header, began: Instant) -> Option<Duration> {
+    let mut first_scaling = None;
+    {
+        let asked = pin!(stop::asked());
+        let over = pin!(show.over());
+        let frames = show.frames.clone();
+        let spectator = pin!(spectate(frames, header, began, &mut first_scaling));
+        select(asked, select(over, spectator)).await;
+    }
+    first_scaling
+}
+
+/// A free port of loopback.
+async fn listen() -> Result<(TcpListener, SocketAddr), String> {
+    let no_port = |error| format!("no port on loopback: {error}");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.map_err(no_port)?;
+    let address = listener.local_addr().map_err(no_port)?;
+    Ok((listener, address))
+}
+
+/// Keeps the frames for the page until there are no more.
+async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film) {
+    while frames.changed().await.is_ok() {
+        let frame = Arc::clone(&frames.borrow_and_update());
+        if let Err(error) = film.record(frame.seconds, &*frame) {
+            tracing::warn!(%error, "a frame cannot be shown");
+        }
+    }
+}
+
+/// Shows frames until there are no more, or nobody reads them.
+async fn spectate(
+    mut frames: watch::Receiver<Arc<Frame>>,
+    header: &Header,
+    began: Instant,
+    first_scaling: &mut Option<Duration>,
+) {
+    let in_place = std::io::stdout().is_terminal();
+    let mut lines = Lines::default();
+    let opening = if in_place {
+        ENTER.to_owned()
+    } else {
+        format!("{}\n{}\n", header.first_line(), header.command())
+    };
+    let mut readable = write_out(&opening);
+    while readable.is_ok() && frames.changed().await.is_ok() {
+        let frame = Arc::clone(&frames.borrow_and_update());
+        if frame.totals.first_scaling.is_some() && first_scaling.is_none() {
+            *first_scaling = Some(began.elapsed());
+        }
+        let text = if in_place {
+            drawn(&view::picture(header, &frame))
+        } else {
+            let lines = lines.of(&frame).into_iter();
+            lines.map(|line| line + "\n").collect()
+        };
+        readable = write_out(&text);
+        tokio::time::sleep(REFRESH).await;
+    }
+}
+
+/// A picture over the one before it.
+fn drawn(lines: &[String]) -> String {
+    let lines = lines.iter().map(|line| format!("{line}\x1b[K\r\n"));
+    let mut text: String = lines.collect();
+    text.insert_str(0, "\x1b[H");
+    text.push_str("\x1b[J");
+    text
+}
+
+fn write_out(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

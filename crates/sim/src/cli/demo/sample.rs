@@ -1,0 +1,52 @@
+//! The picture in the documentation.
+
+use std::time::Duration;
+
+use super::title;
+use super::view::{Header, picture};
+use crate::documents::check_block;
+use crate::world::pace::Speed;
+use crate::world::{Recording, World, scenario};
+use wva_base::moment::WallTime;
+
+/// Width of the terminal.
+const COLUMNS: usize = 120;
+
+/// A line as a terminal shows it that does not wrap.
+fn cut(line: &str) -> String {
+    if line.chars().count() <= COLUMNS {
+        return line.to_owned();
+    }
+    line.chars().take(COLUMNS - 1).chain(['…']).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_picture_in_the_docs_is_what_seed_1_shows() {
+    let scenario = scenario("fleet").unwrap();
+    let header = Header {
+        title: title(&scenario, 1, Speed::Times(60.0)),
+        kubeconfig: "/tmp/wva-demo-23201.kubeconfig".to_owned(),
+        namespace: scenario.namespace.to_owned(),
+        page: Some(([127, 0, 0, 1], 38211).into()),
+    };
+    // An hour, as every play begins at one.
+    let world = World::begin(&scenario, 1, WallTime(0), Recording::Off)
+        .await
+        .unwrap();
+    // Between two frames, while the first model grows.
+    tokio::time::sleep(Duration::from_mins(5) + Duration::from_millis(500)).await;
+    let frame = world.frame();
+    world.end().await;
+    let lines = picture(&header, &frame);
+    // Of the models the first.
+    let blank = |line: &&String| line.is_empty();
+    let others = lines.iter().filter(blank).count();
+    assert_eq!(others, 3);
+    let end = 5 + frame.models[0].variants.len() + 1;
+    let shown: Vec<String> = lines[..end].iter().map(|line| cut(line)).collect();
+    check_block(
+        "README.md",
+        "the first scaling comes within seconds",
+        &shown.join("\n"),
+    );
+}

@@ -1,0 +1,314 @@
+//! Frames as text: a picture that is drawn in place, or a line for each thing that changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::world::{Frame, ModelFrame, Totals, VariantFrame};
+
+/// What stands above every picture.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    pub(super) title: String,
+    pub(super) kubeconfig: String,
+    pub(super) namespace: String,
+    pub(super) page: Option<SocketAddr>,
+}
+
+impl Header {
+    /// What it is, and where more of it is to be seen.
+    pub(super) fn first_line(&self) -> String {
+        let page = self.page.map(|page| format!("   http://{page}"));
+        format!("{}{}", self.title, page.unwrap_or_default())
+    }
+
+    /// A command that looks into the cluster.
+    pub(super) fn command(&self) -> String {
+        let Self {
+            kubeconfig,
+            namespace,
+            ..
+        } = self;
+        format!("kubectl --kubeconfig {kubeconfig} -n {namespace} get va,hpa,deploy,pods")
+    }
+}
+
+/// Hours, minutes and seconds.
+pub(super) fn clock(seconds: f64) -> String {
+    let seconds = Duration::try_from_secs_f64(seconds)
+        .unwrap_or_default()
+        .as_secs();
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}")
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "–".to_owned())
+}
+
+fn percent(share: Option<f64>) -> String {
+    or_dash(share.map(|share| format!("{:.1} %", share * 100.0)))
+}
+
+fn millis(value: Option<f64>) -> String {
+    or_dash(value.map(|value| format!("{value:.0}")))
+}
+
+/// The whole picture, line by line.
+pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
+    let totals = &frame.totals;
+    let mut lines = vec![
+        format!(
+            "{}   {}   Ctrl-C ends",
+            header.first_line(),
+            clock(frame.seconds)
+        ),
+        header.command(),
+        format!(
+            "GPUs {} of {}   {:.2} per hour   {:.2} so far, {:.2} with a fixed fleet   SLO {}   \
+             scalings {}",
+            frame.gpus_used,
+            frame.gpus_total,
+            frame.cost_per_hour,
+            totals.cost,
+            totals.fixed_cost,
+            percent(totals.attainment()),
+            totals.scalings,
+        ),
+    ];
+    for model in &frame.models {
+        lines.push(String::new());
+        lines.push(model_line(model));
+        lines.extend(
+            model
+                .broken
+                .iter()
+                .map(|why| format!("    load ended: {why}")),
+        );
+        lines.push(
+            "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING  LAST DECISION"
+                .to_owned(),
+        );
+        lines.extend(model.variants.iter().map(variant_line));
+    }
+    lines
+}
+
+fn model_line(model: &ModelFrame) -> String {
+    let (first, gap) = model.slo_ms;
+    format!(
+        "{}  {:.1} req/s   held {}   queue {:.1}   KV {:.0} %   TTFT p95 {} ms (≤ {first:.0})   \
+         TPOT p95 {} ms (≤ {gap:.0})   SLO {}",
+        model.name,
+        model.rate,
+        model.held,
+        model.queue,
+        model.kv_usage * 100.0,
+        millis(model.first_token_p95_ms),
+        millis(model.per_token_p95_ms),
+        percent(model.attainment),
+    )
+}
+
+fn variant_line(variant: &VariantFrame) -> String {
+    let gpu = format!("{}x{}", variant.accelerator, variant.gpus);
+    let desired = or_dash(variant.desired.map(|desired| desired.to_string()));
+    let mut line = format!(
+        "    {:<18} {gpu:<8} {:>7.2} {desired:>8} {:>7} {:>6} {:>8}  ",
+        variant.name, variant.cost, variant.scaled_to, variant.ready, variant.pending,
+    );
+    if !variant.action.is_empty() {
+        line += &[&*variant.action, &*variant.why].join(": ");
+    }
+    line
+}
+
+/// Tells what has changed since the last frame, for whoever reads lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    known: BTreeMap<String, (Option<u32>, u32, u32)>,
+    summarized: f64,
+    /// Models of which it was told that their load has ended.
+    ended: BTreeSet<String>,
+}
+
+/// Virtual seconds between two lines about the whole.
+const EVERY: f64 = 300.0;
+
+impl Lines {
+    pub(super) fn of(&mut self, frame: &Frame) -> Vec<String> {
+        let mut lines = Vec::new();
+        let time = clock(frame.seconds);
+        for variant in frame.models.iter().flat_map(|model| &model.variants) {
+            let state = (variant.desired, variant.scaled_to, variant.ready);
+            let known = self.known.insert(variant.name.clone(), state);
+            if known == Some(state) {
+                continue;
+            }
+            let desired = or_dash(variant.desired.map(|desired| desired.to_string()));
+            let mut line = format!(
+                "{time} {}: desired {desired}, scaled to {}, ready {}, pending {}",
+                variant.name, variant.scaled_to, variant.ready, variant.pending
+            );
+            if known.is_some_and(|known| known.0 != variant.desired) {
+                line += &["; ", &*variant.action, ": ", &*variant.why].concat();
+            }
+            lines.push(line);
+        }
+        if frame.seconds >= self.summarized + EVERY {
+            self.summarized = frame.seconds;
+            for model in &frame.models {
+                lines.push(format!("{time} {}", model_line(model)));
+            }
+        }
+        for model in &frame.models {
+            if let Some(why) = &model.broken
+                && self.ended.insert(model.name.clone())
+            {
+                lines.push(format!("{time} {}: load ended: {why}", model.name));
+            }
+        }
+        lines
+    }
+}
+
+/// What there is to say at the end.
+pub(super) fn summary(
+    totals: &Totals,
+    seconds: f64,
+    real: Duration,
+    first_scaling: Option<Duration>,
+) -> String {
+    let saved = if totals.fixed_cost > 0.0 {
+        (1.0 - totals.cost / totals.fixed_cost) * 100.0
+    } else {
+        0.0
+    };
+    let mut text = format!(
+        "played          {} of virtual time in {:.1} s\n\
+         requests        {} came, {} answered, {} refused or lost\n\
+         SLO attainment  {}\n\
+         GPU-hours       {:.2}, which cost {:.2}\n\
+         fixed fleet     {:.2}, had the dearest fleet of this play run all the time: {saved:.0} % saved\n\
+         scalings        {}",
+        clock(seconds),
+        real.as_secs_f64(),
+        totals.requests,
+        totals.answered,
+        totals.failed,
+        percent(totals.attainment()),
+        totals.gpu_hours,
+        totals.cost,
+        totals.fixed_cost,
+        totals.scalings,
+    );
+    if let (Some(first), Some(real)) = (totals.first_scaling, first_scaling) {
+        // Writing to a string cannot fail.
+        let _infallible = write!(
+            text,
+            ", the first {:.1} s after the start ({} in the world)",
+            real.as_secs_f64(),
+            clock(first)
+        );
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(ready: u32, desired: Option<u32>) -> Frame {
+        Frame {
+            seconds: 61.0,
+            models: vec![ModelFrame {
+                name: "m".to_owned(),
+                attainment: Some(0.5),
+                variants: vec![VariantFrame {
+                    name: "v".to_owned(),
+                    accelerator: "H100".to_owned(),
+                    gpus: 4,
+                    desired,
+                    ready,
+                    action: "up".to_owned(),
+                    why: "because".to_owned(),
+                    ..VariantFrame::default()
+                }],
+                ..ModelFrame::default()
+            }],
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn a_picture_holds_every_variant_with_its_reason() {
+        let header = Header {
+            title: "wva-sim demo".to_owned(),
+            kubeconfig: "/tmp/k".to_owned(),
+            namespace: "ns".to_owned(),
+            page: Some(([127, 0, 0, 1], 80).into()),
+        };
+        let lines = picture(&header, &frame(1, Some(2)));
+        assert_eq!(
+            lines[0],
+            "wva-sim demo   http://127.0.0.1:80   00:01:01   Ctrl-C ends"
+        );
+        assert!(lines[1].contains("--kubeconfig /tmp/k -n ns"));
+        let variant = lines.last().unwrap();
+        assert!(
+            variant.contains("H100x4") && variant.ends_with("up: because"),
+            "{variant}"
+        );
+        let model = lines.iter().find(|line| line.starts_with("m  ")).unwrap();
+        assert!(
+            model.contains("SLO 50.0 %") && model.contains("TTFT p95 – ms"),
+            "{model}"
+        );
+    }
+
+    #[test]
+    fn a_line_comes_for_a_change_only() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.of(&frame(1, None)).len(), 1);
+        assert!(lines.of(&frame(1, None)).is_empty());
+        let told = lines.of(&frame(1, Some(2)));
+        assert_eq!(
+            told,
+            ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_load_is_told_once() {
+        let mut lines = Lines::default();
+        let mut frame = frame(1, None);
+        assert_eq!(lines.of(&frame).len(), 1);
+        frame.models[0].broken = Some("line 7: no number".to_owned());
+        assert_eq!(
+            lines.of(&frame),
+            ["00:01:01 m: load ended: line 7: no number"]
+        );
+        assert!(lines.of(&frame).is_empty());
+    }
+
+    #[test]
+    fn a_summary_compares_with_a_fixed_fleet() {
+        let totals = Totals {
+            requests: 10,
+            answered: 8,
+            failed: 2,
+            good: 5,
+            cost: 50.0,
+            fixed_cost: 100.0,
+            scalings: 3,
+            first_scaling: Some(45.0),
+            ..Totals::default()
+        };
+        let text = summary(&totals, 3_600.0, Duration::from_mins(1), None);
+        for part in ["01:00:00", "SLO attainment  50.0 %", "50 % saved"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The series of a server, by the names of vLLM (V1 engine) or SGLang.
+
+use super::server::{Engine, Phase};
+use super::statistics::Statistics;
+use crate::exposition::{
+    ExpositionLabels, Histogram, MetricFamily, MetricKind, Page, SeriesValue, labels, with,
+};
+use crate::number;
+
+/// Whose names a server uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// vLLM.
+    Vllm,
+    /// SGLang, started with `--enable-metrics`.
+    Sglang,
+}
+
+/// Collects the families of one page.
+pub(super) struct Writer {
+    pub(super) labels: ExpositionLabels,
+    pub(super) families: Vec<MetricFamily>,
+}
+
+impl Writer {
+    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
+        self.single(name, help, MetricKind::Gauge, value);
+    }
+
+    pub(super) fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
+        self.single(name, help, MetricKind::Counter, number::real(value));
+    }
+
+    fn single(&mut self, name: &'static str, help: &'static str, kind: MetricKind, value: f64) {
+        let family = MetricFamily::single(name, help, kind, &self.labels, value);
+        self.families.push(family);
+    }
+
+    pub(super) fn histogram(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        buckets: &Histogram,
+    ) {
+        let family = MetricFamily::histogram(name, help, &self.labels, buckets);
+        self.families.push(family);
+    }
+
+    /// A family with one series per value of a label.
+    fn split(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        kind: MetricKind,
+        label: &'static str,
+        parts: &[(&str, f64)],
+    ) {
+        let series = parts
+            .iter()
+            .map(|(part, value)| (with(&self.labels, label, part), SeriesValue::Value(*value)));
+        let family = MetricFamily::of(name, help, kind, series.collect());
+        self.families.push(family);
+    }
+}
+
+impl Engine {
+    /// What it shows to a scrape; none while its HTTP server is not up, which is while it loads and
+    /// once it has stopped.
+    pub fn page(&self, dialect: Dialect, model: &str) -> Option<Page> {
+        if matches!(self.phase(), Phase::Loading | Phase::Stopped) {
+            return None;
+        }
+        let shown = Shown {
+            running: number::length(self.running()),
+            waiting: number::length(self.waiting.len()),
+            used: self.kv.used(),
+            kept: self.kv.kept(),
+            capacity: self.kv.capacity(),
+            block_size: self.kv.block_size(),
+            statistics: &self.statistics,
+        };
+        Some(shown.page(dialect, model))
+    }
+}
+
+/// The figures behind a page.
+pub(super) struct Shown<'a> {
+    pub(super) running: f64,
+    pub(super) waiting: f64,
+    /// Blocks in use.
+    pub(super) used: u32,
+    /// Blocks kept for later.
+    pub(super) kept: u32,
+    /// All blocks.
+    pub(super) capacity: u32,
+    /// Tokens of a block.
+    pub(super) block_size: u32,
+    pub(super) statistics: &'a Statistics,
+}
+
+impl Shown<'_> {
+    pub(super) fn page(&self, dialect: Dialect, model: &str) -> Page {
+        let families = match dialect {
+            Dialect::Vllm => self.vllm(model),
+            Dialect::Sglang => self.sglang(model),
+        };
+        Page { families }
+    }
+
+    /// Share of the KV cache in use, 0 to 1.
+    pub(super) fn usage(&self) -> f64 {
+        f64::from(self.used) / f64::from(self.capacity.max(1))
+    }
+
+    fn vllm(&self, model: &str) -> Vec<MetricFamily> {
+        let mut page = Writer {
+            labels: labels([("model_name", model), ("engine", "0")]),
+            families: Vec::new(),
+        };
+        let (running, waiting) = (self.running, self.waiting);
+        page.gauge(
+            "vllm:num_requests_running",
+            "Requests in the running batch.",
+            running,
+        );
+        page.gauge(
+            "vllm:num_requests_waiting",
+            "Requests in the queue.",
+            waiting,
+        );
+        page.split(
+            "vllm:num_requests_waiting_by_reason",
+            "Requests in the queue by reason.",
+            MetricKind::Gauge,
+            "reason",
+            &[("capacity", waiting), ("deferred", 0.0)],
+        );
+        page.gauge(
+            "vllm:kv_cache_usage_perc",
+            "Share of the KV cache in use, 0 to 1.",
+            self.usage(),
+        );
+        page.split(
+            "vllm:engine_sleep_state",
+            "Whether the engine is awake or sleeps, by level.",
+            MetricKind::Gauge,
+            "sleep_state",
+            &[
+                ("awake", 1.0),
+                ("weights_offloaded", 0.0),
+                ("discard_all", 0.0),
+            ],
+        );
+        page.families.push(self.cache_config());
+        vllm_counters(&mut page, self.statistics);
+        vllm_histograms(&mut page, self.statistics);
+        page.families
+    }
+
+    /// Without a model: the engine does not say which one its cache serves.
+    fn cache_config(&self) -> MetricFamily {
+        let block_size = self.block_size.to_string();
+        let blocks = self.capacity.to_string();
+        let described = labels([
+            ("block_size", &*block_size),
+            ("cache_dtype", "auto"),
+            ("enable_prefix_caching", "True"),
+            ("engine", "0"),
+            ("gpu_memory_utilization", "0.9"),
+            ("num_gpu_blocks", &*blocks),
+        ]);
+        let help = "How the KV cache is set up.";
+        MetricFamily::single(
+            "vllm:cache_config_info",
+            help,
+            MetricKind::Gauge,
+            &described,
+            1.0,
+        )
+    }
+}
+
+fn vllm_counters(page: &mut Writer, s: &Statistics) {
+    for (name, help, value) in [
+        (
+            "vllm:prompt_tokens_total",
+            "Prompt tokens.",
+            s.prompt_tokens,
+        ),
+        (
+            "vllm:prompt_tokens_cached_total",
+            "Prompt tokens from the prefix cache.",
+            s.cached_tokens,
+        ),
+        (
+            "vllm:generation_tokens_total",
+            "Tokens answered.",
+            s.generation_tokens,
+        ),
+        (
+            "vllm:prefix_cache_queries_total",
+            "Prompt tokens looked up in the prefix cache.",
+            s.prefix_queries,
+        ),
+        (
+            "vllm:prefix_cache_hits_total",
+            "Prompt tokens found in the prefix cache.",
+            s.prefix_hits,
+        ),
+        ("vllm:num_preemptions_total", "Preemptions.", s.preemptions),
+        (
+            "vllm:corrupted_requests_total",
+            "Requests with broken results.",
+            0,
+        ),
+    ] {
+        page.counter(name, help, value);
+    }
+    let (finished, aborted) = (number::real(s.finished), number::real(s.aborted));
+    page.split(
+        "vllm:request_success_total",
+        "Requests that ended, by reason.",
+        MetricKind::Counter,
+        "finished_reason",
+        &[
+            ("stop", finished),
+            ("length", 0.0),
+            ("abort", aborted),
+            ("error", 0.0),
+        ],
+    );
+}
+
+fn vllm_histograms(page: &mut Writer, s: &Statistics) {
+    for (name, help, buckets) in [
+        (
+            "vllm:time_to_first_token_seconds",
+            "Arrival to first token.",
+            &s.first_token,
+        ),
+        (
+            "vllm:inter_token_latency_seconds",
+            "Between two tokens.",
+            &s.between_tokens,
+        ),
+        (
+            "vllm:request_time_per_output_token_seconds",
+            "Mean time between the tokens of a request.",
+            &s.per_output_token,
+        ),
+        (
+            "vllm:e2e_request_latency_seconds",
+            "Arrival to end.",
+            &s.whole,
+        ),
+        (
+            "vllm:request_queue_time_seconds",
+            "Arrival to admission.",
+            &s.queued,
+        ),
+        (
+            "vllm:request_inference_time_seconds",
+            "Admission to end.",
+            &s.inference,
+        ),
+        (
+            "vllm:request_prefill_time_seconds",
+            "Admission to first token.",
+            &s.prefill,
+        ),
+        (
+            "vllm:request_decode_time_seconds",
+            "First token to end.",
+            &s.decode,
+        ),
+        (
+            "vllm:request_prompt_tokens",
+            "Tokens of a prompt.",
+            &s.prompt_lengths,
+        ),
+        (
+            "vllm:request_generation_tokens",
+            "Tokens of an answer.",
+            &s.output_lengths,
+        ),
+        (
+            "vllm:request_max_num_generation_tokens",
+            "Longest answer of a request.",
+            &s.output_lengths,
+        ),
+        ("vllm:request_params_n", "Answers asked for.", &s.answers),
+        (
+            "vllm:request_params_max_tokens",
+            "Longest answer asked for.",
+            &s.output_lengths,
+        ),
+        (
+            "vllm:iteration_tokens_total",
+            "Tokens computed in a step.",
+            &s.step_tokens,
+        ),
+    ] {
+        page.histogram(name, help, buckets);
+    }
+}

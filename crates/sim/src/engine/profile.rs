@@ -1,0 +1,196 @@
+//! Which model on which hardware, and how the server is set up.
+
+use std::time::Duration;
+
+use super::timing::{Picoseconds, Timing};
+use crate::number;
+use wva_supervise::Generator;
+
+/// A model on an accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Profile {
+    /// Model, weights, accelerators.
+    pub name: &'static str,
+    /// What its steps take.
+    pub timing: Timing,
+    /// KV cache, in tokens.
+    pub kv_tokens: u32,
+}
+
+/// A timing in picoseconds as fitted; `context` per token.
+const fn timing(
+    ridge: u64,
+    [step, sequence, context]: [u64; 3],
+    [prompt, prompt_token]: [u64; 2],
+) -> Timing {
+    Timing {
+        step: Picoseconds(step),
+        sequence: Picoseconds(sequence),
+        context: Picoseconds(context),
+        ridge,
+        prompt: Picoseconds(prompt),
+        prompt_token: Picoseconds(prompt_token),
+    }
+}
+
+/// Of an H100 SXM, by its data sheet: 989 TFLOP/s in BF16 to 3.35 TB/s. A weight of two bytes takes
+/// two operations for each sequence, so this is a number of sequences; in FP8 both halves cancel out.
+const H100_RIDGE: u64 = 295;
+/// Of an A100-80GB SXM: 312 TFLOP/s to 2.04 TB/s.
+const A100_RIDGE: u64 = 153;
+
+impl Profile {
+    /// Qwen3-8B in BF16 on one H100-80GB: fitted to published medians of vLLM from September 2026
+    /// (silybench-data), 1 to 384 sequences of 200 to 8 400 tokens.
+    pub const QWEN3_8B_BF16_H100: Self = Self {
+        name: "Qwen3-8B BF16, 1×H100-80GB",
+        timing: timing(
+            H100_RIDGE,
+            [6_800_000_000, 12_200_000, 50_200],
+            [3_000_000_000, 30_500_000],
+        ),
+        kv_tokens: 376_000,
+    };
+
+    /// Qwen3-8B in FP8 on one H100-80GB, from the same data.
+    pub const QWEN3_8B_FP8_H100: Self = Self {
+        name: "Qwen3-8B FP8, 1×H100-80GB",
+        timing: timing(
+            H100_RIDGE,
+            [4_540_000_000, 14_300_000, 50_600],
+            [3_000_000_000, 24_600_000],
+        ),
+        kv_tokens: 430_000,
+    };
+
+    /// Llama-3.1-8B in BF16 on two A100-80GB. Fitted to an older engine (SageServe), 1 to 32
+    /// sequences of one length, so its per-sequence cost includes that of context. KV: what 0.9 of
+    /// the memory leaves after 16 GB of weights, at 131 072 bytes a token.
+    pub const LLAMA_8B_A100_TP2: Self = Self {
+        name: "Llama-3.1-8B BF16, 2×A100-80GB",
+        timing: timing(A100_RIDGE, [8_290_000_000, 244_000_000, 0], [0, 62_000_000]),
+        kv_tokens: 945_000,
+    };
+
+    /// Llama-2-70B on four H100-80GB (SageServe). KV: what 0.9 of the memory leaves after 140 GB of
+    /// weights and 12 GB of overhead, at 327 680 bytes a token.
+    pub const LLAMA_70B_H100_TP4: Self = Self {
+        name: "Llama-2-70B, 4×H100-80GB",
+        timing: timing(
+            H100_RIDGE,
+            [28_600_000_000, 329_000_000, 0],
+            [2_000_000_000, 107_000_000],
+        ),
+        kv_tokens: 415_000,
+    };
+
+    /// Llama-2-70B on eight H100-80GB (SageServe); KV as with four, from twice the memory.
+    pub const LLAMA_70B_H100_TP8: Self = Self {
+        name: "Llama-2-70B, 8×H100-80GB",
+        timing: timing(
+            H100_RIDGE,
+            [29_900_000_000, 302_000_000, 0],
+            [6_000_000_000, 80_000_000],
+        ),
+        kv_tokens: 1_257_000,
+    };
+
+    /// Llama-2-70B on four A100-80GB (SageServe).
+    pub const LLAMA_70B_A100_TP4: Self = Self {
+        name: "Llama-2-70B, 4×A100-80GB",
+        timing: timing(
+            A100_RIDGE,
+            [42_400_000_000, 419_000_000, 0],
+            [3_000_000_000, 228_000_000],
+        ),
+        kv_tokens: 415_000,
+    };
+
+    /// Llama-2-70B on eight A100-80GB (SageServe).
+    pub const LLAMA_70B_A100_TP8: Self = Self {
+        name: "Llama-2-70B, 8×A100-80GB",
+        timing: timing(
+            A100_RIDGE,
+            [43_600_000_000, 396_000_000, 0],
+            [8_000_000_000, 153_000_000],
+        ),
+        kv_tokens: 1_257_000,
+    };
+
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::QWEN3_8B_BF16_H100,
+        Self::QWEN3_8B_FP8_H100,
+        Self::LLAMA_8B_A100_TP2,
+        Self::LLAMA_70B_H100_TP4,
+        Self::LLAMA_70B_H100_TP8,
+        Self::LLAMA_70B_A100_TP4,
+        Self::LLAMA_70B_A100_TP8,
+    ];
+}
+
+/// How a server is set up, by vLLM's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Sequences in a batch.
+    pub max_num_seqs: u32,
+    /// Tokens computed in one step, decoded ones included.
+    pub max_num_batched_tokens: u32,
+    /// Prompt and answer of one request, in tokens.
+    pub max_model_len: u32,
+    /// Tokens of a KV block.
+    pub block_size: u32,
+}
+
+/// vLLM's defaults for a server on an H100 with a model of 40 960 tokens.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_num_seqs: 1_024,
+            max_num_batched_tokens: 8_192,
+            max_model_len: 40_960,
+            block_size: 16,
+        }
+    }
+}
+
+/// How long a pod takes from its start to the first request it can serve, spread log-normally.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartUp {
+    /// Getting the image; zero where it is cached on the node.
+    pub image_pull: Duration,
+    /// Loading and compiling, in half of all cases at most.
+    pub median: Duration,
+    /// Loading and compiling, in 95 % of all cases at most.
+    pub p95: Duration,
+}
+
+impl StartUp {
+    /// 32 billion parameters on an H100.
+    pub const LARGE: Self = Self::loading(110, 150);
+    /// Below a billion parameters.
+    pub const SMALL: Self = Self::loading(65, 85);
+    /// Weights on slow storage.
+    pub const SLOW_STORAGE: Self = Self::loading(240, 300);
+    /// A server that slept with its weights in memory.
+    pub const WAKING: Self = Self::loading(6, 7);
+
+    const fn loading(median: u64, p95: u64) -> Self {
+        Self {
+            image_pull: Duration::ZERO,
+            median: Duration::from_secs(median),
+            p95: Duration::from_secs(p95),
+        }
+    }
+
+    /// One case.
+    pub fn draw(&self, generator: &mut Generator) -> Duration {
+        /// Standard deviations between the median and the 95th percentile of a normal.
+        const P95: f64 = 1.644_853_626_951;
+        let median = self.median.as_secs_f64();
+        let spread = (self.p95.as_secs_f64() / median).ln() / P95;
+        let factor = (spread * number::normal(generator)).exp();
+        let loading = number::duration(median * if factor.is_finite() { factor } else { 1.0 });
+        self.image_pull.saturating_add(loading)
+    }
+}

@@ -1,0 +1,241 @@
+//! What a server counts, from its start.
+
+use super::request::{RequestEnd, Sequence};
+use super::timing::{Picoseconds, Run};
+use crate::exposition::Histogram;
+use crate::number;
+
+const FIRST_TOKEN: &[f64] = &[
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+    20.0, 40.0, 80.0, 160.0, 640.0, 2560.0,
+];
+const BETWEEN_TOKENS: &[f64] = &[
+    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
+    40.0, 80.0,
+];
+/// [`BETWEEN_TOKENS`], exact.
+const BETWEEN_TOKENS_MILLIS: &[u64] = &[
+    10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 2_500, 5_000, 7_500, 10_000, 20_000,
+    40_000, 80_000,
+];
+const WHOLE_REQUEST: &[f64] = &[
+    0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
+    480.0, 960.0, 1920.0, 7680.0,
+];
+const STEP_TOKENS: &[f64] = &[
+    1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
+];
+
+/// 1, 2, 5, 10, 20 … up to `most`.
+fn one_two_five(most: u32) -> Vec<f64> {
+    let decades = (0..10).map(|power| 10_u64.pow(power));
+    decades
+        .flat_map(|unit| [unit, 2 * unit, 5 * unit])
+        .take_while(|bound| *bound <= u64::from(most))
+        .map(number::real)
+        .collect()
+}
+
+/// Counters and histograms of one server. Tokens are counted when their request gets its first token
+/// (the prompt) and when they are answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statistics {
+    /// Requests taken into the queue.
+    pub submitted: u64,
+    /// Requests answered in full.
+    pub finished: u64,
+    /// Requests that ended with their server.
+    pub aborted: u64,
+    /// Prompt tokens, cached ones included, counted once however often a request is preempted.
+    pub prompt_tokens: u64,
+    /// Of these, tokens that came from the prefix cache.
+    pub cached_tokens: u64,
+    /// Tokens answered.
+    pub generation_tokens: u64,
+    /// Prompt tokens looked up in the prefix cache.
+    pub prefix_queries: u64,
+    /// Of these, found.
+    pub prefix_hits: u64,
+    /// Sequences sent back to the queue for lack of KV cache.
+    pub preemptions: u64,
+    /// Arrival to first token, in seconds.
+    pub first_token: Histogram,
+    /// Between two tokens of a request, in seconds.
+    pub between_tokens: Histogram,
+    /// Mean of the former per request.
+    pub per_output_token: Histogram,
+    /// Arrival to end, in seconds.
+    pub whole: Histogram,
+    /// Arrival to admission, in seconds.
+    pub queued: Histogram,
+    /// Admission to end, in seconds.
+    pub inference: Histogram,
+    /// Admission to first token, in seconds.
+    pub prefill: Histogram,
+    /// First token to end, in seconds.
+    pub decode: Histogram,
+    /// Tokens of a prompt.
+    pub prompt_lengths: Histogram,
+    /// Tokens of an answer.
+    pub output_lengths: Histogram,
+    /// Answers asked for per request.
+    pub answers: Histogram,
+    /// Tokens computed per step.
+    pub step_tokens: Histogram,
+}
+
+impl Statistics {
+    pub(super) fn new(max_model_len: u32) -> Self {
+        let lengths = Histogram::new(one_two_five(max_model_len));
+        let whole = Histogram::new(WHOLE_REQUEST);
+        let between_tokens = Histogram::new(BETWEEN_TOKENS);
+        Self {
+            submitted: 0,
+            finished: 0,
+            aborted: 0,
+            prompt_tokens: 0,
+            cached_tokens: 0,
+            generation_tokens: 0,
+            prefix_queries: 0,
+            prefix_hits: 0,
+            preemptions: 0,
+            first_token: Histogram::new(FIRST_TOKEN),
+            per_output_token: between_tokens.clone(),
+            between_tokens,
+            queued: whole.clone(),
+            inference: whole.clone(),
+            prefill: whole.clone(),
+            decode: whole.clone(),
+            whole,
+            output_lengths: lengths.clone(),
+            prompt_lengths: lengths,
+            answers: Histogram::new([1.0, 2.0, 5.0, 10.0, 20.0]),
+            step_tokens: Histogram::new(STEP_TOKENS),
+        }
+    }
+
+    /// A request was taken from the queue for the first time.
+    pub(super) fn admitted(&mut self, sequence: &Sequence) {
+        self.prefix_queries += u64::from(sequence.request.prompt_tokens);
+        self.prefix_hits += u64::from(sequence.cached);
+    }
+
+    /// A request got a token from its prompt, or after a preemption from all it had.
+    pub(super) fn prefilled(&mut self, sequence: &Sequence, now: Picoseconds) {
+        self.generation_tokens += 1;
+        if let Some(last) = sequence.last_token {
+            self.between_tokens.observe(now.since(last).seconds());
+        }
+        if sequence.first_token.is_none() {
+            self.prompt_tokens += u64::from(sequence.request.prompt_tokens);
+            self.cached_tokens += u64::from(sequence.cached);
+            let waited = now.since(sequence.arrival);
+            self.first_token.observe(waited.seconds());
+        }
+    }
+
+    /// A single step of this length in which `decoding` sequences gained a token each.
+    pub(super) fn stepped(&mut self, length: Picoseconds, decoding: u64, tokens: u64) {
+        self.generation_tokens += decoding;
+        self.step_tokens.observe(number::real(tokens));
+        if decoding > 0 {
+            self.between_tokens.observe_many(length.seconds(), decoding);
+        }
+    }
+
+    /// `steps` steps of a run in which `decoding` sequences gained a token each.
+    pub(super) fn decoded(&mut self, run: Run, steps: u64, decoding: u64) {
+        self.generation_tokens += steps.saturating_mul(decoding);
+        let tokens = number::real(decoding);
+        self.step_tokens.observe_many(tokens, steps);
+        let longest = run.step(steps.saturating_sub(1));
+        let mut before = 0;
+        let mut bucket = self.between_tokens.bucket(run.first.seconds());
+        while before < steps {
+            // Steps grow, so every bucket holds a stretch of them.
+            let bound = BETWEEN_TOKENS_MILLIS.get(bucket);
+            let bound = bound.map(|millis| Picoseconds(millis * 1_000_000_000));
+            let upto = match bound {
+                Some(bound) if longest > bound => run.no_longer_than(bound, steps),
+                _ => steps,
+            };
+            let upto = upto.max(before);
+            let time = run.total(upto).since(run.total(before)).seconds();
+            let times = (upto - before).saturating_mul(decoding);
+            self.between_tokens.add(bucket, times, time * tokens);
+            before = upto;
+            bucket += 1;
+        }
+    }
+
+    /// A request left.
+    pub(super) fn completed(&mut self, sequence: &Sequence, outcome: RequestEnd, at: Picoseconds) {
+        if outcome == RequestEnd::Aborted {
+            self.aborted += 1;
+            return;
+        }
+        self.finished += 1;
+        let request = &sequence.request;
+        self.prompt_lengths
+            .observe(f64::from(request.prompt_tokens));
+        self.output_lengths.observe(f64::from(sequence.generated));
+        self.answers.observe(1.0);
+        self.whole.observe(at.since(sequence.arrival).seconds());
+        let (Some(admitted), Some(first)) = (sequence.admitted, sequence.first_token) else {
+            return;
+        };
+        let decode = at.since(first).seconds();
+        self.queued
+            .observe(admitted.since(sequence.arrival).seconds());
+        self.inference.observe(at.since(admitted).seconds());
+        self.prefill.observe(first.since(admitted).seconds());
+        self.decode.observe(decode);
+        if sequence.generated > 1 {
+            self.per_output_token
+                .observe(decode / f64::from(sequence.generated - 1));
+        }
+    }
+
+    /// So many requests passed, all like the mean.
+    pub(super) fn flowed(&mut self, requests: u64, mean: Mean) {
+        let (prompt, output) = (u64::from(mean.prompt_tokens), u64::from(mean.output_tokens));
+        let found = number::rounded(f64::from(mean.prompt_tokens) * mean.cached);
+        self.submitted += requests;
+        self.finished += requests;
+        self.prompt_tokens += requests * prompt;
+        self.cached_tokens += requests * u64::from(found);
+        self.generation_tokens += requests * output;
+        self.prefix_queries += requests * prompt;
+        self.prefix_hits += requests * u64::from(found);
+        let gaps = output.saturating_sub(1);
+        let gap = mean.decode / number::real(gaps.max(1));
+        self.between_tokens.observe_many(gap, requests * gaps);
+        let inference = mean.prefill + mean.decode;
+        for (histogram, value) in [
+            (&mut self.first_token, mean.queued + mean.prefill),
+            (&mut self.per_output_token, gap),
+            (&mut self.whole, mean.queued + inference),
+            (&mut self.queued, mean.queued),
+            (&mut self.inference, inference),
+            (&mut self.prefill, mean.prefill),
+            (&mut self.decode, mean.decode),
+            (&mut self.prompt_lengths, number::real(prompt)),
+            (&mut self.output_lengths, number::real(output)),
+            (&mut self.answers, 1.0),
+        ] {
+            histogram.observe_many(value, requests);
+        }
+    }
+}
+
+/// A request like all others; times in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mean {
+    pub(super) prompt_tokens: u32,
+    pub(super) output_tokens: u32,
+    /// Share of the prompt in the prefix cache.
+    pub(super) cached: f64,
+    pub(super) queued: f64,
+    pub(super) prefill: f64,
+    pub(super) decode: f64,
+}

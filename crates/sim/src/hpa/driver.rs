@@ -1,0 +1,400 @@
+//! The horizontal pod autoscaler as a controller: it reads its objects, their targets and external
+//! metrics every 15 s, and writes scales, statuses and events.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::decide::{History, HpaCondition, HpaDecision, Observed, decide};
+use super::quantity::Milli;
+use super::spec::{ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
+use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::workloads::event::{self, Volume};
+use crate::workloads::leader_worker_sets;
+use crate::workloads::object::{Object, path, stamp};
+use wva_base::moment::Moment;
+use wva_supervise::Clock;
+
+/// The name as an owner of fields and in events.
+const MANAGER: &str = "horizontal-pod-autoscaler";
+/// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
+const SYNC: Duration = Duration::from_secs(15);
+
+/// Where external metrics come from.
+pub trait ExternalMetricsSource: Send + Sync {
+    /// The sum of the series of a metric that a selector chooses, or why there is none.
+    ///
+    /// # Errors
+    /// In the words that an autoscaler shows.
+    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String>;
+}
+
+/// The controller of all autoscalers of one cluster.
+pub struct Autoscalers {
+    server: Insider,
+    clock: Clock,
+    metrics: Arc<dyn ExternalMetricsSource>,
+    histories: BTreeMap<String, History>,
+    /// What the objects asked for when last read, by unique id.
+    specs: BTreeMap<String, (Object, HpaSpec)>,
+}
+
+impl std::fmt::Debug for Autoscalers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Autoscalers")
+            .field("histories", &self.histories)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One look at one object.
+struct Look<'a> {
+    object: &'a Object,
+    now: Moment,
+    conditions: Vec<HpaCondition>,
+    /// Events by reason and message.
+    events: Vec<(Volume, &'static str, String)>,
+    status: Value,
+}
+
+impl Autoscalers {
+    /// Autoscalers for what this server stores, with these metrics.
+    pub fn new(server: ApiServer, clock: Clock, metrics: Arc<dyn ExternalMetricsSource>) -> Self {
+        Self {
+            server: Insider::new(server, MANAGER),
+            clock,
+            metrics,
+            histories: BTreeMap::new(),
+            specs: BTreeMap::new(),
+        }
+    }
+
+    /// Works until dropped.
+    pub async fn run(mut self) -> Infallible {
+        loop {
+            sleep(SYNC).await;
+            let objects = self.server.list("horizontalpodautoscalers.autoscaling");
+            let objects: Vec<Object> = objects.into_iter().map(Object).collect();
+            let uid = |object: &Object| object.text("/metadata/uid").to_owned();
+            let live: Vec<String> = objects.iter().map(uid).collect();
+            self.histories.retain(|uid, _| live.contains(uid));
+            self.specs.retain(|uid, _| live.contains(uid));
+            for object in objects {
+                if let Err(denied) = self.sync(&object).await {
+                    // Changed or deleted meanwhile; the next look is soon.
+                    tracing::debug!(%denied, "write of a simulated autoscaler");
+                }
+            }
+        }
+    }
+
+    async fn sync(&mut self, object: &Object) -> Result<(), Denied> {
+        let mut sync = Look {
+            object,
+            now: self.clock.now(),
+            conditions: Vec::new(),
+            events: Vec::new(),
+            status: json!({}),
+        };
+        match self.read(object) {
+            Err(message) => sync.blind(
+                ("ScalingActive", "InvalidMetricSourceType"),
+                message,
+                "FailedComputeMetricsReplicas",
+            ),
+            Ok((_, None)) => {
+                let message = "the HPA controller was unable to get the target's current scale: \
+                               the target is not a Deployment, StatefulSet or LeaderWorkerSet that exists";
+                sync.blind(
+                    ("AbleToScale", "FailedGetScale"),
+                    message.to_owned(),
+                    "FailedGetScale",
+                );
+            }
+            Ok((spec, Some(target))) => self.scale(&mut sync, &spec, &target).await?,
+        }
+        self.write(sync).await
+    }
+
+    /// What the object asks for, and its target if that exists.
+    fn read(&mut self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
+        let spec = self.spec(object)?;
+        let target = collection(object).and_then(|(group_version, plural)| {
+            let name = object.text("/spec/scaleTargetRef/name");
+            let (group, _) = group_version.split_once('/')?;
+            let resource = format!("{plural}.{group}");
+            self.server.get(&resource, object.namespace(), name)
+        });
+        Ok((spec, target.map(Object)))
+    }
+
+    /// What the object asks for, read once until that changes.
+    fn spec(&mut self, object: &Object) -> Result<HpaSpec, String> {
+        if let Some((known, spec)) = self.specs.get(object.text("/metadata/uid"))
+            && known.at("/spec") == object.at("/spec")
+        {
+            return Ok(spec.clone());
+        }
+        let typed = HorizontalPodAutoscaler::deserialize(&*object.0);
+        let typed = typed.map_err(|error| error.to_string())?;
+        let spec = HpaSpec::read(&typed).map_err(|error| error.to_string())?;
+        let uid = object.text("/metadata/uid").to_owned();
+        self.specs.insert(uid, (object.clone(), spec.clone()));
+        Ok(spec)
+    }
+
+    async fn scale(
+        &mut self,
+        sync: &mut Look<'_>,
+        spec: &HpaSpec,
+        target: &Object,
+    ) -> Result<(), Denied> {
+        sync.conditions.push(HpaCondition {
+            kind: "AbleToScale",
+            holds: true,
+            reason: "SucceededGetScale",
+            message: "the HPA controller was able to get the target's current scale".to_owned(),
+        });
+        let namespace = sync.object.namespace();
+        let metrics = spec.metrics.iter();
+        let seen = Observed {
+            wanted: count(target, "/spec/replicas"),
+            existing: count(target, "/status/replicas"),
+            ready: self.ready(target),
+            metrics: metrics
+                .map(|metric| self.metrics.read(namespace, metric))
+                .collect(),
+        };
+        let uid = sync.object.text("/metadata/uid").to_owned();
+        let history = self.histories.entry(uid).or_default();
+        let now = sync.now.monotonic;
+        let outcome = decide(now, spec, &seen, history);
+        let desired = outcome.desired.unwrap_or(seen.wanted);
+        let mut rescaled = false;
+        if desired != seen.wanted {
+            let (group_version, plural) = collection(sync.object).unwrap_or_default();
+            let path = path(group_version, namespace, plural, target.name());
+            let scale = json!({"spec": {"replicas": desired}});
+            self.server.merge(&format!("{path}/scale"), &scale).await?;
+            history.rescaled(now, spec, seen.wanted, desired);
+            rescaled = true;
+        }
+        sync.decided(spec, &seen, outcome, desired, rescaled);
+        Ok(())
+    }
+
+    /// Ready pods of a target: those that its scale selects where it says so in words.
+    fn ready(&self, target: &Object) -> u32 {
+        let selector = target.text("/status/hpaPodSelector");
+        if selector.is_empty() {
+            return count(target, "/status/readyReplicas");
+        }
+        let labels: Vec<_> = selector
+            .split(',')
+            .filter_map(|one| one.split_once('='))
+            .collect();
+        let pods = self.server.list("pods.").into_iter().map(Object);
+        let ready = pods.filter(|pod| {
+            let mut labels = labels.iter();
+            pod.namespace() == target.namespace()
+                && pod.holds("Ready")
+                && labels.all(|(name, value)| pod.label(name) == Some(*value))
+        });
+        u32::try_from(ready.count()).unwrap_or(u32::MAX)
+    }
+
+    async fn write(&self, sync: Look<'_>) -> Result<(), Denied> {
+        let namespace = sync.object.namespace();
+        let plural = "horizontalpodautoscalers";
+        let path = path("autoscaling/v2", namespace, plural, sync.object.name());
+        let mut status = sync.status;
+        status["conditions"] = merged(sync.object, &sync.conditions, sync.now);
+        let present = sync.object.at("/status");
+        let fields = status.as_object().into_iter().flatten();
+        let mut fields = fields.filter(|(name, _)| !name.is_empty());
+        if fields.any(|(name, value)| present[name] != *value) {
+            let change = json!({"status": status});
+            self.server
+                .merge(&format!("{path}/status"), &change)
+                .await?;
+        }
+        for (volume, reason, message) in sync.events {
+            let about = ("autoscaling/v2", "HorizontalPodAutoscaler", sync.object);
+            let (events, event) =
+                event::document(about, MANAGER, (volume, reason), &message, sync.now.wall);
+            self.server.create(&events, &event).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Group, version and plural of the target.
+fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
+    match object.text("/spec/scaleTargetRef/kind") {
+        "Deployment" => Some(("apps/v1", "deployments")),
+        "StatefulSet" => Some(("apps/v1", "statefulsets")),
+        "ReplicaSet" => Some(("apps/v1", "replicasets")),
+        "LeaderWorkerSet" => Some((leader_worker_sets::API_VERSION, leader_worker_sets::PLURAL)),
+        _ => None,
+    }
+}
+
+fn count(object: &Object, pointer: &str) -> u32 {
+    u32::try_from(object.number(pointer)).unwrap_or(0)
+}
+
+/// The conditions of an object with new ones among them; of two of one kind the last counts.
+fn merged(object: &Object, conditions: &[HpaCondition], now: Moment) -> Value {
+    let present = object.at("/status/conditions").as_array().cloned();
+    let mut all = present.unwrap_or_default();
+    let mut last: BTreeMap<&str, &HpaCondition> = BTreeMap::new();
+    for condition in conditions {
+        last.insert(condition.kind, condition);
+    }
+    for (kind, condition) in last {
+        let status = if condition.holds { "True" } else { "False" };
+        let place = all.iter().position(|one| one["type"] == kind);
+        let before = place.and_then(|at| all.get(at));
+        let since = before.filter(|before| before["status"] == status);
+        let since = since.map_or_else(
+            || stamp(now.wall).into(),
+            |before| before["lastTransitionTime"].clone(),
+        );
+        let document = json!({
+            "type": kind, "status": status, "reason": condition.reason,
+            "message": condition.message, "lastTransitionTime": since,
+        });
+        match place.and_then(|at| all.get_mut(at)) {
+            Some(place) => *place = document,
+            None => all.push(document),
+        }
+    }
+    all.into()
+}
+
+impl Look<'_> {
+    /// Nothing can be decided. The event comes when this is news.
+    fn blind(
+        &mut self,
+        (kind, reason): (&'static str, &'static str),
+        message: String,
+        event: &'static str,
+    ) {
+        let known = self.object.condition(kind);
+        if known.is_none_or(|known| known["message"] != *message) {
+            self.events.push((Volume::Warning, event, message.clone()));
+        }
+        self.conditions.push(HpaCondition {
+            kind,
+            holds: false,
+            reason,
+            message,
+        });
+    }
+
+    fn decided(
+        &mut self,
+        spec: &HpaSpec,
+        seen: &Observed,
+        outcome: HpaDecision,
+        desired: u32,
+        rescaled: bool,
+    ) {
+        self.status = json!({
+            "currentReplicas": seen.existing, "desiredReplicas": desired,
+            "currentMetrics": current(spec, seen, &outcome),
+        });
+        for failed in outcome.conditions.iter().filter(|one| !one.holds) {
+            let known = self.object.condition(failed.kind);
+            let news = known.is_none_or(|known| known["message"] != *failed.message);
+            if failed.reason == "FailedGetExternalMetric" && news {
+                self.events
+                    .push((Volume::Warning, failed.reason, failed.message.clone()));
+            }
+        }
+        self.conditions.extend(outcome.conditions);
+        if !rescaled {
+            return;
+        }
+        self.status["lastScaleTime"] = stamp(self.now.wall).into();
+        self.conditions.push(HpaCondition {
+            kind: "AbleToScale",
+            holds: true,
+            reason: "SucceededRescale",
+            message: format!("the HPA controller was able to update the target scale to {desired}"),
+        });
+        let reason = reason(spec, seen.wanted, desired);
+        let message = format!("New size: {desired}; reason: {reason}");
+        self.events
+            .push((Volume::Normal, "SuccessfulRescale", message));
+    }
+}
+
+/// Why the count changes, in the words of the real controller.
+fn reason(spec: &HpaSpec, from: u32, to: u32) -> String {
+    if from > spec.max {
+        return "Current number of replicas above Spec.MaxReplicas".to_owned();
+    }
+    if from < spec.min {
+        return "Current number of replicas below Spec.MinReplicas".to_owned();
+    }
+    if to < from {
+        return "All metrics below target".to_owned();
+    }
+    match spec.metrics.first() {
+        Some(metric) => format!(
+            "external metric {}({}) above target",
+            metric.name,
+            go_text(&metric.selector)
+        ),
+        None => "no metric".to_owned(),
+    }
+}
+
+/// A selector as Go prints it.
+fn go_text(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter().flatten();
+    let labels: String = labels
+        .flat_map(|(name, value)| [name, ": ", value, ","])
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+         MatchExpressions:[]LabelSelectorRequirement{{}},}}"
+    )
+}
+
+fn current(spec: &HpaSpec, seen: &Observed, outcome: &HpaDecision) -> Value {
+    let shown = spec.metrics.iter().zip(&outcome.current);
+    let shown = shown.filter_map(|(metric, value)| Some((metric, (*value)?)));
+    let document = |(metric, value): (&ExternalMetricSpec, Milli)| {
+        let value = text(value);
+        let current = match metric.target {
+            ExternalMetricTarget::AverageValue(_) => json!({"averageValue": value}),
+            ExternalMetricTarget::Value(_) => json!({"value": value}),
+        };
+        json!({"type": "External", "external": {
+            "metric": {"name": metric.name, "selector": metric.selector}, "current": current,
+        }})
+    };
+    let all: Vec<Value> = shown.map(document).collect();
+    if all.is_empty() && seen.metrics.is_empty() {
+        return Value::Null;
+    }
+    all.into()
+}
+
+fn text(Milli(thousandths): Milli) -> String {
+    if thousandths.is_multiple_of(1_000) {
+        (thousandths / 1_000).to_string()
+    } else {
+        format!("{thousandths}m")
+    }
+}

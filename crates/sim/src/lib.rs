@@ -1,0 +1,25 @@
+//! The simulated cluster: what surrounds a controller, in virtual or real time.
+
+pub mod apiserver;
+pub mod chaos;
+pub mod cli;
+pub mod engine;
+pub mod exposition;
+pub mod hpa;
+pub mod kill_route;
+pub mod load;
+mod number;
+pub mod page;
+pub mod prometheus;
+pub mod router;
+pub mod socket;
+pub mod workloads;
+pub mod world;
+
+#[cfg(test)]
+mod documents;
+
+/// Chaos asks what each controller holds, also where it is played by tests.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting(std::alloc::System);

@@ -1,0 +1,135 @@
+//! Requests drawn by chance.
+
+use std::sync::Arc;
+
+use super::Arrival;
+use super::lengths::{Lengths, Sharing};
+use super::shape::{RateProfile, ShapeError};
+use crate::engine::Mix;
+use crate::number;
+use wva_supervise::{Generator, SeedTree};
+
+/// How requests are spaced around the rate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Spacing {
+    /// Independent of one another.
+    Poisson,
+    /// As far apart as the rate says.
+    Even,
+    /// Gamma distributed gaps; burstier than Poisson above a coefficient of variation of 1.
+    Gamma {
+        /// Standard deviation of the gaps over their mean; above 0.
+        variation: f64,
+    },
+    /// These gaps, in units of the mean gap at the current rate, over and over.
+    Given(Arc<[f64]>),
+}
+
+impl Spacing {
+    fn check(&self) -> Result<(), ShapeError> {
+        let Self::Given(gaps) = self else {
+            return Ok(());
+        };
+        let sum: f64 = gaps.iter().sum();
+        let none_negative = gaps.iter().all(|gap| *gap >= 0.0);
+        if none_negative && sum > 0.0 && sum.is_finite() {
+            Ok(())
+        } else {
+            Err(ShapeError::Gaps { sum })
+        }
+    }
+}
+
+/// Everything about a generated load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand {
+    /// The rate over time.
+    pub shape: RateProfile,
+    /// Spacing around it.
+    pub spacing: Spacing,
+    /// Prompts and answers.
+    pub lengths: Lengths,
+    /// What prompts share; none where they share nothing.
+    pub sharing: Option<Sharing>,
+}
+
+impl Demand {
+    /// What its requests are like on average, for servers that know no single one.
+    pub fn mix(&self) -> Mix {
+        let (prompt, output) = self.lengths.mean();
+        let shared = self.sharing.map_or(0.0, |sharing| {
+            sharing.share * f64::from(sharing.tokens) / prompt.max(1.0)
+        });
+        Mix {
+            prompt_tokens: number::rounded(prompt).max(1),
+            output_tokens: number::rounded(output).max(1),
+            cached: shared.min(1.0),
+        }
+    }
+}
+
+/// Requests in the order of arrival; ends when the rate stays zero.
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    demand: Demand,
+    seconds: f64,
+    drawn: usize,
+    gaps: Generator,
+    lengths: Generator,
+    sharing: Generator,
+}
+
+impl Arrivals {
+    /// From this demand; `name` tells it from other loads of the same seed.
+    pub fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
+        demand.shape.check()?;
+        demand.spacing.check()?;
+        let child = |part: &str| seed.child(&format!("load/{name}/{part}"));
+        Ok(Self {
+            demand,
+            seconds: 0.0,
+            drawn: 0,
+            gaps: child("gaps"),
+            lengths: child("lengths"),
+            sharing: child("sharing"),
+        })
+    }
+
+    /// The next gap, in units of the mean.
+    fn gap(&mut self) -> f64 {
+        /// Keeps a variation of zero, or none at all, from dividing by nothing.
+        const LEAST_VARIATION: f64 = 1e-3;
+        match &self.demand.spacing {
+            Spacing::Poisson => number::exponential(&mut self.gaps),
+            Spacing::Even => 1.0,
+            Spacing::Gamma { variation } => {
+                let variation = variation.max(LEAST_VARIATION);
+                number::gamma(&mut self.gaps, 1.0 / (variation * variation))
+            }
+            Spacing::Given(gaps) => {
+                let position = self.drawn.checked_rem(gaps.len()).unwrap_or_default();
+                gaps.get(position).copied().unwrap_or(1.0)
+            }
+        }
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let gap = self.gap();
+        self.drawn += 1;
+        if gap > 0.0 {
+            self.seconds = self.demand.shape.after(self.seconds, gap)?;
+        }
+        let (prompt_tokens, output_tokens) = self.demand.lengths.draw(&mut self.lengths);
+        let sharing = self.demand.sharing.as_ref();
+        Some(Arrival {
+            at: number::duration(self.seconds),
+            prompt_tokens,
+            output_tokens,
+            prefix: sharing.and_then(|sharing| sharing.draw(&mut self.sharing)),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! The server as the controller asks it, without a network between them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use allocations::Owner;
+use futures::future::BoxFuture;
+
+use super::eval::QueryValue;
+use super::number::seconds;
+use super::refusal::QueryRefusal;
+use super::server::{Outage, Prometheus};
+use wva::signals::decode::Expected;
+use wva::signals::{PromApi, QueryError, QueryResult};
+use wva_supervise::Clock;
+
+/// A handle of a server in this process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct InProcess {
+    server: Arc<Mutex<Prometheus>>,
+    clock: Clock,
+}
+
+impl InProcess {
+    /// Asks this server, by this clock.
+    pub fn new(server: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
+        Self { server, clock }
+    }
+
+    fn ask(&self, promql: &str, expected: Expected) -> Result<QueryResult, QueryError> {
+        let now = self.clock.now().wall;
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        check(server.outage())?;
+        let answer = {
+            // What the server needs for an answer is not held by who asks.
+            let _scope = Owner::NOBODY.enter();
+            let answer = server.query(promql, now);
+            answer.map_err(|refusal| refused(&refusal))?
+        };
+        let mut result = QueryResult::default();
+        match (&answer.value, expected) {
+            (QueryValue::Vector(samples), Expected::Vector) => {
+                let time = seconds(now.0);
+                for sample in samples {
+                    result.push(sample.labels.iter(), time, sample.value);
+                }
+            }
+            (QueryValue::Matrix(all), Expected::Matrix) => {
+                for past in all {
+                    for (time, value) in &past.values {
+                        result.push(past.labels.iter(), seconds(*time), *value);
+                    }
+                }
+            }
+            (other, _) => {
+                let (kind, expected) = (other.kind(), expected.as_str());
+                return Err(QueryError::Malformed {
+                    problem: format!("it is a {kind} where a {expected} was expected"),
+                });
+            }
+        }
+        for warning in answer.warnings {
+            result.warn(warning);
+        }
+        Ok(result)
+    }
+}
+
+fn check(outage: Option<Outage>) -> Result<(), QueryError> {
+    match outage {
+        Some(Outage::Unreachable) => Err(QueryError::Unreachable {
+            cause: "connection refused".to_owned(),
+        }),
+        Some(Outage::Status(status)) => Err(QueryError::ServerError {
+            status: status.as_u16(),
+            message: String::new(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn refused(refusal: &QueryRefusal) -> QueryError {
+    QueryError::BadRequest {
+        status: refusal.kind.status(),
+        message: format!(": {refusal}"),
+    }
+}
+
+impl PromApi for InProcess {
+    fn history<'a>(
+        &'a self,
+        promql: &'a str,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(std::future::ready(self.ask(promql, Expected::Matrix)))
+    }
+
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        Box::pin(std::future::ready(self.ask(promql, Expected::Vector)))
+    }
+}

@@ -1,0 +1,169 @@
+//! Values of series at regular steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::prometheus::labels::LabelSet;
+use crate::prometheus::refusal::QueryRefusal;
+
+/// Most steps of a subquery, and most values of one operand.
+const MAX_STEPS: usize = 11_000;
+const MAX_VALUES: usize = 5_000_000;
+
+/// The times at which an expression is evaluated, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps {
+    start: i64,
+    interval: i64,
+    pub(super) count: usize,
+}
+
+/// The values of one series, one place per step.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) labels: LabelSet,
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Steps {
+    /// A single step.
+    pub(super) fn once(at: i64) -> Self {
+        Self {
+            start: at,
+            interval: 1,
+            count: 1,
+        }
+    }
+
+    /// The steps of a subquery that is asked for at these steps: multiples of its own step.
+    pub(super) fn inner(self, range: i64, step: i64, offset: i64) -> Result<Self, QueryRefusal> {
+        let before = self.start.saturating_sub(offset).saturating_sub(range);
+        let aligned = (before / step).saturating_mul(step);
+        let start = if aligned <= before {
+            aligned.saturating_add(step)
+        } else {
+            aligned
+        };
+        let end = self.last().saturating_sub(offset);
+        let count = match end.checked_sub(start) {
+            Some(length) if length >= 0 => usize::try_from(length / step + 1),
+            _ => Ok(0),
+        };
+        let count = count.ok().filter(|count| *count <= MAX_STEPS);
+        Ok(Self {
+            start,
+            interval: step,
+            count: count.ok_or_else(too_many)?,
+        })
+    }
+
+    fn last(self) -> i64 {
+        let after = i64::try_from(self.count.saturating_sub(1)).unwrap_or(i64::MAX);
+        self.start
+            .saturating_add(after.saturating_mul(self.interval))
+    }
+
+    /// The time of each step.
+    pub(super) fn times(self) -> impl Iterator<Item = i64> {
+        std::iter::successors(Some(self.start), move |time| {
+            time.checked_add(self.interval)
+        })
+        .take(self.count)
+    }
+
+    /// Refuses more values than fit into memory.
+    pub(super) fn bound(self, series: usize) -> Result<(), QueryRefusal> {
+        if series.saturating_mul(self.count) > MAX_VALUES {
+            return Err(too_many());
+        }
+        Ok(())
+    }
+}
+
+fn too_many() -> QueryRefusal {
+    QueryRefusal::execution(
+        "query processing would load too many samples into memory in query execution",
+    )
+}
+
+fn duplicate() -> QueryRefusal {
+    QueryRefusal::execution("vector cannot contain metrics with the same labelset")
+}
+
+/// Refuses two series of equal labels.
+pub(super) fn distinct(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
+    let mut seen = BTreeSet::new();
+    if rows.iter().all(|row| seen.insert(&row.labels)) {
+        return Ok(rows);
+    }
+    Err(duplicate())
+}
+
+/// Makes one series of those with equal labels; refuses two that have a value at the same step.
+pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
+    let mut seen = BTreeSet::new();
+    if rows.iter().all(|row| seen.insert(&row.labels)) {
+        return Ok(rows);
+    }
+    let steps = rows.iter().map(|row| row.values.len()).max().unwrap_or(0);
+    let mut merged = Assembly::new(steps);
+    for row in rows {
+        for (step, value) in row.values.iter().enumerate() {
+            if let Some(value) = value {
+                merged.put(&row.labels, step, *value)?;
+            }
+        }
+    }
+    Ok(merged.rows())
+}
+
+/// Series that are put together step by step.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    steps: usize,
+    places: BTreeMap<LabelSet, usize>,
+    rows: Vec<Row>,
+}
+
+impl Assembly {
+    pub(super) fn new(steps: usize) -> Self {
+        Self {
+            steps,
+            places: BTreeMap::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a value; refuses a second one of the same series and step.
+    pub(super) fn put(
+        &mut self,
+        labels: &LabelSet,
+        step: usize,
+        value: f64,
+    ) -> Result<(), QueryRefusal> {
+        let place = if let Some(place) = self.places.get(labels) {
+            *place
+        } else {
+            let place = self.rows.len();
+            self.places.insert(labels.clone(), place);
+            self.rows.push(Row {
+                labels: labels.clone(),
+                values: vec![None; self.steps],
+            });
+            place
+        };
+        let row = self.rows.get_mut(place);
+        let Some(found) = row.and_then(|row| row.values.get_mut(step)) else {
+            return Ok(());
+        };
+        if found.is_some() {
+            return Err(duplicate());
+        }
+        *found = Some(value);
+        Ok(())
+    }
+
+    /// The series, in the order in which they were first seen.
+    pub(super) fn rows(self) -> Vec<Row> {
+        self.rows
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads series at instants.
+
+use super::View;
+use super::rows::{Row, Steps};
+use crate::prometheus::number::{is_stale, seconds};
+use crate::prometheus::promql::Selector;
+use crate::prometheus::refusal::QueryRefusal;
+use crate::prometheus::store::{Point, StoredSeries};
+
+impl View<'_> {
+    /// The series that a selector means.
+    pub(super) fn series(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
+        let mut series = self.store.select(&selector.matchers);
+        if let Some(hidden) = self.hidden {
+            series.retain(|series| !hidden.matches(series.labels.get(&hidden.label)));
+        }
+        steps.bound(series.len())?;
+        Ok(series)
+    }
+
+    /// The value of each series that is live.
+    pub(super) fn values(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<Row>, QueryRefusal> {
+        self.live(selector, steps, |point| point.value)
+    }
+
+    /// The time of the sample behind the value of each series that is live, in seconds.
+    pub(super) fn times(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<Row>, QueryRefusal> {
+        self.live(selector, steps, |point| seconds(point.time))
+    }
+
+    fn live(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+        read: impl Fn(Point) -> f64,
+    ) -> Result<Vec<Row>, QueryRefusal> {
+        let series = self.series(selector, steps)?;
+        let rows = series.into_iter().filter_map(|series| {
+            let value = |time: i64| {
+                let at = time.saturating_sub(selector.offset);
+                let newest = series.newest(at.min(self.visible))?;
+                let live = newest.time > at.saturating_sub(self.look_back);
+                (live && !is_stale(newest.value)).then(|| read(newest))
+            };
+            let values: Vec<Option<f64>> = steps.times().map(value).collect();
+            values.iter().any(Option::is_some).then(|| Row {
+                labels: series.labels.clone(),
+                values,
+            })
+        });
+        Ok(rows.collect())
+    }
+}

@@ -1,0 +1,117 @@
+//! What is scraped, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::labels::{LabelSet, NAME};
+use super::number::milliseconds;
+use wva::signals::exposition as text;
+
+/// A page that is scraped on an interval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScrapeTarget {
+    /// Its labels after relabelling: `job`, `instance`, `namespace`, `pod` and the like. They are its
+    /// identity.
+    pub labels: BTreeMap<String, String>,
+    /// Where the page is, for whoever fetches it.
+    pub address: String,
+    /// Time between two scrapes.
+    pub interval: Duration,
+    /// Whose label counts when the page has one of the target's.
+    pub conflicts: Conflicts,
+    /// The names of the series that are stored; `None` stores all.
+    pub keep: Option<BTreeSet<String>>,
+}
+
+/// What becomes of a label of a page that the target has as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflicts {
+    /// It is kept as `exported_<name>`, the target's counts: `honor_labels: false`.
+    Exported,
+    /// It counts, the target's is dropped: `honor_labels: true`.
+    Honored,
+}
+
+/// Number of a target; never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetId(pub(super) u64);
+
+impl ScrapeTarget {
+    /// The time between two scrapes, at least a millisecond.
+    pub(super) fn step(&self) -> i64 {
+        milliseconds(self.interval).max(1)
+    }
+
+    /// The first time of a scrape at or after `now`. Every target has an offset of its own within
+    /// the interval, so that not all are scraped at once.
+    pub(super) fn first(&self, now: i64) -> i64 {
+        let step = self.step();
+        let spread = i64::try_from(self.hash() >> 1).unwrap_or_default() % step;
+        let ahead = (spread - now).rem_euclid(step);
+        now.saturating_add(ahead)
+    }
+
+    /// The same for the same labels, always: FNV-1a.
+    fn hash(&self) -> u64 {
+        let bytes = self.labels.iter().flat_map(|(name, value)| {
+            let name = name.bytes().chain([0xff]);
+            name.chain(value.bytes()).chain([0xff])
+        });
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// Whether a series of the page is stored.
+    pub(super) fn keeps(&self, name: &str) -> bool {
+        self.keep.as_ref().is_none_or(|kept| kept.contains(name))
+    }
+
+    /// The labels under which a series of the page is stored.
+    pub(super) fn labels_of(&self, series: &str) -> Result<LabelSet, &'static str> {
+        let named = text::labels(series)?;
+        let own: BTreeMap<&str, &str> = named
+            .labels
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let mut all: BTreeMap<String, &str> = BTreeMap::new();
+        match self.conflicts {
+            Conflicts::Honored => {
+                all.extend(self.pairs());
+                // An empty label of the page drops the target's, too.
+                let page = named.labels.iter();
+                all.extend(page.map(|(name, value)| ((*name).to_owned(), &**value)));
+            }
+            Conflicts::Exported => {
+                all.extend(self.pairs());
+                for (name, value) in &own {
+                    let mut name = (*name).to_owned();
+                    if self.labels.contains_key(&name) {
+                        while all.contains_key(&name) || own.contains_key(&*name) {
+                            name.insert_str(0, "exported_");
+                        }
+                    }
+                    all.insert(name, value);
+                }
+            }
+        }
+        all.insert(NAME.to_owned(), named.name);
+        Ok(LabelSet::new(
+            all.iter().map(|(name, value)| (&**name, *value)),
+        ))
+    }
+
+    /// The labels of what Prometheus itself notes about a scrape.
+    pub(super) fn report(&self, name: &str) -> LabelSet {
+        let pairs = self.labels.iter().map(|(name, value)| (&**name, &**value));
+        LabelSet::new(pairs.chain([(NAME, name)]))
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (String, &str)> {
+        self.labels
+            .iter()
+            .map(|(name, value)| (name.clone(), &**value))
+    }
+}

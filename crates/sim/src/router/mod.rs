@@ -1,0 +1,18 @@
+//! The way to the model servers of one pool: an endpoint picker, the queue in which it holds
+//! requests while no server can take them, and the series it shows.
+
+mod generation;
+mod page;
+mod picker;
+mod pool;
+mod served;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use generation::RouterMetricNames;
+pub use picker::Weights;
+pub(crate) use pool::least;
+pub use pool::{FlowControl, PoolReading, PoolSpec, RouterPool};
+pub use served::{Rejection, RequestVerdict, Served};
+pub use statistics::RouterStatistics;

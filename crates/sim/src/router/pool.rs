@@ -1,0 +1,442 @@
+//! One pool: its servers and the router before them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::picker::{Candidate, Weights, pick};
+use super::served::{Rejection, RequestVerdict, Served};
+use super::statistics::{BYTES_PER_TOKEN, RouterStatistics};
+use crate::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
+use crate::load::Arrival;
+use crate::number;
+use wva_supervise::{Generator, SeedTree};
+
+/// How often the router looks whether a held request can go. Source: the metrics refresh interval of
+/// the endpoint picker.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// When requests are held before the servers, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowControl {
+    /// Requests that are held at most.
+    pub max_requests: usize,
+    /// How long one is held at most.
+    pub ttl: Duration,
+    /// The queue of a server that counts as full.
+    pub queue_depth: f64,
+    /// The KV usage of a server that counts as full, 0 to 1.
+    pub kv_usage: f64,
+}
+
+/// The set points of the endpoint picker's saturation detector, and room for a wake from zero.
+impl Default for FlowControl {
+    fn default() -> Self {
+        Self {
+            max_requests: 10_000,
+            ttl: Duration::from_mins(10),
+            queue_depth: 5.0,
+            kv_usage: 0.8,
+        }
+    }
+}
+
+/// What a pool is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolSpec {
+    /// Name of the pool.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The model that clients ask for.
+    pub model: String,
+    /// The model that servers know.
+    pub target_model: String,
+    /// How servers are picked.
+    pub weights: Weights,
+    /// Whether and how requests are held; without it, a request that finds no server is rejected.
+    pub flow_control: Option<FlowControl>,
+}
+
+/// The state of a pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolReading {
+    /// Requests held by the router.
+    pub held: usize,
+    /// Requests that servers have, in their queues or running.
+    pub dispatched: usize,
+    /// Servers that take requests.
+    pub ready: usize,
+    /// Mean queue per ready server.
+    pub queue: f64,
+    /// Shortest queue of a ready server; 0 without any.
+    pub shortest_queue: f64,
+    /// Mean KV usage of ready servers, 0 to 1.
+    pub kv_usage: f64,
+    /// Mean of running requests per ready server.
+    pub running: f64,
+    /// How full the ready servers are, 1 at the set point; 1 without any.
+    pub saturation: f64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    pub(super) engine: Engine,
+    ready: bool,
+}
+
+impl Endpoint {
+    pub(super) fn serves(&self) -> bool {
+        self.ready && self.engine.phase() == Phase::Serving
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    request: Request,
+    arrival: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct Dispatched {
+    arrival: Duration,
+    held: Duration,
+}
+
+/// A router with its servers.
+#[derive(Debug, Clone)]
+pub struct RouterPool {
+    pub(super) spec: PoolSpec,
+    pub(super) endpoints: BTreeMap<String, Endpoint>,
+    queue: VecDeque<Held>,
+    dispatched: BTreeMap<RequestId, Dispatched>,
+    served: Vec<Served>,
+    pub(super) statistics: RouterStatistics,
+    generator: Generator,
+    requests: u64,
+    now: Duration,
+}
+
+impl RouterPool {
+    /// A pool without servers.
+    pub fn new(spec: PoolSpec, seed: &SeedTree) -> Self {
+        let generator = seed.child(&format!("router/{}/{}", spec.namespace, spec.name));
+        Self {
+            spec,
+            endpoints: BTreeMap::new(),
+            queue: VecDeque::new(),
+            dispatched: BTreeMap::new(),
+            served: Vec::new(),
+            statistics: RouterStatistics::default(),
+            generator,
+            requests: 0,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &PoolSpec {
+        &self.spec
+    }
+
+    /// What its router has counted.
+    pub fn statistics(&self) -> &RouterStatistics {
+        &self.statistics
+    }
+
+    /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
+    /// stopped first.
+    pub fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
+        let endpoint = endpoint.into();
+        self.remove(&endpoint, at);
+        let ready = false;
+        self.endpoints.insert(endpoint, Endpoint { engine, ready });
+    }
+
+    /// Whether the router may send requests to a server, which also has to serve by itself.
+    pub fn set_ready(&mut self, endpoint: &str, ready: bool, at: Duration) {
+        self.advance(at);
+        if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
+            endpoint.ready = ready;
+        }
+        self.dispatch_held();
+    }
+
+    /// Lets a server end what it has and sends it nothing more.
+    pub fn drain(&mut self, endpoint: &str, at: Duration) {
+        self.advance(at);
+        if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
+            endpoint.engine.drain(at);
+        }
+    }
+
+    /// Stops and forgets a server; what it had is lost.
+    pub fn remove(&mut self, endpoint: &str, at: Duration) {
+        self.advance(at);
+        if let Some((name, mut removed)) = self.endpoints.remove_entry(endpoint) {
+            removed.engine.stop(at);
+            for completion in removed.engine.take_completions() {
+                self.completed(&name, completion);
+            }
+        }
+    }
+
+    /// A server.
+    pub fn engine(&self, endpoint: &str) -> Option<&Engine> {
+        self.endpoints
+            .get(endpoint)
+            .map(|endpoint| &endpoint.engine)
+    }
+
+    /// All servers by name.
+    pub fn engines(&self) -> impl Iterator<Item = (&str, &Engine)> {
+        let engines = self.endpoints.iter();
+        engines.map(|(name, endpoint)| (&**name, &endpoint.engine))
+    }
+
+    /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
+    pub fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
+        self.advance(at);
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.statistics.came(arrival.prompt_tokens);
+        let held = Held {
+            request: Request {
+                id,
+                prompt_tokens: arrival.prompt_tokens,
+                output_tokens: arrival.output_tokens,
+                prefix: arrival.prefix,
+            },
+            arrival: at,
+        };
+        match self.spec.flow_control {
+            None if self.has_endpoints() => self.dispatch(held),
+            None => self.reject(&held, Rejection::NoEndpoints),
+            Some(control) if self.queue.len() >= control.max_requests => {
+                self.reject(&held, Rejection::Capacity);
+            }
+            Some(_) => {
+                self.queue.push_back(held);
+                self.dispatch_held();
+            }
+        }
+        id
+    }
+
+    /// Does all work up to `to`. A time that has passed changes nothing.
+    pub fn advance(&mut self, to: Duration) {
+        while self.now < to {
+            // Looks lie on a grid of their own, so that it does not matter in which parts time is
+            // advanced.
+            let next = match (self.queue.front(), self.has_endpoints()) {
+                (None, _) => to,
+                (Some(held), false) => to.min(self.expiry(held)).max(self.now),
+                (Some(_), true) => to.min(next_look(self.now)),
+            };
+            self.now = next;
+            self.advance_engines();
+            self.expire();
+            if next.as_nanos().is_multiple_of(LOOK.as_nanos()) {
+                self.dispatch_held();
+            }
+        }
+    }
+
+    fn advance_engines(&mut self) {
+        let mut left = Vec::new();
+        for (name, endpoint) in &mut self.endpoints {
+            endpoint.engine.advance(self.now);
+            let completions = endpoint.engine.take_completions();
+            left.extend(completions.into_iter().map(|one| (name.clone(), one)));
+        }
+        left.sort_by_key(|(_, completion)| (completion.at, completion.request));
+        for (name, completion) in left {
+            self.completed(&name, completion);
+        }
+    }
+
+    fn completed(&mut self, endpoint: &str, completion: Completion) {
+        let Some(dispatched) = self.dispatched.remove(&completion.request) else {
+            return;
+        };
+        let request = completion.request;
+        let at = completion.at;
+        self.leave(Served {
+            request,
+            arrival: dispatched.arrival,
+            at,
+            held: dispatched.held,
+            endpoint: Some(endpoint.to_owned()),
+            verdict: match completion.outcome {
+                RequestEnd::Finished => RequestVerdict::Answered(completion),
+                RequestEnd::Aborted => RequestVerdict::Lost(completion),
+            },
+        });
+    }
+
+    fn leave(&mut self, served: Served) {
+        self.statistics.left(&served);
+        self.served.push(served);
+    }
+
+    fn reject(&mut self, held: &Held, rejection: Rejection) {
+        let waited = self.now.saturating_sub(held.arrival);
+        if self.spec.flow_control.is_some() {
+            self.statistics.released(rejection.outcome(), waited);
+        } else {
+            self.statistics.not_picked += 1;
+        }
+        self.leave(Served {
+            request: held.request.id,
+            arrival: held.arrival,
+            at: self.now,
+            held: waited,
+            endpoint: None,
+            verdict: RequestVerdict::Rejected(rejection),
+        });
+    }
+
+    fn expiry(&self, held: &Held) -> Duration {
+        let ttl = self
+            .spec
+            .flow_control
+            .map_or(Duration::MAX, |control| control.ttl);
+        held.arrival.saturating_add(ttl)
+    }
+
+    fn expire(&mut self) {
+        while let Some(held) = self.queue.front() {
+            if self.expiry(held) > self.now {
+                return;
+            }
+            if let Some(held) = self.queue.pop_front() {
+                self.reject(&held, Rejection::Expired);
+            }
+        }
+    }
+
+    fn has_endpoints(&self) -> bool {
+        self.endpoints.values().any(Endpoint::serves)
+    }
+
+    /// Sends held requests on while the servers are below the set point.
+    fn dispatch_held(&mut self) {
+        while !self.queue.is_empty() && self.has_endpoints() && self.saturation() < 1.0 {
+            if let Some(held) = self.queue.pop_front() {
+                let waited = self.now.saturating_sub(held.arrival);
+                self.statistics.released("Dispatched", waited);
+                self.dispatch(held);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, held: Held) {
+        let Some(name) = self.pick(&held.request) else {
+            self.reject(&held, Rejection::NoEndpoints);
+            return;
+        };
+        self.statistics.picked(&name);
+        let Some(endpoint) = self.endpoints.get_mut(&name) else {
+            return;
+        };
+        let request = held.request.id;
+        let waited = self.now.saturating_sub(held.arrival);
+        match endpoint.engine.submit(held.request, self.now) {
+            Ok(()) => {
+                let (arrival, held) = (held.arrival, waited);
+                self.dispatched
+                    .insert(request, Dispatched { arrival, held });
+            }
+            Err(refusal) => self.leave(Served {
+                request,
+                arrival: held.arrival,
+                at: self.now,
+                held: waited,
+                endpoint: Some(name),
+                verdict: RequestVerdict::Refused(refusal),
+            }),
+        }
+    }
+
+    fn pick(&mut self, request: &Request) -> Option<String> {
+        let ready = self
+            .endpoints
+            .iter()
+            .filter(|(_, endpoint)| endpoint.serves());
+        let candidate = |(name, endpoint): (_, &Endpoint)| {
+            let reading = endpoint.engine.reading();
+            let cached = f64::from(endpoint.engine.kv().lookup(request));
+            Candidate {
+                endpoint: name,
+                waiting: number::length(reading.waiting),
+                kv_usage: reading.kv_usage,
+                cached: cached / f64::from(request.prompt_tokens.max(1)),
+            }
+        };
+        let candidates: Vec<Candidate<&String>> = ready.map(candidate).collect();
+        pick(&candidates, self.spec.weights, &mut self.generator).cloned()
+    }
+
+    fn saturation(&self) -> f64 {
+        let control = self.spec.flow_control.unwrap_or_default();
+        let ready = self.endpoints.values().filter(|endpoint| endpoint.serves());
+        mean(ready.map(|endpoint| {
+            let reading = endpoint.engine.reading();
+            let queue = number::length(reading.waiting) / control.queue_depth.max(f64::EPSILON);
+            queue.max(reading.kv_usage / control.kv_usage.max(f64::EPSILON))
+        }))
+        .unwrap_or(1.0)
+    }
+
+    /// Its state at the time it was advanced to.
+    pub fn reading(&self) -> PoolReading {
+        let readings = self.endpoints.values().filter(|endpoint| endpoint.serves());
+        let readings: Vec<_> = readings.map(|endpoint| endpoint.engine.reading()).collect();
+        let of = |value: fn(&crate::engine::EngineReading) -> f64| {
+            mean(readings.iter().map(value)).unwrap_or(0.0)
+        };
+        PoolReading {
+            held: self.queue.len(),
+            dispatched: self.dispatched.len(),
+            ready: readings.len(),
+            queue: of(|reading| number::length(reading.waiting)),
+            shortest_queue: least(readings.iter().map(|one| number::length(one.waiting))),
+            kv_usage: of(|reading| reading.kv_usage),
+            running: of(|reading| number::length(reading.running)),
+            saturation: self.saturation(),
+        }
+    }
+
+    /// Bytes of the requests that are held.
+    pub(super) fn held_bytes(&self) -> f64 {
+        let tokens = self
+            .queue
+            .iter()
+            .map(|held| f64::from(held.request.prompt_tokens));
+        tokens.sum::<f64>() * BYTES_PER_TOKEN
+    }
+
+    /// The requests that left since this was last asked, in the order of leaving.
+    pub fn take_served(&mut self) -> Vec<Served> {
+        std::mem::take(&mut self.served)
+    }
+}
+
+/// The first time after `now` at which the router looks at its queue.
+fn next_look(now: Duration) -> Duration {
+    let looks = now.as_nanos() / LOOK.as_nanos() + 1;
+    LOOK.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX))
+}
+
+/// The least of these; 0 without any.
+pub(crate) fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.reduce(f64::min).unwrap_or(0.0)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for value in values {
+        sum += value;
+        count += 1.0;
+    }
+    (count > 0.0).then(|| sum / count)
+}

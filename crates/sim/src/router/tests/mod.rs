@@ -1,0 +1,38 @@
+mod holding;
+mod pages;
+mod whole;
+
+use std::time::Duration;
+
+use super::{FlowControl, PoolSpec, RouterPool, Weights};
+use crate::engine::{Engine, Limits, Profile};
+use crate::load::Arrival;
+use wva_supervise::SeedTree;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn pool(flow_control: Option<FlowControl>) -> RouterPool {
+    let spec = PoolSpec {
+        name: "pool".to_owned(),
+        namespace: "ns".to_owned(),
+        model: "chat".to_owned(),
+        target_model: "Qwen/Qwen3-8B".to_owned(),
+        weights: Weights::default(),
+        flow_control,
+    };
+    RouterPool::new(spec, &SeedTree::new(9))
+}
+
+fn engine(start: Duration) -> Engine {
+    let profile = Profile::QWEN3_8B_BF16_H100;
+    Engine::new(profile, Limits::default(), start, Duration::ZERO)
+}
+
+fn arrival(prompt_tokens: u32, output_tokens: u32) -> Arrival {
+    Arrival {
+        at: Duration::ZERO,
+        prompt_tokens,
+        output_tokens,
+        prefix: None,
+    }
+}

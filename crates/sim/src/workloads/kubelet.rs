@@ -1,0 +1,298 @@
+//! The kubelets: what becomes of a pod that has a node, and when.
+//!
+//! Everything follows from the object, so that nothing is remembered beside it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::event::{Volume, event};
+use super::object::{Object, Write, pod_path, stamp, wall_time};
+use crate::engine::StartUp;
+use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
+
+const COMPONENT: &str = "kubelet";
+/// Seconds to get the image.
+pub const IMAGE_PULL: &str = "simulation.wva.llmd.ai/image-pull-seconds";
+/// Seconds from the start of a container to its readiness, in half of all cases at most.
+pub const START_UP: &str = "simulation.wva.llmd.ai/start-up-seconds";
+/// The same in 95 % of all cases.
+pub const START_UP_P95: &str = "simulation.wva.llmd.ai/start-up-p95-seconds";
+/// What a container takes that says nothing about it.
+const PLAIN: StartUp = StartUp {
+    image_pull: Duration::from_secs(1),
+    median: Duration::from_secs(2),
+    p95: Duration::from_secs(3),
+};
+/// Delay of the first restart of a container; each further one takes twice as long.
+const BACK_OFF: Duration = Duration::from_secs(10);
+/// Longest delay of a restart.
+const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
+
+/// What is to be done for a pod now, and when next.
+#[derive(Debug, Default)]
+pub(super) struct Next {
+    pub(super) writes: Vec<Write>,
+    /// When the pod moves on by itself.
+    pub(super) due: Option<WallTime>,
+}
+
+/// How a container dies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Death {
+    pub(super) code: i64,
+    pub(super) reason: &'static str,
+}
+
+/// Moves a pod on that has a node whose kubelet lives.
+pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
+    let phase = pod.text("/status/phase");
+    if pod.is_deleted() {
+        return end(pod, now);
+    }
+    let state = pod.at("/status/containerStatuses/0/state");
+    if matches!(phase, "Succeeded" | "Failed") {
+        return Next::default();
+    }
+    if pod.at("/status/startTime").is_null() {
+        return Next::at_once(starting(pod, now));
+    }
+    let start_up = start_up(pod);
+    if let Some(running) = wall_time(&state["running"]["startedAt"]) {
+        if pod.holds("Ready") {
+            return Next::default();
+        }
+        let loading = StartUp {
+            image_pull: Duration::ZERO,
+            ..start_up
+        };
+        return Next::after(running, loading.draw(&mut drawer(pod, seed)), now, || {
+            vec![ready(pod, now)]
+        });
+    }
+    if state["waiting"]["reason"] == "CrashLoopBackOff" {
+        let last = pod.at("/status/containerStatuses/0/lastState/terminated/finishedAt");
+        let died = wall_time(last).unwrap_or(now);
+        return Next::after(died, back_off(restarts(pod)), now, || run(pod, now));
+    }
+    let started = pod.time("/status/startTime").unwrap_or(now);
+    Next::after(started, start_up.image_pull, now, || run(pod, now))
+}
+
+/// Ends a container, which is started again later.
+pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
+    let restarts = restarts(pod).saturating_add(1);
+    let mut container = container(pod);
+    container["ready"] = false.into();
+    container["started"] = false.into();
+    container["restartCount"] = restarts.into();
+    container["state"] = json!({"waiting": {
+        "reason": "CrashLoopBackOff",
+        "message": format!("back-off {}s restarting failed container", back_off(restarts).as_secs()),
+    }});
+    container["lastState"] = json!({"terminated": {
+        "exitCode": death.code, "reason": death.reason, "finishedAt": stamp(now),
+        "startedAt": pod.at("/status/containerStatuses/0/state/running/startedAt"),
+    }});
+    let mut status = with_readiness(pod, false, "ContainersNotReady", now);
+    status["containerStatuses"] = json!([container]);
+    let about = ("v1", "Pod", pod);
+    let message = "Back-off restarting failed container";
+    let what = (Volume::Warning, "BackOff");
+    vec![
+        write(pod, &status),
+        event(about, COMPONENT, what, message, now),
+    ]
+}
+
+/// Ends a pod for good, for want of something on its node.
+pub(super) fn evict(pod: &Object, message: &str, now: WallTime) -> Vec<Write> {
+    let mut container = container(pod);
+    container["ready"] = false.into();
+    container["started"] = false.into();
+    container["state"] = json!({"terminated": {
+        "exitCode": 137, "reason": "Error", "finishedAt": stamp(now),
+        "startedAt": pod.at("/status/containerStatuses/0/state/running/startedAt"),
+    }});
+    let mut status = with_readiness(pod, false, "PodFailed", now);
+    status["phase"] = "Failed".into();
+    status["reason"] = "Evicted".into();
+    status["message"] = message.into();
+    status["containerStatuses"] = json!([container]);
+    let what = (Volume::Warning, "Evicted");
+    vec![
+        write(pod, &status),
+        event(("v1", "Pod", pod), COMPONENT, what, message, now),
+    ]
+}
+
+/// Says that a pod does not take requests, though its container may run.
+pub(super) fn unready(pod: &Object, reason: &str, now: WallTime) -> Write {
+    write(pod, &with_readiness(pod, false, reason, now))
+}
+
+/// The start-up that a pod is given by its annotations.
+fn start_up(pod: &Object) -> StartUp {
+    let seconds = |name: &str| {
+        let seconds: f64 = pod.annotation(name)?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    let median = seconds(START_UP).filter(|median| !median.is_zero());
+    let Some(median) = median else {
+        return PLAIN;
+    };
+    StartUp {
+        image_pull: seconds(IMAGE_PULL).unwrap_or_default(),
+        median,
+        p95: seconds(START_UP_P95).unwrap_or(median).max(median),
+    }
+}
+
+/// Each start of each pod draws by itself, so that no other one changes it.
+fn drawer(pod: &Object, seed: &SeedTree) -> wva_supervise::Generator {
+    let (namespace, name) = (pod.namespace(), pod.name());
+    seed.child(&format!("start-up/{namespace}/{name}/{}", restarts(pod)))
+}
+
+fn restarts(pod: &Object) -> i64 {
+    pod.number("/status/containerStatuses/0/restartCount")
+}
+
+fn back_off(restarts: i64) -> Duration {
+    let doublings = u32::try_from(restarts.saturating_sub(1).clamp(0, 10)).unwrap_or(10);
+    BACK_OFF
+        .saturating_mul(2_u32.saturating_pow(doublings))
+        .min(LONGEST_BACK_OFF)
+}
+
+impl Next {
+    fn at_once(writes: Vec<Write>) -> Self {
+        Self { writes, due: None }
+    }
+
+    fn after(
+        since: WallTime,
+        wait: Duration,
+        now: WallTime,
+        writes: impl FnOnce() -> Vec<Write>,
+    ) -> Self {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let due = WallTime(since.0.saturating_add(wait));
+        if due <= now {
+            Self::at_once(writes())
+        } else {
+            Self {
+                writes: Vec::new(),
+                due: Some(due),
+            }
+        }
+    }
+}
+
+/// A deleted pod ends when its grace does. After that it waits for whoever else holds it.
+fn end(pod: &Object, now: WallTime) -> Next {
+    if pod.number("/metadata/deletionGracePeriodSeconds") == 0 {
+        return Next::default();
+    }
+    let when = pod.time("/metadata/deletionTimestamp").unwrap_or(now);
+    let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid()}});
+    Next::after(when, Duration::ZERO, now, || {
+        vec![Write::Delete(pod_path(pod), options)]
+    })
+}
+
+fn write(pod: &Object, status: &Value) -> Write {
+    let path = format!("{}/status", pod_path(pod));
+    Write::Merge(path, json!({"status": status}))
+}
+
+/// The status of the one container that is simulated, or what it begins with.
+fn container(pod: &Object) -> Value {
+    let present = pod.at("/status/containerStatuses/0");
+    if present.is_object() {
+        return present.clone();
+    }
+    let spec = pod.at("/spec/containers/0");
+    json!({
+        "name": spec["name"], "image": spec["image"], "imageID": "", "ready": false,
+        "started": false, "restartCount": 0, "state": {},
+    })
+}
+
+fn with_readiness(pod: &Object, ready: bool, reason: &str, now: WallTime) -> Value {
+    let status = if ready { "True" } else { "False" };
+    let mut judged = pod.clone();
+    for kind in ["Ready", "ContainersReady"] {
+        let mut condition = json!({"type": kind, "status": status});
+        if !ready {
+            condition["reason"] = reason.into();
+        }
+        let conditions = judged.with_condition(condition, now);
+        let mut document = Value::clone(&judged.0);
+        document["status"]["conditions"] = conditions.into();
+        judged = Object(document.into());
+    }
+    json!({"conditions": judged.at("/status/conditions")})
+}
+
+/// The kubelet takes a pod up.
+fn starting(pod: &Object, now: WallTime) -> Vec<Write> {
+    let mut status = with_readiness(pod, false, "ContainersNotReady", now);
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        let initialized = json!({
+            "type": "Initialized", "status": "True", "lastTransitionTime": stamp(now),
+        });
+        conditions.push(initialized);
+    }
+    let mut container = container(pod);
+    container["state"] = json!({"waiting": {"reason": "ContainerCreating"}});
+    status["startTime"] = stamp(now).into();
+    status["hostIP"] = "10.0.0.1".into();
+    status["containerStatuses"] = json!([container]);
+    let image = container["image"].as_str().unwrap_or_default().to_owned();
+    let about = ("v1", "Pod", pod);
+    let what = (Volume::Normal, "Pulling");
+    let message = format!("Pulling image \"{image}\"");
+    vec![
+        write(pod, &status),
+        event(about, COMPONENT, what, &message, now),
+    ]
+}
+
+/// The container runs, and loads its model.
+fn run(pod: &Object, now: WallTime) -> Vec<Write> {
+    let mut container = container(pod);
+    let name = container["name"].as_str().unwrap_or_default().to_owned();
+    container["state"] = json!({"running": {"startedAt": stamp(now)}});
+    container["started"] = true.into();
+    let status = json!({
+        "phase": "Running", "containerStatuses": [container],
+        "podIP": pod_ip(pod), "podIPs": [{"ip": pod_ip(pod)}],
+    });
+    let about = ("v1", "Pod", pod);
+    let what = (Volume::Normal, "Started");
+    let message = format!("Started container {name}");
+    vec![
+        write(pod, &status),
+        event(about, COMPONENT, what, &message, now),
+    ]
+}
+
+fn ready(pod: &Object, now: WallTime) -> Write {
+    let mut container = container(pod);
+    container["ready"] = true.into();
+    let mut status = with_readiness(pod, true, "", now);
+    status["containerStatuses"] = json!([container]);
+    write(pod, &status)
+}
+
+/// An address of its own, from the unique id.
+fn pod_ip(pod: &Object) -> String {
+    let digits: String = pod.uid().chars().filter(char::is_ascii_hexdigit).collect();
+    let byte = |at: usize| {
+        let digits = digits.get(at..at + 2).unwrap_or("00");
+        u8::from_str_radix(digits, 16).unwrap_or(0)
+    };
+    format!("10.{}.{}.{}", byte(0), byte(2), byte(4))
+}

@@ -1,0 +1,232 @@
+//! The scheduler: a node for every pod that fits on one, and a reason for every other one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::event::{Volume, event};
+use super::object::{Object, Write, count, pod_path};
+use super::replica_sets::is_active;
+use crate::hpa::Milli;
+use wva_base::moment::WallTime;
+
+const COMPONENT: &str = "default-scheduler";
+
+/// Amounts by resource, in thousandths.
+type Amounts = BTreeMap<String, u64>;
+
+/// Nodes and what is left of them while one pass places its pods.
+struct Room<'a> {
+    nodes: Vec<(&'a Object, Amounts)>,
+}
+
+/// Gives nodes to the pods that have none, oldest first.
+pub(super) fn reconcile(nodes: &[Object], pods: &[Object], now: WallTime) -> Vec<Write> {
+    let mut waiting: Vec<&Object> = pods
+        .iter()
+        .filter(|pod| is_active(pod) && pod.text("/spec/nodeName").is_empty())
+        .collect();
+    if waiting.is_empty() {
+        return Vec::new();
+    }
+    waiting.sort_by_key(|pod| (pod.created(), pod.name().to_owned()));
+    let mut room = Room::of(nodes, pods);
+    let mut writes = Vec::new();
+    for pod in waiting {
+        match room.place(pod) {
+            Ok(node) => bind(pod, &node, &mut writes, now),
+            Err(why) => refuse(pod, &why, &mut writes, now),
+        }
+    }
+    writes
+}
+
+/// What a pod asks for: for each resource its requests, limits where there are none, and itself.
+fn requests(pod: &Object) -> Amounts {
+    let mut total = Amounts::from([("pods".to_owned(), 1_000)]);
+    let containers = pod.at("/spec/containers").as_array();
+    for container in containers.into_iter().flatten() {
+        let resources = &container["resources"];
+        let mut wanted = amounts(&resources["limits"]);
+        wanted.extend(amounts(&resources["requests"]));
+        for (name, amount) in wanted {
+            let sum = total.entry(name).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
+    total
+}
+
+fn amounts(resources: &Value) -> Amounts {
+    let resources = resources.as_object().into_iter().flatten();
+    let parsed = resources.filter_map(|(name, value)| {
+        let amount = Milli::parse(value.as_str()?)?;
+        Some((name.clone(), amount.0))
+    });
+    parsed.collect()
+}
+
+impl<'a> Room<'a> {
+    fn of(nodes: &'a [Object], pods: &[Object]) -> Self {
+        let mut taken: BTreeMap<&str, Vec<Amounts>> = BTreeMap::new();
+        for pod in pods {
+            let ended = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+            let node = pod.text("/spec/nodeName");
+            if !ended && !node.is_empty() {
+                taken.entry(node).or_default().push(requests(pod));
+            }
+        }
+        let left = |node: &'a Object| {
+            let mut left = amounts(node.at("/status/allocatable"));
+            let taken = taken.get(node.name());
+            for taken in taken.into_iter().flatten() {
+                take(&mut left, taken);
+            }
+            (node, left)
+        };
+        Self {
+            nodes: nodes.iter().map(left).collect(),
+        }
+    }
+
+    /// The emptiest node that takes the pod, or the sentence of the real scheduler.
+    fn place(&mut self, pod: &Object) -> Result<String, String> {
+        let wanted = requests(pod);
+        let mut why: BTreeMap<String, usize> = BTreeMap::new();
+        let mut best: Option<(usize, u64)> = None;
+        for (at, (node, left)) in self.nodes.iter().enumerate() {
+            if let Some(obstacle) = obstacle(pod, node, left, &wanted) {
+                *why.entry(obstacle).or_default() += 1;
+                continue;
+            }
+            let free = left.get("pods").copied().unwrap_or(0);
+            if best.is_none_or(|(_, most)| free > most) {
+                best = Some((at, free));
+            }
+        }
+        if let Some((node, left)) = best.and_then(|(at, _)| self.nodes.get_mut(at)) {
+            take(left, &wanted);
+            return Ok(node.name().to_owned());
+        }
+        let all = count(self.nodes.len());
+        let reasons: Vec<_> = why
+            .iter()
+            .map(|(reason, nodes)| format!("{nodes} {reason}"))
+            .collect();
+        if reasons.is_empty() {
+            return Err("no nodes available to schedule pods".to_owned());
+        }
+        Err(format!(
+            "0/{all} nodes are available: {}.",
+            reasons.join(", ")
+        ))
+    }
+}
+
+fn take(left: &mut Amounts, taken: &Amounts) {
+    for (name, amount) in taken {
+        if let Some(left) = left.get_mut(name) {
+            *left = left.saturating_sub(*amount);
+        }
+    }
+}
+
+/// Why a node does not take a pod.
+fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Option<String> {
+    if node.at("/spec/unschedulable") == true {
+        return Some("node(s) were unschedulable".to_owned());
+    }
+    let taints = node.at("/spec/taints").as_array();
+    let untolerated = taints
+        .into_iter()
+        .flatten()
+        .find(|taint| taint["effect"] != "PreferNoSchedule" && !tolerates(pod, taint));
+    if let Some(taint) = untolerated {
+        let key = taint["key"].as_str().unwrap_or_default();
+        let value = taint["value"].as_str().unwrap_or_default();
+        return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));
+    }
+    let selector = pod.at("/spec/nodeSelector").as_object();
+    let mut selector = selector.into_iter().flatten();
+    let affinity = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = pod.at(affinity)["nodeSelectorTerms"].as_array();
+    let matches = |term: &Value| {
+        let all = term["matchExpressions"].as_array();
+        all.into_iter().flatten().all(|one| expression(node, one))
+    };
+    if !selector.all(|(name, value)| node.label(name) == value.as_str())
+        || terms.is_some_and(|terms| !terms.iter().any(matches))
+    {
+        return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
+    }
+    let mut wanted = wanted.iter();
+    let short = wanted.find(|(name, amount)| left.get(*name).copied().unwrap_or(0) < **amount);
+    short.map(|(name, _)| match &**name {
+        "pods" => "Too many pods".to_owned(),
+        name => format!("Insufficient {name}"),
+    })
+}
+
+fn tolerates(pod: &Object, taint: &Value) -> bool {
+    let tolerations = pod.at("/spec/tolerations").as_array();
+    tolerations.into_iter().flatten().any(|one| {
+        let key = one["key"].as_str().unwrap_or_default();
+        let effect = one["effect"].as_str().unwrap_or_default();
+        let same_key = key.is_empty() || taint["key"] == key;
+        let same_effect = effect.is_empty() || taint["effect"] == effect;
+        let same_value = one["operator"] == "Exists" || one["value"] == taint["value"];
+        same_key && same_effect && same_value
+    })
+}
+
+fn expression(node: &Object, expression: &Value) -> bool {
+    let label = node.label(expression["key"].as_str().unwrap_or_default());
+    let values = expression["values"].as_array();
+    let listed = values
+        .into_iter()
+        .flatten()
+        .any(|value| value.as_str() == label);
+    match expression["operator"].as_str().unwrap_or_default() {
+        "In" => label.is_some() && listed,
+        "NotIn" => label.is_none() || !listed,
+        "Exists" => label.is_some(),
+        "DoesNotExist" => label.is_none(),
+        _ => false,
+    }
+}
+
+fn bind(pod: &Object, node: &str, writes: &mut Vec<Write>, now: WallTime) {
+    let path = pod_path(pod);
+    let scheduled = json!({"type": "PodScheduled", "status": "True"});
+    let conditions = pod.with_condition(scheduled, now);
+    writes.push(Write::Merge(
+        path.clone(),
+        json!({"spec": {"nodeName": node}}),
+    ));
+    writes.push(Write::Merge(
+        format!("{path}/status"),
+        json!({"status": {"conditions": conditions}}),
+    ));
+    let (namespace, name) = (pod.namespace(), pod.name());
+    let message = format!("Successfully assigned {namespace}/{name} to {node}");
+    let what = (Volume::Normal, "Scheduled");
+    writes.push(event(("v1", "Pod", pod), COMPONENT, what, &message, now));
+}
+
+/// Says once why a pod waits, and again when the reason changes.
+fn refuse(pod: &Object, why: &str, writes: &mut Vec<Write>, now: WallTime) {
+    let present = pod.condition("PodScheduled");
+    if present.is_some_and(|present| present["message"] == why) {
+        return;
+    }
+    let unscheduled = json!({
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
+    });
+    let conditions = pod.with_condition(unscheduled, now);
+    writes.push(Write::Merge(
+        format!("{}/status", pod_path(pod)),
+        json!({"status": {"conditions": conditions}}),
+    ));
+    let what = (Volume::Warning, "FailedScheduling");
+    writes.push(event(("v1", "Pod", pod), COMPONENT, what, why, now));
+}

@@ -1,0 +1,113 @@
+//! When and how the API server fails the controller.
+
+use std::time::Duration;
+
+use super::scenario::{ApiFault, Scenario, ScenarioFault};
+use crate::apiserver::{Call, Faults, RequestFault};
+use wva_supervise::Clock;
+
+/// A time of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Spell {
+    begins: Duration,
+    ends: Duration,
+    fault: ApiFault,
+}
+
+/// The failures of a scenario, as the client of the controller meets them.
+#[derive(Debug)]
+pub(super) struct ApiFaultSchedule {
+    clock: Clock,
+    spells: Vec<Spell>,
+}
+
+impl ApiFaultSchedule {
+    pub(super) fn of(scenario: &Scenario, clock: &Clock) -> Self {
+        let spell = |(begins, trouble): &(Duration, ScenarioFault)| match trouble {
+            ScenarioFault::ApiServer { fault, lasts } => Some(Spell {
+                begins: *begins,
+                ends: begins.saturating_add(*lasts),
+                fault: *fault,
+            }),
+            _ => None,
+        };
+        Self {
+            clock: clock.clone(),
+            spells: scenario.troubles.iter().filter_map(spell).collect(),
+        }
+    }
+
+    fn at(&self, now: Duration) -> RequestFault {
+        let mut fault = RequestFault::default();
+        for spell in &self.spells {
+            if spell.begins <= now && now < spell.ends {
+                match spell.fault {
+                    ApiFault::Refusing(status) => fault.refuse = Some((status, None)),
+                    ApiFault::Slow(latency) => fault.latency += latency,
+                    ApiFault::Silent => fault.hang = true,
+                }
+            } else if now < spell.begins && !matches!(spell.fault, ApiFault::Slow(_)) {
+                // A watch that is opened now ends when the server does.
+                let left = spell.begins.saturating_sub(now);
+                fault.cut_after = Some(fault.cut_after.map_or(left, |other| other.min(left)));
+            }
+        }
+        fault
+    }
+}
+
+impl Faults for ApiFaultSchedule {
+    fn decide(&self, _call: Call<'_>) -> RequestFault {
+        self.at(self.clock.now().monotonic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::scenario;
+    use wva_base::moment::WallTime;
+
+    #[tokio::test(start_paused = true)]
+    async fn every_failure_has_its_time() {
+        let second = Duration::from_secs(1);
+        let trouble = |fault| ScenarioFault::ApiServer {
+            fault,
+            lasts: 10 * second,
+        };
+        let mut scenario = scenario("quiet").unwrap();
+        scenario.troubles = vec![
+            (10 * second, trouble(ApiFault::Slow(second))),
+            (15 * second, trouble(ApiFault::Refusing(503))),
+            (40 * second, trouble(ApiFault::Silent)),
+        ];
+        let weather = ApiFaultSchedule::of(&scenario, &Clock::at(WallTime(0)));
+        let cut = |after: u32| RequestFault {
+            cut_after: Some(after * second),
+            ..RequestFault::default()
+        };
+        let slow = |fault| RequestFault {
+            latency: second,
+            ..fault
+        };
+        let refused = |fault| RequestFault {
+            refuse: Some((503, None)),
+            ..fault
+        };
+        let silent = RequestFault {
+            hang: true,
+            ..RequestFault::default()
+        };
+        for (at, wanted) in [
+            (0, cut(15)),
+            (10, slow(cut(5))),
+            (15, slow(refused(cut(25)))),
+            (20, refused(cut(20))),
+            (25, cut(15)),
+            (40, silent),
+            (50, RequestFault::default()),
+        ] {
+            assert_eq!(weather.at(at * second), wanted, "second {at}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What serves a model: a router with its servers, and the requests that come to it.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::iter::Peekable;
+use std::time::Duration;
+
+use super::WorldError;
+use super::flow::Flow;
+use super::posed::Posed;
+use super::scenario::{LoadSource, ScenarioModel, ScenarioVariant};
+use super::score::Score;
+use crate::engine::{Dialect, Engine};
+use crate::exposition::Page;
+use crate::load::{Arrival, Arrivals, RequestTrace, TraceError};
+use crate::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva_supervise::SeedTree;
+
+/// A router with its servers.
+pub(super) trait Backend: Send {
+    /// Does all work up to `now`.
+    fn advance(&mut self, now: Duration, score: &mut Score);
+    /// A server begins to serve.
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration);
+    /// A server takes nothing more.
+    fn drain(&mut self, pod: &str, now: Duration);
+    /// A server is gone, with what it had.
+    fn remove(&mut self, pod: &str, now: Duration);
+    /// The state at the time it was advanced to.
+    fn reading(&self) -> PoolReading;
+    /// What a server shows; none where nobody answers.
+    fn server_page(&self, pod: &str) -> Option<Page>;
+    /// What the router shows.
+    fn router_page(&self) -> Page;
+    /// Why the load has ended early.
+    fn broken(&self) -> Option<&str>;
+}
+
+type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
+
+/// Servers that know every request.
+struct Requests {
+    id: &'static str,
+    dialect: Dialect,
+    pool: RouterPool,
+    arriving: Peekable<Arriving>,
+    broken: Option<String>,
+}
+
+/// The backend that a model's load asks for.
+pub(super) fn backend(
+    namespace: &str,
+    model: &ScenarioModel,
+    seed: &SeedTree,
+) -> Result<Box<dyn Backend>, WorldError> {
+    let arriving: Arriving = match &model.load {
+        LoadSource::Flow { shape, mixes } => {
+            shape.check().map_err(|error| WorldError::Load {
+                model: model.name,
+                error: error.to_string(),
+            })?;
+            return Ok(Box::new(Flow::new(
+                namespace,
+                model,
+                shape.clone(),
+                mixes.clone(),
+            )));
+        }
+        LoadSource::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
+        LoadSource::Generated(demand) => {
+            let arrivals = Arrivals::new(demand.clone(), seed, model.name);
+            let arrivals = arrivals.map_err(|error| WorldError::Load {
+                model: model.name,
+                error: error.to_string(),
+            })?;
+            Box::new(arrivals.map(Ok))
+        }
+        LoadSource::Replayed(file) => {
+            let unusable = |error: String| WorldError::Trace {
+                file: file.display().to_string(),
+                error,
+            };
+            let reader = File::open(file).map_err(|error| unusable(error.to_string()))?;
+            let trace = RequestTrace::open(BufReader::new(reader), 1.0, seed);
+            let mut trace = trace
+                .map_err(|error| unusable(error.to_string()))?
+                .peekable();
+            // A file of another kind shows itself at its first request, not when that is due.
+            if let Some(Err(error)) = trace.peek() {
+                return Err(unusable(error.to_string()));
+            }
+            Box::new(trace)
+        }
+    };
+    let spec = PoolSpec {
+        name: model.name.to_owned(),
+        namespace: namespace.to_owned(),
+        model: model.id.to_owned(),
+        target_model: model.id.to_owned(),
+        weights: Weights::default(),
+        flow_control: model.flow_control,
+    };
+    Ok(Box::new(Requests {
+        id: model.id,
+        dialect: model.dialect,
+        pool: RouterPool::new(spec, seed),
+        arriving: arriving.peekable(),
+        broken: None,
+    }))
+}
+
+impl Backend for Requests {
+    fn advance(&mut self, now: Duration, score: &mut Score) {
+        while let Some(next) = self.arriving.next_if(|next| match next {
+            Ok(arrival) => arrival.at <= now,
+            Err(_) => true,
+        }) {
+            match next {
+                Ok(arrival) => {
+                    let at = arrival.at;
+                    score.came_many(at, 1);
+                    self.pool.submit(arrival, at);
+                }
+                Err(error) => self.broken = Some(error.to_string()),
+            }
+        }
+        self.pool.advance(now);
+        for served in self.pool.take_served() {
+            score.ended(&served);
+        }
+    }
+
+    fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
+        let engine = Engine::new(variant.profile, variant.limits, now, Duration::ZERO);
+        self.pool.add(pod, engine, now);
+        self.pool.set_ready(pod, true, now);
+    }
+
+    fn drain(&mut self, pod: &str, now: Duration) {
+        self.pool.drain(pod, now);
+    }
+
+    fn remove(&mut self, pod: &str, now: Duration) {
+        self.pool.remove(pod, now);
+    }
+
+    fn reading(&self) -> PoolReading {
+        self.pool.reading()
+    }
+
+    fn server_page(&self, pod: &str) -> Option<Page> {
+        self.pool.engine(pod)?.page(self.dialect, self.id)
+    }
+
+    fn router_page(&self) -> Page {
+        self.pool.page(RouterMetricNames::Epp)
+    }
+
+    fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+}

@@ -1,0 +1,176 @@
+//! The controller inside the world, unmodified, and what the world reads of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allocations::Owner;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+
+use super::WorldError;
+use super::objects::SYSTEM;
+use crate::apiserver::ApiServer;
+use wva::app::{Controller, Env, Startup};
+use wva::hooks::{ControllerHooks, NoHooks};
+use wva::roles::Role;
+use wva::serve::connection::Routes;
+use wva::serve::routes::MetricsRoutes;
+use wva::settings::{Diagnostics, Sources, start};
+use wva::signals::{PromApi, RouterApi};
+use wva::state::Readers;
+use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
+
+/// The name of the controller's pod, where there is one.
+pub(super) const POD: &str = "wva-controller-0";
+
+/// What the world reads of a running controller.
+#[derive(Debug)]
+pub(crate) struct ControllerView {
+    pub(crate) shared: Readers,
+    pub(crate) actors: ActorRegistry<Role>,
+    /// Whose is what the process allocates.
+    pub(crate) owner: Owner,
+    routes: MetricsRoutes,
+}
+
+/// Where a controller gets its signals from.
+#[derive(Debug, Clone)]
+pub(crate) struct Signals {
+    pub(crate) prometheus: Arc<dyn PromApi>,
+    pub(crate) routers: Arc<dyn RouterApi>,
+}
+
+/// What a process of the controller begins with.
+pub(crate) struct ProcessConfig {
+    pub(crate) clock: Clock,
+    pub(crate) seed: SeedTree,
+    pub(crate) kube: Client,
+    pub(crate) signals: Signals,
+    /// Unique name of the process.
+    pub(crate) identity: Arc<str>,
+    /// Flags, environment and file.
+    pub(crate) fixed: Sources,
+    /// The same with what is read of the cluster before the tree stands.
+    pub(crate) sources: Sources,
+    /// What is changed in it.
+    pub(crate) hooks: Arc<dyn ControllerHooks>,
+}
+
+impl ControllerView {
+    /// What the controller shows at `/metrics`.
+    pub(crate) async fn metrics(&self) -> Option<String> {
+        let (head, ()) = Request::builder()
+            .uri("/metrics")
+            .body(())
+            .ok()?
+            .into_parts();
+        let answer = self.routes.answer(&head);
+        if !answer.status().is_success() {
+            return None;
+        }
+        let body = match answer.into_body().collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(never) => match never {},
+        };
+        String::from_utf8(body.to_vec()).ok()
+    }
+
+    /// The part of it that is the controller's own.
+    pub(crate) fn own_metrics(&self) -> Vec<MetricFamily> {
+        let visibility = self.routes.visibility(self.shared.clock.now());
+        self.shared.series.own(visibility)
+    }
+
+    /// The part of that which changes with decisions: what it shows of variants, and how often they broke an
+    /// invariant. It takes a fraction of the time.
+    pub(crate) fn decided_metrics(&self) -> Vec<MetricFamily> {
+        let visibility = self.routes.visibility(self.shared.clock.now());
+        let series = &self.shared.series;
+        let mut families = series.engine.invariant_violations.collect();
+        families.extend(series.pipeline(visibility));
+        families
+    }
+}
+
+/// Puts a controller together that uses this server and these signals.
+pub(super) fn controller(
+    server: &ApiServer,
+    signals: Signals,
+    (clock, seed): (&Clock, &SeedTree),
+    interval: Duration,
+) -> Result<(Controller, ControllerView), WorldError> {
+    let fixed = Sources {
+        environment: environment(POD, interval),
+        ..Sources::default()
+    };
+    cast(ProcessConfig {
+        clock: clock.clone(),
+        seed: SeedTree::new(seed.child("controller").next_u64()),
+        kube: server.client(),
+        signals,
+        identity: Arc::from(format!("{POD}_simulated")),
+        sources: fixed.clone(),
+        fixed,
+        hooks: Arc::new(NoHooks),
+    })
+}
+
+/// Puts a controller together as its process does at its start.
+pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView), WorldError> {
+    let started = start(&casting.sources).map_err(|errors| {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        WorldError::Controller(texts.join("; "))
+    })?;
+    let actors = ActorRegistry::new();
+    let env = Env {
+        kit: Kit {
+            clock: casting.clock,
+            seed: casting.seed,
+            actors: actors.clone(),
+        },
+        kube: casting.kube,
+        prometheus: casting.signals.prometheus,
+        routers: casting.signals.routers,
+        identity: casting.identity,
+        levels: None,
+        hooks: casting.hooks,
+    };
+    let startup = Startup {
+        generation: started.generation,
+        fixed: casting.fixed,
+        diagnostics: Diagnostics::default(),
+    };
+    let controller =
+        Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
+    let shared = controller.shared();
+    let routes = MetricsRoutes::new(shared.clone(), actors.clone());
+    let door = ControllerView {
+        shared,
+        actors,
+        owner: Owner::NOBODY,
+        routes,
+    };
+    Ok((controller, door))
+}
+
+/// The environment of a controller's process.
+pub(crate) fn environment(pod: &str, interval: Duration) -> BTreeMap<String, String> {
+    let interval = format!("{}s", interval.as_secs());
+    let pairs = [
+        ("POD_NAMESPACE", SYSTEM),
+        ("POD_NAME", pod),
+        // Asked in this process, whatever the address says.
+        ("PROMETHEUS_BASE_URL", "http://prometheus.monitoring:9090"),
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+        ("LEADER_ELECT", "true"),
+        ("METRICS_BIND_ADDRESS", "0"),
+        ("HEALTH_PROBE_BIND_ADDRESS", "0"),
+        ("GLOBAL_OPT_INTERVAL", &interval),
+    ];
+    let owned = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    owned.into()
+}

@@ -1,0 +1,53 @@
+//! External metrics for autoscalers, as an adapter before Prometheus serves them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
+use crate::prometheus::{Prometheus, QueryValue};
+use wva_supervise::Clock;
+
+/// Serves the series that Prometheus holds.
+#[derive(Debug, Clone)]
+pub(super) struct Adapter {
+    prometheus: Arc<Mutex<Prometheus>>,
+    clock: Clock,
+}
+
+impl Adapter {
+    pub(super) fn new(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
+        Self { prometheus, clock }
+    }
+}
+
+impl ExternalMetricsSource for Adapter {
+    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String> {
+        let selector = metric.selector.match_labels.iter().flatten();
+        let matchers: Vec<String> = selector
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect();
+        let query = format!("{}{{{}}}", metric.name, matchers.join(","));
+        let now = self.clock.now().wall;
+        let failed = |why: &str| {
+            let name = &metric.name;
+            format!("unable to get external metric {namespace}/{name}: {why}")
+        };
+        let prometheus = self
+            .prometheus
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if prometheus.outage().is_some() {
+            return Err(failed("Prometheus cannot be reached"));
+        }
+        let answer = prometheus
+            .query(&query, now)
+            .map_err(|refusal| failed(&refusal.to_string()))?;
+        let QueryValue::Vector(samples) = answer.value else {
+            return Err(failed("the answer is no vector"));
+        };
+        if samples.is_empty() {
+            return Err(failed("no metrics returned from external metrics API"));
+        }
+        let sum: f64 = samples.iter().map(|sample| sample.value).sum();
+        Milli::of(sum).ok_or_else(|| failed("its value is negative or no number"))
+    }
+}

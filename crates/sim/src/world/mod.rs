@@ -1,0 +1,283 @@
+//! The world: a cluster, its model servers and users, a Prometheus, autoscalers, and the controller
+//! among them, all in one process and moved by the clock of the runtime.
+//!
+//! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
+//! [`pace`] holds such a runtime back to a multiple of real time.
+
+mod api_fault_schedule;
+mod backend;
+mod catalogue;
+pub(crate) mod controller;
+mod driver;
+mod external;
+mod flow;
+mod frame;
+pub(crate) mod objects;
+pub mod pace;
+mod pod_listeners;
+mod posed;
+mod record;
+mod replica_group;
+mod routers;
+mod scenario;
+mod score;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub(crate) use pod_listeners::PodListeners;
+pub(crate) use routers::Routers;
+
+pub use catalogue::{scenario, scenarios};
+pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
+pub use record::RunRecord;
+pub use scenario::{
+    ApiFault, ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ScenarioVariant, Slo,
+};
+
+use self::controller::{ControllerView, Signals};
+use self::driver::{Driver, DriverState};
+use self::record::Recorder;
+use self::service::ModelService;
+use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::hpa::Autoscalers;
+use crate::prometheus::{InProcess, Prometheus, Settings};
+use crate::workloads::Workloads;
+use wva::app::Controller;
+use wva::policy::plan::Plan;
+use wva::state::PlanProposal;
+use wva_base::moment::WallTime;
+use wva_supervise::{Clock, Reader, SeedTree, Writer};
+
+/// How long the controller is given to end.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Why there is no world.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// A load that makes no sense.
+    #[error("the load of model {model}: {error}")]
+    Load {
+        /// The model.
+        model: &'static str,
+        /// What is wrong.
+        error: String,
+    },
+    /// A trace that cannot be read.
+    #[error("trace {file}: {error}")]
+    Trace {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// The controller does not accept its settings.
+    #[error("the controller cannot start: {0}")]
+    Controller(String),
+    /// The server does not accept an object.
+    #[error("the objects of the scenario: {0}")]
+    Objects(#[from] Denied),
+}
+
+/// Whether a run is taken down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// Every write and plan is folded into a [`RunRecord`].
+    On,
+    /// Nothing is.
+    Off,
+}
+
+/// A world that runs until it is dropped or ended.
+pub struct World {
+    /// The API server.
+    pub server: ApiServer,
+    /// The Prometheus.
+    pub prometheus: Arc<Mutex<Prometheus>>,
+    /// The time in the world.
+    pub clock: Clock,
+    /// A frame every second.
+    pub frames: watch::Receiver<Arc<Frame>>,
+    plans: Reader<Option<PlanProposal>>,
+    records: watch::Receiver<Option<RunRecord>>,
+    stop: watch::Sender<bool>,
+    controller: Option<tokio::task::JoinHandle<wva_supervise::ExitReason>>,
+    pub(crate) workloads: Workloads,
+    pub(crate) routers: Routers,
+    doors: PodListeners,
+    tasks: JoinSet<std::convert::Infallible>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("World")
+            .field("frame", &*self.frames.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, WorldError> {
+    let models = scenario.models.iter();
+    models
+        .map(|model| ModelService::new(scenario.namespace, model, seed))
+        .collect()
+}
+
+/// A controller whose way to the API server suffers what the scenario says.
+fn in_weather(
+    scenario: &Scenario,
+    server: &ApiServer,
+    signals: Signals,
+    (clock, seed): (&Clock, &SeedTree),
+) -> Result<(Controller, ControllerView), WorldError> {
+    let weather = api_fault_schedule::ApiFaultSchedule::of(scenario, clock);
+    let reached = server.with_faults(Arc::new(weather));
+    controller::controller(&reached, signals, (clock, seed), scenario.interval)
+}
+
+impl World {
+    /// Builds a world that begins at this date, and sets it going.
+    ///
+    /// # Errors
+    /// When the scenario or its trace makes no sense.
+    pub async fn begin(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        recording: Recording,
+    ) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, recording, None).await
+    }
+
+    /// Builds a world whose controllers others start and end; they answer at these doors.
+    ///
+    /// # Errors
+    /// When the scenario or its trace makes no sense.
+    pub(crate) async fn staffed(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        doors: PodListeners,
+    ) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, Recording::Off, Some(doors)).await
+    }
+
+    async fn found(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        recording: Recording,
+        staff: Option<PodListeners>,
+    ) -> Result<Self, WorldError> {
+        let seed = SeedTree::new(seed);
+        let clock = Clock::at(date);
+        let server = ApiServer::new(clock.clone(), &seed);
+        let creator = Insider::new(server.clone(), "wva-demo");
+        objects::create(&creator, scenario, date).await?;
+        let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
+        let services = services(scenario, &seed)?;
+        let (routers, questions) = routers::routers();
+        let is_staffed = staff.is_some();
+        let doors = staff.unwrap_or_default();
+        // Without one of its own the world hears of no plan.
+        let (mut plans, mut own) = (Writer::new(None).reader(), None);
+        if !is_staffed {
+            let signals = Signals {
+                prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),
+                routers: Arc::new(routers.clone()),
+            };
+            let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
+            plans = door.shared.plan.clone();
+            doors.set(controller::POD, Some(Arc::new(door)));
+            own = Some(controller);
+        }
+        let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
+        let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
+        let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
+        let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
+        let (record_sender, records) = watch::channel(None);
+        let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
+        let ground = Driver {
+            scenario: scenario.clone(),
+            clock: clock.clone(),
+            server: creator,
+            outages: workloads.outages(),
+            workloads: workloads.clone(),
+            prometheus: Arc::clone(&prometheus),
+            plans: plans.follow(),
+            doors: doors.clone(),
+            services,
+            questions,
+            recorder,
+            records: record_sender,
+            frames: frame_sender,
+            state: DriverState::default(),
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(workloads.clone().run());
+        tasks.spawn(workloads.clone().sweep());
+        tasks.spawn(ground.run());
+        tasks.spawn(autoscalers.run());
+        let (stop, mut stopped) = watch::channel(false);
+        // An error means that the world is gone, which is as good a reason to stop.
+        let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
+        let controller = own.map(|controller| tokio::spawn(controller.run(stopped)));
+        Ok(Self {
+            server,
+            prometheus,
+            clock,
+            frames,
+            plans,
+            records,
+            stop,
+            controller,
+            workloads,
+            routers,
+            doors,
+            tasks,
+        })
+    }
+
+    /// What was written and decided so far.
+    pub fn record(&self) -> Option<RunRecord> {
+        *self.records.borrow()
+    }
+
+    /// The controller's last plan.
+    pub fn plan(&self) -> Option<Arc<Plan>> {
+        let last = Option::clone(&self.plans.load());
+        last.map(|last| last.plan)
+    }
+
+    /// Returns the controller's `/metrics` page; `None` where the world has no controller of its own.
+    pub async fn metrics(&self) -> Option<String> {
+        self.doors.metrics(controller::POD).await
+    }
+
+    /// The last frame.
+    pub fn frame(&self) -> Arc<Frame> {
+        Arc::clone(&self.frames.borrow())
+    }
+
+    /// Lets the controller end in order, then the rest of the world.
+    pub async fn end(mut self) {
+        self.stop.send_replace(true);
+        if let Some(controller) = &mut self.controller
+            && tokio::time::timeout(FAREWELL, &mut *controller)
+                .await
+                .is_err()
+        {
+            tracing::warn!("the controller did not end in time");
+            controller.abort();
+        }
+        self.tasks.shutdown().await;
+    }
+}

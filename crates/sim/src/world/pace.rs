@@ -1,0 +1,337 @@
+//! A world beside the real one: on a thread of its own, in virtual time that is held back to a multiple
+//! of real time, and reached through channels.
+//!
+//! Paused time leaps as soon as nothing is left to do, and would leap past every socket. So the paused
+//! runtime has none; a task blocks its thread while virtual time is ahead, and requests from outside
+//! come through [`Gateway`] and wake it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Body, Bytes, Frame as Chunk};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use super::{Frame, Recording, Scenario, World, WorldError};
+use crate::apiserver::ApiServer;
+use crate::prometheus::Prometheus;
+use wva_base::moment::WallTime;
+use wva_supervise::Clock;
+
+/// Virtual time that passes between two looks at the real clock, at most.
+const STRIDE: Duration = Duration::from_millis(250);
+/// Longest sleep of the thread: how soon it hears that it should stop.
+const NAP: Duration = Duration::from_millis(50);
+/// How far the world may fall behind before it no longer tries to catch up.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Largest body of a request.
+const BODY_BYTES: usize = 3 * 1024 * 1024;
+/// Chunks of an answer that wait for a slow reader.
+const CHUNKS: usize = 64;
+
+/// How fast virtual time passes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many times as fast as real time.
+    Times(f64),
+    /// As fast as it can be computed.
+    Unbounded,
+}
+
+/// What to play.
+#[derive(Debug, Clone)]
+pub struct Play {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The seed.
+    pub seed: u64,
+    /// The date at which it begins.
+    pub date: WallTime,
+    /// How fast.
+    pub speed: Speed,
+    /// How long, in virtual time; without end if not given.
+    pub duration: Option<Duration>,
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// A request from outside.
+struct Call {
+    request: Request<Full<Bytes>>,
+    /// The real date.
+    asked: WallTime,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// The API server of a world on another thread, as a service.
+#[derive(Debug, Clone)]
+pub struct Gateway(Sender<Call>);
+
+/// A world that is being played.
+#[derive(Debug)]
+pub struct Show {
+    /// A frame every virtual second.
+    pub frames: watch::Receiver<Arc<Frame>>,
+    /// The way to the API server.
+    pub gateway: Gateway,
+    /// The Prometheus, which can be asked from any thread.
+    pub prometheus: Arc<Mutex<Prometheus>>,
+    date: Arc<AtomicI64>,
+    stop: Arc<AtomicBool>,
+    ended: watch::Receiver<bool>,
+    thread: JoinHandle<()>,
+}
+
+/// What the other thread sends back once the world stands.
+struct Begun {
+    frames: watch::Receiver<Arc<Frame>>,
+    prometheus: Arc<Mutex<Prometheus>>,
+}
+
+/// What the thread of a world holds of those who watch it.
+struct Stage {
+    calls: Receiver<Call>,
+    date: Arc<AtomicI64>,
+    stop: Arc<AtomicBool>,
+    over: watch::Sender<bool>,
+}
+
+/// Why a world cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum NoShow {
+    /// It cannot be built.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The system gives no thread or timer.
+    #[error("the thread of the world cannot start: {0}; close other programs and try again")]
+    Thread(#[from] std::io::Error),
+    /// The thread has ended before the world stood.
+    #[error("the thread of the world ended early; run again with RUST_BACKTRACE=1")]
+    Ended,
+}
+
+impl Show {
+    /// Begins to play; returns when the world stands.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub async fn begin(play: Play) -> Result<Self, NoShow> {
+        let (calls, inbox) = channel();
+        let (begun, stands) = oneshot::channel();
+        let (over, ended) = watch::channel(false);
+        let stop = Arc::new(AtomicBool::new(false));
+        let date = Arc::new(AtomicI64::new(play.date.0));
+        let stage = Stage {
+            calls: inbox,
+            date: Arc::clone(&date),
+            stop: Arc::clone(&stop),
+            over,
+        };
+        let thread = Builder::new()
+            .name("world".to_owned())
+            .spawn(move || stage.play(play, begun))?;
+        let Begun { frames, prometheus } = stands.await.map_err(|_gone| NoShow::Ended)??;
+        Ok(Self {
+            frames,
+            gateway: Gateway(calls),
+            prometheus,
+            date,
+            stop,
+            ended,
+            thread,
+        })
+    }
+
+    /// The date in the world, as it moves.
+    pub fn date(&self) -> impl Fn() -> WallTime + Clone + Send + 'static {
+        let date = Arc::clone(&self.date);
+        move || WallTime(date.load(Ordering::Relaxed))
+    }
+
+    /// Resolves when the play is over.
+    pub async fn over(&self) {
+        let mut ended = self.ended.clone();
+        // An error means that the thread is gone.
+        drop(ended.wait_for(|ended| *ended).await);
+    }
+
+    /// Ends the play in order; the last frame.
+    pub async fn end(self) -> Arc<Frame> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.over().await;
+        let frame = Arc::clone(&self.frames.borrow());
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the world has panicked");
+        }
+        frame
+    }
+}
+
+/// The real clock, which alone says how far virtual time may go.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of the runtime is the one that is held back"
+)]
+fn real() -> Instant {
+    Instant::now()
+}
+
+impl Stage {
+    fn play(self, play: Play, begun: oneshot::Sender<Result<Begun, NoShow>>) {
+        let over = self.over.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(self.perform(play, begun)),
+            // Nobody waits any more if this cannot be told.
+            Err(error) => drop(begun.send(Err(error.into()))),
+        }
+        over.send_replace(true);
+    }
+
+    async fn perform(self, play: Play, begun: oneshot::Sender<Result<Begun, NoShow>>) {
+        let world = World::begin(&play.scenario, play.seed, play.date, Recording::Off).await;
+        let world = match world {
+            Ok(world) => world,
+            Err(error) => return drop(begun.send(Err(error.into()))),
+        };
+        let stands = Begun {
+            frames: world.frames.clone(),
+            prometheus: Arc::clone(&world.prometheus),
+        };
+        if begun.send(Ok(stands)).is_ok() {
+            self.pace(&play, &world).await;
+        }
+        world.end().await;
+    }
+
+    /// Lets virtual time pass no faster than it should, until the end.
+    async fn pace(&self, play: &Play, world: &World) {
+        let mut begun = real();
+        let mut offset = Duration::ZERO;
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = world.clock.now();
+            self.date.store(now.wall.0, Ordering::Relaxed);
+            if play.duration.is_some_and(|end| now.monotonic >= end) {
+                return;
+            }
+            let Speed::Times(speed) = play.speed else {
+                self.take_calls(&world.server);
+                sleep(STRIDE).await;
+                continue;
+            };
+            let due = offset + begun.elapsed().mul_f64(speed);
+            if due > now.monotonic + PATIENCE.mul_f64(speed.max(1.0)) {
+                // A machine that slept, or is too slow: the world goes on from where it is.
+                (begun, offset) = (real(), now.monotonic);
+            }
+            if now.monotonic < due {
+                self.take_calls(&world.server);
+                sleep(STRIDE.min(due.saturating_sub(now.monotonic))).await;
+                continue;
+            }
+            let ahead = now.monotonic.saturating_sub(due).div_f64(speed);
+            let nap = ahead.clamp(Duration::from_millis(1), NAP);
+            match self.calls.recv_timeout(nap) {
+                Ok(call) => {
+                    answer(&world.server, call);
+                    self.take_calls(&world.server);
+                    // A millisecond passes when everything that the calls set off is done.
+                    sleep(Duration::from_millis(1)).await;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody can ask any more; the spectators may still look.
+                Err(RecvTimeoutError::Disconnected) => sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+
+    fn take_calls(&self, server: &ApiServer) {
+        while let Ok(call) = self.calls.try_recv() {
+            answer(server, call);
+        }
+    }
+}
+
+/// Answers a call on this runtime, and hands the body over piece by piece.
+fn answer(server: &ApiServer, call: Call) {
+    let server = server.read_at(call.asked);
+    tokio::spawn(async move {
+        let answer = match server.oneshot(call.request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        let (head, mut body) = answer.into_parts();
+        let (sender, mut receiver) = mpsc::channel::<Chunk<Bytes>>(CHUNKS);
+        let chunks = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
+        let chunks = futures::StreamExt::map(chunks, Ok::<_, Infallible>);
+        let whole = StreamBody::new(chunks).boxed_unsync();
+        if call.reply.send(Response::from_parts(head, whole)).is_err() {
+            return;
+        }
+        while let Some(chunk) = body.frame().await {
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(never) => match never {},
+            };
+            if sender.send(chunk).await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+impl<B> tower::Service<Request<B>> for Gateway
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let calls = self.0.clone();
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let Ok(body) = Limited::new(body, BODY_BYTES).collect().await else {
+                return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE));
+            };
+            let request = Request::from_parts(head, Full::new(body.to_bytes()));
+            let (reply, replied) = oneshot::channel();
+            let call = Call {
+                request,
+                asked: Clock::real().now().wall,
+                reply,
+            };
+            if calls.send(call).is_err() {
+                return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE));
+            }
+            let answer = replied.await;
+            Ok(answer.unwrap_or_else(|_gone| refuse(StatusCode::SERVICE_UNAVAILABLE)))
+        })
+    }
+}
+
+fn refuse(status: StatusCode) -> Answer {
+    let mut refusal = Response::new(Full::new(Bytes::new()).boxed_unsync());
+    *refusal.status_mut() = status;
+    refusal
+}

@@ -1,0 +1,41 @@
+//! The controllers of a world, as the world reads them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::controller::ControllerView;
+use wva::policy::key::VariantKey;
+use wva::policy::units::Replicas;
+
+/// Who answers at which pod. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PodListeners(Arc<Mutex<BTreeMap<String, Option<Arc<ControllerView>>>>>);
+
+impl PodListeners {
+    /// Somebody answers at this pod, or nobody.
+    pub(crate) fn set(&self, pod: &str, door: Option<Arc<ControllerView>>) {
+        self.all().insert(pod.to_owned(), door);
+    }
+
+    /// Every pod that there is.
+    pub(super) fn pods(&self) -> Vec<String> {
+        self.all().keys().cloned().collect()
+    }
+
+    /// What a pod shows at `/metrics`.
+    pub(super) async fn metrics(&self, pod: &str) -> Option<String> {
+        let door = self.all().get(pod).cloned().flatten();
+        door?.metrics().await
+    }
+
+    /// What is published for a variant.
+    pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {
+        let doors = self.all();
+        let mut open = doors.values().flatten();
+        open.find_map(|door| door.shared.records.desired(key))
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<ControllerView>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

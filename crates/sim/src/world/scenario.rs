@@ -1,0 +1,232 @@
+//! What a world is made of, as a value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
+use crate::load::{Demand, RateProfile};
+use crate::router::FlowControl;
+use crate::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
+use wva::policy::capacity::ServingRole;
+
+/// Everything about a world but its seed.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    /// The namespace of all that serves.
+    pub namespace: &'static str,
+    /// The nodes.
+    pub nodes: Vec<NodeGroup>,
+    /// The models.
+    pub models: Vec<ScenarioModel>,
+    /// ConfigMaps beside the controller.
+    pub config: Vec<ConfigMap>,
+    /// What goes wrong, and when.
+    pub troubles: Vec<(Duration, ScenarioFault)>,
+    /// How often the controller decides.
+    pub interval: Duration,
+    /// How often Prometheus scrapes.
+    pub scrape_interval: Duration,
+}
+
+/// A ConfigMap in the namespace of the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigMap {
+    /// Its name.
+    pub name: &'static str,
+    /// Keys with their texts.
+    pub data: Vec<(&'static str, String)>,
+}
+
+/// One model, the ways to serve it, and who asks it.
+#[derive(Debug, Clone)]
+pub struct ScenarioModel {
+    /// A short name, for pools and labels.
+    pub name: &'static str,
+    /// The name that requests and series carry.
+    pub id: &'static str,
+    /// What users are promised.
+    pub slo: Slo,
+    /// Who asks.
+    pub load: LoadSource,
+    /// The engine of its servers.
+    pub dialect: Dialect,
+    /// How requests are held before the servers.
+    pub flow_control: Option<FlowControl>,
+    /// The ways to serve it.
+    pub variants: Vec<ScenarioVariant>,
+}
+
+/// What counts as a good answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slo {
+    /// Longest time to the first token.
+    pub first_token: Duration,
+    /// Longest mean time between tokens.
+    pub per_token: Duration,
+}
+
+/// Where requests come from.
+#[derive(Debug, Clone)]
+pub enum LoadSource {
+    /// Drawn by chance.
+    Generated(Demand),
+    /// Replayed from a trace file.
+    Replayed(PathBuf),
+    /// A stream without single requests, for runs over days.
+    Flow {
+        /// The rate over time.
+        shape: RateProfile,
+        /// What requests are like from each moment on; the first holds from the start.
+        mixes: Vec<(Duration, Mix)>,
+    },
+    /// None at all: servers show this from each moment on, however many there are.
+    Posed(Vec<(Duration, Pose)>),
+}
+
+/// What a posed server shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pose {
+    /// Share of its KV cache in use, 0 to 1.
+    pub kv_usage: f64,
+    /// Requests in its queue.
+    pub waiting: f64,
+}
+
+/// What a replica is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replica {
+    /// One pod of a Deployment.
+    Pod,
+    /// One pod of a ReplicaSet that stands alone, a kind that is known by its scale subresource.
+    Single,
+    /// A group of a LeaderWorkerSet. Its leader has the GPUs that the variant names.
+    Group {
+        /// Pods beside the leader.
+        workers: u32,
+        /// GPUs of each of them.
+        gpus: u32,
+    },
+}
+
+/// One way to serve a model: a workload, its VariantAutoscaling, and its HPA.
+#[derive(Debug, Clone)]
+pub struct ScenarioVariant {
+    /// The name of all three.
+    pub name: &'static str,
+    /// The part of a request that it serves.
+    pub role: ServingRole,
+    /// The accelerator, as the controller calls it.
+    pub accelerator: &'static str,
+    /// The label `nvidia.com/gpu.product` of nodes that it needs.
+    pub product: &'static str,
+    /// What a replica is made of.
+    pub replica: Replica,
+    /// GPUs of the pod that serves.
+    pub gpus: u32,
+    /// Cost of a replica per hour.
+    pub cost: f64,
+    /// The model on its hardware.
+    pub profile: Profile,
+    /// How the server is set up.
+    pub limits: Limits,
+    /// How long it takes to start.
+    pub start_up: StartUp,
+    /// Replicas at first.
+    pub replicas: u32,
+    /// Replicas that its HPA keeps within.
+    pub bounds: (u32, u32),
+}
+
+impl ScenarioVariant {
+    /// The resource of what runs its pods, with its group.
+    pub(crate) fn resource(&self) -> &'static str {
+        match self.replica {
+            Replica::Pod => "deployments.apps",
+            Replica::Single => "replicasets.apps",
+            Replica::Group { .. } => leader_worker_sets::RESOURCE,
+        }
+    }
+
+    /// GPUs of all pods of a replica.
+    pub fn replica_gpus(&self) -> u32 {
+        match self.replica {
+            Replica::Pod | Replica::Single => self.gpus,
+            Replica::Group { workers, gpus } => {
+                self.gpus.saturating_add(workers.saturating_mul(gpus))
+            }
+        }
+    }
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScenarioFault {
+    /// Something happens to workloads.
+    Workload(WorkloadFault),
+    /// Prometheus cannot be reached for so long.
+    NoPrometheus(Duration),
+    /// Prometheus scrapes nothing for so long.
+    NoScrapes(Duration),
+    /// The answers of Prometheus know nothing of the last while, for so long.
+    LatePrometheus {
+        /// How late they are.
+        lag: Duration,
+        /// How long that lasts.
+        lasts: Duration,
+    },
+    /// The API server fails the controller for so long.
+    ApiServer {
+        /// What becomes of every request.
+        fault: ApiFault,
+        /// How long that lasts.
+        lasts: Duration,
+    },
+}
+
+/// How the API server fails the controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiFault {
+    /// Every request is refused with this status code, and watches end.
+    Refusing(u16),
+    /// Every request takes this much longer.
+    Slow(Duration),
+    /// No request is answered, and watches end.
+    Silent,
+}
+
+impl Scenario {
+    /// The same with the load of its first model replayed from a file.
+    #[must_use]
+    pub fn replaying(mut self, trace: PathBuf) -> Self {
+        if let Some(model) = self.models.first_mut() {
+            model.load = LoadSource::Replayed(trace);
+        }
+        self
+    }
+
+    /// The same with streams instead of single requests, of the same rates and lengths.
+    #[must_use]
+    pub fn coarse(mut self) -> Self {
+        for model in &mut self.models {
+            if let LoadSource::Generated(demand) = &model.load {
+                model.load = LoadSource::Flow {
+                    shape: demand.shape.clone(),
+                    mixes: vec![(Duration::ZERO, demand.mix())],
+                };
+            }
+        }
+        self
+    }
+
+    /// All GPUs of all nodes.
+    pub fn gpus(&self) -> u32 {
+        self.nodes
+            .iter()
+            .map(|group| group.count.saturating_mul(group.gpus))
+            .sum()
+    }
+}

@@ -1,0 +1,228 @@
+//! How well a model is served, as its users see it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::scenario::Slo;
+use crate::number;
+use crate::router::{RequestVerdict, Served};
+
+/// How far back a spectator looks.
+const WINDOW: Duration = Duration::from_mins(1);
+/// How often percentiles are taken.
+const PERCENTILES_EVERY: Duration = Duration::from_secs(5);
+/// Answers of the window that are kept.
+const KEPT: usize = 20_000;
+
+/// One request that has ended.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    at: Duration,
+    /// How many requests are like it.
+    requests: u64,
+    first_token: Option<Duration>,
+    per_token: Option<Duration>,
+    good: bool,
+}
+
+impl Ended {
+    fn counted_good(&self) -> u64 {
+        if self.good { self.requests } else { 0 }
+    }
+}
+
+/// Answers at about the same time, with their mean times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batch {
+    pub(super) at: Duration,
+    pub(super) requests: u64,
+    pub(super) first_token: Duration,
+    pub(super) per_token: Duration,
+}
+
+/// 95th percentiles in milliseconds, and when they were taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Percentiles {
+    taken: Option<Duration>,
+    first_token: Option<f64>,
+    per_token: Option<f64>,
+}
+
+/// Counts of one model.
+#[derive(Debug)]
+pub(super) struct Score {
+    slo: Slo,
+    recent: VecDeque<Ended>,
+    /// Requests among `recent`, and the good ones of them.
+    recently: (u64, u64),
+    arrivals: VecDeque<(Duration, u64)>,
+    /// Requests among `arrivals`.
+    arriving: u64,
+    percentiles: Percentiles,
+    pub(super) requests: u64,
+    pub(super) answered: u64,
+    pub(super) failed: u64,
+    pub(super) good: u64,
+}
+
+impl Score {
+    pub(super) fn new(slo: Slo) -> Self {
+        Self {
+            slo,
+            recent: VecDeque::new(),
+            recently: (0, 0),
+            arrivals: VecDeque::new(),
+            arriving: 0,
+            percentiles: Percentiles::default(),
+            requests: 0,
+            answered: 0,
+            failed: 0,
+            good: 0,
+        }
+    }
+
+    pub(super) fn came_many(&mut self, at: Duration, requests: u64) {
+        if requests == 0 {
+            return;
+        }
+        self.requests += requests;
+        self.arrivals.push_back((at, requests));
+        self.arriving += requests;
+        if self.arrivals.len() > KEPT {
+            self.forget_arrival();
+        }
+    }
+
+    pub(super) fn ended(&mut self, served: &Served) {
+        let RequestVerdict::Answered(completion) = &served.verdict else {
+            return self.failed_many(served.at, 1);
+        };
+        let first_token = served.time_to_first_token();
+        let per_token = completion.time_per_output_token();
+        self.answered(served.at, 1, first_token, per_token);
+    }
+
+    pub(super) fn answered_many(&mut self, batch: Batch) {
+        let (first_token, per_token) = (Some(batch.first_token), Some(batch.per_token));
+        self.answered(batch.at, batch.requests, first_token, per_token);
+    }
+
+    pub(super) fn failed_many(&mut self, at: Duration, requests: u64) {
+        if requests == 0 {
+            return;
+        }
+        self.failed += requests;
+        self.keep(Ended {
+            at,
+            requests,
+            first_token: None,
+            per_token: None,
+            good: false,
+        });
+    }
+
+    fn answered(
+        &mut self,
+        at: Duration,
+        requests: u64,
+        first_token: Option<Duration>,
+        per_token: Option<Duration>,
+    ) {
+        let good = first_token.is_some_and(|first| first <= self.slo.first_token)
+            && per_token.is_none_or(|gap| gap <= self.slo.per_token);
+        self.answered += requests;
+        self.good += if good { requests } else { 0 };
+        self.keep(Ended {
+            at,
+            requests,
+            first_token,
+            per_token,
+            good,
+        });
+    }
+
+    fn keep(&mut self, ended: Ended) {
+        self.recently.0 += ended.requests;
+        self.recently.1 += ended.counted_good();
+        self.recent.push_back(ended);
+        if self.recent.len() > KEPT {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(ended) = self.recent.pop_front() {
+            self.recently.0 -= ended.requests;
+            self.recently.1 -= ended.counted_good();
+        }
+    }
+
+    fn forget_arrival(&mut self) {
+        if let Some((_, requests)) = self.arrivals.pop_front() {
+            self.arriving -= requests;
+        }
+    }
+
+    /// Forgets what lies outside the window.
+    pub(super) fn advance(&mut self, now: Duration) {
+        let oldest = now.saturating_sub(WINDOW);
+        while self.arrivals.front().is_some_and(|(at, _)| *at < oldest) {
+            self.forget_arrival();
+        }
+        while self.recent.front().is_some_and(|ended| ended.at < oldest) {
+            self.forget();
+        }
+        let taken = self.percentiles.taken;
+        if taken.is_none_or(|taken| now >= taken.saturating_add(PERCENTILES_EVERY)) {
+            self.percentiles = Percentiles {
+                taken: Some(now),
+                first_token: p95(self.recent.iter(), |ended| ended.first_token),
+                per_token: p95(self.recent.iter(), |ended| ended.per_token),
+            };
+        }
+    }
+
+    /// Requests per second within the window, which may not be full yet.
+    pub(super) fn rate(&self, now: Duration) -> f64 {
+        let seconds = WINDOW.min(now).as_secs_f64().max(1.0);
+        number::real(self.arriving) / seconds
+    }
+
+    /// Share of the window's requests that kept the promise.
+    pub(super) fn attainment(&self) -> Option<f64> {
+        let (all, good) = self.recently;
+        (all > 0).then(|| number::real(good) / number::real(all))
+    }
+
+    pub(super) fn first_token_p95(&self) -> Option<f64> {
+        self.percentiles.first_token
+    }
+
+    pub(super) fn per_token_p95(&self) -> Option<f64> {
+        self.percentiles.per_token
+    }
+}
+
+/// In milliseconds.
+fn p95<'a>(
+    ended: impl Iterator<Item = &'a Ended>,
+    time: fn(&Ended) -> Option<Duration>,
+) -> Option<f64> {
+    let times = ended.filter_map(|ended| Some((time(ended)?, ended.requests)));
+    let mut times: Vec<(Duration, u64)> = times.collect();
+    let all: u64 = times.iter().map(|(_, requests)| requests).sum();
+    let count = times.len();
+    if all == u64::try_from(count).unwrap_or(u64::MAX) {
+        // Single requests: the one at the place needs no order of the others.
+        let place = (count * 95).div_ceil(100).checked_sub(1)?;
+        let (_, (time, _), _) = times.select_nth_unstable(place);
+        return Some(time.as_secs_f64() * 1e3);
+    }
+    times.sort_unstable();
+    let mut below = 0;
+    let found = times.iter().find(|(_, requests)| {
+        below += requests;
+        below * 100 >= all * 95
+    });
+    found.map(|(time, _)| time.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,164 @@
+//! One model as it is served: its load, its router, and the servers behind it, which follow the pods.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::WorldError;
+use super::backend::{Backend, backend};
+use super::objects::VARIANT;
+use super::scenario::{Replica, ScenarioModel, ScenarioVariant};
+use super::score::Score;
+use crate::exposition::Page;
+use crate::router::PoolReading;
+use crate::workloads::Outages;
+use crate::workloads::leader_worker_sets::{is_whole, leads};
+use crate::workloads::object::Object;
+use wva_supervise::SeedTree;
+
+/// A model with all that belongs to it.
+pub(super) struct ModelService {
+    pub(super) model: ScenarioModel,
+    backend: Box<dyn Backend>,
+    /// Pods with a server, and whether it may take requests.
+    servers: BTreeMap<String, ReplicaStanding>,
+    pub(super) score: Score,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReplicaStanding {
+    Serving,
+    Draining,
+}
+
+/// What the pods of a variant come to: replicas, each counted by the pod that leads it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReplicaTally {
+    pub(super) ready: u32,
+    pub(super) pending: u32,
+    /// Replicas that hold a place on a node.
+    pub(super) placed: u32,
+    /// GPUs of all pods that hold a place on a node.
+    pub(super) gpus: u32,
+}
+
+impl ModelService {
+    pub(super) fn new(
+        namespace: &str,
+        model: &ScenarioModel,
+        seed: &SeedTree,
+    ) -> Result<Self, WorldError> {
+        Ok(Self {
+            backend: backend(namespace, model, seed)?,
+            servers: BTreeMap::new(),
+            score: Score::new(model.slo),
+            model: model.clone(),
+        })
+    }
+
+    /// Does all work up to `now`.
+    pub(super) fn advance(&mut self, now: Duration) {
+        self.backend.advance(now, &mut self.score);
+        self.score.advance(now);
+    }
+
+    /// Why its load has ended early.
+    pub(super) fn broken(&self) -> Option<&str> {
+        self.backend.broken()
+    }
+
+    pub(super) fn reading(&self) -> PoolReading {
+        self.backend.reading()
+    }
+
+    /// Lets servers come and go as their pods do.
+    pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
+        let mut seen: BTreeMap<&str, Option<ReplicaStanding>> = BTreeMap::new();
+        for pod in pods.iter().filter(|pod| leads(pod)) {
+            let Some(variant) = self.variant_of(pod) else {
+                continue;
+            };
+            let silent = outages.holds(pod.text("/spec/nodeName"));
+            let standing = if silent || !is_whole(pod, pods) {
+                None
+            } else if pod.is_deleted() {
+                Some(ReplicaStanding::Draining)
+            } else {
+                Some(ReplicaStanding::Serving)
+            };
+            seen.insert(pod.name(), standing);
+            let known = self.servers.get(pod.name()).copied();
+            match (known, standing) {
+                (None, Some(ReplicaStanding::Serving)) => {
+                    self.backend.add(pod.name(), &variant, now);
+                    self.servers
+                        .insert(pod.name().to_owned(), ReplicaStanding::Serving);
+                }
+                (Some(ReplicaStanding::Serving), Some(ReplicaStanding::Draining)) => {
+                    self.backend.drain(pod.name(), now);
+                    self.servers
+                        .insert(pod.name().to_owned(), ReplicaStanding::Draining);
+                }
+                _ => {}
+            }
+        }
+        let gone: Vec<String> = self
+            .servers
+            .keys()
+            .filter(|name| !matches!(seen.get(&***name), Some(Some(_))))
+            .cloned()
+            .collect();
+        for name in gone {
+            self.backend.remove(&name, now);
+            self.servers.remove(&name);
+        }
+    }
+
+    /// The variant that a pod serves.
+    pub(super) fn variant_of(&self, pod: &Object) -> Option<ScenarioVariant> {
+        let name = pod.label(VARIANT)?;
+        let mut variants = self.model.variants.iter();
+        variants.find(|variant| variant.name == name).cloned()
+    }
+
+    /// What a server shows; none where nobody answers.
+    pub(super) fn server_page(&self, pod: &str) -> Option<Page> {
+        self.backend.server_page(pod)
+    }
+
+    /// What the router shows.
+    pub(super) fn router_page(&self) -> Page {
+        self.backend.router_page()
+    }
+}
+
+/// What the pods of a variant come to.
+pub(super) fn tally(variant: &ScenarioVariant, pods: &[Object]) -> ReplicaTally {
+    let mut tally = ReplicaTally::default();
+    for pod in pods
+        .iter()
+        .filter(|pod| pod.label(VARIANT) == Some(variant.name))
+    {
+        if matches!(pod.text("/status/phase"), "Succeeded" | "Failed") {
+            continue;
+        }
+        let is_placed = !pod.text("/spec/nodeName").is_empty();
+        let gpus = match variant.replica {
+            Replica::Group { gpus, .. } if !leads(pod) => gpus,
+            _ => variant.gpus,
+        };
+        tally.gpus += if is_placed { gpus } else { 0 };
+        if !leads(pod) {
+            continue;
+        }
+        tally.placed += u32::from(is_placed);
+        if pod.is_deleted() {
+            continue;
+        }
+        if is_whole(pod, pods) {
+            tally.ready += 1;
+        } else {
+            tally.pending += 1;
+        }
+    }
+    tally
+}

@@ -1,0 +1,335 @@
+//! Worlds in virtual time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::*;
+use crate::engine::{Mix, StartUp};
+use crate::load::{RateProfile, RateStage};
+use crate::number;
+use crate::workloads::WorkloadFault;
+use wva::policy::throughput::model::LatencyModelSource;
+use wva::signals::{PromApi, QueryError, QueryResult};
+
+const DATE: WallTime = WallTime(1_767_225_600_000);
+
+fn quiet() -> Scenario {
+    scenario("quiet").unwrap()
+}
+
+/// On a paused runtime of its own, as far as `lasts`.
+fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (RunRecord, Arc<Frame>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::begin(scenario, seed, DATE, Recording::On)
+            .await
+            .unwrap();
+        tokio::time::sleep(lasts).await;
+        let (record, frame) = (world.record().unwrap(), world.frame());
+        world.end().await;
+        (record, frame)
+    })
+}
+
+/// A small world in a hurry: what takes minutes elsewhere happens within one.
+fn hurried() -> Scenario {
+    let mut scenario = quiet();
+    scenario.interval = Duration::from_secs(10);
+    scenario.scrape_interval = Duration::from_secs(5);
+    for variant in scenario
+        .models
+        .iter_mut()
+        .flat_map(|model| &mut model.variants)
+    {
+        variant.start_up = StartUp::WAKING;
+        variant.limits.max_num_seqs = 4;
+    }
+    scenario
+}
+
+#[test]
+fn same_seed_same_trace() {
+    let scenario = hurried();
+    let lasts = Duration::from_secs(50);
+    let mut hashes = BTreeSet::new();
+    for seed in 0..100 {
+        let (first, frame) = play(&scenario, seed, lasts);
+        let (second, again) = play(&scenario, seed, lasts);
+        assert_eq!(first, second, "seed {seed}");
+        assert_eq!(frame, again, "seed {seed}");
+        assert!(
+            first.writes > 50 && first.plans > 3,
+            "seed {seed}: {first:?}"
+        );
+        assert!(frame.totals.scalings > 0, "seed {seed}: {frame:#?}");
+        hashes.insert(first.hash);
+    }
+    assert_eq!(hashes.len(), 100, "another seed is another run");
+}
+
+/// The same fleet both ways: how much the load of a stream differs from that of its requests.
+#[test]
+fn streams_serve_as_many_as_requests_do() {
+    let lasts = Duration::from_mins(10);
+    let exact = play(&quiet(), 1, lasts).1;
+    let coarse = play(&quiet().coarse(), 1, lasts).1;
+    let (exact, coarse) = (&exact.totals, &coarse.totals);
+    assert!(exact.answered > 4_000, "{exact:?}");
+    let ratio = number::real(coarse.answered) / number::real(exact.answered);
+    assert!((0.9..1.1).contains(&ratio), "{exact:?} {coarse:?}");
+    assert!(coarse.scalings > 0, "{coarse:?}");
+}
+
+/// How fast it is: the time that this takes is the measurement.
+#[test]
+#[ignore = "a measurement: one virtual hour of three models at about ten requests per second together"]
+fn one_virtual_hour_of_a_fleet() {
+    let (_, frame) = play(&scenario("fleet").unwrap(), 1, Duration::from_hours(1));
+    assert!(frame.totals.answered > 30_000, "{:?}", frame.totals);
+}
+
+/// How fast it is: the time that this takes is the measurement.
+#[test]
+#[ignore = "a measurement: ten virtual hours of three models as streams"]
+fn ten_virtual_hours_of_streams() {
+    let (_, frame) = play(&scenario("days").unwrap(), 1, Duration::from_hours(10));
+    assert!(frame.totals.answered > 300_000, "{:?}", frame.totals);
+}
+
+/// Losses end, and what is lost is replaced.
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_survived() {
+    let mut scenario = quiet();
+    scenario.troubles = vec![(
+        Duration::from_mins(8),
+        ScenarioFault::Workload(WorkloadFault::Crash {
+            namespace: scenario.namespace.to_owned(),
+            deployment: "qwen3-8b-fp8".to_owned(),
+            pods: 5,
+        }),
+    )];
+    let world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(479)).await;
+    let before = world.frame();
+    assert_eq!(before.totals.failed, 0, "{:?}", before.totals);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let struck = world.frame();
+    assert!(struck.totals.failed > 0, "{:?}", struck.totals);
+    assert_eq!(struck.models[0].variants[0].ready, 0);
+    let whole = |ready| ready >= 2;
+    ready(&world, Duration::from_mins(5), whole).await;
+    world.end().await;
+}
+
+/// A model that nobody asks is taken away after its retention, and comes back with the first request.
+#[tokio::test(start_paused = true)]
+async fn an_idle_model_goes_to_zero_and_is_woken() {
+    let minute = Duration::from_mins(1);
+    let mut scenario = hurried();
+    let fleet = self::scenario("fleet").unwrap();
+    scenario.models = fleet.models;
+    scenario.models.retain(|model| model.name == "llama-8b");
+    scenario.nodes = fleet.nodes;
+    scenario.config = fleet.config;
+    let model = &mut scenario.models[0];
+    let LoadSource::Generated(demand) = &mut model.load else {
+        panic!("the idle model is asked by requests");
+    };
+    demand.shape = RateProfile::Burst {
+        base: 0.0,
+        peak: 0.5,
+        every: 12 * minute,
+        length: 2 * minute,
+    };
+    for variant in &mut model.variants {
+        variant.start_up = StartUp::WAKING;
+    }
+    let world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    ready(&world, 2 * minute, |ready| ready == 2).await;
+    let asleep = ready(&world, 9 * minute, |ready| ready == 0).await;
+    let sizes = |frame: &Frame| -> Vec<u32> {
+        let variants = frame.models[0].variants.iter();
+        variants.map(|variant| variant.scaled_to).collect()
+    };
+    assert_eq!(sizes(&asleep), [0, 0], "{asleep:?}");
+    assert!(
+        asleep.seconds > 300.0,
+        "not before its retention: {asleep:?}"
+    );
+    assert_eq!(asleep.totals.requests, 0);
+    let awake = ready(&world, 4 * minute, |ready| ready == 1).await;
+    assert!(
+        awake.seconds > 600.0,
+        "not before the first request: {awake:?}"
+    );
+    assert_eq!(sizes(&awake), [1, 0], "the cheaper one");
+    tokio::time::sleep(minute).await;
+    let served = world.frame();
+    assert!(served.totals.answered > 0, "{served:?}");
+    assert_eq!(
+        served.totals.failed, 0,
+        "what was held is served: {served:?}"
+    );
+    world.end().await;
+}
+
+#[test]
+fn a_trace_that_is_none_is_named() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    // The second looks like a trace until its first request is read.
+    let dashboard = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../config/grafana/dashboard.json"
+    );
+    for (file, problem) in [
+        ("/nowhere/trace.csv", "No such file"),
+        (dashboard, "line 1: "),
+    ] {
+        let scenario = quiet().replaying(file.into());
+        let world = World::begin(&scenario, 1, DATE, Recording::Off);
+        let error = runtime.block_on(world).unwrap_err().to_string();
+        let told = format!("trace {file}: {problem}");
+        assert!(error.starts_with(&told), "{error}");
+    }
+}
+
+/// Waits in virtual time until so many replicas are ready.
+async fn ready(world: &World, limit: Duration, reached: fn(u32) -> bool) -> Arc<Frame> {
+    let mut frames = world.frames.clone();
+    let seen = frames.wait_for(|frame| {
+        let variants = frame.models.iter().flat_map(|model| &model.variants);
+        reached(variants.map(|variant| variant.ready).sum())
+    });
+    if let Ok(seen) = tokio::time::timeout(limit, seen).await {
+        return Arc::clone(&seen.unwrap());
+    }
+    panic!("not within {limit:?}: {:#?}", world.frame())
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_scales_up_and_its_end_down_again() {
+    let world = World::begin(&quiet(), 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    let first = ready(&world, Duration::from_mins(5), |ready| ready == 2).await;
+    assert_eq!(first.totals.scalings, 0, "one replica of each variant");
+    let grown = ready(&world, Duration::from_mins(8), |ready| ready >= 3).await;
+    assert!(grown.totals.first_scaling.is_some());
+    let shrunk = ready(&world, Duration::from_mins(40), |ready| ready == 2).await;
+    assert!(shrunk.totals.answered > 1_000, "{:?}", shrunk.totals);
+    assert!(shrunk.totals.cost < shrunk.totals.fixed_cost);
+    world.end().await;
+}
+
+/// One replica that throughput looks at, under a load that rises step by step.
+fn rising() -> Scenario {
+    let mut scenario = quiet();
+    scenario.config = vec![ConfigMap {
+        name: "wva-saturation-scaling-config",
+        data: vec![("default", "analyzers: [{name: throughput}]".to_owned())],
+    }];
+    let mix = Mix {
+        prompt_tokens: 6_000,
+        output_tokens: 500,
+        cached: 0.0,
+    };
+    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5].map(|rate| RateStage {
+        lasts: Duration::from_secs(140),
+        rate,
+    });
+    for model in &mut scenario.models {
+        model.load = LoadSource::Flow {
+            shape: RateProfile::Stages(stages.to_vec()),
+            mixes: vec![(Duration::ZERO, mix)],
+        };
+        model.variants.truncate(1);
+        for variant in &mut model.variants {
+            variant.replicas = 1;
+            variant.bounds = (1, 1);
+            variant.limits.max_num_seqs = 256;
+        }
+    }
+    scenario
+}
+
+/// The source of each latency line and the observations behind it, in the first plan with any.
+async fn first_lines(door: &ControllerView, within: Duration) -> Vec<(LatencyModelSource, usize)> {
+    let lines = |last: &Option<PlanProposal>| -> Vec<(LatencyModelSource, usize)> {
+        let models = last.iter().flat_map(|last| last.plan.models.values());
+        let reports = models.filter_map(|figures| figures.throughput.as_ref());
+        let variants = reports.flat_map(|report| report.variants.values());
+        let known =
+            variants.filter_map(|variant| Some((variant.model?.source, variant.observations)));
+        known.collect()
+    };
+    let mut plans = door.shared.plan.follow();
+    let seen = plans.wait_for(|plan| !lines(plan).is_empty());
+    lines(&tokio::time::timeout(within, seen).await.unwrap())
+}
+
+/// The lines that a controller begins with that follows one which has run for a quarter of an hour.
+async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usize)> {
+    let scenario = rising();
+    let mut world = World::begin(&scenario, 1, DATE, Recording::Off)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_mins(14)).await;
+    world.stop.send_replace(true);
+    world.controller.take().unwrap().await.unwrap();
+    let own = InProcess::new(Arc::clone(&world.prometheus), world.clock.clone());
+    let signals = Signals {
+        prometheus: if remembers {
+            Arc::new(own)
+        } else {
+            Arc::new(Forgetful(own))
+        },
+        routers: Arc::new(world.routers.clone()),
+    };
+    let around = (&world.clock, &SeedTree::new(2));
+    let (next, door) =
+        controller::controller(&world.server, signals, around, scenario.interval).unwrap();
+    let running = tokio::spawn(next.run(std::future::pending()));
+    let lines = first_lines(&door, scenario.interval * 2).await;
+    running.abort();
+    world.end().await;
+    lines
+}
+
+/// A Prometheus that tells nothing of the past.
+#[derive(Debug)]
+struct Forgetful(InProcess);
+
+impl PromApi for Forgetful {
+    fn query<'a>(
+        &'a self,
+        promql: &'a str,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        self.0.query(promql, deadline)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_begins_knows_latency_lines_from_the_history_of_engines() {
+    let blank = lines_after_a_restart(false).await;
+    assert_eq!(blank, [(LatencyModelSource::Default, 0)]);
+    let known = lines_after_a_restart(true).await;
+    assert!(
+        matches!(known[..], [(LatencyModelSource::Fitted, observations)] if observations >= 10),
+        "{known:?}"
+    );
+}
