@@ -10,7 +10,7 @@ use wva_base::moment::WallTime;
 use wva_sim::apiserver::Insider;
 use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use wva_sim::load::{RateProfile, RateStage};
-use wva_sim::router::FlowControl;
+use wva_sim::router::{Binding, FlowControl};
 use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
     ConfigMap, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
@@ -61,6 +61,7 @@ fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -
         },
         load,
         dialect: Dialect::Vllm,
+        binding: Binding::Late,
         flow_control: Some(FlowControl::default()),
         variants,
     }

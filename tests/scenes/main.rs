@@ -32,7 +32,7 @@ use wva_base::moment::WallTime;
 use wva_sim::apiserver::Insider;
 use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use wva_sim::load::{RateProfile, RateStage};
-use wva_sim::router::FlowControl;
+use wva_sim::router::{Binding, FlowControl};
 use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
     ConfigMap, Frame, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
@@ -87,6 +87,7 @@ fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -
         },
         load,
         dialect: Dialect::Vllm,
+        binding: Binding::Late,
         flow_control: Some(FlowControl::default()),
         variants,
     }

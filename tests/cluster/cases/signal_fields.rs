@@ -18,7 +18,7 @@ use wva::signals::{
 };
 use wva_sim::engine::{Dialect, Engine, Limits, Prefix, Profile};
 use wva_sim::load::Arrival;
-use wva_sim::router::{FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva_sim::router::{Binding, FlowControl, PoolSpec, RouterMetricNames, RouterPool, Weights};
 use wva_supervise::SeedTree;
 
 use crate::harness::exporter::{Exporter, Page};
@@ -96,6 +96,7 @@ impl Clockwork {
             namespace: namespace.to_owned(),
             model: format!("{model}-alias"),
             target_model: model.to_owned(),
+            binding: Binding::Late,
             weights: Weights::default(),
             flow_control: Some(FlowControl::default()),
         };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::binding::{self, Binding};
 use super::picker::{Candidate, Weights, pick};
 use super::served::{Rejection, RequestVerdict, Served};
 use super::statistics::{BYTES_PER_TOKEN, RouterStatistics};
@@ -51,7 +52,9 @@ pub struct PoolSpec {
     pub model: String,
     /// The model that servers know.
     pub target_model: String,
-    /// How servers are picked.
+    /// When and how a request gets its server.
+    pub binding: Binding,
+    /// How servers are picked by late binding.
     pub weights: Weights,
     /// Whether and how requests are held; without it, a request that finds no server is rejected.
     pub flow_control: Option<FlowControl>,
@@ -112,6 +115,8 @@ pub struct RouterPool {
     served: Vec<Served>,
     pub(super) statistics: RouterStatistics,
     generator: Generator,
+    /// The server that got the last request.
+    bound: Option<String>,
     requests: u64,
     now: Duration,
 }
@@ -128,6 +133,7 @@ impl RouterPool {
             served: Vec::new(),
             statistics: RouterStatistics::default(),
             generator,
+            bound: None,
             requests: 0,
             now: Duration::ZERO,
         }
@@ -318,9 +324,14 @@ impl RouterPool {
         self.endpoints.values().any(Endpoint::serves)
     }
 
-    /// Sends held requests on while the servers are below the set point.
+    /// Whether a held request can go: by early binding to any server, else to servers below the set point.
+    fn is_open(&self) -> bool {
+        self.has_endpoints() && (self.spec.binding.is_early() || self.saturation() < 1.0)
+    }
+
+    /// Sends held requests on.
     fn dispatch_held(&mut self) {
-        while !self.queue.is_empty() && self.has_endpoints() && self.saturation() < 1.0 {
+        while !self.queue.is_empty() && self.is_open() {
             if let Some(held) = self.queue.pop_front() {
                 let waited = self.now.saturating_sub(held.arrival);
                 self.statistics.released("Dispatched", waited);
@@ -358,10 +369,30 @@ impl RouterPool {
     }
 
     fn pick(&mut self, request: &Request) -> Option<String> {
-        let ready = self
-            .endpoints
-            .iter()
-            .filter(|(_, endpoint)| endpoint.serves());
+        match self.spec.binding {
+            Binding::Late => self.pick_best(request),
+            Binding::RoundRobin => {
+                let last = self.bound.as_deref();
+                let next = binding::next(ready(&self.endpoints).map(|(name, _)| &**name), last);
+                let next = next.map(str::to_owned);
+                self.bound.clone_from(&next);
+                next
+            }
+            Binding::LeastRequest => {
+                let requests = |endpoint: &Endpoint| {
+                    let reading = endpoint.engine.reading();
+                    reading.running + reading.waiting
+                };
+                let loads = ready(&self.endpoints);
+                let loads = loads.map(|(name, endpoint)| (name, requests(endpoint)));
+                let loads: Vec<_> = loads.collect();
+                binding::least_loaded(&loads, &mut self.generator).cloned()
+            }
+        }
+    }
+
+    fn pick_best(&mut self, request: &Request) -> Option<String> {
+        let ready = ready(&self.endpoints);
         let candidate = |(name, endpoint): (_, &Endpoint)| {
             let reading = endpoint.engine.reading();
             let cached = f64::from(endpoint.engine.kv().lookup(request));
@@ -378,8 +409,7 @@ impl RouterPool {
 
     fn saturation(&self) -> f64 {
         let control = self.spec.flow_control.unwrap_or_default();
-        let ready = self.endpoints.values().filter(|endpoint| endpoint.serves());
-        mean(ready.map(|endpoint| {
+        mean(ready(&self.endpoints).map(|(_, endpoint)| {
             let reading = endpoint.engine.reading();
             let queue = number::length(reading.waiting) / control.queue_depth.max(f64::EPSILON);
             queue.max(reading.kv_usage / control.kv_usage.max(f64::EPSILON))
@@ -389,8 +419,8 @@ impl RouterPool {
 
     /// Its state at the time it was advanced to.
     pub fn reading(&self) -> PoolReading {
-        let readings = self.endpoints.values().filter(|endpoint| endpoint.serves());
-        let readings: Vec<_> = readings.map(|endpoint| endpoint.engine.reading()).collect();
+        let readings = ready(&self.endpoints).map(|(_, endpoint)| endpoint.engine.reading());
+        let readings: Vec<_> = readings.collect();
         let of = |value: fn(&crate::engine::EngineReading) -> f64| {
             mean(readings.iter().map(value)).unwrap_or(0.0)
         };
@@ -419,6 +449,11 @@ impl RouterPool {
     pub fn take_served(&mut self) -> Vec<Served> {
         std::mem::take(&mut self.served)
     }
+}
+
+/// The servers that take requests.
+fn ready(endpoints: &BTreeMap<String, Endpoint>) -> impl Iterator<Item = (&String, &Endpoint)> {
+    endpoints.iter().filter(|(_, endpoint)| endpoint.serves())
 }
 
 /// The first time after `now` at which the router looks at its queue.

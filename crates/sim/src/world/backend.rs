@@ -97,6 +97,7 @@ pub(super) fn backend(
         namespace: namespace.to_owned(),
         model: model.id.to_owned(),
         target_model: model.id.to_owned(),
+        binding: model.binding,
         weights: Weights::default(),
         flow_control: model.flow_control,
     };

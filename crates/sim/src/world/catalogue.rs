@@ -6,11 +6,11 @@ use super::scenario::{
     ApiFault, ConfigMap, LoadSource, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo,
 };
+use wva::policy::capacity::ServingRole;
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::load::{Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
-use crate::router::FlowControl;
+use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault};
-use wva::policy::capacity::ServingRole;
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
 const A100: &str = "NVIDIA-A100-SXM4-80GB";
@@ -224,6 +224,7 @@ fn llama_70b() -> ScenarioModel {
             (400.0, 180.0),
         ),
         dialect: Dialect::Vllm,
+        binding: Binding::Late,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             ScenarioVariant {
@@ -270,6 +271,7 @@ fn qwen_8b() -> ScenarioModel {
             (300.0, 300.0),
         ),
         dialect: Dialect::Vllm,
+        binding: Binding::Late,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
@@ -313,6 +315,7 @@ fn llama_8b() -> ScenarioModel {
             (300.0, 100.0),
         ),
         dialect: Dialect::Vllm,
+        binding: Binding::Late,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),

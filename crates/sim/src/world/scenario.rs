@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use wva::policy::capacity::ServingRole;
 use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::load::{Demand, RateProfile};
-use crate::router::FlowControl;
+use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
-use wva::policy::capacity::ServingRole;
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]
@@ -54,6 +54,8 @@ pub struct ScenarioModel {
     pub load: LoadSource,
     /// The engine of its servers.
     pub dialect: Dialect,
+    /// When and how a request gets its server.
+    pub binding: Binding,
     /// How requests are held before the servers.
     pub flow_control: Option<FlowControl>,
     /// The ways to serve it.

@@ -1,22 +1,28 @@
+mod binding;
 mod holding;
 mod pages;
 mod whole;
 
 use std::time::Duration;
 
-use super::{FlowControl, PoolSpec, RouterPool, Weights};
+use super::{Binding, FlowControl, PoolSpec, RouterPool, Weights};
+use wva_supervise::SeedTree;
 use crate::engine::{Engine, Limits, Profile};
 use crate::load::Arrival;
-use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn pool(flow_control: Option<FlowControl>) -> RouterPool {
+    pool_with(Binding::Late, flow_control)
+}
+
+fn pool_with(binding: Binding, flow_control: Option<FlowControl>) -> RouterPool {
     let spec = PoolSpec {
         name: "pool".to_owned(),
         namespace: "ns".to_owned(),
         model: "chat".to_owned(),
         target_model: "Qwen/Qwen3-8B".to_owned(),
+        binding,
         weights: Weights::default(),
         flow_control,
     };
