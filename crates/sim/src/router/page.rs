@@ -72,6 +72,19 @@ impl RouterPool {
         Page { families }
     }
 
+    /// The part of [`RouterPool::page`] that says how many requests are held.
+    pub fn queue_page(&self, generation: RouterMetricNames) -> Page {
+        let mut page = Writer {
+            generation,
+            families: Vec::new(),
+        };
+        if self.spec().flow_control.is_some() {
+            self.queue_size(&mut page, &self.flow());
+        }
+        let families = page.families;
+        Page { families }
+    }
+
     fn models(&self) -> [(&'static str, &str); 2] {
         [
             ("model_name", &*self.spec.model),
@@ -248,18 +261,27 @@ impl RouterPool {
         );
     }
 
+    /// The labels of what flow control shows of requests.
+    fn flow(&self) -> ExpositionLabels {
+        let pool = [("inference_pool", &*self.spec.name)];
+        labels(FAIRNESS.into_iter().chain(pool).chain(self.models()))
+    }
+
+    fn queue_size(&self, page: &mut Writer, flow: &ExpositionLabels) {
+        page.gauge(
+            Name::Extension("flow_control_queue_size", "flow_control_queue_size"),
+            "Requests held.",
+            flow,
+            number::length(self.held()),
+        );
+    }
+
     fn flow_control(&self, page: &mut Writer) {
         let s = &self.statistics;
         let reading = self.reading();
         let pool = [("inference_pool", &*self.spec.name)];
-        let all = FAIRNESS.into_iter().chain(pool).chain(self.models());
-        let flow = labels(all);
-        page.gauge(
-            Name::Extension("flow_control_queue_size", "flow_control_queue_size"),
-            "Requests held.",
-            &flow,
-            number::length(reading.held),
-        );
+        let flow = self.flow();
+        self.queue_size(page, &flow);
         page.gauge(
             Name::Extension("flow_control_queue_bytes", "flow_control_queue_bytes"),
             "Bytes of the requests held.",

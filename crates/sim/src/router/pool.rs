@@ -436,6 +436,11 @@ impl RouterPool {
         }
     }
 
+    /// Requests that are held.
+    pub(super) fn held(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Bytes of the requests that are held.
     pub(super) fn held_bytes(&self) -> f64 {
         let tokens = self

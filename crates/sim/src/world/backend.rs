@@ -32,6 +32,8 @@ pub(super) trait Backend: Send {
     fn server_page(&self, pod: &str) -> Option<Page>;
     /// What the router shows.
     fn router_page(&self) -> Page;
+    /// The part of it that says how many requests the router holds.
+    fn router_queue_page(&self) -> Page;
     /// Why the load has ended early.
     fn broken(&self) -> Option<&str>;
 }
@@ -155,6 +157,10 @@ impl Backend for Requests {
 
     fn router_page(&self) -> Page {
         self.pool.page(RouterMetricNames::Epp)
+    }
+
+    fn router_queue_page(&self) -> Page {
+        self.pool.queue_page(RouterMetricNames::Epp)
     }
 
     fn broken(&self) -> Option<&str> {

@@ -19,15 +19,17 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
-use crate::apiserver::Insider;
 use crate::exposition::Page;
+use wva_supervise::Clock;
+use wva_supervise::CellFollower;
+use wva::policy::key::VariantKey;
+use wva::policy::plan::{Action, Plan};
+use wva::policy::units::Replicas;
+use crate::apiserver::Insider;
 use crate::number;
 use crate::prometheus::{Conflicts, Outage, Prometheus, ScrapeTarget, Scraped};
 use crate::workloads::object::{Object, stamp};
 use crate::workloads::{Outages, Workloads, leader_worker_sets};
-use wva::policy::key::VariantKey;
-use wva::policy::plan::{Action, Plan};
-use wva::policy::units::Replicas;
 use wva::state::PlanProposal;
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{CellFollower, Clock};
@@ -60,7 +62,7 @@ pub(super) struct Driver {
 enum Event {
     /// There is a new plan.
     Planned(Arc<Option<PlanProposal>>),
-    /// Somebody wants to see a router's page.
+    /// A client wants to know what a router holds.
     Asked(Question),
 }
 
@@ -126,7 +128,8 @@ impl Driver {
                 }
                 Event::Asked(question) => {
                     let pod = question.pod(&self.state.pods);
-                    let page = pod.and_then(|pod| self.router_page(pod));
+                    let router = pod.and_then(|pod| self.answering_router(pod));
+                    let page = router.map(ModelService::router_queue_page);
                     question.answer(page.map(|page| page.to_string()));
                 }
             }
@@ -323,7 +326,8 @@ impl Driver {
                 Some(("router", name)) => {
                     let mut pods = self.state.pods.iter();
                     let pod = pods.find(|pod| pod.name() == name);
-                    pod.and_then(|pod| self.router_page(pod))
+                    let router = pod.and_then(|pod| self.answering_router(pod));
+                    router.map(ModelService::router_page)
                 }
                 _ => None,
             };
@@ -332,13 +336,13 @@ impl Driver {
         }
     }
 
-    /// What a router's pod shows; none where nobody answers.
-    fn router_page(&self, pod: &Object) -> Option<Page> {
+    /// The model behind a router's pod, where that answers.
+    fn answering_router(&self, pod: &Object) -> Option<&ModelService> {
         let model = pod.label(routers::LABEL)?;
         let answers = pod.holds("Ready") && !self.outages.holds(pod.text("/spec/nodeName"));
         let mut services = self.services.iter();
-        let service = services.find(|service| service.model.name == model)?;
-        answers.then(|| service.router_page())
+        let service = services.find(|service| service.model.name == model);
+        service.filter(|_| answers)
     }
 
     fn tick(&mut self, now: Moment) {

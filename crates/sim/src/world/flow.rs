@@ -131,6 +131,25 @@ impl Flow {
         score.failed_many(self.now, u64::from(whole));
     }
 
+    fn models(&self) -> [(&'static str, &'static str); 2] {
+        [("model_name", self.id), ("target_model_name", self.id)]
+    }
+
+    fn queue_size(&self) -> MetricFamily {
+        let flow = [
+            ("fairness_id", "default-flow"),
+            ("inference_pool", self.pool),
+            ("priority", "0"),
+        ];
+        MetricFamily::single(
+            "llm_d_epp_flow_control_queue_size",
+            "Requests held.",
+            MetricKind::Gauge,
+            &labels(flow.into_iter().chain(self.models())),
+            self.held.round(),
+        )
+    }
+
     fn crew(&mut self, role: ServingRole) -> Option<&mut ReplicaGroup> {
         self.crews.iter_mut().find(|crew| crew.role == role)
     }
@@ -198,13 +217,6 @@ impl Backend for Flow {
     }
 
     fn router_page(&self) -> Page {
-        let models = [("model_name", self.id), ("target_model_name", self.id)];
-        let flow = [
-            ("fairness_id", "default-flow"),
-            ("inference_pool", self.pool),
-            ("priority", "0"),
-        ];
-        let flow = labels(flow.into_iter().chain(models));
         let requests = number::real(self.came);
         let picked = self.crews.iter().flat_map(ReplicaGroup::taken);
         let picked = picked.map(|(pod, requests)| {
@@ -222,16 +234,10 @@ impl Backend for Flow {
                 "llm_d_epp_request_total",
                 "Requests that came.",
                 MetricKind::Counter,
-                &labels(models),
+                &labels(self.models()),
                 requests,
             ),
-            MetricFamily::single(
-                "llm_d_epp_flow_control_queue_size",
-                "Requests held.",
-                MetricKind::Gauge,
-                &flow,
-                self.held.round(),
-            ),
+            self.queue_size(),
             MetricFamily::of(
                 "llm_d_epp_scheduler_attempts_total",
                 "Attempts to pick a server.",
@@ -240,6 +246,12 @@ impl Backend for Flow {
             ),
         ];
         Page { families }
+    }
+
+    fn router_queue_page(&self) -> Page {
+        Page {
+            families: vec![self.queue_size()],
+        }
     }
 
     fn broken(&self) -> Option<&str> {

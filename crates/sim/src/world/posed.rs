@@ -87,6 +87,10 @@ impl Backend for Posed {
         }
     }
 
+    fn router_queue_page(&self) -> Page {
+        self.router_page()
+    }
+
     fn broken(&self) -> Option<&str> {
         None
     }

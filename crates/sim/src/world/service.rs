@@ -129,6 +129,11 @@ impl ModelService {
     pub(super) fn router_page(&self) -> Page {
         self.backend.router_page()
     }
+
+    /// The part of it that says how many requests the router holds.
+    pub(super) fn router_queue_page(&self) -> Page {
+        self.backend.router_queue_page()
+    }
 }
 
 /// What the pods of a variant come to.

@@ -70,3 +70,20 @@ fn the_gate_has_series_only_where_it_holds() {
         assert!(!none.contains("flow_control"), "{none}");
     }
 }
+
+#[test]
+fn the_page_of_the_queue_is_a_part_of_the_whole() {
+    for generation in RouterMetricNames::ALL {
+        let mut pool = pool(Some(FlowControl::default()));
+        pool.submit(arrival(100, 10), SECOND);
+        let whole = pool.page(generation).to_string();
+        let queue = whole.lines();
+        let queue = queue.filter(|line| line.contains("flow_control_queue_size"));
+        let queue: Vec<&str> = queue.collect();
+        assert!(queue.len() >= 3, "{whole}");
+        let part = pool.queue_page(generation).to_string();
+        assert_eq!(part.lines().collect::<Vec<_>>(), queue);
+    }
+    let none = super::pool(None).queue_page(RouterMetricNames::Epp);
+    assert!(none.families.is_empty(), "{none:?}");
+}
