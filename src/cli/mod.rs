@@ -37,7 +37,7 @@ commands:
 ";
 
 /// Exit code of a command line or an input that is not accepted.
-const MISUSED: u8 = 2;
+pub const MISUSED: u8 = 2;
 
 /// The name under which the original's image has its program.
 const MANAGER: &str = "manager";

@@ -51,7 +51,7 @@ impl Program {
     }
 
     /// Acts, unless an argument is left.
-    fn alone(
+    pub fn alone(
         &self,
         mut rest: impl Iterator<Item = String>,
         act: impl FnOnce() -> ExitCode,

@@ -88,7 +88,7 @@ pub(super) fn likeliest<'a>(
 
 /// What is wrong with an argument that does not exist, with the one of the `known` flags, given without
 /// their dashes, that is most like it, else the commands that have it.
-pub(super) fn unknown<'a>(
+pub fn unknown<'a>(
     program: &Program,
     argument: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -7,6 +7,7 @@ pub mod engine;
 pub mod exposition;
 pub mod hpa;
 pub mod kill_route;
+pub mod lab;
 pub mod load;
 mod number;
 pub mod page;

@@ -13,6 +13,7 @@ use crate::kill_route::KillRoute;
 
 pub mod chaos;
 pub mod demo;
+pub mod lab;
 
 const USAGE: &str = "\
 wva-sim: the autoscaler in a simulated cluster
@@ -20,6 +21,7 @@ wva-sim: the autoscaler in a simulated cluster
 commands:
   wva-sim demo [FLAGS]              play the controller in a simulated cluster
   wva-sim chaos [FLAGS]             break everything around the controller, by seed
+  wva-sim lab run [SCENARIO…] --out DIR  play policies against scenarios, with every request scored
   wva-sim controller [FLAGS]        run the controller with a route that kills its roles, for tests
   wva-sim completions SHELL         print the completion script of bash, zsh or fish
   wva-sim help COMMAND              list the flags of a command
@@ -33,6 +35,7 @@ pub(crate) const PROGRAM: Program = Program {
     words: &[
         "demo",
         "chaos",
+        "lab",
         "controller",
         "completions",
         "help",
@@ -48,6 +51,7 @@ fn tree() -> Command {
         .version(wva::version::VERSION)
         .subcommand(demo::DemoFlags::command())
         .subcommand(chaos::ChaosFlags::command())
+        .subcommand(lab::command())
         .subcommand(controller_command())
         .subcommand(CompletionsFlags::command())
 }
@@ -58,6 +62,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     match rest.next().as_deref() {
         Some("demo") => demo::run(rest),
         Some("chaos") => chaos::run(rest),
+        Some("lab") => lab::run(rest, &environment),
         Some("controller") => controller::run(rest, environment, Arc::new(KillRoute)),
         other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),
     }

@@ -25,7 +25,7 @@ use wva_supervise::Clock;
 /// The name as an owner of fields and in events.
 const MANAGER: &str = "horizontal-pod-autoscaler";
 /// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
-const SYNC: Duration = Duration::from_secs(15);
+pub(crate) const SYNC: Duration = Duration::from_secs(15);
 
 /// Where external metrics come from.
 pub trait ExternalMetricsSource: Send + Sync {
@@ -41,6 +41,7 @@ pub struct Autoscalers {
     server: Insider,
     clock: Clock,
     metrics: Arc<dyn ExternalMetricsSource>,
+    sync: Duration,
     histories: BTreeMap<String, History>,
     /// What the objects asked for when last read, by unique id.
     specs: BTreeMap<String, (Object, HpaSpec)>,
@@ -72,15 +73,23 @@ impl Autoscalers {
             server: Insider::new(server, MANAGER),
             clock,
             metrics,
+            sync: SYNC,
             histories: BTreeMap::new(),
             specs: BTreeMap::new(),
         }
     }
 
+    /// The same with another time between two looks.
+    #[must_use]
+    pub fn every(mut self, sync: Duration) -> Self {
+        self.sync = sync;
+        self
+    }
+
     /// Works until dropped.
     pub async fn run(mut self) -> Infallible {
         loop {
-            sleep(SYNC).await;
+            sleep(self.sync).await;
             let objects = self.server.list("horizontalpodautoscalers.autoscaling");
             let objects: Vec<Object> = objects.into_iter().map(Object).collect();
             let uid = |object: &Object| object.text("/metadata/uid").to_owned();

@@ -19,6 +19,7 @@ mod spec;
 mod tests;
 
 pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
+pub(crate) use driver::SYNC;
 pub use driver::{Autoscalers, ExternalMetricsSource};
 pub use quantity::Milli;
 pub use rules::{Policy, ScalingDirection, ScalingRules, Select, Size};

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::iter::Peekable;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::WorldError;
 use super::flow::Flow;
 use super::posed::Posed;
+use super::request_log::RequestLog;
 use super::scenario::{LoadSource, ScenarioModel, ScenarioVariant};
 use super::score::Score;
 use crate::engine::{Dialect, Engine};
@@ -46,6 +48,7 @@ struct Requests {
     dialect: Dialect,
     pool: RouterPool,
     arriving: Peekable<Arriving>,
+    log: Option<RequestLog>,
     broken: Option<String>,
 }
 
@@ -55,6 +58,7 @@ pub(super) fn backend(
     model: &ScenarioModel,
     seed: &SeedTree,
 ) -> Result<Box<dyn Backend>, WorldError> {
+    let mut log = None;
     let arriving: Arriving = match &model.load {
         LoadSource::Flow { shape, mixes } => {
             shape.check().map_err(|error| WorldError::Load {
@@ -93,6 +97,19 @@ pub(super) fn backend(
             }
             Box::new(trace)
         }
+        LoadSource::Prepared {
+            arrivals,
+            log: sink,
+        } => {
+            log = Some(sink.clone());
+            let arrivals = Arc::clone(arrivals);
+            let mut next = 0;
+            Box::new(std::iter::from_fn(move || {
+                let arrival = arrivals.get(next)?;
+                next += 1;
+                Some(Ok(arrival.clone()))
+            }))
+        }
     };
     let spec = PoolSpec {
         name: model.name.to_owned(),
@@ -108,6 +125,7 @@ pub(super) fn backend(
         dialect: model.dialect,
         pool: RouterPool::new(spec, seed),
         arriving: arriving.peekable(),
+        log,
         broken: None,
     }))
 }
@@ -129,6 +147,9 @@ impl Backend for Requests {
         }
         self.pool.advance(now);
         for served in self.pool.take_served() {
+            if let Some(log) = &self.log {
+                log.ended(&served);
+            }
             score.ended(&served);
         }
     }

@@ -6,11 +6,11 @@ use super::scenario::{
     ApiFault, ConfigMap, LoadSource, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo,
 };
-use wva::policy::capacity::ServingRole;
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::load::{Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault};
+use wva::policy::capacity::ServingRole;
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
 const A100: &str = "NVIDIA-A100-SXM4-80GB";

@@ -19,17 +19,14 @@ use super::record::Recorder;
 use super::routers::{self, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
-use crate::exposition::Page;
-use wva_supervise::Clock;
-use wva_supervise::CellFollower;
-use wva::policy::key::VariantKey;
-use wva::policy::plan::{Action, Plan};
-use wva::policy::units::Replicas;
 use crate::apiserver::Insider;
 use crate::number;
 use crate::prometheus::{Conflicts, Outage, Prometheus, ScrapeTarget, Scraped};
 use crate::workloads::object::{Object, stamp};
 use crate::workloads::{Outages, Workloads, leader_worker_sets};
+use wva::policy::key::VariantKey;
+use wva::policy::plan::{Action, Plan};
+use wva::policy::units::Replicas;
 use wva::state::PlanProposal;
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{CellFollower, Clock};
@@ -434,6 +431,8 @@ impl Driver {
             id: service.model.id.to_owned(),
             rate: service.score.rate(now.monotonic),
             held: reading.held,
+            dispatched: reading.dispatched,
+            running: reading.running,
             queue: reading.queue,
             shortest_queue: reading.shortest_queue,
             kv_usage: reading.kv_usage,

@@ -32,6 +32,12 @@ pub struct ModelFrame {
     pub rate: f64,
     /// Requests that the router holds.
     pub held: usize,
+    /// Requests that servers have, in their queues or running.
+    #[serde(default)]
+    pub dispatched: usize,
+    /// Running requests of ready servers, on average.
+    #[serde(default)]
+    pub running: f64,
     /// Requests in the queues of ready servers, on average.
     pub queue: f64,
     /// Requests in the shortest of those queues.

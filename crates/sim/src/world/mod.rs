@@ -18,6 +18,7 @@ mod pod_listeners;
 mod posed;
 mod record;
 mod replica_group;
+mod request_log;
 mod routers;
 mod scenario;
 mod score;
@@ -37,6 +38,7 @@ pub(crate) use routers::Routers;
 pub use catalogue::{scenario, scenarios};
 pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
 pub use record::RunRecord;
+pub use request_log::{EndedRequest, RequestLog, RequestResult};
 pub use scenario::{
     ApiFault, ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo,
@@ -47,7 +49,7 @@ use self::driver::{Driver, DriverState};
 use self::record::Recorder;
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
-use crate::hpa::Autoscalers;
+use crate::hpa::{Autoscalers, SYNC};
 use crate::prometheus::{InProcess, Prometheus, Settings};
 use crate::workloads::Workloads;
 use wva::app::Controller;
@@ -154,7 +156,22 @@ impl World {
         date: WallTime,
         recording: Recording,
     ) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, recording, None).await
+        Self::found(scenario, seed, date, recording, None, SYNC).await
+    }
+
+    /// Builds a world for an experiment, with or without a controller of its own.
+    ///
+    /// # Errors
+    /// When the scenario makes no sense.
+    pub(crate) async fn arranged(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        has_controller: bool,
+        hpa_sync: Duration,
+    ) -> Result<Self, WorldError> {
+        let staff = (!has_controller).then(PodListeners::default);
+        Self::found(scenario, seed, date, Recording::Off, staff, hpa_sync).await
     }
 
     /// Builds a world whose controllers others start and end; they answer at these doors.
@@ -167,7 +184,7 @@ impl World {
         date: WallTime,
         doors: PodListeners,
     ) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, Recording::Off, Some(doors)).await
+        Self::found(scenario, seed, date, Recording::Off, Some(doors), SYNC).await
     }
 
     async fn found(
@@ -176,6 +193,7 @@ impl World {
         date: WallTime,
         recording: Recording,
         staff: Option<PodListeners>,
+        hpa_sync: Duration,
     ) -> Result<Self, WorldError> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
@@ -202,6 +220,7 @@ impl World {
         let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
         let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
         let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
+        let autoscalers = autoscalers.every(hpa_sync);
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let (record_sender, records) = watch::channel(None);
         let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));

@@ -1,13 +1,15 @@
 //! What a world is made of, as a value.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use wva::policy::capacity::ServingRole;
+use super::request_log::RequestLog;
 use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
-use crate::load::{Demand, RateProfile};
+use crate::load::{Arrival, Demand, RateProfile};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
+use wva::policy::capacity::ServingRole;
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]
@@ -78,6 +80,13 @@ pub enum LoadSource {
     Generated(Demand),
     /// Replayed from a trace file.
     Replayed(PathBuf),
+    /// Requests that are known beforehand, in the order of arrival.
+    Prepared {
+        /// The requests.
+        arrivals: Arc<[Arrival]>,
+        /// Records how each of them ends.
+        log: RequestLog,
+    },
     /// A stream without single requests, for runs over days.
     Flow {
         /// The rate over time.

@@ -6,9 +6,9 @@ mod whole;
 use std::time::Duration;
 
 use super::{Binding, FlowControl, PoolSpec, RouterPool, Weights};
-use wva_supervise::SeedTree;
 use crate::engine::{Engine, Limits, Profile};
 use crate::load::Arrival;
+use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 

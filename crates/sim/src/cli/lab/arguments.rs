@@ -1,0 +1,120 @@
+//! The arguments of `wva-sim lab run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use crate::cli::PROGRAM;
+use crate::lab::{BUILT_IN, Campaign, PolicyChoice, load};
+use wva::cli::usage::{Given, Refused, read};
+
+/// Where a checkout may have the public traces beside it.
+const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
+
+/// Policies of a campaign that names none.
+const DEFAULT_POLICIES: [&str; 8] = [
+    "static-best",
+    "wva-default",
+    "wva-tokens",
+    "wva-queueing",
+    "hpa-queue",
+    "keda-epp",
+    "knative-kpa",
+    "aibrix-apa",
+];
+
+/// Plays policies against scenarios and scores every request
+#[derive(Debug, Parser)]
+#[command(
+    name = "run",
+    after_help = "wva-sim lab list shows scenarios and policies. A second start plays only what is missing.\n\
+                  Exit code: 0 when everything was played, 1 where something was not, 2 where the arguments are not accepted."
+)]
+pub(in crate::cli) struct LabRunFlags {
+    /// Names of built-in scenarios, or files; without any all built-in ones but those of a study
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// A policy, or one with a value of its knob; can be repeated
+    #[arg(long, value_name = "NAME", value_parser = PolicyChoice::parse, action = clap::ArgAction::Append)]
+    policy: Vec<PolicyChoice>,
+    /// Play three points of each policy's knob
+    #[arg(long)]
+    sweep: bool,
+    /// Seeds, from 1 to this
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Runs at a time; 0 for as many as there are processors
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    jobs: usize,
+    /// The folder of the results
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+    /// The folder of the public traces; by default that of the environment variable WVA_TRACES
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    traces: Option<PathBuf>,
+}
+
+/// What is asked for.
+pub(super) enum LabCommand {
+    /// Show the help.
+    Help(String),
+    /// Play.
+    Run(Box<Campaign>, Vec<String>),
+}
+
+/// Reads the arguments; scenarios that cannot be used are left out, each with a message.
+pub(super) fn parse(
+    rest: impl Iterator<Item = String>,
+    environment: &BTreeMap<String, String>,
+) -> Result<LabCommand, Refused> {
+    let given = match read::<LabRunFlags>(&PROGRAM, rest)? {
+        Given::Arguments(given) => given,
+        Given::Help(text) => return Ok(LabCommand::Help(text)),
+    };
+    let mut names = given.scenarios;
+    if names.is_empty() {
+        let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
+        names = built_in
+            .filter(|name| !name.starts_with("study-"))
+            .collect();
+    }
+    let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
+    for name in names {
+        match load(&name) {
+            Ok(scenario) => scenarios.push(scenario),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    let mut policies = given.policy;
+    if policies.is_empty() {
+        let default = DEFAULT_POLICIES.iter();
+        policies = default
+            .filter_map(|name| PolicyChoice::parse(name).ok())
+            .collect();
+    }
+    if given.sweep {
+        policies = policies.iter().flat_map(PolicyChoice::sweep).collect();
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if given.jobs == 0 {
+        processors
+    } else {
+        given.jobs
+    };
+    let campaign = Campaign {
+        scenarios,
+        policies,
+        seeds: given.seeds,
+        jobs,
+        out: given.out,
+        traces: given.traces.or_else(|| traces(environment)),
+    };
+    Ok(LabCommand::Run(Box::new(campaign), problems))
+}
+
+fn traces(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let named = environment.get("WVA_TRACES").map(PathBuf::from);
+    let beside = Path::new(BESIDE);
+    named.or_else(|| beside.is_dir().then(|| beside.to_owned()))
+}

@@ -1,0 +1,119 @@
+//! `wva-sim lab`: policies against scenarios.
+
+mod arguments;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Command, CommandFactory as _};
+
+use self::arguments::{LabCommand, LabRunFlags};
+use super::PROGRAM;
+use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
+use wva::cli::{MISUSED, complain, fail, misused, print, usage};
+
+const USAGE: &str = "\
+wva-sim lab: policies against scenarios, with every request scored
+
+  wva-sim lab run [SCENARIO…] --out DIR     play, and write the results to a folder
+  wva-sim lab run --help                    list its flags
+  wva-sim lab list                          list scenarios and policies
+";
+
+/// Runs the command.
+pub fn run(
+    mut arguments: impl Iterator<Item = String>,
+    environment: &BTreeMap<String, String>,
+) -> ExitCode {
+    match arguments.next().as_deref() {
+        Some("run") => match arguments::parse(arguments, environment) {
+            Ok(LabCommand::Help(text)) => print(&text),
+            Ok(LabCommand::Run(campaign, problems)) => play(&campaign, problems),
+            Err(error) => misused([error]),
+        },
+        Some("list") => PROGRAM.alone(arguments, || print(&list())),
+        Some("--help" | "-h") => PROGRAM.alone(arguments, || print(USAGE)),
+        Some(other) => misused([usage::unknown(&PROGRAM, other, [], "wva-sim lab --help")]),
+        None => {
+            complain(USAGE);
+            ExitCode::from(MISUSED)
+        }
+    }
+}
+
+/// The command with its flags, for completions.
+pub(super) fn command() -> Command {
+    Command::new("lab")
+        .about("Plays policies against scenarios and scores every request")
+        .subcommand(LabRunFlags::command())
+        .subcommand(Command::new("list").about("Lists scenarios and policies"))
+}
+
+fn list() -> String {
+    let scenarios = BUILT_IN.iter().map(|(name, _)| {
+        let about = lab::load(name).map_or_else(
+            |error| error.to_string(),
+            |scenario| scenario.about().to_owned(),
+        );
+        format!("  {name:<22} {about}\n")
+    });
+    let policies = POLICIES.iter().map(|policy| {
+        let points: Vec<String> = policy.sweep.iter().map(ToString::to_string).collect();
+        let knob = if points.is_empty() {
+            String::new()
+        } else {
+            format!(" (knob: {}; sweep {})", policy.knob, points.join(", "))
+        };
+        format!("  {:<22} {}{knob}\n", policy.name, policy.about)
+    });
+    let (scenarios, policies): (String, String) = (scenarios.collect(), policies.collect());
+    format!("scenarios\n{scenarios}policies\n{policies}")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a campaign takes in the real world is asked of no simulated clock"
+)]
+fn real() -> Instant {
+    Instant::now()
+}
+
+fn play(campaign: &Campaign, mut problems: Vec<String>) -> ExitCode {
+    let began = real();
+    let is_watched = std::io::stderr().is_terminal();
+    let report = |progress: &LabProgress| {
+        let passed = began.elapsed();
+        let played = progress.done.saturating_sub(progress.found);
+        let missing = progress.total.saturating_sub(progress.done);
+        let left = u32::try_from(missing).ok().zip(u32::try_from(played).ok());
+        let left = left.and_then(|(missing, played)| (passed * missing).checked_div(played));
+        let left = left.map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
+        let line = format!(
+            "{}/{}{left}: {}",
+            progress.done, progress.total, progress.note
+        );
+        complain(&if is_watched {
+            format!("\r\x1b[K{line}")
+        } else {
+            format!("{line}\n")
+        });
+    };
+    let played = lab::run(campaign, &report);
+    if is_watched {
+        complain("\n");
+    }
+    match played {
+        Ok((more, table)) => {
+            problems.extend(more);
+            let printed = print(&table);
+            if problems.is_empty() {
+                printed
+            } else {
+                fail(problems)
+            }
+        }
+        Err(error) => fail([error]),
+    }
+}

@@ -1,0 +1,180 @@
+//! Every request that arrived in the scored part, counted once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::loads::ModelLoad;
+use super::number;
+use super::record::{GroupScore, LabScore, Quantiles};
+use crate::world::{EndedRequest, RequestResult};
+
+/// Attainment of a minute below which it counts as overload.
+const OVERLOAD: f64 = 0.9;
+
+/// The scored part, from and until.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scored {
+    pub(super) from: Duration,
+    pub(super) until: Duration,
+}
+
+impl Scored {
+    pub(super) fn holds(&self, at: Duration) -> bool {
+        self.from <= at && at < self.until
+    }
+}
+
+/// Latencies in seconds.
+#[derive(Debug, Default)]
+struct Latencies {
+    first_token: Vec<f64>,
+    per_token: Vec<f64>,
+    whole: Vec<f64>,
+}
+
+/// The requests of one minute.
+#[derive(Debug, Default, Clone, Copy)]
+struct Minute {
+    requests: u64,
+    good: u64,
+}
+
+/// Adds up the requests of all models.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    scored: Scored,
+    score: LabScore,
+    latencies: Latencies,
+    minutes: BTreeMap<u64, Minute>,
+}
+
+impl Accounts {
+    pub(super) fn new(scored: Scored) -> Self {
+        Self {
+            scored,
+            score: LabScore {
+                from: scored.from.as_secs_f64(),
+                ..LabScore::default()
+            },
+            latencies: Latencies::default(),
+            minutes: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in a model with the ends of its requests.
+    pub(super) fn model(&mut self, name: &str, load: &ModelLoad, outcomes: &[EndedRequest]) {
+        let mut ends: Vec<Option<&EndedRequest>> = vec![None; load.arrivals.len()];
+        for outcome in outcomes {
+            let place = usize::try_from(outcome.index).unwrap_or(usize::MAX);
+            if let Some(end) = ends.get_mut(place) {
+                *end = Some(outcome);
+            }
+        }
+        let mut group = GroupScore::default();
+        let requests = load.arrivals.iter().zip(load.class_of.iter()).zip(ends);
+        for ((arrival, class), end) in requests {
+            if !self.scored.holds(arrival.at) {
+                continue;
+            }
+            let Some(class) = load.classes.get(*class) else {
+                continue;
+            };
+            let is_good = self.request(arrival.at, class.slo.ttft.0, class.slo.itl.0, end);
+            group.add(is_good);
+            let classes = &mut self.score.classes;
+            classes.entry(class.name.clone()).or_default().add(is_good);
+        }
+        self.score.models.insert(name.to_owned(), group);
+    }
+
+    /// Counts one request; whether it met its objective.
+    fn request(
+        &mut self,
+        arrival: Duration,
+        ttft: Duration,
+        itl: Duration,
+        end: Option<&EndedRequest>,
+    ) -> bool {
+        let score = &mut self.score;
+        score.requests += 1;
+        let mut is_good = false;
+        match end.map(|end| (end.at, end.result)) {
+            None => score.unfinished += 1,
+            Some((_, RequestResult::Refused)) => score.refused += 1,
+            Some((_, RequestResult::Failed)) => score.failed += 1,
+            Some((
+                at,
+                RequestResult::Answered {
+                    first_token,
+                    per_token,
+                    tokens,
+                },
+            )) => {
+                is_good = first_token <= ttft && per_token.is_none_or(|gap| gap <= itl);
+                if is_good {
+                    score.good += 1;
+                    score.good_tokens += f64::from(tokens);
+                } else {
+                    score.late += 1;
+                }
+                let latencies = &mut self.latencies;
+                latencies.first_token.push(first_token.as_secs_f64());
+                let per_token = per_token.map(|gap| gap.as_secs_f64());
+                latencies.per_token.extend(per_token);
+                let whole = at.saturating_sub(arrival);
+                latencies.whole.push(whole.as_secs_f64());
+            }
+        }
+        let minute = arrival.saturating_sub(self.scored.from).as_secs() / 60;
+        let minute = self.minutes.entry(minute).or_default();
+        minute.requests += 1;
+        minute.good += u64::from(is_good);
+        is_good
+    }
+
+    /// The score so far.
+    pub(super) fn finish(self) -> LabScore {
+        let mut score = self.score;
+        score.attainment = share(score.good, score.requests);
+        score.ttft_seconds = quantiles(self.latencies.first_token);
+        score.itl_seconds = quantiles(self.latencies.per_token);
+        score.e2e_seconds = quantiles(self.latencies.whole);
+        let overloaded = self
+            .minutes
+            .values()
+            .filter(|minute| share(minute.good, minute.requests) < OVERLOAD);
+        score.overload_seconds = 60.0 * number::length(overloaded.count());
+        score
+    }
+}
+
+impl GroupScore {
+    fn add(&mut self, is_good: bool) {
+        self.requests += 1;
+        self.good += u64::from(is_good);
+        self.attainment = share(self.good, self.requests);
+    }
+}
+
+/// 1 where nothing arrived: nothing was missed.
+pub(super) fn share(good: u64, all: u64) -> f64 {
+    if all == 0 {
+        1.0
+    } else {
+        number::real(good) / number::real(all)
+    }
+}
+
+/// By the nearest rank.
+pub(super) fn quantiles(mut values: Vec<f64>) -> Quantiles {
+    values.sort_by(f64::total_cmp);
+    let at = |percent: usize| {
+        let place = (values.len() * percent).div_ceil(100).checked_sub(1)?;
+        values.get(place).copied()
+    };
+    Quantiles {
+        p50: at(50),
+        p90: at(90),
+        p99: at(99),
+    }
+}

@@ -1,0 +1,317 @@
+//! What is wrong with a scenario: the field, its value, and what to write instead.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::schema::{
+    ActuationSpec, BindingSpec, LabModel, LabScenario, LoadPart, TokenSpec, VariantSpec,
+};
+use crate::engine::Profile;
+
+/// Why a scenario cannot be played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not the YAML that is needed.
+    #[error("scenario {file}: {problem}; docs/laboratory.md lists the fields")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// What the parser reports, with field and position.
+        problem: String,
+    },
+    /// A value that makes no sense.
+    #[error("scenario {scenario}: {field} is {value}; {remedy}")]
+    Value {
+        /// The scenario.
+        scenario: String,
+        /// The path of the field.
+        field: String,
+        /// Its value.
+        value: String,
+        /// What to write instead.
+        remedy: String,
+    },
+    /// A file that cannot be used.
+    #[error("scenario {scenario}: {file}: {problem}")]
+    File {
+        /// The scenario.
+        scenario: String,
+        /// The file.
+        file: String,
+        /// What is wrong, with a remedy.
+        problem: String,
+    },
+}
+
+/// Collects nothing: the first problem ends the check.
+pub(super) struct Checker<'a> {
+    scenario: &'a LabScenario,
+}
+
+type Checked = Result<(), ScenarioError>;
+
+/// Refuses what the types of the schema admit and a world does not.
+pub(super) fn check(scenario: &LabScenario) -> Checked {
+    Checker { scenario }.all()
+}
+
+impl Checker<'_> {
+    fn wrong<T>(
+        &self,
+        field: impl Display,
+        value: impl Display,
+        remedy: impl Display,
+    ) -> Result<T, ScenarioError> {
+        Err(ScenarioError::Value {
+            scenario: self.scenario.name.clone(),
+            field: field.to_string(),
+            value: value.to_string(),
+            remedy: remedy.to_string(),
+        })
+    }
+
+    fn all(&self) -> Checked {
+        let one = self.scenario;
+        let is_word = |name: &str| {
+            let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+            !name.is_empty() && name.chars().all(letters) && !name.contains("__")
+        };
+        if !is_word(&one.name) {
+            return self.wrong(
+                "name",
+                format!("{:?}", one.name),
+                "give letters, digits and dashes",
+            );
+        }
+        for (field, time) in [
+            ("duration", one.duration),
+            ("interval", one.interval),
+            ("scrape", one.scrape),
+        ] {
+            if time.0.is_zero() {
+                return self.wrong(field, "0s", "give a longer time");
+            }
+        }
+        self.actuation(&one.actuation)?;
+        if one.models.is_empty() {
+            return self.wrong("models", "empty", "give at least one model");
+        }
+        let mut names = BTreeSet::new();
+        for (place, model) in one.models.iter().enumerate() {
+            let path = format!("models[{place}]");
+            for name in std::iter::once(&model.name).chain(model.variants.iter().map(|v| &v.name)) {
+                let is_new = names.insert(name.as_str());
+                if !is_new || !is_word(name) {
+                    let remedy = "give every model and variant a name of its own, of letters, digits and dashes";
+                    return self.wrong(format!("{path}.name"), format!("{name:?}"), remedy);
+                }
+            }
+            self.model(&path, model)?;
+        }
+        self.gpus()
+    }
+
+    fn actuation(&self, actuation: &ActuationSpec) -> Checked {
+        let ways = [
+            actuation.hpa.is_some(),
+            actuation.direct.is_some(),
+            actuation.keda.is_some(),
+        ];
+        let count = ways.iter().filter(|given| **given).count();
+        if count > 1 {
+            let value = format!("{count} ways at once");
+            return self.wrong("actuation", value, "give one of hpa, direct and keda");
+        }
+        let times = actuation.hpa.map(|hpa| ("actuation.hpa.sync", hpa.sync));
+        let times = times.or_else(|| {
+            actuation
+                .keda
+                .map(|keda| ("actuation.keda.poll", keda.poll))
+        });
+        if let Some((field, time)) = times
+            && time.0.is_zero()
+        {
+            return self.wrong(field, "0s", "give a longer time");
+        }
+        Ok(())
+    }
+
+    fn model(&self, path: &str, model: &LabModel) -> Checked {
+        for (field, time) in [("ttft", model.slo.ttft), ("itl", model.slo.itl)] {
+            if time.0.is_zero() {
+                return self.wrong(
+                    format!("{path}.slo.{field}"),
+                    "0s",
+                    "give the longest time that is good",
+                );
+            }
+        }
+        if model.router.binding == BindingSpec::Early {
+            let remedy = "give late; the router binds early in a later version";
+            return self.wrong(format!("{path}.router.binding"), "early", remedy);
+        }
+        if !(0.0..=1.0).contains(&model.router.kv_usage) {
+            let value = model.router.kv_usage;
+            return self.wrong(
+                format!("{path}.router.kvUsage"),
+                value,
+                "give a share from 0 to 1",
+            );
+        }
+        if model.variants.is_empty() {
+            return self.wrong(
+                format!("{path}.variants"),
+                "empty",
+                "give at least one variant",
+            );
+        }
+        for (place, variant) in model.variants.iter().enumerate() {
+            self.variant(&format!("{path}.variants[{place}]"), variant)?;
+        }
+        if model.load.is_empty() {
+            return self.wrong(format!("{path}.load"), "empty", "give at least one part");
+        }
+        for (place, part) in model.load.iter().enumerate() {
+            self.part(&format!("{path}.load[{place}]"), part)?;
+        }
+        Ok(())
+    }
+
+    fn variant(&self, path: &str, variant: &VariantSpec) -> Checked {
+        if profile(&variant.profile).is_none() {
+            let names: Vec<String> = Profile::ALL
+                .iter()
+                .map(|one| format!("{:?}", one.name))
+                .collect();
+            let remedy = format!("give one of {}", names.join(", "));
+            return self.wrong(
+                format!("{path}.profile"),
+                format!("{:?}", variant.profile),
+                remedy,
+            );
+        }
+        if variant.gpus == 0 {
+            return self.wrong(format!("{path}.gpus"), 0, "give at least 1");
+        }
+        if !(variant.cost > 0.0 && variant.cost.is_finite()) {
+            return self.wrong(format!("{path}.cost"), variant.cost, "give a cost above 0");
+        }
+        if variant.max == 0 || variant.max < variant.min {
+            let remedy = format!("give at least 1 and at least min, {}", variant.min);
+            return self.wrong(format!("{path}.max"), variant.max, remedy);
+        }
+        if !(variant.min..=variant.max).contains(&variant.replicas) {
+            let remedy = format!("give a count from {} to {}", variant.min, variant.max);
+            return self.wrong(format!("{path}.replicas"), variant.replicas, remedy);
+        }
+        if variant.start_up.median().is_zero() {
+            return self.wrong(
+                format!("{path}.startUp.median"),
+                "0s",
+                "give a time above 0",
+            );
+        }
+        if !(0.0..=3.0).contains(&variant.start_up.sigma) {
+            let value = variant.start_up.sigma;
+            return self.wrong(
+                format!("{path}.startUp.sigma"),
+                value,
+                "give a number from 0 to 3",
+            );
+        }
+        Ok(())
+    }
+
+    fn part(&self, path: &str, part: &LoadPart) -> Checked {
+        let kinds = [
+            part.constant.is_some(),
+            part.step.is_some(),
+            part.ramp.is_some(),
+            part.wave.is_some(),
+            part.burst.is_some(),
+            part.stages.is_some(),
+            part.trace.is_some(),
+        ];
+        let count = kinds.iter().filter(|given| **given).count();
+        if count != 1 {
+            let remedy = "give one of constant, step, ramp, wave, burst, stages and trace";
+            return self.wrong(path, format!("{count} loads at once"), remedy);
+        }
+        if let Some(trace) = &part.trace {
+            if part.lengths.is_some() || part.sharing.is_some() {
+                let remedy = "leave lengths and sharing out; the trace has its own";
+                return self.wrong(path, "a trace with lengths", remedy);
+            }
+            if !(trace.scale > 0.0 && trace.scale <= 1_000.0) {
+                let remedy = "give a factor above 0 and up to 1000";
+                return self.wrong(format!("{path}.trace.scale"), trace.scale, remedy);
+            }
+            if trace.to.is_some_and(|to| to <= trace.from) {
+                let value = humantime::format_duration(trace.to.unwrap_or_default().0);
+                return self.wrong(
+                    format!("{path}.trace.to"),
+                    value,
+                    "give a time after `from`",
+                );
+            }
+            return Ok(());
+        }
+        let Some(lengths) = &part.lengths else {
+            let remedy = "give {prompt: {median: …}, output: {median: …}}";
+            return self.wrong(format!("{path}.lengths"), "missing", remedy);
+        };
+        self.tokens(&format!("{path}.lengths.prompt"), lengths.prompt)?;
+        self.tokens(&format!("{path}.lengths.output"), lengths.output)
+    }
+
+    fn tokens(&self, path: &str, tokens: TokenSpec) -> Checked {
+        if !(tokens.median >= 1.0 && tokens.median <= 10_000_000.0) {
+            let remedy = "give a number of tokens from 1";
+            return self.wrong(format!("{path}.median"), tokens.median, remedy);
+        }
+        if !(0.0..=3.0).contains(&tokens.sigma) {
+            return self.wrong(
+                format!("{path}.sigma"),
+                tokens.sigma,
+                "give a number from 0 to 3",
+            );
+        }
+        Ok(())
+    }
+
+    /// The nodes must hold what the bounds allow: a bound that cannot be reached flatters no policy.
+    fn gpus(&self) -> Checked {
+        let variants = self
+            .scenario
+            .models
+            .iter()
+            .flat_map(|model| &model.variants);
+        for variant in variants.clone() {
+            let needed: u32 = variants
+                .clone()
+                .filter(|other| other.product == variant.product)
+                .map(|other| other.max.saturating_mul(other.gpus))
+                .sum();
+            let nodes = self.scenario.nodes.iter();
+            let present: u32 = nodes
+                .filter(|node| node.product == variant.product)
+                .map(|node| node.count.saturating_mul(node.gpus))
+                .sum();
+            if present < needed {
+                let field = format!("nodes with product {}", variant.product);
+                let value = format!("{present} GPUs");
+                return self.wrong(
+                    field,
+                    value,
+                    format!("give {needed}, or lower max of its variants"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The measured profile of this name.
+pub(super) fn profile(name: &str) -> Option<Profile> {
+    Profile::ALL.into_iter().find(|one| one.name == name)
+}

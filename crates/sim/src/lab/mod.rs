@@ -1,0 +1,29 @@
+//! The policy laboratory: scenarios as files, policies by name, every request scored, and files that reports are made from.
+//!
+//! A run is a world on a paused runtime of its own. The controller runs unmodified; other policies act on scraped signals
+//! from a task in the same world.
+
+mod accounting;
+mod campaign;
+mod check;
+mod fluid;
+mod loads;
+mod meter;
+mod play;
+mod policies;
+mod record;
+mod scenario;
+mod schema;
+mod search;
+mod series;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trace_file;
+
+pub use campaign::{Campaign, CampaignError, LabProgress, run};
+pub use check::ScenarioError;
+pub use policies::{POLICIES, PolicyChoice, PolicyKind};
+pub use scenario::{BUILT_IN, LoadedScenario, load};
+
+use super::number;

@@ -1,0 +1,417 @@
+//! One run: a scenario under a policy, with a seed, on a paused runtime of its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::accounting::{Accounts, Scored};
+use super::check::ScenarioError;
+use super::fluid::{primary, scored};
+use super::meter::Meter;
+use super::number;
+use super::policies::{
+    ControllerSetup, Peer, PeerModel, PolicyChoice, PolicyKind, controller, read_signals,
+};
+use super::record::{LabRecord, VERSION};
+use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
+use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
+use super::series::SeriesRecorder;
+use crate::apiserver::{Denied, Insider};
+use crate::workloads::object::path;
+use crate::world::{EndedRequest, Frame, World, WorldError};
+use wva_base::moment::WallTime;
+
+/// The date at which every run begins, an hour of a day in 2026: Prometheus scrapes on a grid of dates.
+const DATE: WallTime = WallTime(1_767_225_600_000);
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlayError {
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error("{0}")]
+    Server(#[from] Denied),
+    #[error("the runtime of a run cannot start: {0}")]
+    Runtime(#[from] std::io::Error),
+    #[error("the world of a run ended early; run it again alone with RUST_BACKTRACE=1")]
+    Ended,
+}
+
+/// What to play.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Play<'a> {
+    pub(super) scenario: &'a LoadedScenario,
+    pub(super) policy: &'a PolicyChoice,
+    pub(super) traces: Option<&'a Path>,
+    pub(super) seed: u64,
+    pub(super) key: &'a str,
+}
+
+impl Play<'_> {
+    /// Plays it on this thread.
+    pub(super) fn run(self) -> Result<LabRecord, PlayError> {
+        let began = cpu_seconds();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()?;
+        let mut record = runtime.block_on(self.play())?;
+        record.cpu_seconds = (cpu_seconds() - began).max(0.0);
+        Ok(record)
+    }
+
+    async fn play(self) -> Result<LabRecord, PlayError> {
+        let spec = &*self.scenario.spec;
+        let mut prepared = prepare(spec, self.traces, self.seed)?;
+        let mut actuation = Actuation::of(spec);
+        let setup = self.set_up(spec, &mut prepared, &mut actuation);
+        let has_controller = self.policy.family.kind == PolicyKind::Controller;
+        prepared.scenario.config.extend(setup.config);
+        prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
+        let sync = actuation.sync();
+        let world =
+            World::arranged(&prepared.scenario, self.seed, DATE, has_controller, sync).await?;
+        let server = Insider::new(world.server.clone(), "laboratory");
+        actuation.arrange(&server, &prepared).await?;
+        let scored = scored(spec.prelude.0, spec.duration.0);
+        let stage = Stage {
+            meter: Meter::new(server.clone(), &prepared.scenario, scored),
+            series: SeriesRecorder::new(prepared.loads.len()),
+            peers: self.peers(&prepared),
+            outcomes: vec![Vec::new(); prepared.logs.len()],
+            last: scored.until + spec.tail.0,
+            server,
+            actuation,
+            activation: Activation::default(),
+            scored,
+            prepared,
+            reasons: BTreeMap::new(),
+        };
+        let stage = stage.follow(&world).await;
+        world.end().await;
+        Ok(stage?.record(self))
+    }
+
+    /// Bounds and settings of the policy.
+    fn set_up(
+        self,
+        spec: &LabScenario,
+        prepared: &mut Prepared,
+        actuation: &mut Actuation,
+    ) -> ControllerSetup {
+        match self.policy.family.kind {
+            PolicyKind::Controller => {
+                let setup = controller(self.policy, spec);
+                if let Some(hpa) = setup.hpa {
+                    *actuation = Actuation::Hpa(hpa);
+                }
+                setup
+            }
+            PolicyKind::Static | PolicyKind::StaticBest => {
+                let count = number::rounded(self.policy.knob.unwrap_or(1.0));
+                for (model, load) in prepared.scenario.models.iter_mut().zip(&prepared.loads) {
+                    let chosen = primary(model, load).map(|variant| variant.name);
+                    for variant in &mut model.variants {
+                        let is_chosen = chosen == Some(variant.name);
+                        let count = if is_chosen { count } else { variant.bounds.0 };
+                        variant.replicas = count;
+                        variant.bounds = (count, count);
+                    }
+                }
+                *actuation = Actuation::Scale;
+                ControllerSetup::default()
+            }
+            PolicyKind::Peer => {
+                *actuation = Actuation::Scale;
+                ControllerSetup::default()
+            }
+        }
+    }
+
+    /// One rule a model, for the variant that does its requests for the least money; the others stay as they are.
+    fn peers(self, prepared: &Prepared) -> Vec<Seated> {
+        let models = prepared.scenario.models.iter().zip(&prepared.loads);
+        let seated = models.enumerate().filter_map(|(place, (model, load))| {
+            let variant = primary(model, load)?;
+            let peer = self.policy.peer(&PeerModel::of(model, variant))?;
+            Some(Seated {
+                model: place,
+                variant: variant.name,
+                peer,
+                next: Duration::ZERO,
+            })
+        });
+        seated.collect()
+    }
+}
+
+/// How counts reach the scales.
+#[derive(Debug, Clone, Copy)]
+enum Actuation {
+    /// By the HPAs of the world.
+    Hpa(HpaActuation),
+    /// By the HPAs of the world, which KEDA owns, and by KEDA between zero and one.
+    Keda(KedaActuation),
+    /// What the controller publishes is written at once.
+    Direct,
+    /// By the policy itself.
+    Scale,
+}
+
+impl Actuation {
+    fn of(spec: &LabScenario) -> Self {
+        let given = &spec.actuation;
+        if given.direct.is_some() {
+            return Self::Direct;
+        }
+        if let Some(keda) = given.keda {
+            return Self::Keda(keda);
+        }
+        Self::Hpa(given.hpa.unwrap_or_default())
+    }
+
+    fn sync(&self) -> Duration {
+        match self {
+            Self::Hpa(hpa) => hpa.sync.0,
+            Self::Keda(_) | Self::Direct | Self::Scale => HpaActuation::default().sync.0,
+        }
+    }
+
+    /// Sets the windows of the HPAs, or removes them.
+    async fn arrange(&self, server: &Insider, prepared: &Prepared) -> Result<(), Denied> {
+        let models = prepared.scenario.models.iter();
+        for variant in models.flat_map(|model| &model.variants) {
+            let plural = "horizontalpodautoscalers";
+            let path = path("autoscaling/v2", NAMESPACE, plural, variant.name);
+            let behavior = |up: TimeSpan, down: TimeSpan| {
+                let window =
+                    |span: TimeSpan| json!({"stabilizationWindowSeconds": span.0.as_secs()});
+                json!({"scaleUp": window(up), "scaleDown": window(down)})
+            };
+            match self {
+                Self::Hpa(hpa) => {
+                    let change = json!({"spec": {"behavior": behavior(hpa.up, hpa.down)}});
+                    server.merge(&path, &change).await?;
+                }
+                Self::Keda(keda) => {
+                    let change = json!({"spec": {
+                        "minReplicas": variant.bounds.0.max(1),
+                        "behavior": behavior(TimeSpan::default(), keda.down),
+                    }});
+                    server.merge(&path, &change).await?;
+                }
+                Self::Direct | Self::Scale => {
+                    server.delete(&path, &json!({})).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// KEDA's own part: the step from zero to one when a metric rises, and back when it has been zero for long.
+#[derive(Debug, Default)]
+struct Activation {
+    next: Duration,
+    idle: BTreeMap<String, Duration>,
+}
+
+impl Activation {
+    /// The scales to write now.
+    fn steps(&mut self, keda: KedaActuation, frame: &Frame, now: Duration) -> Vec<(String, u32)> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now + keda.poll.0;
+        let mut steps = Vec::new();
+        for variant in frame.models.iter().flat_map(|model| &model.variants) {
+            let is_idle = variant.desired == Some(0);
+            if !is_idle {
+                self.idle.remove(&variant.name);
+            }
+            if variant.desired.is_some_and(|desired| desired > 0) && variant.scaled_to == 0 {
+                steps.push((variant.name.clone(), 1));
+            }
+            if is_idle && variant.scaled_to > 0 {
+                let since = *self.idle.entry(variant.name.clone()).or_insert(now);
+                if now.saturating_sub(since) >= keda.cooldown.0 {
+                    steps.push((variant.name.clone(), 0));
+                }
+            }
+        }
+        steps
+    }
+}
+
+/// A rule with what it scales.
+struct Seated {
+    model: usize,
+    variant: &'static str,
+    peer: Box<dyn Peer>,
+    next: Duration,
+}
+
+/// What follows a world from its first second to its last.
+struct Stage {
+    prepared: Prepared,
+    scored: Scored,
+    /// The latest end of the play.
+    last: Duration,
+    server: Insider,
+    actuation: Actuation,
+    activation: Activation,
+    meter: Meter,
+    series: SeriesRecorder,
+    peers: Vec<Seated>,
+    outcomes: Vec<Vec<EndedRequest>>,
+    /// Why each variant was last scaled by a rule.
+    reasons: BTreeMap<&'static str, String>,
+}
+
+/// What is known at the end.
+struct Finished {
+    stage: Stage,
+    seconds: f64,
+}
+
+impl Stage {
+    async fn follow(mut self, world: &World) -> Result<Finished, PlayError> {
+        let mut frames = world.frames.clone();
+        loop {
+            frames.changed().await.map_err(|_gone| PlayError::Ended)?;
+            let frame = Arc::clone(&frames.borrow_and_update());
+            let now = number::duration(frame.seconds);
+            self.observe(&frame, now);
+            if now >= self.scored.until && (self.is_settled() || now >= self.last) {
+                let seconds = frame.seconds;
+                return Ok(Finished {
+                    stage: self,
+                    seconds,
+                });
+            }
+            self.act(world, &frame, now).await?;
+        }
+    }
+
+    fn observe(&mut self, frame: &Frame, now: Duration) {
+        let reasons = &self.reasons;
+        self.meter.advance(now, |variant| {
+            let by_rule = reasons.get(variant).cloned();
+            by_rule.unwrap_or_else(|| why(frame, variant))
+        });
+        self.series.observe(frame, &self.prepared.loads);
+        for (log, outcomes) in self.prepared.logs.iter().zip(&mut self.outcomes) {
+            outcomes.extend(log.take());
+        }
+    }
+
+    /// Whether every scored request has ended.
+    fn is_settled(&self) -> bool {
+        let loads = self.prepared.loads.iter().zip(&self.outcomes);
+        loads.into_iter().all(|(load, outcomes)| {
+            let arrivals = &load.arrivals;
+            let first = arrivals.partition_point(|one| one.at < self.scored.from);
+            let end = arrivals.partition_point(|one| one.at < self.scored.until);
+            let ended = outcomes.iter().filter(|one| self.scored.holds(one.arrival));
+            ended.count() >= end.saturating_sub(first)
+        })
+    }
+
+    async fn act(&mut self, world: &World, frame: &Frame, now: Duration) -> Result<(), PlayError> {
+        if matches!(self.actuation, Actuation::Direct) {
+            for variant in frame.models.iter().flat_map(|model| &model.variants) {
+                let desired = variant.desired.filter(|one| *one != variant.scaled_to);
+                if let Some(desired) = desired {
+                    scale(&self.server, &variant.name, desired).await?;
+                }
+            }
+        }
+        if let Actuation::Keda(keda) = self.actuation {
+            for (variant, replicas) in self.activation.steps(keda, frame, now) {
+                scale(&self.server, &variant, replicas).await?;
+            }
+        }
+        for seated in &mut self.peers {
+            let Some(model) = frame.models.get(seated.model) else {
+                continue;
+            };
+            let is_due = now >= seated.next;
+            let scraped_at = (world.prometheus.as_ref(), world.clock.now().wall);
+            let scraped_at = (is_due && seated.peer.is_scraping()).then_some(scraped_at);
+            let Some(signals) = read_signals(model, seated.variant, scraped_at) else {
+                continue;
+            };
+            seated.peer.observe(&signals, now);
+            if !is_due {
+                continue;
+            }
+            seated.next = now + seated.peer.poll();
+            let decision = seated.peer.decide(&signals, now);
+            if let Some(decision) = decision.filter(|one| signals.is_changed_by(one)) {
+                self.reasons.insert(seated.variant, decision.why);
+                scale(&self.server, seated.variant, decision.replicas).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why the controller wants what it wants.
+fn why(frame: &Frame, variant: &str) -> String {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    let found = variants.find(|one| one.name == variant);
+    found.map_or_else(String::new, |one| one.why.clone())
+}
+
+async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), Denied> {
+    let path = path("apps/v1", NAMESPACE, "deployments", variant);
+    let scale = json!({"spec": {"replicas": replicas}});
+    server.merge(&format!("{path}/scale"), &scale).await?;
+    Ok(())
+}
+
+impl Finished {
+    fn record(self, play: Play<'_>) -> LabRecord {
+        let Stage {
+            prepared,
+            scored,
+            meter,
+            series,
+            outcomes,
+            ..
+        } = self.stage;
+        let mut accounts = Accounts::new(scored);
+        let models = prepared.scenario.models.iter();
+        for ((model, load), outcomes) in models.zip(&prepared.loads).zip(&outcomes) {
+            accounts.model(model.name, load, outcomes);
+        }
+        let mut score = accounts.finish();
+        meter.finish(&mut score);
+        LabRecord {
+            version: VERSION,
+            scenario: play.scenario.name().to_owned(),
+            policy: play.policy.name.clone(),
+            family: play.policy.family.name.to_owned(),
+            knob: play.policy.knob,
+            seed: play.seed,
+            key: play.key.to_owned(),
+            virtual_seconds: self.seconds,
+            cpu_seconds: 0.0,
+            score,
+            series: series.finish(),
+            decisions: meter.changes,
+        }
+    }
+}
+
+/// Processor time of this thread; 0 where the system does not say.
+fn cpu_seconds() -> f64 {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = times.split(' ').next().and_then(|first| first.parse().ok());
+    number::real(nanoseconds.unwrap_or(0)) / 1e9
+}

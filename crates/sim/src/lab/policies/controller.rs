@@ -1,0 +1,106 @@
+//! The settings of the controller that stand for its policies.
+
+use std::time::Duration;
+
+use super::PolicyChoice;
+use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
+use crate::world::ConfigMap;
+
+/// How the unmodified controller is set up for a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::lab) struct ControllerSetup {
+    pub(in crate::lab) config: Vec<ConfigMap>,
+    /// The interval, where it is not the scenario's.
+    pub(in crate::lab) interval: Option<Duration>,
+    /// The HPA, where it is not the scenario's.
+    pub(in crate::lab) hpa: Option<HpaActuation>,
+}
+
+/// The setup of a policy of the controller.
+pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) -> ControllerSetup {
+    let mut setup = ControllerSetup::default();
+    let saturation = |text: String| ConfigMap {
+        name: "wva-saturation-scaling-config",
+        data: vec![("default", text)],
+    };
+    // The analyzers refuse a lower threshold that is not below the upper one.
+    let band = choice.knob.map_or_else(String::new, |up| {
+        format!("scaleUpThreshold: {up}\nscaleDownBoundary: {}\n", up - 0.15)
+    });
+    match choice.family.name {
+        "wva-default" | "wva-chart" => {
+            let trigger = choice.knob;
+            let trigger =
+                trigger.map(|trigger| saturation(format!("queueSpareTrigger: {trigger}")));
+            setup.config.extend(trigger);
+        }
+        "wva-tokens" => {
+            let text = format!("analyzerName: saturation\n{band}");
+            setup.config.push(saturation(text));
+        }
+        "wva-throughput" => {
+            let threshold = choice.knob;
+            let threshold = threshold.map_or_else(String::new, |up| {
+                format!(", scaleUpThreshold: {up}, scaleDownBoundary: {}", up - 0.15)
+            });
+            let text = format!("analyzers: [{{name: throughput{threshold}}}]");
+            setup.config.push(saturation(text));
+        }
+        "wva-slo" => {
+            let text = format!("analyzerName: slo\n{band}");
+            setup.config.push(saturation(text));
+            setup.config.push(service_class(scenario));
+        }
+        "wva-queueing" => setup.config.push(queueing(choice, scenario)),
+        _ => {}
+    }
+    if choice.family.name == "wva-chart" {
+        let window = TimeSpan(Duration::from_secs(240));
+        setup.interval = Some(Duration::from_mins(1));
+        setup.hpa = Some(HpaActuation {
+            up: window,
+            down: window,
+            ..HpaActuation::default()
+        });
+    }
+    setup
+}
+
+/// The objective of every model as one class.
+fn service_class(scenario: &LabScenario) -> ConfigMap {
+    let models = scenario.models.iter().map(|model| {
+        format!(
+            "- model: {}\n  slo-ttft: {}\n  slo-tpot: {}\n",
+            model.id,
+            milliseconds(model.slo.ttft.0),
+            milliseconds(model.slo.itl.0),
+        )
+    });
+    let models: String = models.collect();
+    ConfigMap {
+        name: "service-classes-config",
+        data: vec![(
+            "objective",
+            format!("name: Objective\npriority: 1\ndata:\n{models}"),
+        )],
+    }
+}
+
+/// One target for all models of the queueing model: the tightest.
+fn queueing(choice: &PolicyChoice, scenario: &LabScenario) -> ConfigMap {
+    let share = choice.knob.unwrap_or(1.0);
+    let tightest = |time: fn(&crate::lab::schema::LatencySlo) -> Duration| {
+        let times = scenario.models.iter().map(|model| time(&model.slo));
+        milliseconds(times.min().unwrap_or_default()) * share
+    };
+    let ttft = tightest(|slo| slo.ttft.0);
+    let itl = tightest(|slo| slo.itl.0);
+    ConfigMap {
+        name: "wva-queueing-model-config",
+        data: vec![("default", format!("targetTTFT: {ttft}\ntargetITL: {itl}"))],
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,143 @@
+//! Policies that are metrics behind an HPA: with its arithmetic, dead band, windows and rates.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
+use crate::hpa::{
+    Behavior, ExternalMetricSpec, ExternalMetricTarget, History, HpaSpec, Milli, Observed, Policy,
+    ScalingDirection, ScalingRules, Size, decide,
+};
+
+/// How often an HPA looks.
+const SYNC: Duration = Duration::from_secs(15);
+/// Bytes of a prompt token, by which the router measures its queue.
+const BYTES_PER_TOKEN: f64 = 4.0;
+
+/// One metric of the policy.
+type Metric = fn(&ModelSignals) -> Option<f64>;
+
+/// Metrics behind an HPA.
+pub(super) struct HpaPeer {
+    spec: HpaSpec,
+    metrics: Vec<Metric>,
+    history: History,
+    /// Tokens of prompts per second that count as one unit of the first metric.
+    prefill: Option<f64>,
+}
+
+/// The behavior of llm-d's ScaledObject: no window upwards, 100 % in 15 s both ways.
+fn guide() -> Behavior {
+    let rules = |direction, window| ScalingRules {
+        window: Duration::from_secs(window),
+        policies: vec![Policy {
+            size: Size::Percent(100),
+            period: SYNC,
+        }],
+        ..ScalingRules::standard(direction)
+    };
+    Behavior {
+        up: rules(ScalingDirection::Up, 0),
+        down: rules(ScalingDirection::Down, 300),
+    }
+}
+
+impl HpaPeer {
+    fn new(
+        model: &PeerModel,
+        metrics: Vec<(&str, f64, Metric)>,
+        behavior: Option<Behavior>,
+    ) -> Self {
+        let metric = |(name, target, _): &(&str, f64, Metric)| ExternalMetricSpec {
+            name: (*name).to_owned(),
+            selector: LabelSelector::default(),
+            target: ExternalMetricTarget::AverageValue(
+                Milli::of(*target).unwrap_or(Milli::units(1)),
+            ),
+        };
+        Self {
+            spec: HpaSpec {
+                min: model.min,
+                max: model.max,
+                metrics: metrics.iter().map(metric).collect(),
+                behavior,
+            },
+            metrics: metrics.into_iter().map(|(_, _, read)| read).collect(),
+            history: History::default(),
+            prefill: None,
+        }
+    }
+
+    /// The queue of the servers.
+    pub(super) fn queue(model: &PeerModel, target: f64) -> Self {
+        let waiting: Metric = |signals| signals.scraped.waiting;
+        Self::new(model, vec![("queue", target, waiting)], None)
+    }
+
+    /// The router's queue, and running requests.
+    pub(super) fn router(model: &PeerModel, running: f64) -> Self {
+        let metrics: Vec<(&str, f64, Metric)> = vec![
+            ("router queue", 1.0, |signals| signals.scraped.router_queue),
+            ("running", running, |signals| signals.scraped.router_running),
+        ];
+        Self::new(model, metrics, Some(guide()))
+    }
+
+    /// Queued prompt tokens over what a replica computes within the objective, and KV usage.
+    pub(super) fn tokens(model: &PeerModel, kv_usage: f64) -> Self {
+        let metrics: Vec<(&str, f64, Metric)> = vec![
+            ("queued tokens", 1.0, |signals| signals.scraped.router_bytes),
+            ("KV usage", kv_usage, |signals| signals.scraped.kv_usage),
+        ];
+        let speed = 1.0 / model.profile.timing.prompt_token.seconds().max(1e-9);
+        let within = model.slo.first_token.as_secs_f64();
+        Self {
+            prefill: Some(speed * within * BYTES_PER_TOKEN),
+            ..Self::new(model, metrics, Some(guide()))
+        }
+    }
+}
+
+impl Peer for HpaPeer {
+    fn poll(&self) -> Duration {
+        SYNC
+    }
+
+    fn is_scraping(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
+        let prefill = self.prefill;
+        let metrics = self.metrics.iter().enumerate().map(|(place, read)| {
+            let value = read(signals).ok_or_else(|| "no sample".to_owned())?;
+            let unit = prefill.filter(|_| place == 0).unwrap_or(1.0);
+            Milli::of(value / unit).ok_or_else(|| "no number".to_owned())
+        });
+        let seen = Observed {
+            wanted: signals.wanted,
+            existing: signals.existing,
+            ready: signals.ready,
+            metrics: metrics.collect(),
+        };
+        let values = self.spec.metrics.iter().zip(&seen.metrics);
+        let values: Vec<String> = values
+            .map(|(metric, value)| {
+                let value = value
+                    .as_ref()
+                    .map_or_else(Clone::clone, |value| value.text());
+                format!("{} {value}", metric.name)
+            })
+            .collect();
+        let desired = decide(now, &self.spec, &seen, &mut self.history).desired?;
+        if desired != signals.wanted {
+            self.history
+                .rescaled(now, &self.spec, signals.wanted, desired);
+        }
+        Some(PeerDecision {
+            replicas: desired,
+            why: values.join(", "),
+        })
+    }
+}

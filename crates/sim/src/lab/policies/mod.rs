@@ -1,0 +1,264 @@
+//! The policies that can be played, by name. Each has one knob for its headroom.
+
+mod apa;
+mod controller;
+mod dynamo;
+mod hpa;
+mod kpa;
+mod signals;
+
+pub(super) use controller::{ControllerSetup, controller};
+pub(super) use signals::{Peer, PeerModel, read_signals};
+
+use self::apa::Apa;
+use self::dynamo::DynamoLoad;
+use self::hpa::HpaPeer;
+use self::kpa::Kpa;
+
+/// What decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// The controller of this repository, unmodified, with ConfigMaps.
+    Controller,
+    /// A fixed number of replicas, the knob.
+    Static,
+    /// The smallest fixed number that meets the objective.
+    StaticBest,
+    /// A rule that reads signals itself.
+    Peer,
+}
+
+/// A policy as the catalogue has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PolicyFamily {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, with its source.
+    pub about: &'static str,
+    /// What decides.
+    pub kind: PolicyKind,
+    /// What the knob is.
+    pub knob: &'static str,
+    /// Its default; none where the policy has no knob.
+    pub default: Option<f64>,
+    /// Three points of a sweep.
+    pub sweep: &'static [f64],
+}
+
+const fn family(
+    name: &'static str,
+    kind: PolicyKind,
+    about: &'static str,
+    knob: &'static str,
+    default: Option<f64>,
+    sweep: &'static [f64],
+) -> PolicyFamily {
+    PolicyFamily {
+        name,
+        about,
+        kind,
+        knob,
+        default,
+        sweep,
+    }
+}
+
+/// Fixed fleets.
+const STATIC: PolicyFamily = family(
+    "static",
+    PolicyKind::Static,
+    "a fixed number of replicas: static-4",
+    "replicas",
+    None,
+    &[],
+);
+
+/// Every policy.
+pub const POLICIES: &[PolicyFamily] = &[
+    family(
+        "wva-default",
+        PolicyKind::Controller,
+        "the controller where nothing is chosen",
+        "queueSpareTrigger",
+        None,
+        &[2.0, 3.0, 4.0],
+    ),
+    family(
+        "wva-chart",
+        PolicyKind::Controller,
+        "wva-default with the chart's HPA windows of 240 s and an interval of 60 s",
+        "queueSpareTrigger",
+        None,
+        &[2.0, 3.0, 4.0],
+    ),
+    family(
+        "wva-tokens",
+        PolicyKind::Controller,
+        "the controller with analyzerName saturation",
+        "scaleUpThreshold",
+        None,
+        &[0.75, 0.85, 0.95],
+    ),
+    family(
+        "wva-throughput",
+        PolicyKind::Controller,
+        "the controller with the throughput analyzer alone",
+        "scaleUpThreshold",
+        None,
+        &[0.75, 0.85, 0.95],
+    ),
+    family(
+        "wva-queueing",
+        PolicyKind::Controller,
+        "the controller with the queueing model; its targets are the objective times the knob",
+        "share of the objective",
+        Some(0.75),
+        &[0.5, 0.75, 1.0],
+    ),
+    family(
+        "wva-slo",
+        PolicyKind::Controller,
+        "the controller with analyzerName slo and the objective as a service class",
+        "scaleUpThreshold",
+        None,
+        &[0.75, 0.85, 0.95],
+    ),
+    STATIC,
+    family(
+        "static-best",
+        PolicyKind::StaticBest,
+        "the smallest fixed fleet that meets the objective for 99 % of the requests, by search",
+        "replicas",
+        None,
+        &[],
+    ),
+    family(
+        "hpa-queue",
+        PolicyKind::Peer,
+        "HPA on the mean queue of the servers, with its default behavior (Kubernetes, GKE guide)",
+        "queue per replica",
+        Some(5.0),
+        &[2.0, 5.0, 10.0],
+    ),
+    family(
+        "keda-epp",
+        PolicyKind::Peer,
+        "KEDA on the router's queue (1) and running requests (llm-d guides, keda-epp-queue)",
+        "running requests per replica",
+        Some(16.0),
+        &[8.0, 12.0, 16.0],
+    ),
+    family(
+        "keda-token",
+        PolicyKind::Peer,
+        "KEDA on queued prompt tokens over prefill speed and on KV usage (llm-d guides)",
+        "KV usage per replica",
+        Some(0.8),
+        &[0.6, 0.7, 0.8],
+    ),
+    family(
+        "knative-kpa",
+        PolicyKind::Peer,
+        "Knative's KPA on concurrency, windows 60 s and 6 s, utilization 70 % (knative/serving)",
+        "container concurrency",
+        Some(100.0),
+        &[25.0, 50.0, 100.0],
+    ),
+    family(
+        "aibrix-apa",
+        PolicyKind::Peer,
+        "AIBrix's APA on KV usage, tolerances 0.1, rates 2, window 180 s (aibrix apa.go)",
+        "KV usage per replica",
+        Some(0.5),
+        &[0.3, 0.5, 0.7],
+    ),
+    family(
+        "dynamo-load",
+        PolicyKind::Peer,
+        "Dynamo's load planner: one replica at a time by estimated latency (ai-dynamo 1.6.1)",
+        "share of the objective",
+        Some(1.0),
+        &[0.5, 0.75, 1.0],
+    ),
+];
+
+/// A policy with its knob.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyChoice {
+    /// The name as given, the second part of file names.
+    pub name: String,
+    /// Its entry in the catalogue.
+    pub family: &'static PolicyFamily,
+    /// The knob; none where it stands at its default.
+    pub knob: Option<f64>,
+}
+
+impl PolicyChoice {
+    /// Reads a name: that of a family, or of a family with a dash and a value of its knob.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let named = |name: &str| POLICIES.iter().find(|one| one.name == name);
+        let choice = |family, knob| Self {
+            name: name.to_owned(),
+            family,
+            knob,
+        };
+        let exact = named(name).filter(|family| family.kind != PolicyKind::Static);
+        if let Some(family) = exact {
+            return Ok(choice(family, family.default));
+        }
+        let tuned = name.rsplit_once('-').and_then(|(family, knob)| {
+            let knob: f64 = knob.parse().ok().filter(|knob| *knob > 0.0)?;
+            let family = named(family).filter(|one| one.kind != PolicyKind::StaticBest)?;
+            let is_whole = knob.fract() <= 0.0;
+            (family.kind != PolicyKind::Static || is_whole).then(|| choice(family, Some(knob)))
+        });
+        tuned.ok_or_else(|| {
+            let names: Vec<&str> = POLICIES.iter().map(|one| one.name).collect();
+            format!(
+                "one of {}, or one with a value of its knob such as static-4 or keda-epp-12",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// The points of a sweep over the knob; the policy itself where it has none.
+    pub fn sweep(&self) -> Vec<Self> {
+        if self.family.sweep.is_empty() {
+            return vec![self.clone()];
+        }
+        let points = self.family.sweep.iter();
+        points
+            .map(|knob| Self {
+                name: format!("{}-{knob}", self.family.name),
+                family: self.family,
+                knob: Some(*knob),
+            })
+            .collect()
+    }
+
+    /// A fixed fleet.
+    pub(super) fn fixed(replicas: u32) -> Self {
+        Self {
+            name: format!("static-{replicas}"),
+            family: &STATIC,
+            knob: Some(f64::from(replicas)),
+        }
+    }
+
+    /// The rule that decides for one model; none where the controller or nothing decides.
+    pub(super) fn peer(&self, model: &PeerModel) -> Option<Box<dyn Peer>> {
+        let knob = self.knob.or(self.family.default)?;
+        Some(match self.family.name {
+            "hpa-queue" => Box::new(HpaPeer::queue(model, knob)),
+            "keda-epp" => Box::new(HpaPeer::router(model, knob)),
+            "keda-token" => Box::new(HpaPeer::tokens(model, knob)),
+            "knative-kpa" => Box::new(Kpa::new(model, knob)),
+            "aibrix-apa" => Box::new(Apa::new(model, knob)),
+            "dynamo-load" => Box::new(DynamoLoad::new(model, knob)),
+            _ => return None,
+        })
+    }
+}

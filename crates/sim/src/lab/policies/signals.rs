@@ -1,0 +1,135 @@
+//! What peer policies read, each from where its owner reads it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::engine::{Limits, Profile};
+use crate::prometheus::{Prometheus, QueryValue};
+use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
+use wva_base::moment::WallTime;
+
+/// What a rule knows of its model before it begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::lab) struct PeerModel {
+    pub(in crate::lab) slo: Slo,
+    pub(in crate::lab) profile: Profile,
+    pub(in crate::lab) limits: Limits,
+    pub(in crate::lab) min: u32,
+    pub(in crate::lab) max: u32,
+}
+
+impl PeerModel {
+    /// Of the variant that peers scale.
+    pub(in crate::lab) fn of(model: &ScenarioModel, variant: &ScenarioVariant) -> Self {
+        Self {
+            slo: model.slo,
+            profile: variant.profile,
+            limits: variant.limits,
+            min: variant.bounds.0,
+            max: variant.bounds.1,
+        }
+    }
+}
+
+/// Samples as Prometheus last scraped them; none where it has none.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::lab) struct ScrapedSignals {
+    /// Requests that the router holds.
+    pub(super) router_queue: Option<f64>,
+    /// Requests that servers have, by the router.
+    pub(super) router_running: Option<f64>,
+    /// Bytes of the requests that the router holds.
+    pub(super) router_bytes: Option<f64>,
+    /// Requests in the queues of all servers.
+    pub(super) waiting: Option<f64>,
+    /// Sum of the KV usage of all servers.
+    pub(super) kv_usage: Option<f64>,
+}
+
+/// Everything that a rule may read at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::lab) struct ModelSignals {
+    pub(super) scraped: ScrapedSignals,
+    /// Requests in the router and on servers, read from the pods without a delay.
+    pub(super) concurrency: f64,
+    /// Mean queue of the ready servers, likewise.
+    pub(super) queue: f64,
+    /// Mean of the running requests of the ready servers, likewise.
+    pub(super) running: f64,
+    /// Mean KV usage of the ready servers, likewise.
+    pub(super) kv_usage: f64,
+    /// Requests per second over the last minute.
+    pub(super) rate: f64,
+    /// `spec.replicas` of the scale.
+    pub(super) wanted: u32,
+    /// `status.replicas`: ready and starting pods.
+    pub(super) existing: u32,
+    pub(super) ready: u32,
+}
+
+/// What a rule wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::lab) struct PeerDecision {
+    pub(in crate::lab) replicas: u32,
+    pub(in crate::lab) why: String,
+}
+
+/// A policy as a function of signals.
+pub(in crate::lab) trait Peer: Send {
+    /// Time between two decisions.
+    fn poll(&self) -> Duration;
+    /// Whether it reads Prometheus.
+    fn is_scraping(&self) -> bool;
+    /// Takes in the state of every second, for rules with windows of their own.
+    fn observe(&mut self, _signals: &ModelSignals, _now: Duration) {}
+    /// The replicas to have; none to leave what is there.
+    fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision>;
+}
+
+/// Reads the signals of one model.
+pub(in crate::lab) fn read_signals(
+    model: &ModelFrame,
+    variant: &str,
+    scraped_at: Option<(&Mutex<Prometheus>, WallTime)>,
+) -> Option<ModelSignals> {
+    let frame = model.variants.iter().find(|one| one.name == variant)?;
+    let scraped = scraped_at.map(|(prometheus, now)| scraped(prometheus, now, &model.id));
+    let real = crate::number::length;
+    Some(ModelSignals {
+        scraped: scraped.unwrap_or_default(),
+        concurrency: real(model.held.saturating_add(model.dispatched)),
+        queue: model.queue,
+        running: model.running,
+        kv_usage: model.kv_usage,
+        rate: model.rate,
+        wanted: frame.scaled_to,
+        existing: frame.ready.saturating_add(frame.pending),
+        ready: frame.ready,
+    })
+}
+
+fn scraped(prometheus: &Mutex<Prometheus>, now: WallTime, model: &str) -> ScrapedSignals {
+    let prometheus = prometheus.lock().unwrap_or_else(PoisonError::into_inner);
+    let sum = |name: &str| {
+        let query = format!("sum({name}{{model_name={model:?}}})");
+        let answer = prometheus.query(&query, now).ok()?;
+        match answer.value {
+            QueryValue::Vector(samples) => samples.first().map(|sample| sample.value),
+            _ => None,
+        }
+    };
+    ScrapedSignals {
+        router_queue: sum("llm_d_epp_flow_control_queue_size"),
+        router_running: sum("llm_d_epp_request_running"),
+        router_bytes: sum("llm_d_epp_flow_control_queue_bytes"),
+        waiting: sum("vllm:num_requests_waiting"),
+        kv_usage: sum("vllm:kv_cache_usage_perc"),
+    }
+}
+
+impl ModelSignals {
+    /// Whether a decision differs from what is there.
+    pub(in crate::lab) fn is_changed_by(&self, decision: &PeerDecision) -> bool {
+        decision.replicas != self.wanted
+    }
+}

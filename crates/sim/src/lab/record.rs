@@ -1,0 +1,161 @@
+//! The files of a run and of a folder of runs. Field names are part of their format.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the format.
+pub(super) const VERSION: u32 = 1;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LabRecord {
+    pub(super) version: u32,
+    pub(super) scenario: String,
+    pub(super) policy: String,
+    pub(super) family: String,
+    pub(super) knob: Option<f64>,
+    pub(super) seed: u64,
+    /// Equal for runs that must be equal: a hash of the program, the scenario, the policy and the seed.
+    pub(super) key: String,
+    pub(super) virtual_seconds: f64,
+    pub(super) cpu_seconds: f64,
+    pub(super) score: LabScore,
+    pub(super) series: LabSeries,
+    pub(super) decisions: Vec<ScaleChange>,
+}
+
+/// The result of the scored part.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LabScore {
+    /// Where it begins.
+    pub(super) from: f64,
+    pub(super) requests: u64,
+    pub(super) good: u64,
+    pub(super) refused: u64,
+    pub(super) failed: u64,
+    /// Answered outside the objective.
+    pub(super) late: u64,
+    /// Not ended when the play was over.
+    pub(super) unfinished: u64,
+    pub(super) attainment: f64,
+    pub(super) gpu_seconds: GpuSeconds,
+    pub(super) cost: f64,
+    /// Output tokens of the good requests.
+    pub(super) good_tokens: f64,
+    pub(super) ttft_seconds: Quantiles,
+    pub(super) itl_seconds: Quantiles,
+    pub(super) e2e_seconds: Quantiles,
+    pub(super) overload_seconds: f64,
+    pub(super) scalings: u64,
+    pub(super) reversals: u64,
+    pub(super) classes: BTreeMap<String, GroupScore>,
+    pub(super) models: BTreeMap<String, GroupScore>,
+}
+
+/// GPUs times seconds by the state of their pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct GpuSeconds {
+    pub(super) total: f64,
+    pub(super) starting: f64,
+    pub(super) serving: f64,
+    pub(super) draining: f64,
+}
+
+/// Quantiles of the answered requests; none where nothing was answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Quantiles {
+    pub(super) p50: Option<f64>,
+    pub(super) p90: Option<f64>,
+    pub(super) p99: Option<f64>,
+}
+
+/// The requests of a class or a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct GroupScore {
+    pub(super) requests: u64,
+    pub(super) good: u64,
+    pub(super) attainment: f64,
+}
+
+/// State over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct LabSeries {
+    pub(super) every: f64,
+    pub(super) at: Vec<f64>,
+    pub(super) models: BTreeMap<String, ModelSeries>,
+}
+
+/// State of a model over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelSeries {
+    /// Requests per second.
+    pub(super) arrivals: Vec<f64>,
+    pub(super) held: Vec<u64>,
+    pub(super) queue: Vec<f64>,
+    pub(super) running: Vec<f64>,
+    pub(super) kv: Vec<f64>,
+    pub(super) ttft_p95: Vec<Option<f64>>,
+    pub(super) good: Vec<Option<f64>>,
+    pub(super) variants: BTreeMap<String, VariantSeries>,
+}
+
+/// Counts of a variant over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct VariantSeries {
+    pub(super) desired: Vec<Option<u32>>,
+    pub(super) scale: Vec<u32>,
+    pub(super) ready: Vec<u32>,
+    pub(super) starting: Vec<u32>,
+}
+
+/// One change of a scale.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ScaleChange {
+    pub(super) at: f64,
+    pub(super) variant: String,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) why: String,
+}
+
+/// What all runs of a scenario share.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ScenarioSummary {
+    pub(super) about: String,
+    pub(super) load_to_capacity: f64,
+    pub(super) is_feasible: bool,
+    pub(super) slo_ttft_seconds: f64,
+    pub(super) slo_itl_seconds: f64,
+    pub(super) seconds: f64,
+    pub(super) from: f64,
+    pub(super) best_static: Option<BestStatic>,
+    pub(super) clairvoyant: Option<Clairvoyant>,
+}
+
+/// The smallest fixed fleet that meets the objective.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BestStatic {
+    pub(super) replicas: BTreeMap<String, u32>,
+    pub(super) gpu_hours: f64,
+    pub(super) attainment: f64,
+}
+
+/// The bound of a policy that knows all arrivals, in a fluid model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Clairvoyant {
+    pub(super) gpu_hours: f64,
+    pub(super) attainment: f64,
+}
+
+impl LabRecord {
+    pub(super) fn gpu_hours(&self) -> f64 {
+        self.score.gpu_seconds.total / 3_600.0
+    }
+}

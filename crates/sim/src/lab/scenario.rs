@@ -1,0 +1,250 @@
+//! Scenarios by name or file, and the worlds that they describe.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::check::{ScenarioError, check, profile};
+use super::loads::{ModelLoad, load_of};
+use super::schema::{LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
+use crate::engine::{Dialect, Limits, Profile, StartUp};
+use crate::router::{Binding, FlowControl};
+use crate::workloads::NodeGroup;
+use crate::world::{
+    ConfigMap, LoadSource, Replica, RequestLog, Scenario, ScenarioModel, ScenarioVariant, Slo,
+};
+use wva::policy::capacity::ServingRole;
+use wva_base::yaml::check_bounds;
+
+/// The namespace of all that serves.
+pub(super) const NAMESPACE: &str = "llm-d";
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("scenarios/", $name, ".yaml")))),+]
+    };
+}
+
+/// The scenarios that come with the program, by name. Those of a study repeat published settings and are played by name
+/// alone.
+pub const BUILT_IN: [(&str, &str); 15] = built_in![
+    "step",
+    "steady",
+    "ramp-slow",
+    "ramp-fast",
+    "azure-conversation",
+    "azure-code",
+    "mooncake-conversation",
+    "servegen-m-large",
+    "deepseek-r1",
+    "aibrix-wave",
+    "two-variants",
+    "shape-swap",
+    "to-zero",
+    "study-step",
+    "study-conversation",
+];
+
+/// A scenario that was read and checked.
+#[derive(Debug, Clone)]
+pub struct LoadedScenario {
+    /// Its text, a part of the key of its runs.
+    pub text: Arc<str>,
+    /// What it says.
+    pub(super) spec: Arc<LabScenario>,
+}
+
+impl LoadedScenario {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// One sentence about it.
+    pub fn about(&self) -> &str {
+        &self.spec.about
+    }
+
+    /// Reads a text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong, with field, value and remedy.
+    pub fn read(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        let problem = |problem: String| ScenarioError::Syntax {
+            file: origin.to_owned(),
+            problem,
+        };
+        check_bounds(text).map_err(|error| problem(error.to_string()))?;
+        let spec: LabScenario =
+            serde_yaml::from_str(text).map_err(|error| problem(error.to_string()))?;
+        check(&spec)?;
+        Ok(Self {
+            text: text.into(),
+            spec: Arc::new(spec),
+        })
+    }
+}
+
+/// Loads a built-in scenario by name, or a file.
+///
+/// # Errors
+/// What is wrong, with field, value and remedy.
+pub fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
+    if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+        return LoadedScenario::read(text, name);
+    }
+    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        ScenarioError::File {
+            scenario: name.to_owned(),
+            file: name.to_owned(),
+            problem: format!("{error}; give a file or one of {}", names.join(", ")),
+        }
+    })?;
+    LoadedScenario::read(&text, name)
+}
+
+/// A text that lives as long as the process. Worlds name things statically; there are as many texts as names in files.
+fn interned(text: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = known.get(text) {
+        return text;
+    }
+    let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    known.insert(text);
+    text
+}
+
+/// A world that is ready to be played, with the requests of each model.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) scenario: Scenario,
+    pub(super) loads: Vec<ModelLoad>,
+    pub(super) logs: Vec<RequestLog>,
+}
+
+/// Builds the world of a scenario for one seed.
+pub(super) fn prepare(
+    spec: &LabScenario,
+    traces: Option<&Path>,
+    seed: u64,
+) -> Result<Prepared, ScenarioError> {
+    let mut prepared = Prepared {
+        scenario: world(spec),
+        loads: Vec::new(),
+        logs: Vec::new(),
+    };
+    for (model, placed) in spec.models.iter().zip(&mut prepared.scenario.models) {
+        let load = load_of(spec, model, traces, seed)?;
+        let log = RequestLog::default();
+        placed.load = LoadSource::Prepared {
+            arrivals: Arc::clone(&load.arrivals),
+            log: log.clone(),
+        };
+        prepared.loads.push(load);
+        prepared.logs.push(log);
+    }
+    Ok(prepared)
+}
+
+/// The world without its load.
+fn world(spec: &LabScenario) -> Scenario {
+    Scenario {
+        name: interned(&spec.name),
+        about: interned(&spec.about),
+        namespace: NAMESPACE,
+        nodes: spec
+            .nodes
+            .iter()
+            .map(|node| NodeGroup {
+                name: node.name.clone(),
+                count: node.count,
+                gpus: node.gpus,
+                product: node.product.clone(),
+            })
+            .collect(),
+        models: spec.models.iter().map(model).collect(),
+        config: to_zero(spec).into_iter().collect(),
+        troubles: Vec::new(),
+        interval: spec.interval.0,
+        scrape_interval: spec.scrape.0,
+    }
+}
+
+/// The ConfigMap of the models that may go to zero.
+fn to_zero(spec: &LabScenario) -> Option<ConfigMap> {
+    let data: Vec<(&'static str, String)> = spec
+        .models
+        .iter()
+        .filter_map(|model| {
+            let after = model.scale_to_zero_after?.0.as_secs();
+            let id = &model.id;
+            let entry =
+                format!("model_id: {id}\nenable_scale_to_zero: true\nretention_period: {after}s\n");
+            Some((interned(&model.name), entry))
+        })
+        .collect();
+    (!data.is_empty()).then_some(ConfigMap {
+        name: "wva-model-scale-to-zero-config",
+        data,
+    })
+}
+
+/// The objective as the world states it.
+pub(super) fn slo(slo: LatencySlo) -> Slo {
+    Slo {
+        first_token: slo.ttft.0,
+        per_token: slo.itl.0,
+    }
+}
+
+fn flow_control(router: RouterSpec) -> FlowControl {
+    FlowControl {
+        max_requests: router.max_requests,
+        ttl: router.ttl.0,
+        queue_depth: router.queue_depth,
+        kv_usage: router.kv_usage,
+    }
+}
+
+fn model(spec: &LabModel) -> ScenarioModel {
+    ScenarioModel {
+        name: interned(&spec.name),
+        id: interned(&spec.id),
+        slo: slo(spec.slo),
+        load: LoadSource::Posed(Vec::new()),
+        dialect: Dialect::Vllm,
+        flow_control: Some(flow_control(spec.router)),
+        binding: Binding::Late,
+        variants: spec.variants.iter().map(variant).collect(),
+    }
+}
+
+fn variant(spec: &VariantSpec) -> ScenarioVariant {
+    let limits = spec.limits;
+    ScenarioVariant {
+        name: interned(&spec.name),
+        role: ServingRole::Both,
+        accelerator: interned(&spec.accelerator),
+        product: interned(&spec.product),
+        replica: Replica::Pod,
+        gpus: spec.gpus,
+        cost: spec.cost,
+        profile: profile(&spec.profile).unwrap_or(Profile::QWEN3_8B_FP8_H100),
+        limits: Limits {
+            max_num_seqs: limits.max_num_seqs,
+            max_num_batched_tokens: limits.max_num_batched_tokens,
+            max_model_len: limits.max_model_len,
+            block_size: limits.block_size,
+        },
+        start_up: StartUp {
+            image_pull: Duration::ZERO,
+            median: spec.start_up.median(),
+            p95: spec.start_up.p95(),
+        },
+        replicas: spec.replicas,
+        bounds: (spec.min, spec.max),
+    }
+}

@@ -1,0 +1,76 @@
+//! The state of a run every few seconds.
+
+use std::time::Duration;
+
+use super::loads::ModelLoad;
+use super::number;
+use super::record::{LabSeries, ModelSeries};
+use crate::world::Frame;
+
+/// Time between two points.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Collects points from frames.
+#[derive(Debug)]
+pub(super) struct SeriesRecorder {
+    series: LabSeries,
+    next: Duration,
+    /// Requests of each model that came before the last point.
+    came: Vec<usize>,
+}
+
+impl SeriesRecorder {
+    pub(super) fn new(models: usize) -> Self {
+        Self {
+            series: LabSeries {
+                every: EVERY.as_secs_f64(),
+                ..LabSeries::default()
+            },
+            next: Duration::ZERO,
+            came: vec![0; models],
+        }
+    }
+
+    /// Takes a frame in where a point is due.
+    pub(super) fn observe(&mut self, frame: &Frame, loads: &[ModelLoad]) {
+        let now = number::duration(frame.seconds);
+        if now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        self.series.at.push(frame.seconds);
+        let models = frame.models.iter().zip(loads).zip(&mut self.came);
+        for ((model, load), came) in models {
+            let all = load.arrivals.partition_point(|arrival| arrival.at <= now);
+            let new = all.saturating_sub(std::mem::replace(came, all));
+            let series = self.series.models.entry(model.name.clone()).or_default();
+            series.push(model, number::length(new) / EVERY.as_secs_f64());
+        }
+    }
+
+    pub(super) fn finish(self) -> LabSeries {
+        self.series
+    }
+}
+
+impl ModelSeries {
+    fn push(&mut self, model: &crate::world::ModelFrame, arrivals: f64) {
+        let rounded = |value: f64| (value * 1e4).round() / 1e4;
+        self.arrivals.push(rounded(arrivals));
+        self.held
+            .push(u64::try_from(model.held).unwrap_or(u64::MAX));
+        self.queue.push(rounded(model.queue));
+        self.running.push(rounded(model.running));
+        self.kv.push(rounded(model.kv_usage));
+        let first_token = model.first_token_p95_ms;
+        self.ttft_p95.push(first_token.map(|ms| rounded(ms / 1e3)));
+        self.good.push(model.attainment.map(rounded));
+        for variant in &model.variants {
+            let series = self.variants.entry(variant.name.clone()).or_default();
+            series.desired.push(variant.desired);
+            series.scale.push(variant.scaled_to);
+            series.ready.push(variant.ready);
+            series.starting.push(variant.pending);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The runs of a folder as a table: one line a run for programs, one a scenario and policy for people.
+
+use std::collections::BTreeMap;
+
+use super::number;
+use super::record::{LabRecord, ScenarioSummary};
+
+const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cost,requests,good,\
+                       ttft_p50,ttft_p90,ttft_p99,itl_p99,overload_s,scalings,reversals\n";
+
+/// One line a run.
+pub(super) fn csv(records: &[LabRecord]) -> String {
+    let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let lines = records.iter().map(|record| {
+        let score = &record.score;
+        let fields = [
+            record.scenario.clone(),
+            record.policy.clone(),
+            record.family.clone(),
+            optional(record.knob),
+            record.seed.to_string(),
+            score.attainment.to_string(),
+            record.gpu_hours().to_string(),
+            score.cost.to_string(),
+            score.requests.to_string(),
+            score.good.to_string(),
+            optional(score.ttft_seconds.p50),
+            optional(score.ttft_seconds.p90),
+            optional(score.ttft_seconds.p99),
+            optional(score.itl_seconds.p99),
+            score.overload_seconds.to_string(),
+            score.scalings.to_string(),
+            score.reversals.to_string(),
+        ];
+        fields.join(",") + "\n"
+    });
+    std::iter::once(COLUMNS.to_owned()).chain(lines).collect()
+}
+
+/// Attainment in percent over GPU-hours, the mean with the range over seeds.
+pub(super) fn markdown(
+    records: &[LabRecord],
+    scenarios: &BTreeMap<String, ScenarioSummary>,
+) -> String {
+    let mut cells: BTreeMap<(&str, &str), Vec<&LabRecord>> = BTreeMap::new();
+    for record in records {
+        let place = (&*record.scenario, &*record.policy);
+        cells.entry(place).or_default().push(record);
+    }
+    let mut text = String::new();
+    let mut last = "";
+    for ((scenario, policy), runs) in cells {
+        if scenario != last {
+            last = scenario;
+            text.push_str(&heading(scenario, scenarios.get(scenario)));
+        }
+        let of = |value: fn(&LabRecord) -> f64| spread(runs.iter().map(|run| value(run)));
+        let attainment = of(|run| run.score.attainment * 100.0);
+        let hours = of(LabRecord::gpu_hours);
+        let cost = of(|run| run.score.cost);
+        let scalings = of(|run| number::real(run.score.scalings));
+        text.push_str(&format!(
+            "| {policy} | {} | {} | {} | {} |\n",
+            range(attainment, 1),
+            range(hours, 2),
+            range(cost, 1),
+            range(scalings, 0),
+        ));
+    }
+    text
+}
+
+fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
+    let mut text = format!("\n### {name}\n\n");
+    if let Some(summary) = summary {
+        let verdict = if summary.is_feasible {
+            "feasible"
+        } else {
+            "infeasible"
+        };
+        text.push_str(&format!(
+            "{} Load over capacity at the maximum: {:.2}, {verdict}. The first {} s are not scored.",
+            summary.about, summary.load_to_capacity, summary.from
+        ));
+        if let Some(bound) = summary.clairvoyant {
+            text.push_str(&format!(
+                " Clairvoyant: {:.1} % at {:.2} GPU-h.",
+                bound.attainment * 100.0,
+                bound.gpu_hours
+            ));
+        }
+        text.push_str("\n\n");
+    }
+    text.push_str("| policy | SLO % | GPU-h | cost | scalings |\n|---|---|---|---|---|\n");
+    text
+}
+
+/// Least, mean and most.
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.0);
+    for value in values {
+        least = least.min(value);
+        most = most.max(value);
+        sum += value;
+        count += 1.0;
+    }
+    (least, sum / f64::max(count, 1.0), most)
+}
+
+fn range((least, mean, most): (f64, f64, f64), digits: usize) -> String {
+    let shown = |value: f64| format!("{value:.digits$}");
+    let (least, mean, most) = (shown(least), shown(mean), shown(most));
+    if least == most {
+        mean
+    } else {
+        format!("{mean} ({least}–{most})")
+    }
+}

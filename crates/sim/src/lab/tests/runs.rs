@@ -1,0 +1,143 @@
+//! Whole runs: exact sums, equal runs for equal seeds, and files that are not played again.
+
+use std::sync::Mutex;
+
+use super::{Folder, TINY, tiny};
+use crate::lab::campaign::{Campaign, LabProgress, run};
+use crate::lab::play::Play;
+use crate::lab::policies::PolicyChoice;
+use crate::lab::record::LabRecord;
+use crate::lab::scenario::LoadedScenario;
+
+fn play(scenario: &LoadedScenario, policy: &str, seed: u64, traces: &Folder) -> LabRecord {
+    let policy = PolicyChoice::parse(policy).unwrap();
+    let play = Play {
+        scenario,
+        policy: &policy,
+        traces: Some(traces.path()),
+        seed,
+        key: "k",
+    };
+    let mut record = play.run().unwrap();
+    record.cpu_seconds = 0.0;
+    record
+}
+
+#[test]
+fn known_requests_give_known_sums() {
+    let traces = Folder::with_trace("sums");
+    let record = play(&tiny(), "static-2", 1, &traces);
+    let score = &record.score;
+    assert_eq!((score.requests, score.good, score.refused), (11, 10, 1));
+    assert_eq!((score.late, score.failed, score.unfinished), (0, 0, 0));
+    assert!((score.good_tokens - 500.0).abs() < 1e-9);
+    // Two replicas of two GPUs for a minute, ready since the prelude; each costs 3.6 an hour.
+    assert!(
+        (score.gpu_seconds.serving - 240.0).abs() < 1e-9,
+        "{score:?}"
+    );
+    assert!((score.gpu_seconds.total - 240.0).abs() < 1e-9, "{score:?}");
+    assert!((score.cost - 0.12).abs() < 1e-9, "{score:?}");
+    assert_eq!((score.scalings, score.reversals), (0, 0));
+}
+
+#[test]
+fn starts_are_paid_for_from_the_place_on_a_node() {
+    let traces = Folder::with_trace("starts");
+    let text = TINY.replace("prelude: 30s", "prelude: 0s");
+    let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+    let score = play(&scenario, "static-2", 1, &traces).score;
+    // A start of ten seconds, seen at the ends of seconds; the scheduler needs less than one.
+    let (starting, total) = (score.gpu_seconds.starting, score.gpu_seconds.total);
+    assert!((36.0..=44.0).contains(&starting), "{score:?}");
+    assert!((236.0..=240.0).contains(&total), "{score:?}");
+    assert!(
+        score.good < 10,
+        "the first requests wait for the start: {score:?}"
+    );
+}
+
+#[test]
+fn equal_seeds_give_equal_records() {
+    let traces = Folder::with_trace("equal");
+    let text = TINY.replace("jitter: 0s", "jitter: 2s");
+    let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+    for policy in ["wva-default", "keda-epp", "knative-kpa"] {
+        let json = |seed| serde_json::to_string(&play(&scenario, policy, seed, &traces)).unwrap();
+        assert_eq!(json(7), json(7), "{policy}");
+        assert_ne!(
+            json(7),
+            json(8).replace("\"seed\":8", "\"seed\":7"),
+            "{policy}"
+        );
+    }
+}
+
+/// Plays and returns how many runs were found as files, and the problems.
+fn campaign(folder: &Folder, scenario: LoadedScenario, policies: &[&str]) -> (usize, Vec<String>) {
+    let found = Mutex::new(0);
+    let policies = policies
+        .iter()
+        .map(|name| PolicyChoice::parse(name).unwrap());
+    let campaign = Campaign {
+        scenarios: vec![scenario],
+        policies: policies.collect(),
+        seeds: 2,
+        jobs: 2,
+        out: folder.path().join("out"),
+        traces: Some(folder.path().to_owned()),
+    };
+    let report = |progress: &LabProgress| *found.lock().unwrap() = progress.found;
+    let (problems, table) = run(&campaign, &report).unwrap();
+    assert!(
+        !problems.is_empty() || table.contains("### tiny"),
+        "{table}"
+    );
+    (found.into_inner().unwrap(), problems)
+}
+
+#[test]
+fn what_was_played_is_not_played_again() {
+    let folder = Folder::with_trace("resume");
+    let policies = ["static-1", "keda-epp"];
+    let none = Vec::<String>::new();
+    assert_eq!(campaign(&folder, tiny(), &policies), (0, none.clone()));
+    assert_eq!(campaign(&folder, tiny(), &policies), (4, none.clone()));
+    let text = TINY.replace("about: Known", "about: Other known");
+    let other = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+    assert_eq!(campaign(&folder, other, &policies), (0, none));
+    let out = folder.path().join("out");
+    let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    let scenarios = std::fs::read_to_string(out.join("scenarios.json")).unwrap();
+    assert!(scenarios.contains("\"isFeasible\": true"), "{scenarios}");
+}
+
+#[test]
+fn the_best_fixed_fleet_is_searched_for() {
+    let folder = Folder::with_trace("search");
+    let (_, problems) = campaign(&folder, tiny(), &["static-best"]);
+    assert!(problems.is_empty(), "{problems:?}");
+    let runs = folder.path().join("out/runs");
+    let text = std::fs::read_to_string(runs.join("tiny__static-best__s2.json")).unwrap();
+    let record: LabRecord = serde_json::from_str(&text).unwrap();
+    // One request is refused by every fleet, so that none meets the objective.
+    assert_eq!((record.knob, &*record.family), (Some(3.0), "static-best"));
+}
+
+#[test]
+fn a_trace_that_is_missing_stops_its_scenario_alone() {
+    let folder = Folder::new("missing");
+    let (_, problems) = campaign(&folder, tiny(), &["static-1"]);
+    let [problem] = problems.as_slice() else {
+        panic!("{problems:?}");
+    };
+    assert!(
+        problem.starts_with("scenario tiny: known.csv: No such file"),
+        "{problem}"
+    );
+    assert!(
+        problem.ends_with("give the folder of the traces"),
+        "{problem}"
+    );
+}

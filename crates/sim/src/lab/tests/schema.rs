@@ -1,0 +1,144 @@
+//! What is wrong with a file is named with its remedy.
+
+use super::{TINY, tiny};
+use crate::lab::policies::{POLICIES, PolicyChoice};
+use crate::lab::scenario::{BUILT_IN, LoadedScenario, load};
+
+#[test]
+fn every_built_in_scenario_is_one() {
+    for (name, _) in BUILT_IN {
+        let scenario = load(name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.name(), name);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_remedy() {
+    assert_eq!(tiny().name(), "tiny");
+    for (before, after, expected) in [
+        ("duration: 60s", "duration: 60", "\"60\" is not a time"),
+        (
+            "duration: 60s",
+            "durations: 60s",
+            "unknown field `durations`",
+        ),
+        (
+            "duration: 60s",
+            "duration: 0s",
+            "duration is 0s; give a longer time",
+        ),
+        (
+            "name: tiny",
+            "name: a b",
+            "name is \"a b\"; give letters, digits and dashes",
+        ),
+        (
+            "profile: Qwen3-8B FP8, 1×H100-80GB",
+            "profile: X",
+            "models[0].variants[0].profile is \"X\"; give one of \"Qwen3-8B BF16",
+        ),
+        (
+            "gpus: 2",
+            "gpus: 0",
+            "models[0].variants[0].gpus is 0; give at least 1",
+        ),
+        (
+            "gpus: 2",
+            "gpus: 4",
+            "nodes with product NVIDIA-H100-80GB-HBM3 is 8 GPUs; give 12",
+        ),
+        (
+            "cost: 3.6",
+            "cost: -1",
+            "models[0].variants[0].cost is -1; give a cost above 0",
+        ),
+        (
+            "max: 3",
+            "max: 0",
+            "models[0].variants[0].max is 0; give at least 1",
+        ),
+        (
+            "replicas: 1",
+            "replicas: 7",
+            "models[0].variants[0].replicas is 7; give a count from 1 to 3",
+        ),
+        (
+            "kind: cached",
+            "kind: warm",
+            "unknown variant `warm`, expected `cold` or `cached`",
+        ),
+        (
+            "  - trace: {file",
+            "  - constant: {rate: 1}\n    trace: {file",
+            "models[0].load[0] is 2 loads at once; give one of constant, step",
+        ),
+        (
+            "  - trace: {file: known.csv, jitter: 0s}",
+            "  - constant: {rate: 1}",
+            "models[0].load[0].lengths is missing; give {prompt",
+        ),
+        (
+            "jitter: 0s",
+            "scale: 0",
+            "models[0].load[0].trace.scale is 0; give a factor above 0",
+        ),
+        (
+            "  variants:",
+            "  router: {binding: early}\n  variants:",
+            "models[0].router.binding is early; give late",
+        ),
+        (
+            "nodes:",
+            "actuation: {direct: {}, hpa: {}}\nnodes:",
+            "actuation is 2 ways at once; give one of hpa, direct and keda",
+        ),
+        (
+            "nodes:",
+            "actuation: {hpa: {sync: 0s}}\nnodes:",
+            "actuation.hpa.sync is 0s; give a longer time",
+        ),
+    ] {
+        let text = TINY.replacen(before, after, 1);
+        assert_ne!(text, TINY, "{before}");
+        let error = LoadedScenario::read(&text, "tiny.yaml")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("scenario "), "{error}");
+        assert!(error.contains(expected), "{after}: {error}");
+    }
+}
+
+#[test]
+fn policies_are_named_with_their_knob() {
+    for (name, family, knob) in [
+        ("wva-default", "wva-default", None),
+        ("wva-tokens-0.75", "wva-tokens", Some(0.75)),
+        ("keda-epp", "keda-epp", Some(16.0)),
+        ("keda-epp-12", "keda-epp", Some(12.0)),
+        ("static-4", "static", Some(4.0)),
+        ("static-best", "static-best", None),
+    ] {
+        let choice = PolicyChoice::parse(name).unwrap();
+        assert_eq!((&*choice.name, choice.family.name), (name, family));
+        assert_eq!(choice.knob, knob, "{name}");
+    }
+    for name in [
+        "static",
+        "static-1.5",
+        "static-0",
+        "static-best-3",
+        "keda",
+        "wva-default-x",
+    ] {
+        let error = PolicyChoice::parse(name).unwrap_err();
+        assert!(error.starts_with("one of wva-default, "), "{name}: {error}");
+    }
+    for family in POLICIES.iter().filter(|family| !family.sweep.is_empty()) {
+        let choice = PolicyChoice::parse(family.name).unwrap();
+        let points = choice.sweep();
+        assert_eq!(points.len(), 3, "{}", family.name);
+        for point in points {
+            assert_eq!(PolicyChoice::parse(&point.name), Ok(point));
+        }
+    }
+}

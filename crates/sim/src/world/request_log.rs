@@ -1,0 +1,79 @@
+//! How every single request ended, for those who score a whole run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::router::{RequestVerdict, Served};
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestResult {
+    /// Answered in full.
+    Answered {
+        /// From its arrival at the router to its first token.
+        first_token: Duration,
+        /// Mean time between its tokens; none with a single token.
+        per_token: Option<Duration>,
+        /// Tokens answered.
+        tokens: u32,
+    },
+    /// A server or the router did not take it.
+    Refused,
+    /// Its server died, or the router held it for too long.
+    Failed,
+}
+
+/// The end of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedRequest {
+    /// Its place in the order of arrival, from 0.
+    pub index: u64,
+    /// When it came.
+    pub arrival: Duration,
+    /// When it left.
+    pub at: Duration,
+    /// How it ended.
+    pub result: RequestResult,
+}
+
+/// Ends of requests in the order of leaving. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct RequestLog(Arc<Mutex<Vec<EndedRequest>>>);
+
+impl RequestLog {
+    pub(super) fn ended(&self, served: &Served) {
+        use crate::router::Rejection;
+        let result = match &served.verdict {
+            RequestVerdict::Answered(completion) => {
+                served
+                    .time_to_first_token()
+                    .map_or(RequestResult::Failed, |first_token| {
+                        RequestResult::Answered {
+                            first_token,
+                            per_token: completion.time_per_output_token(),
+                            tokens: completion.output_tokens,
+                        }
+                    })
+            }
+            RequestVerdict::Lost(_) | RequestVerdict::Rejected(Rejection::Expired) => {
+                RequestResult::Failed
+            }
+            RequestVerdict::Refused(_) | RequestVerdict::Rejected(_) => RequestResult::Refused,
+        };
+        self.all().push(EndedRequest {
+            index: served.request.0.saturating_sub(1),
+            arrival: served.arrival,
+            at: served.at,
+            result,
+        });
+    }
+
+    /// Takes what has ended since this was last called.
+    pub fn take(&self) -> Vec<EndedRequest> {
+        std::mem::take(&mut *self.all())
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<EndedRequest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
