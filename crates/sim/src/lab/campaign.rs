@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, scope};
 
-use super::fluid::{FEASIBLE, FluidDemand, primary, scored};
+use super::files::{kept, records, store, write};
+use super::fluid::{FluidDemand, primary, scored};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
-use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
+use super::record::LabRecord;
 use super::scenario::{LoadedScenario, prepare};
 use super::search::least_count;
-use super::{number, table};
+use super::summary::scenarios;
+use super::table;
 
 /// Memory of a run's thread: a run holds its state on the heap.
 const STACK: usize = 16 * 1024 * 1024;
@@ -73,7 +75,7 @@ pub enum CampaignError {
 }
 
 impl CampaignError {
-    fn output(path: &Path, error: io::Error) -> Self {
+    pub(super) fn output(path: &Path, error: io::Error) -> Self {
         let path = path.display().to_string();
         Self::Output { path, error }
     }
@@ -369,142 +371,4 @@ fn program() -> u64 {
         (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0100_0000_01b3)
     });
     fold(words, wva::version::shown().as_bytes())
-}
-
-/// The record of a file, if it has this key.
-fn kept(path: &Path, key: &str) -> Option<LabRecord> {
-    let text = fs::read(path).ok()?;
-    let record: LabRecord = serde_json::from_slice(&text).ok()?;
-    (record.key == key).then_some(record)
-}
-
-fn store(path: &Path, record: &LabRecord) -> Result<(), CampaignError> {
-    let text = serde_json::to_vec(record).map_err(|error| CampaignError::Content {
-        path: path.display().to_string(),
-        error,
-    })?;
-    write(path, &text)
-}
-
-/// Writes a file as a whole or not at all: a run that is cut short leaves no half.
-fn write(path: &Path, text: &[u8]) -> Result<(), CampaignError> {
-    let unfinished = path.with_extension("part");
-    fs::write(&unfinished, text).map_err(|error| CampaignError::output(&unfinished, error))?;
-    fs::rename(&unfinished, path).map_err(|error| CampaignError::output(path, error))
-}
-
-/// All records of a folder in the order of their names.
-fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
-    let unreadable = |error| CampaignError::output(folder, error);
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    let mut records: Vec<LabRecord> = Vec::new();
-    for path in paths {
-        let text = fs::read(&path).map_err(|error| CampaignError::output(&path, error))?;
-        let record = serde_json::from_slice(&text).map_err(|error| CampaignError::Content {
-            path: path.display().to_string(),
-            error,
-        });
-        records.push(record?);
-    }
-    Ok(records)
-}
-
-/// Writes what the runs of each scenario share; scenarios of earlier campaigns stay.
-fn scenarios(
-    campaign: &Campaign,
-    records: &[LabRecord],
-) -> Result<BTreeMap<String, ScenarioSummary>, CampaignError> {
-    let path = campaign.out.join("scenarios.json");
-    let known = fs::read(&path).ok();
-    let known = known.and_then(|text| serde_json::from_slice(&text).ok());
-    let mut all: BTreeMap<String, ScenarioSummary> = known.unwrap_or_default();
-    for scenario in &campaign.scenarios {
-        if let Some(summary) = summary(scenario, campaign.traces.as_deref(), records) {
-            all.insert(scenario.name().to_owned(), summary);
-        }
-    }
-    let text = serde_json::to_vec_pretty(&all).map_err(|error| CampaignError::Content {
-        path: path.display().to_string(),
-        error,
-    })?;
-    write(&path, &text)?;
-    Ok(all)
-}
-
-/// None where the load cannot be read; the runs have reported why.
-fn summary(
-    scenario: &LoadedScenario,
-    traces: Option<&Path>,
-    records: &[LabRecord],
-) -> Option<ScenarioSummary> {
-    let spec = &scenario.spec;
-    let prepared = prepare(spec, traces, 1).ok()?;
-    let scored = scored(spec.prelude.0, spec.duration.0);
-    let models = prepared.scenario.models.iter().zip(&prepared.loads);
-    let mut load: f64 = 0.0;
-    let mut bound = Clairvoyant::default();
-    let (mut chosen, mut others) = (Vec::new(), BTreeMap::new());
-    let (mut good, mut all) = (0.0, 0.0);
-    for (model, requests) in models {
-        let demand = FluidDemand::new(model, requests, scored)?;
-        load = load.max(demand.load_to_capacity());
-        let found = demand.clairvoyant();
-        let count = number::length(requests.arrivals.len());
-        bound.gpu_hours += found.gpu_hours;
-        good += found.attainment * count;
-        all += count;
-        let primary = primary(model, requests).map(|variant| variant.name);
-        chosen.extend(primary);
-        for variant in &model.variants {
-            others.insert(variant.name.to_owned(), variant.bounds.0);
-        }
-    }
-    bound.attainment = if all > 0.0 { good / all } else { 1.0 };
-    let best = best_static(scenario.name(), records).map(|(count, gpu_hours, attainment)| {
-        for name in &chosen {
-            others.insert((*name).to_owned(), count);
-        }
-        BestStatic {
-            replicas: others,
-            gpu_hours,
-            attainment,
-        }
-    });
-    let slo = spec.models.first().map(|model| model.slo);
-    Some(ScenarioSummary {
-        about: scenario.about().to_owned(),
-        load_to_capacity: load,
-        is_feasible: load <= FEASIBLE,
-        slo_ttft_seconds: slo.map_or(0.0, |slo| slo.ttft.0.as_secs_f64()),
-        slo_itl_seconds: slo.map_or(0.0, |slo| slo.itl.0.as_secs_f64()),
-        seconds: spec.duration.0.as_secs_f64(),
-        from: spec.prelude.0.as_secs_f64(),
-        best_static: best,
-        clairvoyant: Some(bound),
-    })
-}
-
-/// Replicas, and means over seeds.
-fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, f64, f64)> {
-    let records = records.iter();
-    let mut runs = records.filter(|one| one.scenario == scenario && one.family == "static-best");
-    let first = runs.next()?;
-    let (mut hours, mut attainment, mut count) = (first.gpu_hours(), first.score.attainment, 1.0);
-    for run in runs {
-        hours += run.gpu_hours();
-        attainment += run.score.attainment;
-        count += 1.0;
-    }
-    let replicas = number::rounded(first.knob.unwrap_or_default());
-    Some((replicas, hours / count, attainment / count))
 }

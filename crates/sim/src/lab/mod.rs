@@ -6,6 +6,7 @@
 mod accounting;
 mod campaign;
 mod check;
+mod files;
 mod fluid;
 mod loads;
 mod meter;
@@ -16,6 +17,7 @@ mod scenario;
 mod schema;
 mod search;
 mod series;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|error| {
-            let wanted = "give a time such as 150s, 20m or 2h";
+            let wanted = "give a time, for example 150s, 20m or 2h";
             serde::de::Error::custom(format!("{text:?} is not a time ({error}); {wanted}"))
         })
     }

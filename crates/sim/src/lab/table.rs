@@ -59,13 +59,13 @@ pub(super) fn markdown(
         let hours = of(LabRecord::gpu_hours);
         let cost = of(|run| run.score.cost);
         let scalings = of(|run| number::real(run.score.scalings));
-        text.push_str(&format!(
+        text.extend([format!(
             "| {policy} | {} | {} | {} | {} |\n",
             range(attainment, 1),
             range(hours, 2),
             range(cost, 1),
             range(scalings, 0),
-        ));
+        )]);
     }
     text
 }
@@ -78,16 +78,16 @@ fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
         } else {
             "infeasible"
         };
-        text.push_str(&format!(
+        text.extend([format!(
             "{} Load over capacity at the maximum: {:.2}, {verdict}. The first {} s are not scored.",
             summary.about, summary.load_to_capacity, summary.from
-        ));
+        )]);
         if let Some(bound) = summary.clairvoyant {
-            text.push_str(&format!(
+            text.extend([format!(
                 " Clairvoyant: {:.1} % at {:.2} GPU-h.",
                 bound.attainment * 100.0,
                 bound.gpu_hours
-            ));
+            )]);
         }
         text.push_str("\n\n");
     }

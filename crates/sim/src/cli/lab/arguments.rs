@@ -9,8 +9,8 @@ use crate::cli::PROGRAM;
 use crate::lab::{BUILT_IN, Campaign, PolicyChoice, load};
 use wva::cli::usage::{Given, Refused, read};
 
-/// Where a checkout may have the public traces beside it.
-const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
+/// Where a checkout may have the public traces.
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
 
 /// Policies of a campaign that names none.
 const DEFAULT_POLICIES: [&str; 8] = [
@@ -115,6 +115,6 @@ pub(super) fn parse(
 
 fn traces(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     let named = environment.get("WVA_TRACES").map(PathBuf::from);
-    let beside = Path::new(BESIDE);
-    named.or_else(|| beside.is_dir().then(|| beside.to_owned()))
+    let near = Path::new(CHECKOUT);
+    named.or_else(|| near.is_dir().then(|| near.to_owned()))
 }

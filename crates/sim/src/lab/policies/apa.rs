@@ -7,7 +7,7 @@ use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::number;
 
 const POLL: Duration = Duration::from_secs(10);
-const WINDOW: Duration = Duration::from_secs(180);
+const WINDOW: Duration = Duration::from_mins(3);
 const TOLERANCE: f64 = 0.1;
 const RATE: f64 = 2.0;
 

@@ -55,7 +55,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
         _ => {}
     }
     if choice.family.name == "wva-chart" {
-        let window = TimeSpan(Duration::from_secs(240));
+        let window = TimeSpan(Duration::from_mins(4));
         setup.interval = Some(Duration::from_mins(1));
         setup.hpa = Some(HpaActuation {
             up: window,

@@ -12,6 +12,8 @@ use crate::hpa::{
 
 /// How often an HPA looks.
 const SYNC: Duration = Duration::from_secs(15);
+/// How long KEDA keeps the last replica after its metrics have gone to zero.
+const COOLDOWN: Duration = Duration::from_mins(5);
 /// Bytes of a prompt token, by which the router measures its queue.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
@@ -23,8 +25,29 @@ pub(super) struct HpaPeer {
     spec: HpaSpec,
     metrics: Vec<Metric>,
     history: History,
+    /// KEDA's own part, which an HPA alone does not have.
+    zero: Option<ZeroStep>,
     /// Tokens of prompts per second that count as one unit of the first metric.
     prefill: Option<f64>,
+}
+
+/// The steps between zero and one replica, which KEDA takes by itself.
+#[derive(Debug, Default)]
+struct ZeroStep {
+    idle_since: Option<Duration>,
+}
+
+impl ZeroStep {
+    /// The replicas to have where a step is due.
+    fn step(&mut self, is_active: bool, wanted: u32, now: Duration) -> Option<u32> {
+        if is_active {
+            self.idle_since = None;
+            return (wanted == 0).then_some(1);
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        let is_over = now.saturating_sub(since) >= COOLDOWN;
+        (wanted == 0 || is_over).then_some(0)
+    }
 }
 
 /// The behavior of llm-d's ScaledObject: no window upwards, 100 % in 15 s both ways.
@@ -58,15 +81,23 @@ impl HpaPeer {
         };
         Self {
             spec: HpaSpec {
-                min: model.min,
+                // An HPA never takes the last replica away.
+                min: model.min.max(1),
                 max: model.max,
                 metrics: metrics.iter().map(metric).collect(),
                 behavior,
             },
             metrics: metrics.into_iter().map(|(_, _, read)| read).collect(),
             history: History::default(),
+            zero: None,
             prefill: None,
         }
+    }
+
+    /// The same below KEDA, which may take the last replica away where the bounds allow it.
+    fn below_keda(mut self, model: &PeerModel) -> Self {
+        self.zero = (model.min == 0).then(ZeroStep::default);
+        self
     }
 
     /// The queue of the servers.
@@ -81,7 +112,7 @@ impl HpaPeer {
             ("router queue", 1.0, |signals| signals.scraped.router_queue),
             ("running", running, |signals| signals.scraped.router_running),
         ];
-        Self::new(model, metrics, Some(guide()))
+        Self::new(model, metrics, Some(guide())).below_keda(model)
     }
 
     /// Queued prompt tokens over what a replica computes within the objective, and KV usage.
@@ -94,7 +125,7 @@ impl HpaPeer {
         let within = model.slo.first_token.as_secs_f64();
         Self {
             prefill: Some(speed * within * BYTES_PER_TOKEN),
-            ..Self::new(model, metrics, Some(guide()))
+            ..Self::new(model, metrics, Some(guide())).below_keda(model)
         }
     }
 }
@@ -130,6 +161,14 @@ impl Peer for HpaPeer {
                 format!("{} {value}", metric.name)
             })
             .collect();
+        if let Some(zero) = &mut self.zero {
+            let mut metrics = seen.metrics.iter().flatten();
+            let is_active = metrics.any(|metric| *metric > Milli(0));
+            if let Some(replicas) = zero.step(is_active, signals.wanted, now) {
+                let why = values.join(", ");
+                return Some(PeerDecision { replicas, why });
+            }
+        }
         let desired = decide(now, &self.spec, &seen, &mut self.history).desired?;
         if desired != signals.wanted {
             self.history

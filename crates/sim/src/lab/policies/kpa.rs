@@ -7,7 +7,7 @@ use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::number;
 
 const TICK: Duration = Duration::from_secs(2);
-const STABLE: Duration = Duration::from_secs(60);
+const STABLE: Duration = Duration::from_mins(1);
 const PANIC: Duration = Duration::from_secs(6);
 /// Share of the container concurrency that is aimed at.
 const UTILIZATION: f64 = 0.7;

@@ -6,6 +6,8 @@ mod dynamo;
 mod hpa;
 mod kpa;
 mod signals;
+#[cfg(test)]
+mod tests;
 
 pub(super) use controller::{ControllerSetup, controller};
 pub(super) use signals::{Peer, PeerModel, read_signals};
@@ -216,10 +218,10 @@ impl PolicyChoice {
             (family.kind != PolicyKind::Static || is_whole).then(|| choice(family, Some(knob)))
         });
         tuned.ok_or_else(|| {
-            let names: Vec<&str> = POLICIES.iter().map(|one| one.name).collect();
+            let known: Vec<&str> = POLICIES.iter().map(|one| one.name).collect();
             format!(
-                "one of {}, or one with a value of its knob such as static-4 or keda-epp-12",
-                names.join(", ")
+                "one of {}, or one with a value of its knob, for example static-4 or keda-epp-12",
+                known.join(", ")
             )
         })
     }

@@ -56,7 +56,7 @@ impl Folder {
         let folder = Self::new(name);
         let mut text = "t_ms,input_tokens,output_tokens\n".to_owned();
         for second in 0..10 {
-            text += &format!("{},100,50\n", second * 5_000 + 500);
+            text.extend([format!("{},100,50\n", second * 5_000 + 500)]);
         }
         text += "50000,50000,10\n";
         std::fs::write(folder.0.join("known.csv"), text).unwrap();

@@ -1,0 +1,102 @@
+//! What the runs of a scenario share.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::campaign::{Campaign, CampaignError};
+use super::files::write;
+use super::fluid::{FEASIBLE, FluidDemand, primary, scored};
+use super::number;
+use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
+use super::scenario::{LoadedScenario, prepare};
+
+/// Writes what the runs of each scenario share; scenarios of earlier campaigns stay.
+pub(super) fn scenarios(
+    campaign: &Campaign,
+    records: &[LabRecord],
+) -> Result<BTreeMap<String, ScenarioSummary>, CampaignError> {
+    let path = campaign.out.join("scenarios.json");
+    let known = fs::read(&path).ok();
+    let known = known.and_then(|text| serde_json::from_slice(&text).ok());
+    let mut all: BTreeMap<String, ScenarioSummary> = known.unwrap_or_default();
+    for scenario in &campaign.scenarios {
+        if let Some(summary) = summary(scenario, campaign.traces.as_deref(), records) {
+            all.insert(scenario.name().to_owned(), summary);
+        }
+    }
+    let text = serde_json::to_vec_pretty(&all).map_err(|error| CampaignError::Content {
+        path: path.display().to_string(),
+        error,
+    })?;
+    write(&path, &text)?;
+    Ok(all)
+}
+
+/// None where the load cannot be read; the runs have reported why.
+fn summary(
+    scenario: &LoadedScenario,
+    traces: Option<&Path>,
+    records: &[LabRecord],
+) -> Option<ScenarioSummary> {
+    let spec = &scenario.spec;
+    let prepared = prepare(spec, traces, 1).ok()?;
+    let scored = scored(spec.prelude.0, spec.duration.0);
+    let models = prepared.scenario.models.iter().zip(&prepared.loads);
+    let mut load: f64 = 0.0;
+    let mut bound = Clairvoyant::default();
+    let (mut chosen, mut others) = (Vec::new(), BTreeMap::new());
+    let (mut good, mut all) = (0.0, 0.0);
+    for (model, requests) in models {
+        let demand = FluidDemand::new(model, requests, scored)?;
+        load = load.max(demand.load_to_capacity());
+        let found = demand.clairvoyant();
+        let count = number::length(requests.arrivals.len());
+        bound.gpu_hours += found.gpu_hours;
+        good += found.attainment * count;
+        all += count;
+        let primary = primary(model, requests).map(|variant| variant.name);
+        chosen.extend(primary);
+        for variant in &model.variants {
+            others.insert(variant.name.to_owned(), variant.bounds.0);
+        }
+    }
+    bound.attainment = if all > 0.0 { good / all } else { 1.0 };
+    let best = best_static(scenario.name(), records).map(|(count, gpu_hours, attainment)| {
+        for name in &chosen {
+            others.insert((*name).to_owned(), count);
+        }
+        BestStatic {
+            replicas: others,
+            gpu_hours,
+            attainment,
+        }
+    });
+    let slo = spec.models.first().map(|model| model.slo);
+    Some(ScenarioSummary {
+        about: scenario.about().to_owned(),
+        load_to_capacity: load,
+        is_feasible: load <= FEASIBLE,
+        slo_ttft_seconds: slo.map_or(0.0, |slo| slo.ttft.0.as_secs_f64()),
+        slo_itl_seconds: slo.map_or(0.0, |slo| slo.itl.0.as_secs_f64()),
+        seconds: spec.duration.0.as_secs_f64(),
+        from: spec.prelude.0.as_secs_f64(),
+        best_static: best,
+        clairvoyant: Some(bound),
+    })
+}
+
+/// Replicas, and means over seeds.
+fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, f64, f64)> {
+    let records = records.iter();
+    let mut runs = records.filter(|one| one.scenario == scenario && one.family == "static-best");
+    let first = runs.next()?;
+    let (mut hours, mut attainment, mut count) = (first.gpu_hours(), first.score.attainment, 1.0);
+    for run in runs {
+        hours += run.gpu_hours();
+        attainment += run.score.attainment;
+        count += 1.0;
+    }
+    let replicas = number::rounded(first.knob.unwrap_or_default());
+    Some((replicas, hours / count, attainment / count))
+}
