@@ -13,6 +13,7 @@ mod meter;
 mod play;
 mod policies;
 mod record;
+pub mod report;
 mod scenario;
 mod schema;
 mod search;

@@ -1,0 +1,144 @@
+//! Two laboratory folders against each other, as Markdown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::error::ReportError;
+use super::record::{read_run, run_files};
+use super::results::Spread;
+use super::text::{cell, percent, quantity};
+
+/// The pairs of seeds from which on a sign test is made.
+const TESTED: usize = 5;
+
+/// Attainment, `None` without requests, and GPU-hours.
+type Score = (Option<f64>, f64);
+
+/// Scores by scenario and policy, then by seed.
+type Scores = BTreeMap<(String, String), BTreeMap<u64, Score>>;
+
+fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
+    let mut scores = Scores::new();
+    for path in run_files(dir)? {
+        let run = read_run(&path)?;
+        let score = (run.score.share(), run.score.gpu_hours());
+        let seeds = scores.entry((run.scenario, run.policy)).or_default();
+        if seeds.insert(run.seed, score).is_some() {
+            let problem = format!(
+                "{} has another file with this scenario and policy",
+                run.seed
+            );
+            return Err(ReportError::field(&path, "seed", problem));
+        }
+    }
+    Ok(scores)
+}
+
+/// The comparison of two folders.
+pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
+    let (ours, theirs) = (read_scores(a)?, read_scores(b)?);
+    let mut text = format!(
+        "A: {}, B: {}. Means over the seeds that both have; differences are B less A. Sign test: \
+         seeds that rose, of those that changed, and the two-sided p.\n\n\
+         | scenario | policy | seeds | attainment A, % | B, % | points | sign test | GPU-hours A | \
+         B | change, % | sign test |\n|---|---|--:|--:|--:|--:|---|--:|--:|--:|---|\n",
+        cell(&a.to_string_lossy()),
+        cell(&b.to_string_lossy()),
+    );
+    let keys: BTreeSet<&(String, String)> = ours.keys().chain(theirs.keys()).collect();
+    let mut single = Vec::new();
+    for key in keys {
+        match (ours.get(key), theirs.get(key)) {
+            (Some(first), Some(second)) => match row(key, &pairs(first, second)) {
+                Some(row) => text.push_str(&row),
+                None => single.push(format!("- {}: no common seed", name(key))),
+            },
+            (Some(_), None) => single.push(format!("- {}: in A alone", name(key))),
+            (None, _) => single.push(format!("- {}: in B alone", name(key))),
+        }
+    }
+    if !single.is_empty() {
+        put(
+            &mut text,
+            &format!("\nNot compared:\n\n{}\n", single.join("\n")),
+        );
+    }
+    Ok(text)
+}
+
+fn put(out: &mut String, text: &str) {
+    out.write_str(text).unwrap_or_default();
+}
+
+fn name((scenario, policy): &(String, String)) -> String {
+    format!("{}, {}", cell(scenario), cell(policy))
+}
+
+fn pairs(first: &BTreeMap<u64, Score>, second: &BTreeMap<u64, Score>) -> Vec<(Score, Score)> {
+    let common = first.iter();
+    let common = common.filter_map(|(seed, score)| Some((*score, *second.get(seed)?)));
+    common.collect()
+}
+
+fn row((scenario, policy): &(String, String), pairs: &[(Score, Score)]) -> Option<String> {
+    let shares: Vec<(f64, f64)> = pairs
+        .iter()
+        .filter_map(|(a, b)| Some((a.0?, b.0?)))
+        .collect();
+    let hours: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.1, b.1)).collect();
+    let (hours_a, hours_b) = means(&hours)?;
+    let change = if hours_a > 0.0 {
+        format!("{:+.1}", (hours_b / hours_a - 1.0) * 100.0)
+    } else {
+        "–".to_owned()
+    };
+    let attained = match means(&shares) {
+        Some((a, b)) => {
+            let points = (b - a) * 100.0;
+            format!("{} | {} | {points:+.1}", percent(a), percent(b))
+        }
+        None => "– | – | –".to_owned(),
+    };
+    let (scenario, policy) = (cell(scenario), cell(policy));
+    Some(format!(
+        "| {scenario} | {policy} | {} | {attained} | {} | {} | {} | {change} | {} |\n",
+        pairs.len(),
+        sign_text(&shares),
+        quantity(hours_a),
+        quantity(hours_b),
+        sign_text(&hours),
+    ))
+}
+
+fn means(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    Some((Spread::of(&a)?.mean, Spread::of(&b)?.mean))
+}
+
+fn sign_text(pairs: &[(f64, f64)]) -> String {
+    if pairs.len() < TESTED {
+        return "–".to_owned();
+    }
+    let rose = pairs.iter().filter(|(a, b)| b > a).count();
+    let fell = pairs.iter().filter(|(a, b)| b < a).count();
+    format!("{rose} of {}, p {:.3}", rose + fell, sign_test(rose, fell))
+}
+
+/// The two-sided probability of a split at least as uneven under a fair coin; ties are left out.
+pub(super) fn sign_test(rose: usize, fell: usize) -> f64 {
+    let count = rose + fell;
+    // The binomial coefficient and its power of one half, built up together.
+    let half = |_: usize| 0.5_f64;
+    let mut term: f64 = (0..count).map(half).product();
+    let mut tail = 0.0;
+    for drawn in 0..=rose.min(fell) {
+        tail += term;
+        let (left, next) = (
+            super::text::real(count - drawn),
+            super::text::real(drawn + 1),
+        );
+        term *= left / next;
+    }
+    (2.0 * tail).min(1.0)
+}

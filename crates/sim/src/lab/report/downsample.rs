@@ -1,0 +1,143 @@
+//! A run reduced to what a chart can show.
+
+use std::collections::BTreeMap;
+
+use super::record::{ModelSeries, RunDecision, RunRecord, RunSeries, Samples, VariantSeries};
+use super::text::{real, shortened};
+
+/// The most points of a line.
+pub(super) const POINTS: usize = 240;
+
+/// The most marked decisions of one variant.
+const MARKS: usize = 40;
+
+/// The most characters of a reason in a tooltip.
+const REASON: usize = 200;
+
+/// The series and decisions of one run, at the resolution of a chart.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    pub seed: u64,
+    pub series: RunSeries,
+    pub marks: Vec<DecisionMark>,
+}
+
+/// The largest change of a variant within a short time.
+#[derive(Debug)]
+pub(super) struct DecisionMark {
+    pub decision: RunDecision,
+    /// The changes close to it that have no mark of their own.
+    pub others: usize,
+}
+
+/// What stands for several samples.
+#[derive(Clone, Copy)]
+enum Keep {
+    Mean,
+    /// Peaks matter: of queues and latencies.
+    Largest,
+    /// Counts of replicas stay whole.
+    Last,
+}
+
+pub(super) fn timeline(run: &RunRecord) -> Timeline {
+    let series = downsample(&run.series, POINTS);
+    let marks = marks(&run.decisions, run.virtual_seconds);
+    Timeline {
+        seed: run.seed,
+        series,
+        marks,
+    }
+}
+
+pub(super) fn downsample(series: &RunSeries, points: usize) -> RunSeries {
+    let width = series.at.len().div_ceil(points.max(1)).max(1);
+    let at = series.at.iter().copied().step_by(width).collect();
+    let models = series.models.iter();
+    let models = models.map(|(name, model)| (name.clone(), of_model(model, width)));
+    RunSeries {
+        at,
+        models: models.collect(),
+    }
+}
+
+fn of_model(model: &ModelSeries, width: usize) -> ModelSeries {
+    let variants = model.variants.iter();
+    let variants = variants.map(|(name, counts)| {
+        let last = |samples| reduce(samples, width, Keep::Last);
+        let counts = VariantSeries {
+            desired: last(&counts.desired),
+            scale: last(&counts.scale),
+            ready: last(&counts.ready),
+            starting: last(&counts.starting),
+        };
+        (name.clone(), counts)
+    });
+    ModelSeries {
+        arrivals: reduce(&model.arrivals, width, Keep::Mean),
+        held: reduce(&model.held, width, Keep::Largest),
+        queue: reduce(&model.queue, width, Keep::Largest),
+        running: reduce(&model.running, width, Keep::Mean),
+        kv: reduce(&model.kv, width, Keep::Largest),
+        ttft_p95: reduce(&model.ttft_p95, width, Keep::Largest),
+        good: reduce(&model.good, width, Keep::Mean),
+        variants: variants.collect(),
+    }
+}
+
+fn reduce(samples: &Samples, width: usize, keep: Keep) -> Samples {
+    let reduced = samples.chunks(width).map(|bin| {
+        let values = bin.iter().copied().flatten();
+        match keep {
+            Keep::Largest => values.reduce(f64::max),
+            Keep::Last => values.last(),
+            Keep::Mean => {
+                let count = values.clone().count();
+                (count > 0).then(|| values.sum::<f64>() / real(count))
+            }
+        }
+    });
+    reduced.collect()
+}
+
+/// The changes of each variant, at most one a fortieth of the run.
+fn marks(decisions: &[RunDecision], seconds: f64) -> Vec<DecisionMark> {
+    let width = seconds / real(MARKS);
+    let mut marks: BTreeMap<(&str, usize), DecisionMark> = BTreeMap::new();
+    for decision in decisions.iter().filter(|decision| is_change(decision)) {
+        // The count of bin ends before the decision.
+        let bin = (1..MARKS).take_while(|end| real(*end) * width <= decision.at);
+        let key = (decision.variant.as_str(), bin.count());
+        if let Some(mark) = marks.get_mut(&key) {
+            mark.others += 1;
+            if size(decision) > size(&mark.decision) {
+                mark.decision = short(decision);
+            }
+        } else {
+            let decision = short(decision);
+            marks.insert(
+                key,
+                DecisionMark {
+                    decision,
+                    others: 0,
+                },
+            );
+        }
+    }
+    marks.into_values().collect()
+}
+
+fn is_change(decision: &RunDecision) -> bool {
+    decision.from != Some(decision.to)
+}
+
+fn size(decision: &RunDecision) -> u32 {
+    decision.to.abs_diff(decision.from.unwrap_or(0))
+}
+
+fn short(decision: &RunDecision) -> RunDecision {
+    RunDecision {
+        why: shortened(&decision.why, REASON),
+        ..decision.clone()
+    }
+}

@@ -1,0 +1,131 @@
+//! One moment of a run, as text.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::error::ReportError;
+use super::record::{ModelSeries, RunDecision, RunRecord, Samples, read_run};
+use super::text::{optional, percent, quantity, seconds, tick};
+use super::timeline::moment;
+
+/// The decisions that are shown at most.
+const DECISIONS: usize = 8;
+
+/// The state at a moment, and the decisions that led to it.
+pub(super) fn explanation(path: &Path, at: f64) -> Result<String, ReportError> {
+    let run = read_run(path)?;
+    let outside = |from, to| ReportError::OutsideRun {
+        path: path.to_owned(),
+        at,
+        from,
+        to,
+    };
+    let (Some(first), Some(last)) = (run.series.at.first(), run.series.at.last()) else {
+        return Err(ReportError::field(path, "series.at", "is empty"));
+    };
+    let end = last.max(run.virtual_seconds);
+    // An end of its own, so that no number is neither inside nor outside.
+    if !(*first..=end).contains(&at) {
+        return Err(outside(*first, end));
+    }
+    let index = run
+        .series
+        .at
+        .partition_point(|sample| *sample <= at)
+        .saturating_sub(1);
+    let sampled = run.series.at.get(index).copied().unwrap_or(at);
+    let mut text = format!(
+        "{} under {}, seed {}, at {} s ({}); last sample at {} s{}\n",
+        run.scenario,
+        run.policy,
+        run.seed,
+        tick(at),
+        moment(at),
+        tick(sampled),
+        if at < run.score.from {
+            "; not scored yet"
+        } else {
+            ""
+        },
+    );
+    for (name, model) in &run.series.models {
+        text.push_str(&model_text(name, model, index));
+    }
+    text.push_str(&decisions_text(&run, at));
+    Ok(text)
+}
+
+fn put(out: &mut String, text: &str) {
+    out.write_str(text).unwrap_or_default();
+}
+
+fn model_text(name: &str, model: &ModelSeries, index: usize) -> String {
+    let value = |samples: &Samples| samples.get(index).copied().flatten();
+    let number = |samples| optional(value(samples), quantity);
+    let share = |samples| optional(value(samples), |share| format!("{} %", percent(share)));
+    let mut text = format!(
+        "\nmodel {name}\n  arrivals {} a second, held by the router {}\n  a ready server: waiting {}, \
+         running {}, KV cache {}\n  TTFT p95 {}, within SLO {}\n",
+        number(&model.arrivals),
+        number(&model.held),
+        number(&model.queue),
+        number(&model.running),
+        share(&model.kv),
+        optional(value(&model.ttft_p95), seconds),
+        share(&model.good),
+    );
+    for (variant, counts) in &model.variants {
+        let count = |samples| optional(value(samples), tick);
+        put(
+            &mut text,
+            &format!(
+                "  variant {variant}: desired {}, scale {}, ready {}, starting {}\n",
+                count(&counts.desired),
+                count(&counts.scale),
+                count(&counts.ready),
+                count(&counts.starting),
+            ),
+        );
+    }
+    text
+}
+
+/// The latest decisions before the moment, the last one of each variant among them.
+fn decisions_text(run: &RunRecord, at: f64) -> String {
+    let mut before: Vec<&RunDecision> = run.decisions.iter().filter(|it| it.at <= at).collect();
+    before.sort_by(|one, other| other.at.total_cmp(&one.at));
+    let is_latest = |position: usize, decision: &RunDecision| {
+        let newer = before.iter().take(position);
+        newer
+            .filter(|newer| newer.variant == decision.variant)
+            .count()
+            == 0
+    };
+    let shown: Vec<&&RunDecision> = before
+        .iter()
+        .enumerate()
+        .filter(|(position, decision)| *position < DECISIONS || is_latest(*position, decision))
+        .map(|(_, decision)| decision)
+        .collect();
+    if shown.is_empty() {
+        return "\nno decision until then\n".to_owned();
+    }
+    let mut text = format!("\nlast decisions, of {} until then\n", before.len());
+    for decision in shown {
+        let from = decision
+            .from
+            .map_or_else(|| "?".to_owned(), |from| from.to_string());
+        put(
+            &mut text,
+            &format!(
+                "  {} s ({}) {} {from} -> {}: {}\n",
+                tick(decision.at),
+                moment(decision.at),
+                decision.variant,
+                decision.to,
+                decision.why
+            ),
+        );
+    }
+    text
+}

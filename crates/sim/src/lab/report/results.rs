@@ -1,0 +1,319 @@
+//! The runs of a folder, joined by scenario and policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::downsample::{Timeline, timeline};
+use super::error::ReportError;
+use super::record::{RunRecord, RunScore, ScenarioRecord, read_run, read_scenarios, run_files};
+use super::text::real;
+
+/// Families that know the load in advance: they bound the others and are on no front.
+const HINDSIGHT: [&str; 4] = ["best-static", "clairvoyant", "static", "static-best"];
+
+/// The offered load above which a scenario counts as infeasible, in shares of the capacity.
+pub(super) const FEASIBLE_LOAD: f64 = 0.95;
+
+/// The attainment that the best policy of a scenario may lack to the highest one.
+const BEST_MARGIN: f64 = 0.01;
+
+/// All results of a folder.
+#[derive(Debug)]
+pub(super) struct Results {
+    /// By family, then by knob.
+    pub policies: Vec<PolicyLabel>,
+    pub scenarios: Vec<ScenarioResult>,
+    pub runs: usize,
+    pub seeds: BTreeSet<u64>,
+}
+
+/// A policy with one value of its knob.
+#[derive(Clone, Debug)]
+pub(super) struct PolicyLabel {
+    pub name: String,
+    pub family: String,
+    pub knob: Option<f64>,
+    /// The position of the family among the families.
+    pub family_index: usize,
+    pub has_hindsight: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct ScenarioResult {
+    pub name: String,
+    pub record: ScenarioRecord,
+    /// In the order of the policies; `None` where a policy has no run.
+    pub outcomes: Vec<Option<PolicyOutcome>>,
+    /// Positions of the policies that no other one dominates, by rising GPU-hours.
+    pub front: Vec<usize>,
+    /// The cheapest policy within one point of the highest attainment.
+    pub best: Option<usize>,
+}
+
+/// A policy on a scenario, over all seeds.
+#[derive(Debug)]
+pub(super) struct PolicyOutcome {
+    /// `None` where no seed had a request.
+    pub attainment: Option<Spread>,
+    pub gpu_hours: Spread,
+    pub seeds: usize,
+    /// Of the lowest seed.
+    pub score: RunScore,
+    /// Of the lowest seed.
+    pub timeline: Timeline,
+}
+
+/// Mean and range over seeds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Spread {
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        let mean = values.iter().sum::<f64>() / real(values.len());
+        Some(Self { mean, low, high })
+    }
+
+    pub(super) fn is_point(self) -> bool {
+        self.high <= self.low
+    }
+}
+
+impl ScenarioResult {
+    pub(super) fn is_feasible(&self) -> bool {
+        let load = self.record.load_to_capacity.unwrap_or(0.0);
+        self.record.is_feasible && load <= FEASIBLE_LOAD
+    }
+
+    pub(super) fn outcome(&self, policy: usize) -> Option<&PolicyOutcome> {
+        self.outcomes.get(policy).and_then(Option::as_ref)
+    }
+
+    /// Mean attainment and mean GPU-hours.
+    pub(super) fn point(&self, policy: usize) -> Option<(f64, f64)> {
+        let outcome = self.outcome(policy)?;
+        Some((outcome.attainment?.mean, outcome.gpu_hours.mean))
+    }
+}
+
+/// The runs of one policy on one scenario, while they are read.
+struct Gathered {
+    path: PathBuf,
+    scores: BTreeMap<u64, RunScore>,
+    timeline: Timeline,
+}
+
+#[derive(Default)]
+struct Gathering {
+    policies: BTreeMap<String, (String, Option<f64>)>,
+    cells: BTreeMap<(String, String), Gathered>,
+}
+
+impl Gathering {
+    fn add(&mut self, path: &Path, run: &RunRecord) -> Result<(), ReportError> {
+        let (family, knob) = (run.family.clone(), run.knob);
+        let known = self.policies.entry(run.policy.clone());
+        let known = known.or_insert_with(|| (family.clone(), knob));
+        let is_same_knob = known.1.map(f64::to_bits) == knob.map(f64::to_bits);
+        if known.0 != family || !is_same_knob {
+            let problem = format!(
+                "policy `{}` has another family or knob elsewhere",
+                run.policy
+            );
+            return Err(ReportError::field(path, "family", problem));
+        }
+        let key = (run.scenario.clone(), run.policy.clone());
+        let (seed, score) = (run.seed, run.score.clone());
+        match self.cells.get_mut(&key) {
+            None => {
+                let gathered = Gathered {
+                    path: path.to_owned(),
+                    scores: BTreeMap::from([(seed, score)]),
+                    timeline: timeline(run),
+                };
+                self.cells.insert(key, gathered);
+            }
+            Some(gathered) => {
+                if gathered.scores.insert(seed, score).is_some() {
+                    let problem = format!("{seed} has another file with this scenario and policy");
+                    return Err(ReportError::field(path, "seed", problem));
+                }
+                if seed < gathered.timeline.seed {
+                    gathered.timeline = timeline(run);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By family, then by knob, then by name.
+    fn policies(&self) -> Vec<PolicyLabel> {
+        let families: BTreeSet<&str> = self
+            .policies
+            .values()
+            .map(|(family, _)| &**family)
+            .collect();
+        let mut policies: Vec<PolicyLabel> = self
+            .policies
+            .iter()
+            .map(|(name, (family, knob))| PolicyLabel {
+                name: name.clone(),
+                family: family.clone(),
+                knob: *knob,
+                family_index: families
+                    .iter()
+                    .take_while(|other| **other < family.as_str())
+                    .count(),
+                has_hindsight: HINDSIGHT.contains(&&**family),
+            })
+            .collect();
+        policies.sort_by(|one, other| {
+            let knob = |policy: &PolicyLabel| policy.knob.unwrap_or(f64::NEG_INFINITY);
+            let by_family = one.family.cmp(&other.family);
+            by_family.then_with(|| knob(one).total_cmp(&knob(other)))
+        });
+        policies
+    }
+}
+
+/// All results below a folder, checked.
+pub(super) fn read_results(dir: &Path) -> Result<Results, ReportError> {
+    let records = read_scenarios(dir)?;
+    let mut gathering = Gathering::default();
+    let files = run_files(dir)?;
+    for path in &files {
+        gathering.add(path, &read_run(path)?)?;
+    }
+    let policies = gathering.policies();
+    let mut seeds = BTreeSet::new();
+    let mut scenarios: BTreeMap<String, Vec<Option<PolicyOutcome>>> = BTreeMap::new();
+    for ((scenario, policy), gathered) in gathering.cells {
+        if !records.contains_key(&scenario) {
+            let problem = format!("`{scenario}` is missing in scenarios.json");
+            return Err(ReportError::field(&gathered.path, "scenario", problem));
+        }
+        seeds.extend(gathered.scores.keys().copied());
+        let empty = || policies.iter().map(|_| None).collect();
+        let outcomes = scenarios.entry(scenario).or_insert_with(empty);
+        let position = policies.iter().position(|label| label.name == policy);
+        if let Some(place) = position.and_then(|position| outcomes.get_mut(position)) {
+            *place = outcome(gathered);
+        }
+    }
+    let scenarios = scenarios.into_iter().filter_map(|(name, outcomes)| {
+        let record = records.get(&name)?.clone();
+        Some(scenario_result(name, record, outcomes, &policies))
+    });
+    Ok(Results {
+        scenarios: scenarios.collect(),
+        policies,
+        runs: files.len(),
+        seeds,
+    })
+}
+
+fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
+    let scores = gathered.scores;
+    let shares: Vec<f64> = scores.values().filter_map(RunScore::share).collect();
+    let hours: Vec<f64> = scores.values().map(RunScore::gpu_hours).collect();
+    Some(PolicyOutcome {
+        attainment: Spread::of(&shares),
+        gpu_hours: Spread::of(&hours)?,
+        seeds: scores.len(),
+        score: scores.into_values().next()?,
+        timeline: gathered.timeline,
+    })
+}
+
+fn scenario_result(
+    name: String,
+    record: ScenarioRecord,
+    outcomes: Vec<Option<PolicyOutcome>>,
+    policies: &[PolicyLabel],
+) -> ScenarioResult {
+    let mut result = ScenarioResult {
+        name,
+        record,
+        outcomes,
+        front: Vec::new(),
+        best: None,
+    };
+    let points = policies.iter().enumerate();
+    let points = points.filter(|(_, policy)| !policy.has_hindsight);
+    let points: Vec<(usize, f64, f64)> = points
+        .filter_map(|(position, _)| {
+            let (attainment, gpu_hours) = result.point(position)?;
+            Some((position, attainment, gpu_hours))
+        })
+        .collect();
+    result.front = front(points.clone());
+    let highest = points.iter().map(|point| point.1).reduce(f64::max);
+    let is_close = |position: &&usize| {
+        let lacking = result.point(**position).zip(highest);
+        lacking.is_some_and(|((attainment, _), highest)| attainment >= highest - BEST_MARGIN)
+    };
+    result.best = result.front.iter().find(is_close).copied();
+    result
+}
+
+/// The positions that no other point dominates, by rising GPU-hours.
+fn front(mut points: Vec<(usize, f64, f64)>) -> Vec<usize> {
+    points.sort_by(|one, other| one.2.total_cmp(&other.2).then(other.1.total_cmp(&one.1)));
+    let mut highest = f64::NEG_INFINITY;
+    let kept = points.into_iter().filter_map(|(position, attainment, _)| {
+        let is_higher = attainment > highest;
+        highest = highest.max(attainment);
+        is_higher.then_some(position)
+    });
+    kept.collect()
+}
+
+/// A policy over all feasible scenarios that it ran.
+#[derive(Debug, Default)]
+pub(super) struct Overall {
+    /// GPU-hours relative to the clairvoyant: mean, then the number of scenarios.
+    pub to_clairvoyant: Option<(f64, usize)>,
+    /// GPU-hours relative to the best static fleet.
+    pub to_static: Option<(f64, usize)>,
+    pub attainment: Option<Spread>,
+    /// The scenario of the lowest attainment.
+    pub hardest: Option<String>,
+    pub scenarios: usize,
+    pub on_front: usize,
+    pub best: usize,
+}
+
+/// The policy at a position, over the feasible scenarios with a request.
+pub(super) fn overall(results: &Results, policy: usize) -> Overall {
+    let mut overall = Overall::default();
+    let (mut shares, mut regrets, mut to_static) = (Vec::new(), Vec::new(), Vec::new());
+    let mut lowest = f64::INFINITY;
+    for scenario in results.scenarios.iter().filter(|it| it.is_feasible()) {
+        let Some((attainment, gpu_hours)) = scenario.point(policy) else {
+            continue;
+        };
+        overall.scenarios += 1;
+        overall.on_front += usize::from(scenario.front.contains(&policy));
+        overall.best += usize::from(scenario.best == Some(policy));
+        shares.push(attainment);
+        if attainment < lowest {
+            lowest = attainment;
+            overall.hardest = Some(scenario.name.clone());
+        }
+        let ratio = |bound: f64| (bound > 0.0).then(|| gpu_hours / bound);
+        let bound = scenario.record.clairvoyant.as_ref();
+        regrets.extend(bound.and_then(|bound| ratio(bound.gpu_hours)));
+        let fleet = scenario.record.best_static.as_ref();
+        to_static.extend(fleet.and_then(|fleet| ratio(fleet.gpu_hours)));
+    }
+    let mean = |ratios: &[f64]| Spread::of(ratios).map(|spread| (spread.mean, ratios.len()));
+    overall.to_clairvoyant = mean(&regrets);
+    overall.to_static = mean(&to_static);
+    overall.attainment = Spread::of(&shares);
+    overall
+}

@@ -1,0 +1,192 @@
+//! Files that are no run of the laboratory.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::super::record::read;
+use super::super::{ReportError, compare, explain, write};
+use super::sample::{self, Folder};
+
+fn good() -> Value {
+    sample::run("step", "keda-epp", 1, (0.9, 7.5))
+}
+
+fn with_scenarios(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    folder
+}
+
+/// One field of a good run, what stands there instead, and the message.
+const MALFORMED: [(&str, &str, &str); 12] = [
+    ("/version", "2", "version: 2 is not supported"),
+    ("", "{\"version\": 7}", "version: 7 is not supported"),
+    (
+        "",
+        "{\"kind\": \"List\"}",
+        "the top level: missing field `version`",
+    ),
+    ("/score", "{}", "score: missing field `from`"),
+    (
+        "/score/gpuSeconds/total",
+        "\"7\"",
+        "score.gpuSeconds.total: invalid type: string \"7\", expected f64",
+    ),
+    (
+        "/score/attainment",
+        "1.5",
+        "score.attainment: 1.5 is not between 0 and 1",
+    ),
+    (
+        "/score/gpuSeconds/total",
+        "-1",
+        "score.gpuSeconds.total: -1 is negative",
+    ),
+    ("/score/good", "1001", "score.good: 1001 of 1000 requests"),
+    ("/policy", "\"\"", "policy: is empty"),
+    ("/series/at", "[0, 10, 10]", "series.at: does not increase"),
+    (
+        "/series/models/llama/kv",
+        "[0.5]",
+        "series.models.llama.kv: 1 samples, but series.at has 3",
+    ),
+    (
+        "/series/models/llama/variants/llama-h100/ready",
+        "[]",
+        "series.models.llama.variants.llama-h100.ready: 0 samples, but series.at has 3",
+    ),
+];
+
+#[test]
+fn a_malformed_run_is_refused_with_its_field() {
+    let folder = with_scenarios("malformed");
+    let path = folder.put_run(&good());
+    for (field, value, message) in MALFORMED {
+        fs::write(&path, good().to_string()).unwrap();
+        write(folder.path()).unwrap();
+        let mut run = good();
+        *run.pointer_mut(field).unwrap() = serde_json::from_str(value).unwrap();
+        fs::write(&path, run.to_string()).unwrap();
+        let expected = format!("{}: {message}", path.display());
+        for refused in [write(folder.path()), explain(&path, 10.0).map(drop)] {
+            let text = refused.unwrap_err().to_string();
+            assert!(text.starts_with(&expected), "{field}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_json_is_refused_with_its_place() {
+    let folder = with_scenarios("no-json");
+    let path = folder.put_run(&good());
+    for text in ["", "PK\u{3}\u{4}", "{\"version\": 1"] {
+        fs::write(&path, text).unwrap();
+        let error = write(folder.path()).unwrap_err();
+        assert!(
+            matches!(&error, ReportError::Field { path: at, .. } if *at == path),
+            "{error}"
+        );
+        assert!(error.to_string().contains("line 1"), "{error}");
+    }
+    fs::write(&path, format!("{} tail", good())).unwrap();
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.contains("after the object: trailing characters"),
+        "{text}"
+    );
+}
+
+#[test]
+fn runs_that_contradict_each_other_are_refused() {
+    let folder = with_scenarios("contradiction");
+    folder.put_run(&good());
+    write(folder.path()).unwrap();
+    let second = folder.path().join("runs").join("zz.json");
+    fs::write(&second, good().to_string()).unwrap();
+    for error in [
+        write(folder.path()),
+        compare(folder.path(), folder.path()).map(drop),
+    ] {
+        let text = error.unwrap_err().to_string();
+        let expected = "zz.json: seed: 1 has another file with this scenario and policy";
+        assert!(text.ends_with(expected), "{text}");
+    }
+    let mut other = good();
+    other["seed"] = json!(2);
+    other["knob"] = json!(16.0);
+    fs::write(&second, other.to_string()).unwrap();
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.ends_with("family: policy `keda-epp` has another family or knob elsewhere"),
+        "{text}"
+    );
+    other["knob"] = Value::Null;
+    other["scenario"] = json!("wave");
+    fs::write(&second, other.to_string()).unwrap();
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.ends_with("zz.json: scenario: `wave` is missing in scenarios.json"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_folder_without_runs_or_scenarios_is_refused() {
+    let folder = Folder::new("empty");
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.starts_with("cannot read ") && text.ends_with("scenarios.json"),
+        "{text}"
+    );
+    folder.put_scenarios(&json!({}));
+    fs::write(folder.path().join("runs").join("notes.txt"), "not a run").unwrap();
+    let error = write(folder.path()).unwrap_err();
+    assert!(matches!(error, ReportError::NoRuns { .. }), "{error}");
+    folder.put_scenarios(&json!({"step": {"about": "x"}}));
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.contains("scenarios.json: step: missing field `isFeasible`"),
+        "{text}"
+    );
+    let mut scenario = sample::scenario(7200.0);
+    scenario["clairvoyant"]["gpuHours"] = json!(-5.5);
+    folder.put_scenarios(&json!({"step": scenario}));
+    let text = write(folder.path()).unwrap_err().to_string();
+    assert!(
+        text.ends_with("scenarios.json: step.clairvoyant.gpuHours: -5.5 is negative"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_above_the_limit_is_refused_before_it_is_read() {
+    let folder = Folder::new("large");
+    let path = folder.path().join("large.json");
+    fs::write(&path, "1234567890").unwrap();
+    assert_eq!(read(&path, 10).unwrap().len(), 10);
+    let text = read(&path, 9).unwrap_err().to_string();
+    assert_eq!(
+        text,
+        format!("{} has 10 bytes; the limit is 9", path.display())
+    );
+    // A sparse file: nothing of it is on the disk.
+    let run = folder.path().join("runs").join("large.json");
+    fs::File::create(&run)
+        .unwrap()
+        .set_len(64 * 1024 * 1024 + 1)
+        .unwrap();
+    let error = explain(&run, 0.0).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ReportError::TooLarge {
+                bytes: 67_108_865,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = explain(folder.path(), 0.0).unwrap_err();
+    assert!(matches!(error, ReportError::Read { .. }), "{error}");
+}

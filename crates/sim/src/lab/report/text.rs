@@ -1,0 +1,98 @@
+//! Numbers and names as texts.
+
+/// The nearest floating-point number of a small count.
+pub(super) fn real(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// A text within HTML or SVG, between tags or in a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            control if control.is_control() => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// A text within a cell of a Markdown table.
+pub(super) fn cell(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '|' | '\\' | '`' | '*' | '_' | '<' | '[' => {
+                escaped.push('\\');
+                escaped.push(letter);
+            }
+            control if control.is_control() => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// The first `limit` characters of a text; an ellipsis says that there are more.
+pub(super) fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
+
+/// A share as a percentage without its sign. A share below 1 never reads 100.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if share >= 1.0 {
+        "100".to_owned()
+    } else if percent >= 99.95 {
+        format!("{:.2}", (percent * 100.0).floor() / 100.0)
+    } else {
+        format!("{percent:.1}")
+    }
+}
+
+/// A quantity with about three digits.
+pub(super) fn quantity(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        "0".to_owned()
+    } else if size < 9.995 {
+        format!("{value:.2}")
+    } else if size < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+/// A number of an axis: as few digits as it needs.
+pub(super) fn tick(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A length of time: milliseconds below one second.
+pub(super) fn seconds(value: f64) -> String {
+    if value < 0.9995 {
+        format!("{:.0} ms", value * 1000.0)
+    } else {
+        format!("{} s", quantity(value))
+    }
+}
+
+/// A quantity that may be absent.
+pub(super) fn optional(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), format)
+}
