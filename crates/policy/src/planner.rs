@@ -184,7 +184,9 @@ impl<'a> Cycle<'a> {
         };
         if !work.drafts.is_empty() {
             self.decide(&mut work, &analysis);
-            scale_down_memory::hold(self, &mut work);
+            if !work.approach.remembers_needs() {
+                scale_down_memory::hold(self, &mut work);
+            }
         }
         work
     }

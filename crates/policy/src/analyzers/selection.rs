@@ -43,6 +43,14 @@ pub(crate) struct AnalyzerConfig {
 }
 
 impl DecisionMode {
+    /// Whether the SLO analyzer votes, which itself keeps what failed to last.
+    pub(crate) fn remembers_needs(&self) -> bool {
+        let votes = |config: &AnalyzerConfig| {
+            config.analyzer == AnalyzerName::Slo && config.participation == Participation::Votes
+        };
+        self.configs().iter().any(votes)
+    }
+
     /// Every analyzer that looks at the model.
     pub(crate) fn configs(&self) -> Vec<AnalyzerConfig> {
         match self {

@@ -258,7 +258,13 @@ pub(super) fn report(
     };
     let sized = input.variants.iter().filter_map(|(key, given)| {
         let engine = model.engine(key, given)?;
-        let found = capacity::of(given, &engine.curve, engine.prompt_seconds, shape, goal)?;
+        let found = capacity::of(
+            given,
+            &engine.curve,
+            engine.prompt_seconds,
+            (shape, goal),
+            now,
+        )?;
         Some((key.clone(), found))
     });
     report.variants = sized.collect();
@@ -328,7 +334,7 @@ impl Part<'_> {
         let landing_backlog = FluidQueue {
             backlog: waiting * self.per_request,
             arrivals: need,
-            service,
+            service: service.max(demand.served * self.per_request),
             starting: self.starting(),
         }
         .after(start);

@@ -8,6 +8,7 @@ use super::work;
 use crate::capacity::ServingRole;
 use crate::throughput::ThroughputVariantInput;
 use crate::throughput::shape::RequestShape;
+use wva_base::moment::Moment;
 
 /// Share of the objective for the latency of a token at which a mean may lie, so that most requests
 /// lie below the objective.
@@ -59,23 +60,23 @@ pub fn of(
     given: &ThroughputVariantInput,
     curve: &LatencyCurve,
     prompt_seconds: Option<f64>,
-    shape: RequestShape,
-    goal: SloGoal,
+    (shape, goal): (RequestShape, SloGoal),
+    now: Moment,
 ) -> Option<SloCapacity> {
     match given.role {
         ServingRole::Prefill => prefill(prompt_seconds?, shape, goal),
-        ServingRole::Decode | ServingRole::Both => generating(given, curve, shape, goal),
+        ServingRole::Decode | ServingRole::Both => generating(given, curve, (shape, goal), now),
     }
 }
 
 fn generating(
     given: &ThroughputVariantInput,
     curve: &LatencyCurve,
-    shape: RequestShape,
-    goal: SloGoal,
+    (shape, goal): (RequestShape, SloGoal),
+    now: Moment,
 ) -> Option<SloCapacity> {
     let sequences = given.full_sequences(shape);
-    let line = curve.line(given.resident_sequences(shape))?;
+    let line = curve.line(given.resident_sequences(shape), now)?;
     let by_latency = line
         .asymptotic_rate()
         .map(|rate| (goal.inter_token_latency * LATENCY_SHARE - line.intercept) * rate)

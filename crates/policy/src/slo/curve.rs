@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding;
-use crate::throughput::line::{Fit, LatencyLine};
+use crate::throughput::line::LatencyLine;
 use wva_base::moment::Moment;
 
 /// How long a point counts.
@@ -22,6 +22,13 @@ const POINTS_PER_OCTAVE: f64 = 2.0;
 /// Share of the largest concurrency seen from which on waiting requests show that a replica is full. Below,
 /// they waited for a moment of the window that concurrency is averaged over.
 const NEAR_MOST: f64 = 0.8;
+/// Looks at a point that count.
+const MOST_SEEN: u32 = 20;
+/// Time constant by which a point loses weight.
+const RECENT: Duration = Duration::from_mins(10);
+/// Weight of a point that is not recent, to that of a recent one. Old points may be of other requests; they
+/// keep the slope known while concurrency does not vary.
+const LASTING: f64 = 0.02;
 /// Ratio of the largest to the smallest concurrency from which on a line is fitted.
 const SPREAD: f64 = 1.9;
 
@@ -34,6 +41,8 @@ pub struct CurvePoint {
     pub latency: f64,
     /// When it was seen last.
     pub at: Moment,
+    /// How often it was seen, up to [`MOST_SEEN`].
+    pub seen: u32,
 }
 
 /// What is known of the latency of one engine.
@@ -59,11 +68,13 @@ impl LatencyCurve {
             concurrency,
             latency,
             at: now,
+            seen: 0,
         };
         let point = self.points.entry(place).or_insert(seen);
         point.concurrency = blend(point.concurrency, concurrency);
         point.latency = blend(point.latency, latency);
         point.at = now;
+        point.seen = (point.seen + 1).min(MOST_SEEN);
         if is_queued {
             let before = self.full.unwrap_or(concurrency);
             self.full = Some(blend(before, concurrency));
@@ -94,31 +105,52 @@ impl LatencyCurve {
         self.full
     }
 
-    /// The latency line, through the point that was seen last: older ones may be of other requests, and
-    /// give the slope alone. Where concurrency varied too little for a slope, the latency is taken to
-    /// double at a third of `resident`, the sequences that fit into the KV cache.
-    pub fn line(&self, resident: Option<f64>) -> Option<LatencyLine> {
-        let latest = self.points.values().max_by_key(|point| point.at)?;
+    /// The latency line, by least squares over points that weigh as often and as recently as they were seen.
+    /// Where concurrency varied too little for a slope, the latency is taken to double at a third of
+    /// `resident`, the sequences that fit into the KV cache.
+    pub fn line(&self, resident: Option<f64>, now: Moment) -> Option<LatencyLine> {
+        let weighted: Vec<(f64, &CurvePoint)> = (self.points.values())
+            .map(|point| (point.weight(now), point))
+            .collect();
+        let whole: f64 = weighted.iter().map(|(weight, _)| weight).sum();
+        let mean = |read: fn(&CurvePoint) -> f64| {
+            let sum: f64 = weighted
+                .iter()
+                .map(|(weight, point)| weight * read(point))
+                .sum();
+            (whole > 0.0).then_some(sum / whole)
+        };
+        let concurrency = mean(|point| point.concurrency)?;
+        let latency = mean(|point| point.latency)?;
+        let (mut covariance, mut variance) = (0.0, 0.0);
+        for (weight, point) in &weighted {
+            let distance = point.concurrency - concurrency;
+            covariance += weight * distance * (point.latency - latency);
+            variance += weight * distance * distance;
+        }
         let through = |slope: f64| LatencyLine {
             slope,
-            intercept: slope.mul_add(-latest.concurrency, latest.latency),
+            intercept: slope.mul_add(-concurrency, latency),
         };
-        let fitted = self.fit().map(|line| through(line.slope));
-        fitted.filter(|line| line.intercept > 0.0).or_else(|| {
+        let fitted = (self.has_spread() && variance > 0.0).then(|| through(covariance / variance));
+        let is_sound = |line: &LatencyLine| line.slope >= 0.0 && line.intercept > 0.0;
+        fitted.filter(is_sound).or_else(|| {
             let doubles_at = resident.filter(|resident| *resident > 0.0)? / 3.0;
-            Some(through(latest.latency / (doubles_at + latest.concurrency)))
+            Some(through(latency / (doubles_at + concurrency)))
         })
     }
 
-    fn fit(&self) -> Option<LatencyLine> {
-        let (first, last) = (
-            self.points.values().next()?,
-            self.points.values().next_back()?,
-        );
-        let points = self.points.values();
-        let fit = (last.concurrency >= first.concurrency * SPREAD)
-            .then(|| Fit::of(points.map(|point| (point.concurrency, point.latency))))?;
-        fit.map(|fit| fit.line).filter(|line| line.slope >= 0.0)
+    fn has_spread(&self) -> bool {
+        let mut points = self.points.values();
+        let first = points.next().map_or(0.0, |point| point.concurrency);
+        self.most() >= first * SPREAD
+    }
+}
+
+impl CurvePoint {
+    fn weight(&self, now: Moment) -> f64 {
+        let age = now.since(self.at).as_secs_f64() / RECENT.as_secs_f64();
+        f64::from(self.seen) * ((-age).exp() + LASTING)
     }
 }
 

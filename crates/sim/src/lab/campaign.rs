@@ -61,6 +61,9 @@ pub enum CampaignError {
         /// What the system says.
         error: io::Error,
     },
+    /// The page.
+    #[error(transparent)]
+    Report(#[from] super::report::ReportError),
     /// A thread.
     #[error("a thread cannot start: {0}; give fewer --jobs")]
     Thread(io::Error),
@@ -170,7 +173,7 @@ pub fn run(
         &campaign.out.join("summary.csv"),
         table::csv(&records).as_bytes(),
     )?;
-    // The report is written here from these files once there is one.
+    super::report::write(&campaign.out)?;
     Ok((problems, table::markdown(&records, &scenarios)))
 }
 

@@ -38,14 +38,16 @@ fn curve(concurrencies: &[f64], is_queued: bool) -> LatencyCurve {
 
 #[test]
 fn a_line_is_fitted_once_concurrency_has_varied() {
-    assert_eq!(LatencyCurve::default().line(Some(300.0)), None);
+    assert_eq!(LatencyCurve::default().line(Some(300.0), at(0)), None);
     // One concurrency: the latency doubles at a third of what fits into the cache.
     let one = curve(&[10.0], false);
-    assert_eq!(one.line(None), None);
-    let line = one.line(Some(300.0)).unwrap();
+    assert_eq!(one.line(None, at(0)), None);
+    let line = one.line(Some(300.0), at(0)).unwrap();
     close(line.at(10.0), 0.006);
     close(line.at(100.0), 2.0 * line.intercept);
-    let line = curve(&[10.0, 40.0], false).line(Some(300.0)).unwrap();
+    let line = curve(&[10.0, 40.0], false)
+        .line(Some(300.0), at(0))
+        .unwrap();
     close(line.intercept, 0.005);
     close(line.slope, 0.0001);
 }
@@ -104,7 +106,8 @@ fn the_tightest_bound_sizes_a_replica() {
     ] {
         let curve = curve(&[10.0, 40.0], is_queued);
         let given = variant(sequences);
-        let found = capacity::of(&given, &curve, None, SHAPE, goal(goal_ms / 1e3)).unwrap();
+        let found =
+            capacity::of(&given, &curve, None, (SHAPE, goal(goal_ms / 1e3)), at(0)).unwrap();
         assert_eq!(found.bound, bound, "{goal_ms} {sequences:?}");
         let expected = if is_queued {
             curve.full().unwrap()
@@ -128,9 +131,12 @@ fn a_prompt_waits_for_half_of_another_one_at_the_utilization_that_keeps_its_obje
         time_to_first_token: 0.6,
         ..SloGoal::default()
     };
-    assert_eq!(capacity::of(&given, &empty, None, SHAPE, goal), None);
+    assert_eq!(
+        capacity::of(&given, &empty, None, (SHAPE, goal), at(0)),
+        None
+    );
     // 0.3 s a prompt: a wait of 0.3 s is rho / (2 (1 - rho)) × 0.3 s at rho = 2/3.
-    let found = capacity::of(&given, &empty, Some(0.001), SHAPE, goal).unwrap();
+    let found = capacity::of(&given, &empty, Some(0.001), (SHAPE, goal), at(0)).unwrap();
     close(found.per_second, 1_000.0 * 2.0 / 3.0);
     assert_eq!(found.bound, CapacityBound::FirstToken);
 }

@@ -24,6 +24,30 @@ const DEFAULT_POLICIES: [&str; 8] = [
     "aibrix-apa",
 ];
 
+/// Compares two folders of runs, policy by policy
+#[derive(Debug, Parser)]
+#[command(name = "compare")]
+pub(super) struct CompareFlags {
+    /// The folder to compare with
+    #[arg(value_name = "BEFORE")]
+    pub(super) before: PathBuf,
+    /// The folder to look at
+    #[arg(value_name = "AFTER")]
+    pub(super) after: PathBuf,
+}
+
+/// Shows one moment of a run, and the decisions before it
+#[derive(Debug, Parser)]
+#[command(name = "explain")]
+pub(super) struct ExplainFlags {
+    /// A file of the folder `runs`
+    #[arg(value_name = "RUN")]
+    pub(super) run: PathBuf,
+    /// Seconds since the start of the run
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) at: f64,
+}
+
 /// Plays policies against scenarios and scores every request
 #[derive(Debug, Parser)]
 #[command(

@@ -7,11 +7,13 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _, Parser};
 
-use self::arguments::{LabCommand, LabRunFlags};
+use self::arguments::{CompareFlags, ExplainFlags, LabCommand, LabRunFlags};
 use super::PROGRAM;
+use crate::lab::report::{self, ReportError};
 use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
+use wva::cli::usage::{Given, read};
 use wva::cli::{MISUSED, complain, fail, misused, print, usage};
 
 const USAGE: &str = "\
@@ -20,6 +22,8 @@ wva-sim lab: policies against scenarios, with every request scored
   wva-sim lab run [SCENARIO…] --out DIR     play, and write the results to a folder
   wva-sim lab run --help                    list its flags
   wva-sim lab list                          list scenarios and policies
+  wva-sim lab compare BEFORE AFTER          compare two folders, policy by policy
+  wva-sim lab explain RUN --at SECONDS      show one moment of a run, and the decisions before it
 ";
 
 /// Runs the command.
@@ -34,6 +38,12 @@ pub fn run(
             Err(error) => misused([error]),
         },
         Some("list") => PROGRAM.alone(arguments, || print(&list())),
+        Some("compare") => answer::<CompareFlags>(arguments, |flags| {
+            report::compare(&flags.before, &flags.after)
+        }),
+        Some("explain") => {
+            answer::<ExplainFlags>(arguments, |flags| report::explain(&flags.run, flags.at))
+        }
         Some("--help" | "-h") => PROGRAM.alone(arguments, || print(USAGE)),
         Some(other) => misused([usage::unknown(&PROGRAM, other, [], "wva-sim lab --help")]),
         None => {
@@ -49,6 +59,23 @@ pub(super) fn command() -> Command {
         .about("Plays policies against scenarios and scores every request")
         .subcommand(LabRunFlags::command())
         .subcommand(Command::new("list").about("Lists scenarios and policies"))
+        .subcommand(CompareFlags::command())
+        .subcommand(ExplainFlags::command())
+}
+
+/// Prints what is made of the flags.
+fn answer<F: Parser>(
+    arguments: impl Iterator<Item = String>,
+    make: impl FnOnce(&F) -> Result<String, ReportError>,
+) -> ExitCode {
+    match read::<F>(&PROGRAM, arguments) {
+        Ok(Given::Help(text)) => print(&text),
+        Ok(Given::Arguments(flags)) => match make(&flags) {
+            Ok(text) => print(&text),
+            Err(error) => fail([error]),
+        },
+        Err(refused) => misused([refused]),
+    }
 }
 
 fn list() -> String {
