@@ -36,3 +36,38 @@ fn kill(head: &Parts, actors: &ActorRegistry<Role>) -> HttpResponse {
         plain(StatusCode::NOT_FOUND, "no such role is alive")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn answered(method: Method, uri: &str) -> Option<StatusCode> {
+        let request = Request::builder().method(method).uri(uri).body(());
+        let (head, ()) = request.unwrap().into_parts();
+        let answer = KillRoute.answer(&head, &ActorRegistry::new());
+        answer.map(|answer| answer.status())
+    }
+
+    #[test]
+    fn only_a_role_that_lives_is_killed_and_only_by_post() {
+        for (method, uri, expected) in [
+            (Method::GET, "/debug/kill?role=optimizer", None),
+            (Method::POST, "/debug/tree", None),
+            (Method::POST, "/debug/kill", Some(StatusCode::BAD_REQUEST)),
+            (
+                Method::POST,
+                "/debug/kill?role=root",
+                Some(StatusCode::BAD_REQUEST),
+            ),
+            (
+                Method::POST,
+                "/debug/kill?role=optimizer",
+                Some(StatusCode::NOT_FOUND),
+            ),
+        ] {
+            assert_eq!(answered(method, uri), expected, "{uri}");
+        }
+    }
+}
