@@ -1,6 +1,7 @@
 //! The kit under failure, in virtual time.
 
 mod chaos;
+mod defects;
 mod dynamic_supervisor;
 mod epoch;
 mod escalation;
