@@ -106,7 +106,8 @@ fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     ((sum.0 / count).max(1.0), (sum.1 / count).max(1.0))
 }
 
-fn work_model(variant: &ScenarioVariant, slo: Slo, load: &ModelLoad) -> WorkModel {
+/// For the mean request of a load.
+pub(super) fn work_model(variant: &ScenarioVariant, slo: Slo, load: &ModelLoad) -> WorkModel {
     WorkModel::new(variant.profile, variant.limits, slo, mean_lengths(load))
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::accounting::{Accounts, Scored};
 use super::check::ScenarioError;
-use super::fluid::{primary, scored};
+use super::fluid::{primary, scored, work_model};
 use super::meter::Meter;
 use super::number;
 use super::policies::{
@@ -138,7 +138,8 @@ impl Play<'_> {
         let models = prepared.scenario.models.iter().zip(&prepared.loads);
         let seated = models.enumerate().filter_map(|(place, (model, load))| {
             let variant = primary(model, load)?;
-            let peer = self.policy.peer(&PeerModel::of(model, variant))?;
+            let batch = work_model(variant, model.slo, load).batch;
+            let peer = self.policy.peer(&PeerModel::of(model, variant, batch))?;
             Some(Seated {
                 model: place,
                 variant: variant.name,

@@ -31,9 +31,10 @@ pub(super) struct Kpa {
 }
 
 impl Kpa {
-    pub(super) fn new(model: &PeerModel, concurrency: f64) -> Self {
+    pub(super) fn new(model: &PeerModel, share: f64) -> Self {
         Self {
-            target: concurrency * UTILIZATION,
+            // The container concurrency has no default that fits: users set it to what their server holds.
+            target: share * model.batch * UTILIZATION,
             bounds: (model.min, model.max),
             seen: VecDeque::new(),
             panicked: None,

@@ -162,9 +162,9 @@ pub const POLICIES: &[PolicyFamily] = &[
         "knative-kpa",
         PolicyKind::Peer,
         "Knative's KPA on concurrency, windows 60 s and 6 s, utilization 70 % (knative/serving)",
-        "container concurrency",
-        Some(100.0),
-        &[25.0, 50.0, 100.0],
+        "concurrency, as a share of what a server holds within the objective",
+        Some(1.0),
+        &[0.5, 0.75, 1.0],
     ),
     family(
         "aibrix-apa",

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::engine::{Limits, Profile};
+use crate::engine::Profile;
 use crate::prometheus::{Prometheus, QueryValue};
 use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
 use wva_base::moment::WallTime;
@@ -13,18 +13,23 @@ use wva_base::moment::WallTime;
 pub(in crate::lab) struct PeerModel {
     pub(in crate::lab) slo: Slo,
     pub(in crate::lab) profile: Profile,
-    pub(in crate::lab) limits: Limits,
+    /// Sequences that a replica serves at once within the objective.
+    pub(in crate::lab) batch: f64,
     pub(in crate::lab) min: u32,
     pub(in crate::lab) max: u32,
 }
 
 impl PeerModel {
     /// Of the variant that peers scale.
-    pub(in crate::lab) fn of(model: &ScenarioModel, variant: &ScenarioVariant) -> Self {
+    pub(in crate::lab) fn of(
+        model: &ScenarioModel,
+        variant: &ScenarioVariant,
+        batch: f64,
+    ) -> Self {
         Self {
             slo: model.slo,
             profile: variant.profile,
-            limits: variant.limits,
+            batch,
             min: variant.bounds.0,
             max: variant.bounds.1,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::PolicyChoice;
 use super::signals::{ModelSignals, Peer, PeerModel, ScrapedSignals};
-use crate::engine::{Limits, Profile};
+use crate::engine::Profile;
 use crate::world::Slo;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ fn peer(name: &str, bounds: (u32, u32)) -> Box<dyn Peer> {
             per_token: Duration::from_millis(20),
         },
         profile: Profile::QWEN3_8B_FP8_H100,
-        limits: Limits::default(),
+        batch: 100.0,
         min: bounds.0,
         max: bounds.1,
     };
