@@ -83,8 +83,8 @@ pub(crate) fn analyzer_inputs(
     policy: &SaturationPolicy,
 ) -> AnalyzerInputs {
     let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
-    let is_rated = looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo);
-    let mut by_throughput = is_rated.then(BTreeMap::new);
+    let mut by_throughput =
+        (looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo)).then(BTreeMap::new);
     let mut hearer = InputBuilder::of(subject);
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
@@ -105,12 +105,21 @@ pub(crate) fn analyzer_inputs(
             stale += u32::from(hearer.stale);
         }
         let (ready, pending) = counts(target);
-        let batch = engine.as_ref().map(|args| args.max_num_seqs);
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
             let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
             variants.insert(view.key.clone(), variant);
         }
+        by_rate.insert(
+            view.key.clone(),
+            queueing::QueueingVariantInput {
+                role: view.template.role,
+                ready,
+                pending,
+                batch: engine.as_ref().map(|args| args.max_num_seqs),
+                replicas,
+            },
+        );
         by_tokens.insert(
             view.key.clone(),
             tokens::TokenVariantInput {
@@ -123,47 +132,42 @@ pub(crate) fn analyzer_inputs(
                 instances,
             },
         );
-        by_rate.insert(
-            view.key.clone(),
-            queueing::QueueingVariantInput {
-                role: view.template.role,
-                ready,
-                pending,
-                batch,
-                replicas,
-            },
-        );
     }
     let activity = activity_of(key, subject);
     hearer.stale = false;
-    let router = hearer.router(key);
-    let throughput = by_throughput
-        .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
-    let band = |analyzer| {
-        let config = configs.iter().find(|config| config.analyzer == analyzer);
-        config.map(|config| config.band)
+    let tokens = tokens::TokenModelInput {
+        thresholds: policy.thresholds,
+        band: policy.band,
+        router: hearer.router(key),
+        variants: by_tokens,
     };
-    let slo = band(AnalyzerName::Slo)
-        .zip(throughput.clone())
-        .map(|(band, mut input)| {
-            input.params.band = band;
-            (input, slo_goal(key, subject, settings))
-        });
-    let throughput = throughput.filter(|_| looks(AnalyzerName::Throughput));
+    let rated = by_throughput
+        .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
     AnalyzerInputs {
-        tokens: tokens::TokenModelInput {
-            thresholds: policy.thresholds,
-            band: policy.band,
-            router,
-            variants: by_tokens,
-        },
+        tokens,
         queueing: queueing_input(key, subject, settings, activity, by_rate),
-        throughput,
-        slo,
+        slo: slo_input(key, subject, configs, settings, rated.as_ref()),
+        throughput: rated.filter(|_| looks(AnalyzerName::Throughput)),
         stale,
         is_router_stale: hearer.stale,
         arguments,
     }
+}
+
+/// What the SLO analyzer is told, if it looks at the model: what the throughput analyzer would be, with its own
+/// band and the objectives.
+fn slo_input(
+    key: &ModelKey,
+    subject: AnalyzedModel<'_>,
+    configs: &[AnalyzerConfig],
+    settings: &DynamicSettings,
+    rated: Option<&throughput::ThroughputModelInput>,
+) -> Option<(throughput::ThroughputModelInput, SloGoal)> {
+    let mut looking = configs.iter();
+    let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
+    let mut input = rated?.clone();
+    input.params.band = config.band;
+    Some((input, slo_goal(key, subject, settings)))
 }
 
 /// The objectives of a model: those of its entry, else of its service class.

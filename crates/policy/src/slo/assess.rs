@@ -273,7 +273,7 @@ pub(super) fn report(
         .map(|variant| variant.role)
         .collect();
     for role in roles {
-        let share = match role {
+        let part_of_role = match role {
             ServingRole::Prefill => shares.get(&ServingRole::Decode),
             ServingRole::Decode | ServingRole::Both => shares.get(&role),
         };
@@ -282,7 +282,7 @@ pub(super) fn report(
             report: &report,
             load,
             role,
-            per_request: work::of_request(role, shape) * share.copied().unwrap_or(0.0),
+            per_request: work::of_request(role, shape) * part_of_role.copied().unwrap_or(0.0),
         };
         if let Some(figures) = part.figures(demand, model, now) {
             report.roles.insert(role, figures);
@@ -331,10 +331,14 @@ impl Part<'_> {
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
         let waiting = self.waiting();
+        let saturated = total(
+            self.variants()
+                .map(|(given, one)| given.ready.to_f64() * one.saturated),
+        );
         let landing_backlog = FluidQueue {
             backlog: waiting * self.per_request,
             arrivals: need,
-            service: service.max(demand.served * self.per_request),
+            service: saturated.max(demand.served * self.per_request),
             starting: self.starting(),
         }
         .after(start);
@@ -376,7 +380,7 @@ impl Part<'_> {
             let known = given.remaining.iter().take(count).copied();
             known.map(move |remaining| StartingReplica {
                 remaining,
-                per_second: one.per_second,
+                per_second: one.saturated,
             })
         });
         replicas.collect()

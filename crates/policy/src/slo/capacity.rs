@@ -10,9 +10,6 @@ use crate::throughput::ThroughputVariantInput;
 use crate::throughput::shape::RequestShape;
 use wva_base::moment::Moment;
 
-/// Share of the objective for the latency of a token at which a mean may lie, so that most requests
-/// lie below the objective.
-const LATENCY_SHARE: f64 = 0.9;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
 
@@ -45,8 +42,10 @@ impl CapacityBound {
 /// What one replica does within the objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SloCapacity {
-    /// Work per second, in the tokens of [`work`].
+    /// Work per second within the objectives, in the tokens of [`work`].
     pub per_second: f64,
+    /// Work per second, however long tokens take: what it does while requests wait.
+    pub saturated: f64,
     /// Sequences generated at once; 0 for prefill.
     pub concurrency: f64,
     /// Seconds between tokens then; for prefill, seconds for the prompt.
@@ -79,17 +78,25 @@ fn generating(
     let line = curve.line(given.resident_sequences(shape), now)?;
     let by_latency = line
         .asymptotic_rate()
-        .map(|rate| (goal.inter_token_latency * LATENCY_SHARE - line.intercept) * rate)
+        .map(|rate| (goal.inter_token_latency - line.intercept) * rate)
         .map(|concurrency| (concurrency.max(1.0), CapacityBound::TokenLatency));
     let by_sequences = sequences.map(|most| (most, CapacityBound::Sequences));
     let by_queue = (curve.full()).map(|full| (full, CapacityBound::ObservedQueue));
-    let bounds = [by_latency, by_sequences, by_queue].into_iter().flatten();
-    let (concurrency, bound) = bounds.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let least = |bounds: [Option<(f64, CapacityBound)>; 3]| {
+        let bounds = bounds.into_iter().flatten();
+        bounds.min_by(|one, other| one.0.total_cmp(&other.0))
+    };
+    let rate = |concurrency: f64| {
+        let requests = concurrency / line.at(concurrency) / shape.output;
+        requests * work::of_request(given.role, shape)
+    };
+    let (concurrency, bound) = least([by_latency, by_sequences, by_queue])?;
     let latency = line.at(concurrency);
-    let requests = concurrency / latency / shape.output;
-    let per_second = requests * work::of_request(given.role, shape);
+    let per_second = rate(concurrency);
+    let saturated = least([None, by_sequences, by_queue]).map_or(per_second, |most| rate(most.0));
     (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
         per_second,
+        saturated: saturated.max(per_second),
         concurrency,
         latency,
         bound,
@@ -108,6 +115,7 @@ fn prefill(prompt_seconds: f64, shape: RequestShape, goal: SloGoal) -> Option<Sl
     let per_second = utilization / prompt_seconds;
     (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
         per_second,
+        saturated: prompt_seconds.recip(),
         concurrency: 0.0,
         latency: reading,
         bound: CapacityBound::FirstToken,

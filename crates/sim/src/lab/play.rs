@@ -120,7 +120,7 @@ impl Play<'_> {
                         let is_chosen = chosen == Some(variant.name);
                         let count = if is_chosen { count } else { variant.bounds.0 };
                         variant.replicas = count;
-                        variant.bounds = (count, count);
+                        variant.bounds = (count, count.max(1));
                     }
                 }
                 *actuation = Actuation::Scale;

@@ -97,7 +97,7 @@ fn goal(inter_token_latency: f64) -> SloGoal {
 fn the_tightest_bound_sizes_a_replica() {
     // 450 tokens of a request: a thousand sequences fit into the cache.
     for (goal_ms, sequences, is_queued, concurrency, bound) in [
-        (20.0, None, false, 130.0, CapacityBound::TokenLatency),
+        (20.0, None, false, 150.0, CapacityBound::TokenLatency),
         (20.0, Some(16.0), false, 16.0, CapacityBound::Sequences),
         (500.0, None, false, 1_000.0, CapacityBound::Sequences),
         (500.0, None, true, 40.0, CapacityBound::ObservedQueue),

@@ -21,11 +21,7 @@ pub(in crate::lab) struct PeerModel {
 
 impl PeerModel {
     /// Of the variant that peers scale.
-    pub(in crate::lab) fn of(
-        model: &ScenarioModel,
-        variant: &ScenarioVariant,
-        batch: f64,
-    ) -> Self {
+    pub(in crate::lab) fn of(model: &ScenarioModel, variant: &ScenarioVariant, batch: f64) -> Self {
         Self {
             slo: model.slo,
             profile: variant.profile,

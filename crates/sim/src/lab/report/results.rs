@@ -116,7 +116,9 @@ struct Gathering {
 
 impl Gathering {
     fn add(&mut self, path: &Path, run: &RunRecord) -> Result<(), ReportError> {
-        let (family, knob) = (run.family.clone(), run.knob);
+        // The best fixed fleet of each scenario has a count of its own.
+        let knob = run.knob.filter(|_| run.family != "static-best");
+        let family = run.family.clone();
         let known = self.policies.entry(run.policy.clone());
         let known = known.or_insert_with(|| (family.clone(), knob));
         let is_same_knob = known.1.map(f64::to_bits) == knob.map(f64::to_bits);

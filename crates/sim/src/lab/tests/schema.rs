@@ -12,92 +12,95 @@ fn every_built_in_scenario_is_one() {
     }
 }
 
+/// What is replaced in the file, by what, and the error.
+const WRONG: [(&str, &str, &str); 17] = [
+    ("duration: 60s", "duration: 60", "\"60\" is not a time"),
+    (
+        "duration: 60s",
+        "durations: 60s",
+        "unknown field `durations`",
+    ),
+    (
+        "duration: 60s",
+        "duration: 0s",
+        "duration is 0s; give a longer time",
+    ),
+    (
+        "name: tiny",
+        "name: a b",
+        "name is \"a b\"; give letters, digits and dashes",
+    ),
+    (
+        "profile: Qwen3-8B FP8, 1×H100-80GB",
+        "profile: X",
+        "models[0].variants[0].profile is \"X\"; give one of \"Qwen3-8B BF16",
+    ),
+    (
+        "gpus: 2",
+        "gpus: 0",
+        "models[0].variants[0].gpus is 0; give at least 1",
+    ),
+    (
+        "gpus: 2",
+        "gpus: 4",
+        "nodes with product NVIDIA-H100-80GB-HBM3 is 8 GPUs; give 12",
+    ),
+    (
+        "cost: 3.6",
+        "cost: -1",
+        "models[0].variants[0].cost is -1; give a cost above 0",
+    ),
+    (
+        "max: 3",
+        "max: 0",
+        "models[0].variants[0].max is 0; give at least 1",
+    ),
+    (
+        "replicas: 1",
+        "replicas: 7",
+        "models[0].variants[0].replicas is 7; give a count from 1 to 3",
+    ),
+    (
+        "kind: cached",
+        "kind: warm",
+        "unknown variant `warm`, expected `cold` or `cached`",
+    ),
+    (
+        "  - trace: {file",
+        "  - constant: {rate: 1}\n    trace: {file",
+        "models[0].load[0] is 2 loads at once; give one of constant, step",
+    ),
+    (
+        "  - trace: {file: known.csv, jitter: 0s}",
+        "  - constant: {rate: 1}",
+        "models[0].load[0].lengths is missing; give {prompt",
+    ),
+    (
+        "jitter: 0s",
+        "scale: 0",
+        "models[0].load[0].trace.scale is 0; give a factor above 0",
+    ),
+    (
+        "  variants:",
+        "  router: {binding: early}\n  variants:",
+        "models[0].router.binding is early; give late",
+    ),
+    (
+        "nodes:",
+        "actuation: {direct: {}, hpa: {}}\nnodes:",
+        "actuation is 2 ways at once; give one of hpa, direct and keda",
+    ),
+    (
+        "nodes:",
+        "actuation: {hpa: {sync: 0s}}\nnodes:",
+        "actuation.hpa.sync is 0s; give a longer time",
+    ),
+];
+
 #[test]
 fn what_is_wrong_is_named_with_its_remedy() {
     assert_eq!(tiny().name(), "tiny");
-    for (before, after, expected) in [
-        ("duration: 60s", "duration: 60", "\"60\" is not a time"),
-        (
-            "duration: 60s",
-            "durations: 60s",
-            "unknown field `durations`",
-        ),
-        (
-            "duration: 60s",
-            "duration: 0s",
-            "duration is 0s; give a longer time",
-        ),
-        (
-            "name: tiny",
-            "name: a b",
-            "name is \"a b\"; give letters, digits and dashes",
-        ),
-        (
-            "profile: Qwen3-8B FP8, 1×H100-80GB",
-            "profile: X",
-            "models[0].variants[0].profile is \"X\"; give one of \"Qwen3-8B BF16",
-        ),
-        (
-            "gpus: 2",
-            "gpus: 0",
-            "models[0].variants[0].gpus is 0; give at least 1",
-        ),
-        (
-            "gpus: 2",
-            "gpus: 4",
-            "nodes with product NVIDIA-H100-80GB-HBM3 is 8 GPUs; give 12",
-        ),
-        (
-            "cost: 3.6",
-            "cost: -1",
-            "models[0].variants[0].cost is -1; give a cost above 0",
-        ),
-        (
-            "max: 3",
-            "max: 0",
-            "models[0].variants[0].max is 0; give at least 1",
-        ),
-        (
-            "replicas: 1",
-            "replicas: 7",
-            "models[0].variants[0].replicas is 7; give a count from 1 to 3",
-        ),
-        (
-            "kind: cached",
-            "kind: warm",
-            "unknown variant `warm`, expected `cold` or `cached`",
-        ),
-        (
-            "  - trace: {file",
-            "  - constant: {rate: 1}\n    trace: {file",
-            "models[0].load[0] is 2 loads at once; give one of constant, step",
-        ),
-        (
-            "  - trace: {file: known.csv, jitter: 0s}",
-            "  - constant: {rate: 1}",
-            "models[0].load[0].lengths is missing; give {prompt",
-        ),
-        (
-            "jitter: 0s",
-            "scale: 0",
-            "models[0].load[0].trace.scale is 0; give a factor above 0",
-        ),
-        (
-            "  variants:",
-            "  router: {binding: early}\n  variants:",
-            "models[0].router.binding is early; give late",
-        ),
-        (
-            "nodes:",
-            "actuation: {direct: {}, hpa: {}}\nnodes:",
-            "actuation is 2 ways at once; give one of hpa, direct and keda",
-        ),
-        (
-            "nodes:",
-            "actuation: {hpa: {sync: 0s}}\nnodes:",
-            "actuation.hpa.sync is 0s; give a longer time",
-        ),
-    ] {
+    for (before, after, expected) in WRONG {
         let text = TINY.replacen(before, after, 1);
         assert_ne!(text, TINY, "{before}");
         let error = LoadedScenario::read(&text, "tiny.yaml")

@@ -84,6 +84,6 @@ fn the_page_of_the_queue_is_a_part_of_the_whole() {
         let part = pool.queue_page(generation).to_string();
         assert_eq!(part.lines().collect::<Vec<_>>(), queue);
     }
-    let none = super::pool(None).queue_page(RouterMetricNames::Epp);
+    let none = pool(None).queue_page(RouterMetricNames::Epp);
     assert!(none.families.is_empty(), "{none:?}");
 }
