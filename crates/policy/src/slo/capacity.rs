@@ -10,6 +10,8 @@ use crate::throughput::ThroughputVariantInput;
 use crate::throughput::shape::RequestShape;
 use wva_base::moment::Moment;
 
+/// Largest share of the most work at which the latency law is read.
+const MOST_UTILIZATION: f64 = 0.99;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
 
@@ -74,30 +76,26 @@ fn generating(
     (shape, goal): (RequestShape, SloGoal),
     now: Moment,
 ) -> Option<SloCapacity> {
+    let per_request = work::of_request(given.role, shape);
+    let generated = shape.output / per_request;
+    let law = curve.law(given.resident_sequences(shape), generated, now)?;
     let sequences = given.full_sequences(shape);
-    let line = curve.line(given.resident_sequences(shape), now)?;
-    let by_latency = line
-        .asymptotic_rate()
-        .map(|rate| (goal.inter_token_latency - line.intercept) * rate)
-        .map(|concurrency| (concurrency.max(1.0), CapacityBound::TokenLatency));
-    let by_sequences = sequences.map(|most| (most, CapacityBound::Sequences));
+    let one = law.work_of(1.0, generated);
+    let within = law.work_within(goal.inter_token_latency).max(one);
+    let by_sequences =
+        sequences.map(|most| (law.work_of(most, generated), CapacityBound::Sequences));
     let by_queue = (curve.full()).map(|full| (full, CapacityBound::ObservedQueue));
-    let least = |bounds: [Option<(f64, CapacityBound)>; 3]| {
-        let bounds = bounds.into_iter().flatten();
-        bounds.min_by(|one, other| one.0.total_cmp(&other.0))
+    let utmost = [by_sequences, by_queue].into_iter().flatten();
+    let utmost = utmost.min_by(|one, other| one.0.total_cmp(&other.0));
+    let (per_second, bound) = match utmost {
+        Some((most, bound)) if most < within => (most, bound),
+        _ => (within, CapacityBound::TokenLatency),
     };
-    let rate = |concurrency: f64| {
-        let requests = concurrency / line.at(concurrency) / shape.output;
-        requests * work::of_request(given.role, shape)
-    };
-    let (concurrency, bound) = least([by_latency, by_sequences, by_queue])?;
-    let latency = line.at(concurrency);
-    let per_second = rate(concurrency);
-    let saturated = least([None, by_sequences, by_queue]).map_or(per_second, |most| rate(most.0));
+    let latency = law.at(per_second.min(law.most * MOST_UTILIZATION));
     (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
         per_second,
-        saturated: saturated.max(per_second),
-        concurrency,
+        saturated: utmost.map_or(per_second, |most| most.0).max(per_second),
+        concurrency: per_second * generated * latency,
         latency,
         bound,
     })

@@ -1,8 +1,11 @@
-//! Inter-token latency over concurrency, learned from what replicas show.
+//! Inter-token latency over work, learned from what replicas show.
 //!
-//! Generated tokens per second times the latency of a token is the mean number of sequences that were
-//! generated at once (Little's law), over one and the same window. So the pair needs no gauge of a
-//! moment, no size of the KV cache and no arguments of the engine.
+//! A step of an engine takes a fixed time, a time for each sequence, and a time for each prompt token that is
+//! computed with it. Let `r` be the work that a replica does per second and `n` the sequences that it generates
+//! at once; by Little's law `n` is its generated tokens per second times the latency of a token. Then the
+//! latency is `a / (1 - r / R)`: `a` of an empty engine, and without bound as the work nears `R`. Its inverse is
+//! a straight line over the work, which is fitted. It needs no gauge of a moment, no size of the KV cache and no
+//! arguments of the engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,38 +13,39 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding;
-use crate::throughput::line::LatencyLine;
 use wva_base::moment::Moment;
 
 /// How long a point counts.
 const MAX_AGE: Duration = Duration::from_hours(6);
 /// Weight of a new observation in its point.
 const GAIN: f64 = 0.2;
-/// Points that double the concurrency.
+/// Weight of a lower rate at which requests waited.
+const FULL_GAIN: f64 = 0.05;
+/// Points that double the work.
 const POINTS_PER_OCTAVE: f64 = 2.0;
-/// Share of the largest concurrency seen from which on waiting requests show that a replica is full. Below,
-/// they waited for a moment of the window that concurrency is averaged over.
+/// Share of the most work seen from which on waiting requests show that a replica is full. Below, they waited
+/// for a moment of the window that work is averaged over.
 const NEAR_MOST: f64 = 0.8;
 /// Looks at a point that count.
 const MOST_SEEN: u32 = 20;
 /// Time constant by which a point loses weight.
 const RECENT: Duration = Duration::from_mins(10);
 /// Weight of a point that is not recent, to that of a recent one. Old points may be of other requests; they
-/// keep the slope known while concurrency does not vary.
+/// keep the slope known while work does not vary.
 const LASTING: f64 = 0.02;
-/// Ratio of the largest to the smallest concurrency from which on a line is fitted.
+/// Ratio of the most to the least work from which on a line is fitted.
 const SPREAD: f64 = 1.9;
 
-/// Latency of a token at one concurrency.
+/// Latency of a token at one rate of work.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Sequences that are generated at once.
-    pub concurrency: f64,
-    /// Seconds between tokens.
-    pub latency: f64,
+    /// Work per second.
+    pub work: f64,
+    /// Tokens per second of one sequence: the inverse of the latency.
+    pub pace: f64,
     /// When it was seen last.
     pub at: Moment,
-    /// How often it was seen, up to [`MOST_SEEN`].
+    /// How often it was seen, up to 20.
     pub seen: u32,
 }
 
@@ -49,44 +53,69 @@ pub struct CurvePoint {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCurve {
     points: BTreeMap<u32, CurvePoint>,
-    /// Concurrency at which requests had to wait, smoothed.
+    /// Work at which requests had to wait, smoothed.
     full: Option<f64>,
 }
 
+/// Latency as a function of work: `idle / (1 - work / most)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyLaw {
+    /// Seconds between tokens of an engine without other work.
+    pub idle: f64,
+    /// Work per second that no engine of the kind reaches.
+    pub most: f64,
+}
+
+impl LatencyLaw {
+    /// Seconds between tokens at a rate of work below the most.
+    pub fn at(self, work: f64) -> f64 {
+        self.idle / (1.0 - work / self.most)
+    }
+
+    /// Work at which the latency is so long; 0 where it is longer without any.
+    pub fn work_within(self, latency: f64) -> f64 {
+        self.most * (1.0 - self.idle / latency).max(0.0)
+    }
+
+    /// Work at which so many sequences are generated at once, where a part of the work is generated tokens.
+    pub fn work_of(self, sequences: f64, generated: f64) -> f64 {
+        sequences / (generated * self.idle + sequences / self.most)
+    }
+}
+
 impl LatencyCurve {
-    /// Takes one replica in: tokens per second, seconds between tokens, and whether requests waited
-    /// for it.
-    pub fn observe(&mut self, tokens_per_second: f64, latency: f64, is_queued: bool, now: Moment) {
-        let concurrency = tokens_per_second * latency;
-        let is_usable = concurrency.is_finite() && concurrency > 0.0 && latency > 0.0;
+    /// Takes one replica in: work per second, seconds between tokens, and whether requests waited for it.
+    pub fn observe(&mut self, work: f64, latency: f64, is_queued: bool, now: Moment) {
+        let pace = latency.recip();
+        let is_usable = work.is_finite() && work > 0.0 && pace.is_finite() && pace > 0.0;
         if !is_usable {
             return;
         }
-        let is_queued = is_queued && concurrency >= self.most() * NEAR_MOST;
-        let place = rounding::floor(concurrency.max(1.0).log2() * POINTS_PER_OCTAVE);
-        let seen = CurvePoint {
-            concurrency,
-            latency,
+        let is_queued = is_queued && work >= self.most() * NEAR_MOST;
+        let place = rounding::floor(work.max(1.0).log2() * POINTS_PER_OCTAVE);
+        let point = self.points.entry(place).or_insert(CurvePoint {
+            work,
+            pace,
             at: now,
             seen: 0,
-        };
-        let point = self.points.entry(place).or_insert(seen);
-        point.concurrency = blend(point.concurrency, concurrency);
-        point.latency = blend(point.latency, latency);
+        });
+        point.work = blend(point.work, work);
+        point.pace = blend(point.pace, pace);
         point.at = now;
         point.seen = (point.seen + 1).min(MOST_SEEN);
-        if is_queued {
-            let before = self.full.unwrap_or(concurrency);
-            self.full = Some(blend(before, concurrency));
-        } else if self.full.is_some_and(|full| concurrency > full) {
-            self.full = Some(concurrency);
-        }
+        self.full = match self.full {
+            None => is_queued.then_some(work),
+            Some(full) if work > full => Some(work),
+            // The window may have begun before requests waited.
+            Some(full) if is_queued => Some(FULL_GAIN.mul_add(work - full, full)),
+            known => known,
+        };
     }
 
-    /// The largest concurrency that was seen.
+    /// The most work that was seen.
     fn most(&self) -> f64 {
         let last = self.points.values().next_back();
-        last.map_or(0.0, |point| point.concurrency)
+        last.map_or(0.0, |point| point.work)
     }
 
     /// Drops points that are too old.
@@ -100,49 +129,52 @@ impl LatencyCurve {
         self.points.is_empty()
     }
 
-    /// Concurrency at which requests had to wait, if they ever had.
+    /// Work at which requests had to wait, if they ever had.
     pub fn full(&self) -> Option<f64> {
         self.full
     }
 
-    /// The latency line, by least squares over points that weigh as often and as recently as they were seen.
-    /// Where concurrency varied too little for a slope, the latency is taken to double at a third of
-    /// `resident`, the sequences that fit into the KV cache.
-    pub fn line(&self, resident: Option<f64>, now: Moment) -> Option<LatencyLine> {
+    /// The law, by least squares over points that weigh as often and as recently as they were seen. Where work
+    /// varied too little for a slope, the latency is taken to double at a third of `resident`, the sequences
+    /// that fit into the KV cache; `generated` is the part of the work that is generated tokens.
+    pub fn law(&self, resident: Option<f64>, generated: f64, now: Moment) -> Option<LatencyLaw> {
         let weighted: Vec<(f64, &CurvePoint)> = (self.points.values())
             .map(|point| (point.weight(now), point))
             .collect();
         let whole: f64 = weighted.iter().map(|(weight, _)| weight).sum();
         let mean = |read: fn(&CurvePoint) -> f64| {
-            let sum: f64 = weighted
-                .iter()
+            let sum: f64 = (weighted.iter())
                 .map(|(weight, point)| weight * read(point))
                 .sum();
             (whole > 0.0).then_some(sum / whole)
         };
-        let concurrency = mean(|point| point.concurrency)?;
-        let latency = mean(|point| point.latency)?;
+        let work = mean(|point| point.work)?;
+        let pace = mean(|point| point.pace)?;
         let (mut covariance, mut variance) = (0.0, 0.0);
         for (weight, point) in &weighted {
-            let distance = point.concurrency - concurrency;
-            covariance += weight * distance * (point.latency - latency);
+            let distance = point.work - work;
+            covariance += weight * distance * (point.pace - pace);
             variance += weight * distance * distance;
         }
-        let through = |slope: f64| LatencyLine {
-            slope,
-            intercept: slope.mul_add(-concurrency, latency),
-        };
-        let fitted = (self.has_spread() && variance > 0.0).then(|| through(covariance / variance));
-        let is_sound = |line: &LatencyLine| line.slope >= 0.0 && line.intercept > 0.0;
-        fitted.filter(is_sound).or_else(|| {
-            let doubles_at = resident.filter(|resident| *resident > 0.0)? / 3.0;
-            Some(through(latency / (doubles_at + concurrency)))
+        let slope = covariance / variance;
+        if self.has_spread() && variance > 0.0 && slope < 0.0 {
+            let highest = slope.mul_add(-work, pace);
+            return Some(LatencyLaw {
+                idle: highest.recip(),
+                most: -highest / slope,
+            });
+        }
+        let doubles_at = resident.filter(|resident| *resident > 0.0)? / 3.0;
+        let idle = (pace + generated * work / doubles_at).recip();
+        Some(LatencyLaw {
+            idle,
+            most: doubles_at / (generated * idle),
         })
     }
 
     fn has_spread(&self) -> bool {
         let mut points = self.points.values();
-        let first = points.next().map_or(0.0, |point| point.concurrency);
+        let first = points.next().map_or(0.0, |point| point.work);
         self.most() >= first * SPREAD
     }
 }

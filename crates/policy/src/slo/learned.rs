@@ -11,6 +11,7 @@ use super::assess::{self, ModelLoad};
 use super::curve::LatencyCurve;
 use super::demand::DemandTrack;
 use super::memory::{MAX_HORIZON, NeedMemory};
+use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
@@ -53,7 +54,7 @@ pub struct LearnedSloModel {
 pub struct LearnedEngine {
     /// What makes the engine as fast as it is; empty where that is not known.
     pub engine: Arc<str>,
-    /// Its latency over concurrency.
+    /// Its latency over work.
     pub curve: LatencyCurve,
     /// Least seconds for a computed prompt token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,9 +152,11 @@ impl LearnedEngine {
         };
         next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
         for replica in given.replicas.values() {
-            if let Some((rate, latency)) = replica.decode_rate.zip(replica.inter_token_latency) {
+            let rate = replica.decode_rate.zip(replica.inter_token_latency);
+            if let Some(((tokens, latency), (shape, _))) = rate.zip(replica.shape()) {
+                let done = tokens / shape.output * work::of_request(given.role, shape);
                 let is_queued = replica.is_queued(&model.params);
-                next.curve.observe(rate, latency, is_queued, now);
+                next.curve.observe(done, latency, is_queued, now);
             }
             if let Some(seconds) = replica.prompt_seconds() {
                 let least = next

@@ -173,7 +173,9 @@ pub fn run(
         &campaign.out.join("summary.csv"),
         table::csv(&records).as_bytes(),
     )?;
-    super::report::write(&campaign.out)?;
+    if !records.is_empty() {
+        super::report::write(&campaign.out)?;
+    }
     Ok((problems, table::markdown(&records, &scenarios)))
 }
 

@@ -26,35 +26,37 @@ fn close(found: f64, expected: f64) {
     );
 }
 
-/// A curve that has seen these concurrencies of a server with `latency = 5 ms + 0.1 ms × concurrency`.
-fn curve(concurrencies: &[f64], is_queued: bool) -> LatencyCurve {
+/// A curve that has seen these rates of work of an engine with `latency = 5 ms / (1 - work / 10 000)`.
+fn curve(rates: &[f64], is_queued: bool) -> LatencyCurve {
     let mut curve = LatencyCurve::default();
-    for concurrency in concurrencies {
-        let latency = 0.005 + 0.0001 * concurrency;
-        curve.observe(concurrency / latency, latency, is_queued, at(0));
+    for work in rates {
+        curve.observe(*work, 0.005 / (1.0 - work / 10_000.0), is_queued, at(0));
     }
     curve
 }
 
 #[test]
-fn a_line_is_fitted_once_concurrency_has_varied() {
-    assert_eq!(LatencyCurve::default().line(Some(300.0), at(0)), None);
-    // One concurrency: the latency doubles at a third of what fits into the cache.
-    let one = curve(&[10.0], false);
-    assert_eq!(one.line(None, at(0)), None);
-    let line = one.line(Some(300.0), at(0)).unwrap();
-    close(line.at(10.0), 0.006);
-    close(line.at(100.0), 2.0 * line.intercept);
-    let line = curve(&[10.0, 40.0], false)
-        .line(Some(300.0), at(0))
-        .unwrap();
-    close(line.intercept, 0.005);
-    close(line.slope, 0.0001);
+fn a_law_is_fitted_once_work_has_varied() {
+    assert_eq!(LatencyCurve::default().law(Some(300.0), 0.8, at(0)), None);
+    // One rate: the latency doubles at a third of what fits into the cache.
+    let one = curve(&[2_000.0], false);
+    assert_eq!(one.law(None, 0.8, at(0)), None);
+    let law = one.law(Some(300.0), 0.8, at(0)).unwrap();
+    close(law.at(2_000.0), 0.00625);
+    close(law.at(law.work_of(100.0, 0.8)), 2.0 * law.idle);
+    let law = curve(&[2_000.0, 6_000.0], false);
+    let law = law.law(Some(300.0), 0.8, at(0)).unwrap();
+    close(law.idle, 0.005);
+    close(law.most, 10_000.0);
+    close(law.work_within(0.02), 7_500.0);
+    close(law.work_within(0.004), 0.0);
+    // 4 000 generated tokens per second at 10 ms each are 40 sequences.
+    close(law.work_of(40.0, 0.8), 5_000.0);
 }
 
 #[test]
 fn points_age() {
-    let mut curve = curve(&[10.0, 40.0], false);
+    let mut curve = curve(&[2_000.0, 6_000.0], false);
     curve.prune(at(21_600));
     assert!(!curve.is_empty());
     curve.prune(at(21_601));
@@ -63,15 +65,15 @@ fn points_age() {
 
 #[test]
 fn waiting_requests_show_a_full_replica_near_the_most_that_was_seen_alone() {
-    assert_eq!(curve(&[10.0, 40.0], false).full(), None);
-    let mut seen = curve(&[40.0], true);
-    close(seen.full().unwrap(), 40.0);
+    assert_eq!(curve(&[2_000.0, 6_000.0], false).full(), None);
+    let mut seen = curve(&[6_000.0], true);
+    close(seen.full().unwrap(), 6_000.0);
     // Requests waited for a moment of a quiet minute.
-    seen.observe(10.0 / 0.006, 0.006, true, at(15));
-    close(seen.full().unwrap(), 40.0);
-    // More ran without a queue.
-    seen.observe(50.0 / 0.010, 0.010, false, at(30));
-    close(seen.full().unwrap(), 50.0);
+    seen.observe(2_000.0, 0.006, true, at(15));
+    close(seen.full().unwrap(), 6_000.0);
+    // More was done without a queue.
+    seen.observe(7_000.0, 0.02, false, at(30));
+    close(seen.full().unwrap(), 7_000.0);
 }
 
 fn variant(max_sequences: Option<f64>) -> ThroughputVariantInput {
@@ -95,28 +97,29 @@ fn goal(inter_token_latency: f64) -> SloGoal {
 
 #[test]
 fn the_tightest_bound_sizes_a_replica() {
-    // 450 tokens of a request: a thousand sequences fit into the cache.
-    for (goal_ms, sequences, is_queued, concurrency, bound) in [
-        (20.0, None, false, 150.0, CapacityBound::TokenLatency),
-        (20.0, Some(16.0), false, 16.0, CapacityBound::Sequences),
-        (500.0, None, false, 1_000.0, CapacityBound::Sequences),
-        (500.0, None, true, 40.0, CapacityBound::ObservedQueue),
+    // 450 tokens of a request: a thousand sequences fit into the cache. Four fifths of the work are generated.
+    for (goal_ms, sequences, is_queued, per_second, bound) in [
+        (20.0, None, false, 7_500.0, CapacityBound::TokenLatency),
+        (20.0, Some(10.0), false, 2_000.0, CapacityBound::Sequences),
+        (
+            500.0,
+            None,
+            false,
+            1_000.0 / 0.104,
+            CapacityBound::Sequences,
+        ),
+        (500.0, None, true, 6_000.0, CapacityBound::ObservedQueue),
         // No latency is low enough: one sequence at a time.
-        (2.0, None, false, 1.0, CapacityBound::TokenLatency),
+        (2.0, None, false, 1.0 / 0.0041, CapacityBound::TokenLatency),
     ] {
-        let curve = curve(&[10.0, 40.0], is_queued);
+        let curve = curve(&[6_000.0, 2_000.0], is_queued);
         let given = variant(sequences);
         let found =
             capacity::of(&given, &curve, None, (SHAPE, goal(goal_ms / 1e3)), at(0)).unwrap();
         assert_eq!(found.bound, bound, "{goal_ms} {sequences:?}");
-        let expected = if is_queued {
-            curve.full().unwrap()
-        } else {
-            concurrency
-        };
-        close(found.concurrency, expected);
-        close(found.latency, 0.005 + 0.0001 * expected);
-        close(found.per_second, expected / found.latency * 375.0 / 300.0);
+        close(found.per_second, per_second);
+        close(found.latency, 0.005 / (1.0 - per_second / 10_000.0));
+        close(found.concurrency, per_second * 0.8 * found.latency);
     }
 }
 
