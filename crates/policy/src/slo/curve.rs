@@ -92,8 +92,8 @@ impl LatencyCurve {
             return;
         }
         let is_queued = is_queued && work >= self.most() * NEAR_MOST;
-        let place = rounding::floor(work.max(1.0).log2() * POINTS_PER_OCTAVE);
-        let point = self.points.entry(place).or_insert(CurvePoint {
+        let octave = rounding::floor(work.max(1.0).log2() * POINTS_PER_OCTAVE);
+        let point = self.points.entry(octave).or_insert(CurvePoint {
             work,
             pace,
             at: now,
