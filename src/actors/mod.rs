@@ -1,4 +1,5 @@
-//! One file per role.
+//! One file per role, and what roles share: the wiring of watchers, the status patch, the retry queue, the reporter
+//! of missing rights.
 
 pub mod collector;
 pub mod config;

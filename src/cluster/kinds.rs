@@ -1,4 +1,6 @@
-//! The kinds of object that are watched: one table. Names, roles, labels, rights and readiness follow from it.
+//! The kinds of object that are watched: one table. Names, roles, labels and readiness follow from it. A new kind
+//! also needs its projection (`project`), its mirror (`crate::state`), its watcher (`crate::actors`), and its rights
+//! in `config/rbac` and the chart.
 
 /// What is known of a watched kind before anything is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What each collection teaches: which variants are silent, and since when.
+//! `learn`: takes one collection into everything that is remembered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

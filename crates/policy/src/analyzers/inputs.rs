@@ -85,7 +85,7 @@ pub(crate) fn analyzer_inputs(
     let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
     let mut by_throughput =
         (looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo)).then(BTreeMap::new);
-    let mut hearer = InputBuilder::of(subject);
+    let mut builder = InputBuilder::of(subject);
     let mut stale = 0;
     let mut by_tokens = BTreeMap::new();
     let mut by_rate = BTreeMap::new();
@@ -95,14 +95,14 @@ pub(crate) fn analyzer_inputs(
         let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         let mut rates = BTreeMap::new();
         for (pod, samples) in ready_pods(subject, view) {
-            hearer.stale = false;
-            hearer.instances(&pod, samples, &mut instances);
+            builder.stale = false;
+            builder.instances(&pod, samples, &mut instances);
             if by_throughput.is_some() {
-                let replica = throughput_input::replica(&mut hearer, samples);
+                let replica = throughput_input::replica(&mut builder, samples);
                 rates.insert(Arc::clone(&pod), replica);
             }
-            replicas.insert(pod, hearer.replica(samples));
-            stale += u32::from(hearer.stale);
+            replicas.insert(pod, builder.replica(samples));
+            stale += u32::from(builder.stale);
         }
         let (ready, pending) = counts(target);
         if let Some(variants) = &mut by_throughput {
@@ -134,22 +134,22 @@ pub(crate) fn analyzer_inputs(
         );
     }
     let activity = activity_of(key, subject);
-    hearer.stale = false;
+    builder.stale = false;
     let tokens = tokens::TokenModelInput {
         thresholds: policy.thresholds,
         band: policy.band,
-        router: hearer.router(key),
+        router: builder.router(key),
         variants: by_tokens,
     };
     let rated = by_throughput
-        .map(|variants| throughput_input::model(&mut hearer, key, policy, activity, variants));
+        .map(|variants| throughput_input::model(&mut builder, key, policy, activity, variants));
     AnalyzerInputs {
         tokens,
         queueing: queueing_input(key, subject, settings, activity, by_rate),
         slo: slo_input(key, subject, configs, settings, rated.as_ref()),
         throughput: rated.filter(|_| looks(AnalyzerName::Throughput)),
         stale,
-        is_router_stale: hearer.stale,
+        is_router_stale: builder.stale,
         arguments,
     }
 }
@@ -201,10 +201,10 @@ fn queueing_input(
 
 /// What the ready replicas of a variant hold; `None` where one of them does not say.
 pub(crate) fn occupancy_of(subject: AnalyzedModel<'_>, view: &VariantView) -> Option<Occupancy> {
-    let mut hearer = InputBuilder::of(subject);
+    let mut builder = InputBuilder::of(subject);
     let mut sum = 0.0;
     for (_, samples) in ready_pods(subject, view) {
-        sum += hearer.value(samples?.kv_usage, 1.0)?;
+        sum += builder.value(samples?.kv_usage, 1.0)?;
     }
     Some(Occupancy(sum))
 }

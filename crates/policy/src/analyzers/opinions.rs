@@ -27,7 +27,7 @@ pub(crate) struct Opinions {
     pub(crate) slo: Option<SloReport>,
 }
 
-/// Asks the analyzers that have a chair.
+/// Assesses a model by the analyzers that take part.
 pub(crate) fn opinions(
     key: &ModelKey,
     configs: &[AnalyzerConfig],
@@ -79,7 +79,7 @@ impl Opinions {
             .map(|(analyzer, _)| *analyzer)
     }
 
-    /// Combines the opinions of the chairs.
+    /// Combines the assessments.
     pub(crate) fn combine(
         &self,
         key: &ModelKey,

@@ -19,17 +19,17 @@ use crate::zero::ModelActivity;
 
 /// One model with its variants.
 pub(super) fn model(
-    hearer: &mut InputBuilder<'_>,
+    builder: &mut InputBuilder<'_>,
     key: &ModelKey,
     policy: &SaturationPolicy,
     activity: ModelActivity,
     variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 ) -> ThroughputModelInput {
-    let router = hearer.subject.reader.router(key);
+    let router = builder.subject.reader.router(key);
     ThroughputModelInput {
         params: Params::from(policy),
-        arrivals: hearer.amount(router.and_then(|router| router.arrival_rate)),
-        router_queue: hearer.queued(key),
+        arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
+        router_queue: builder.queued(key),
         activity,
         variants,
     }
@@ -73,28 +73,28 @@ fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
 /// One ready replica. The latency line is read at the usage of the moment; where only the peak is
 /// known, that stands for it.
 pub(super) fn replica(
-    hearer: &mut InputBuilder<'_>,
+    builder: &mut InputBuilder<'_>,
     samples: Option<&PodSamples>,
 ) -> ThroughputReplicaInput {
     let Some(samples) = samples else {
         return ThroughputReplicaInput::default();
     };
-    let ranks = Ranks::of(hearer, samples);
+    let ranks = Ranks::of(builder, samples);
     ThroughputReplicaInput {
-        kv_capacity: hearer.amount(samples.kv_capacity).or(ranks.kv_capacity),
-        usage: hearer
+        kv_capacity: builder.amount(samples.kv_capacity).or(ranks.kv_capacity),
+        usage: builder
             .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
             .or(ranks.usage),
-        running: hearer.amount(samples.running),
-        waiting: hearer.amount(samples.queue_length).or(ranks.waiting),
-        inter_token_latency: hearer.latency(samples.inter_token_latency),
-        time_to_first_token: hearer.latency(samples.time_to_first_token),
-        input_tokens: hearer.amount(samples.input_tokens),
-        output_tokens: hearer.amount(samples.output_tokens),
-        hit_rate: hearer.value(samples.prefix_hit_rate, 1.0),
-        arrivals: hearer.amount(samples.arrival_rate),
-        completions: hearer.amount(samples.completion_rate),
-        decode_rate: hearer.amount(samples.generation_rate),
+        running: builder.amount(samples.running),
+        waiting: builder.amount(samples.queue_length).or(ranks.waiting),
+        inter_token_latency: builder.latency(samples.inter_token_latency),
+        time_to_first_token: builder.latency(samples.time_to_first_token),
+        input_tokens: builder.amount(samples.input_tokens),
+        output_tokens: builder.amount(samples.output_tokens),
+        hit_rate: builder.value(samples.prefix_hit_rate, 1.0),
+        arrivals: builder.amount(samples.arrival_rate),
+        completions: builder.amount(samples.completion_rate),
+        decode_rate: builder.amount(samples.generation_rate),
     }
 }
 
@@ -107,13 +107,14 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn of(hearer: &mut InputBuilder<'_>, samples: &PodSamples) -> Self {
+    fn of(builder: &mut InputBuilder<'_>, samples: &PodSamples) -> Self {
         if samples.ranks.is_empty() {
             return Self::default();
         }
         let mut sum = |read: fn(&RankSamples) -> Option<Sample>, most: f64| -> Option<f64> {
-            (samples.ranks.values())
-                .try_fold(0.0, |sum, rank| Some(sum + hearer.value(read(rank), most)?))
+            (samples.ranks.values()).try_fold(0.0, |sum, rank| {
+                Some(sum + builder.value(read(rank), most)?)
+            })
         };
         let count = f64::from(u32::try_from(samples.ranks.len()).unwrap_or(u32::MAX));
         Self {
