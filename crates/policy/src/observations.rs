@@ -136,7 +136,7 @@ impl Observations {
             .collect()
     }
 
-    /// What the SLO analyzer is told of each model.
+    /// The input of the SLO analyzer for each model.
     fn slo(&self) -> BTreeMap<ModelKey, (throughput::ThroughputModelInput, SloGoal)> {
         let voted = self.voted.iter();
         voted

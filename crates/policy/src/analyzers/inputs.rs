@@ -15,7 +15,7 @@ use crate::queueing::assess as queueing;
 use crate::queueing::quantity::{Millis, RequestRate};
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::scale_down_memory::Occupancy;
-use crate::slo::SloGoal;
+use crate::slo::{SloGoal, hides_sequences};
 use crate::snapshot::{Readiness, ResolvedTarget, VariantView};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
@@ -51,7 +51,9 @@ impl AnalyzerInputs {
             }
             AnalyzerName::Slo => {
                 let input = self.slo.as_ref().map(|(input, _)| input);
-                input.is_some_and(throughput_input::has_partial_metrics)
+                input.is_some_and(|input| {
+                    throughput_input::has_partial_metrics(input) || hides_sequences(input)
+                })
             }
         }
     }
@@ -154,7 +156,7 @@ pub(crate) fn analyzer_inputs(
     }
 }
 
-/// What the SLO analyzer is told, if it looks at the model: what the throughput analyzer would be, with its own
+/// The input of the SLO analyzer, if it looks at the model: that of the throughput analyzer, with its own
 /// band and the objectives.
 fn slo_input(
     key: &ModelKey,

@@ -156,9 +156,11 @@ impl ModelLoad {
             let variants = input.variants.values();
             variants.flat_map(|variant| variant.replicas.values().map(|one| (variant.role, one)))
         };
+        // A part of the replicas would be a lower rate than the one of all.
         let rate = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
-            let known: Vec<f64> = replicas().filter_map(|(_, one)| read(one)).collect();
-            (!known.is_empty()).then(|| total(known.into_iter()))
+            let known: Option<Vec<f64>> = replicas().map(|(_, one)| read(one)).collect();
+            let known = known.filter(|known| !known.is_empty())?;
+            Some(total(known.into_iter()))
         };
         let completions = rate(|replica| replica.completions);
         Self {
@@ -186,6 +188,13 @@ impl ModelLoad {
     fn backlog(&self) -> f64 {
         self.queue.unwrap_or(0.0) + self.waiting
     }
+}
+
+/// Whether a replica that generates shows how fast, and not how much: what it holds might be more than is seen.
+pub(crate) fn hides_sequences(input: &ThroughputModelInput) -> bool {
+    let generating = (input.variants.values()).filter(|given| given.role != ServingRole::Prefill);
+    let mut replicas = generating.flat_map(|given| given.replicas.values());
+    replicas.any(|replica| replica.inter_token_latency.is_some() && replica.decode_rate.is_none())
 }
 
 /// The mean request: its answer as the generating replicas see it, its prompt as those that read it.

@@ -18,6 +18,7 @@ pub mod learned;
 pub mod memory;
 pub mod work;
 
+pub(crate) use assess::hides_sequences;
 pub use assess::{SloReport, assess};
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;

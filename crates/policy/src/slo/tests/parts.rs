@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use super::at;
 use crate::capacity::ServingRole;
-use crate::slo::SloGoal;
+use crate::key::{ModelKey, VariantKey};
 use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
 use crate::slo::memory::NeedMemory;
+use crate::slo::{LearnedSlo, SloGoal, hides_sequences};
 use crate::throughput::shape::RequestShape;
-use crate::throughput::{ThroughputReplicaInput, ThroughputVariantInput};
+use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::units::Replicas;
 
 const SHAPE: RequestShape = RequestShape {
     input: 300.0,
@@ -219,4 +221,60 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
     // Four horizons of rest after the change.
     assert_eq!(seen(2_160, 5_700, 10.0).1, 1_200);
     assert_eq!(seen(5_700, 5_760, 10.0).1, 600);
+}
+
+/// Two replicas without a router, which complete so many requests per second.
+fn completing(rates: [Option<f64>; 2]) -> ThroughputModelInput {
+    let replica = |completions: Option<f64>| ThroughputReplicaInput {
+        kv_capacity: Some(450_000.0),
+        input_tokens: Some(300.0),
+        output_tokens: Some(300.0),
+        inter_token_latency: Some(0.01),
+        decode_rate: Some(1_500.0),
+        completions,
+        ..ThroughputReplicaInput::default()
+    };
+    let [a, b] = rates.map(replica);
+    let variant = ThroughputVariantInput {
+        ready: Replicas(2),
+        replicas: [("a".into(), a), ("b".into(), b)].into(),
+        ..ThroughputVariantInput::default()
+    };
+    ThroughputModelInput {
+        router_queue: Some(0.0),
+        variants: [(VariantKey::new("ns", "v"), variant)].into(),
+        ..ThroughputModelInput::default()
+    }
+}
+
+#[test]
+fn the_rate_of_some_replicas_is_not_that_of_all() {
+    let key = ModelKey::new("ns", "m");
+    let mut learned = LearnedSlo::default();
+    let mut rate = |seconds: u64, rates: [Option<f64>; 2]| {
+        let models = [(key.clone(), (completing(rates), SloGoal::default()))].into();
+        learned = learned.learn(&models, at(seconds));
+        learned
+            .get(&key)
+            .unwrap()
+            .demand
+            .map(|demand| demand.rate())
+    };
+    assert_eq!(rate(0, [Some(5.0), None]), None);
+    assert_eq!(rate(15, [Some(5.0), Some(5.0)]), Some(10.0));
+    assert_eq!(rate(7_200, [Some(5.0), None]), Some(10.0));
+    assert!(rate(14_400, [Some(3.0), Some(3.0)]) < Some(6.1));
+}
+
+#[test]
+fn a_replica_that_hides_its_tokens_may_hold_more_than_is_seen() {
+    let whole = completing([Some(5.0), Some(5.0)]);
+    assert!(!hides_sequences(&whole));
+    let mut partial = whole;
+    for variant in partial.variants.values_mut() {
+        for replica in variant.replicas.values_mut() {
+            replica.decode_rate = None;
+        }
+    }
+    assert!(hides_sequences(&partial));
 }
