@@ -1,16 +1,13 @@
 //! The arguments of `wva-sim lab run`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 
 use crate::cli::PROGRAM;
 use crate::lab::{BUILT_IN, Campaign, PolicyChoice, load};
 use wva::cli::usage::{Given, Refused, read};
-
-/// Where a checkout may have the public traces.
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
 
 /// Policies of a campaign that names none.
 const DEFAULT_POLICIES: [&str; 8] = [
@@ -132,13 +129,9 @@ pub(super) fn parse(
         seeds: given.seeds,
         jobs,
         out: given.out,
-        traces: given.traces.or_else(|| traces(environment)),
+        traces: given
+            .traces
+            .or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
     };
     Ok(LabCommand::Run(Box::new(campaign), problems))
-}
-
-fn traces(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    let named = environment.get("WVA_TRACES").map(PathBuf::from);
-    let near = Path::new(CHECKOUT);
-    named.or_else(|| near.is_dir().then(|| near.to_owned()))
 }
