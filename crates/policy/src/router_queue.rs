@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -76,5 +77,7 @@ pub(super) struct KnownQueue {
     pub(super) requests: f64,
     /// Whether it is too old to shrink on.
     pub(super) is_stale: bool,
+    /// How long ago they were counted.
+    pub(super) age: Duration,
     pub(super) source: QueueSource,
 }

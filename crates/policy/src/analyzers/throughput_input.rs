@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::AnalyzedModel;
 use super::inputs::InputBuilder;
@@ -26,10 +27,12 @@ pub(super) fn model(
     variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 ) -> ThroughputModelInput {
     let router = builder.subject.reader.router(key);
+    let queue = builder.subject.reader.queued(key);
     ThroughputModelInput {
         params: Params::from(policy),
         arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: builder.queued(key),
+        router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
         variants,
     }

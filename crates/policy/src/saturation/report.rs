@@ -185,22 +185,20 @@ impl<'a> SampleReader<'a> {
             let queue = KnownQueue {
                 requests: usable.value,
                 is_stale: usable.stale,
+                age,
                 source,
             };
-            Some((age, queue))
+            Some(queue)
         };
         let known = [
             known(told, QueueSource::Prometheus),
             known(seen, QueueSource::Router),
         ];
-        let fresher = known
-            .into_iter()
-            .flatten()
-            .min_by(|(age, one), (other_age, other)| {
-                let longer_first = other.requests.total_cmp(&one.requests);
-                age.cmp(other_age).then(longer_first)
-            });
-        fresher.map(|(_, queue)| queue)
+        let fresher = known.into_iter().flatten().min_by(|one, other| {
+            let longer_first = other.requests.total_cmp(&one.requests);
+            one.age.cmp(&other.age).then(longer_first)
+        });
+        fresher
     }
 
     /// Why the routers of a model said nothing when they were asked themselves.

@@ -53,24 +53,28 @@ impl SloReport {
         };
         let first = format!(
             "slo: objectives {:.3} s to the first token, {:.4} s between tokens ({}); {:.2} requests/s \
-             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}), {:.0} waiting",
+             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}, {:.2} by requests in flight), \
+             {:.0} waiting",
             goal.time_to_first_token,
             goal.inter_token_latency,
             goal.source.as_str(),
             demand.rate(),
-            demand.smoothed,
-            demand.recent,
+            demand.arrivals.smoothed,
+            demand.arrivals.recent,
             demand.queue_growth,
+            demand.surge,
             self.backlog,
         );
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
-                "slo {role}: {:.0} tokens/s arrive, {:.0} run, {:.0} remembered for {} s, {:.0} tokens wait \
-                 at landing, drained in {} s; demand {:.0}{}",
+                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} run, {:.0} remembered \
+                 for {} s and {:.0} % more held for bursts, {:.0} tokens wait at landing, drained in {} s; demand {:.0}{}",
                 figures.arriving,
+                figures.generated,
                 figures.occupancy,
                 figures.remembered,
                 figures.horizon.as_secs(),
+                figures.reserve * 100.0,
                 figures.landing_backlog,
                 figures.drain.as_secs(),
                 figures.stated,
@@ -109,8 +113,10 @@ impl ReleaseHold {
 pub struct SloRoleFigures {
     /// Work of one request.
     pub per_request: f64,
-    /// Work that arrives.
+    /// Work that arrives: requests times their mean work, or more by what is generated.
     pub arriving: f64,
+    /// Work that arrives by the tokens that are generated, as if none had to wait.
+    pub generated: f64,
     /// Work that the sequences of now stand for; 0 where they are not known.
     pub occupancy: f64,
     /// The larger of both: what replicas are needed for now.
@@ -118,6 +124,8 @@ pub struct SloRoleFigures {
     /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
     /// every replica is full, however many there are.
     pub remembered: f64,
+    /// Share of that which is held for growth within one start.
+    pub reserve: f64,
     /// How long a need is remembered.
     pub horizon: Duration,
     /// Work that will wait when a replica that is ordered now is ready.
@@ -145,7 +153,11 @@ pub enum ReleaseHold {
 pub(super) struct ModelLoad {
     arrivals: Option<f64>,
     completions: f64,
+    placed: Option<f64>,
+    generated: Option<f64>,
+    in_flight: Option<f64>,
     queue: Option<f64>,
+    queue_age: Duration,
     waiting: f64,
     shape: Option<RequestShape>,
 }
@@ -157,19 +169,27 @@ impl ModelLoad {
             variants.flat_map(|variant| variant.replicas.values().map(|one| (variant.role, one)))
         };
         // A part of the replicas would be a lower rate than the one of all.
-        let rate = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
-            let known: Option<Vec<f64>> = replicas().map(|(_, one)| read(one)).collect();
+        let all = |known: Option<Vec<f64>>| {
             let known = known.filter(|known| !known.is_empty())?;
             Some(total(known.into_iter()))
         };
+        let rate = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
+            all(replicas().map(|(_, one)| read(one)).collect())
+        };
         let completions = rate(|replica| replica.completions);
+        let generating = replicas().filter(|(role, _)| *role != ServingRole::Prefill);
+        let placed = rate(|replica| replica.arrivals);
         Self {
             arrivals: (input.arrivals)
-                .or_else(|| rate(|replica| replica.arrivals))
+                .or(placed)
                 .or(completions)
                 .filter(|rate| rate.is_finite() && *rate >= 0.0),
             completions: completions.unwrap_or(0.0),
+            placed,
+            generated: all(generating.map(|(_, one)| one.decode_rate).collect()),
+            in_flight: rate(|replica| Some(replica.running? + replica.backlog())),
             queue: input.router_queue,
+            queue_age: input.router_queue_age,
             waiting: total(replicas().map(|(_, one)| one.backlog())),
             shape: shape(replicas()),
         }
@@ -179,7 +199,11 @@ impl ModelLoad {
         DemandObservation {
             arrivals: self.arrivals,
             completions: self.completions,
+            placed: self.placed,
+            generated: self.generated,
+            in_flight: self.in_flight,
             queue: self.queue,
+            queue_age: self.queue_age,
             shape: self.shape,
         }
     }
@@ -292,6 +316,7 @@ pub(super) fn report(
             load,
             role,
             per_request: work::of_request(role, shape) * part_of_role.copied().unwrap_or(0.0),
+            answer: shape.output,
         };
         if let Some(figures) = part.figures(demand, model, now) {
             report.roles.insert(role, figures);
@@ -307,6 +332,8 @@ struct Part<'a> {
     load: ModelLoad,
     role: ServingRole,
     per_request: f64,
+    /// Tokens of the mean answer.
+    answer: f64,
 }
 
 impl Part<'_> {
@@ -332,20 +359,28 @@ impl Part<'_> {
                 (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
             }));
         let rate = demand.rate();
-        let arriving = rate * self.per_request;
+        let counted = rate * self.per_request;
+        let generated = demand.generated() / self.answer * self.per_request;
+        let arriving = counted.max(generated);
+        let grown = if counted > 0.0 {
+            arriving / counted
+        } else {
+            1.0
+        };
         let occupancy = self.occupancy();
-        let need = arriving.max(occupancy);
+        let need = arriving.max(occupancy).max(demand.surge * self.per_request);
         let memory = model.needs.get(&self.role);
         let remembered = memory
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
+        let reserve = memory.map_or(0.0, |memory| memory.reserve(start));
         let waiting = self.waiting();
         let saturated = total(
             self.variants()
                 .map(|(given, one)| given.ready.to_f64() * one.saturated),
         );
         let landing_backlog = FluidQueue {
-            backlog: waiting * self.per_request,
+            backlog: waiting * self.per_request * grown,
             arrivals: need,
             service: saturated.max(demand.served * self.per_request),
             starting: self.starting(),
@@ -362,13 +397,15 @@ impl Part<'_> {
             None
         };
         let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
-        let stated = ordered.max(remembered).max(floor);
+        let stated = ordered.max(remembered * (1.0 + reserve)).max(floor);
         stated.is_finite().then_some(SloRoleFigures {
             per_request: self.per_request,
             arriving,
+            generated,
             occupancy,
             need,
             remembered,
+            reserve,
             horizon: memory.map_or(Duration::ZERO, super::memory::NeedMemory::horizon),
             landing_backlog,
             drain,

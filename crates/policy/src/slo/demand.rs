@@ -1,4 +1,4 @@
-//! Requests that arrive, over a short and a long window.
+//! Requests that arrive, and tokens that they ask for, over a short and a long window.
 
 use std::time::Duration;
 
@@ -13,22 +13,79 @@ const SHORT_WINDOW: Duration = Duration::from_mins(1);
 const LONG_WINDOW: Duration = Duration::from_mins(2);
 /// Standard deviations of a Poisson count by which the short window must exceed the long one to count.
 const SIGNIFICANT: f64 = 4.0;
+/// Requests that leave a queue, to those that arrive, from which on the queue drains.
+const DRAINING: f64 = 0.1;
+/// Variance of a sum over requests to that of their number: sizes vary about as much as their mean.
+const SIZE_VARIANCE: f64 = 2.0;
+
+/// A rate over two windows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SmoothedRate {
+    /// Over the long window.
+    pub smoothed: f64,
+    /// Over the short window.
+    pub recent: f64,
+}
+
+impl SmoothedRate {
+    fn new(rate: f64) -> Self {
+        Self {
+            smoothed: rate,
+            recent: rate,
+        }
+    }
+
+    fn after(self, recent: f64, passed: Duration) -> Self {
+        let kept = (-passed.as_secs_f64() / LONG_WINDOW.as_secs_f64()).exp();
+        Self {
+            smoothed: kept.mul_add(self.smoothed - recent, recent),
+            recent,
+        }
+    }
+
+    /// The smoothed rate, or a higher one that exceeds it by more than chance does, where the rate is a sum
+    /// over `count` requests per second, of so many times the variance of their number.
+    fn or_higher(self, higher: f64, count: f64, variance: f64) -> f64 {
+        let counted = count * SHORT_WINDOW.as_secs_f64();
+        let deviation = self.smoothed * (variance / counted).sqrt();
+        if counted > 0.0 && higher > SIGNIFICANT.mul_add(deviation, self.smoothed) {
+            higher
+        } else {
+            self.smoothed
+        }
+    }
+}
 
 /// Requests of one model: how many arrive, and what they are like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DemandTrack {
     /// When it was last updated.
     pub at: Moment,
-    /// Requests per second, smoothed.
-    pub smoothed: f64,
-    /// Requests per second of the short window.
-    pub recent: f64,
-    /// Requests per second that were served while the router's queue changed as below.
+    /// Requests per second that arrive.
+    pub arrivals: SmoothedRate,
+    /// Requests per second that were served while the queue changed as below.
     pub served: f64,
     /// Requests that wait in the router.
     pub queue: f64,
+    /// How long before `at` they were counted.
+    #[serde(default)]
+    pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
+    /// Requests in replicas, waiting or running; `None` where one of them does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<f64>,
+    /// Requests per second that must have arrived since the look before, by the growth of those in flight;
+    /// 0 where that may be chance.
+    #[serde(default)]
+    pub surge: f64,
+    /// When that queue was last seen to shrink fast: tokens were generated for requests of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<Moment>,
+    /// Tokens per second that would be generated if no request had to wait; `None` where no replica says
+    /// what it generates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<SmoothedRate>,
     /// The mean request.
     pub shape: Option<RequestShape>,
 }
@@ -40,8 +97,16 @@ pub struct DemandObservation {
     pub arrivals: Option<f64>,
     /// Requests per second that replicas complete.
     pub completions: f64,
+    /// Requests per second that the router places; `None` where it does not say.
+    pub placed: Option<f64>,
+    /// Tokens per second that replicas generate; `None` where one of them does not say.
+    pub generated: Option<f64>,
+    /// Requests in replicas; `None` where one of them does not say.
+    pub in_flight: Option<f64>,
     /// Requests in the router; `None` where it is not known.
     pub queue: Option<f64>,
+    /// How long ago they were counted.
+    pub queue_age: Duration,
     /// The mean request; `None` where no replica has served one.
     pub shape: Option<RequestShape>,
 }
@@ -57,46 +122,103 @@ impl DemandTrack {
             let rate = observation.arrivals?;
             return Some(Self {
                 at: now,
-                smoothed: rate,
-                recent: rate,
+                arrivals: SmoothedRate::new(rate),
                 served: observation.completions,
                 queue: observation.queue.unwrap_or(0.0),
+                queue_age: observation.queue_age,
                 queue_growth: 0.0,
+                in_flight: observation.in_flight,
+                surge: 0.0,
+                drained: None,
+                generated: observation.generated.map(SmoothedRate::new),
                 shape: observation.shape,
             });
         };
-        let passed = now.since(known.at).as_secs_f64();
-        if passed <= 0.0 {
+        let passed = now.since(known.at);
+        if passed.is_zero() {
             return Some(known);
         }
-        let recent = observation.arrivals.unwrap_or(known.recent);
-        let kept = (-passed / LONG_WINDOW.as_secs_f64()).exp();
-        let queue = observation.queue.unwrap_or(known.queue);
-        Some(Self {
+        let recent = observation.arrivals.unwrap_or(known.arrivals.recent);
+        let mut next = Self {
             at: now,
-            smoothed: kept.mul_add(known.smoothed - recent, recent),
-            recent,
+            arrivals: known.arrivals.after(recent, passed),
             served: observation.completions,
-            queue,
-            queue_growth: (queue - known.queue) / passed,
+            queue_age: known.queue_age + passed,
+            in_flight: observation.in_flight,
             shape: observation.shape.or(known.shape),
-        })
+            ..known
+        };
+        next.count(observation, now);
+        next.surge = next.surge_since(known.in_flight, passed);
+        let is_drained = next.drained.is_some_and(|at| now.since(at) < SHORT_WINDOW);
+        if let Some(generated) = observation.generated.filter(|_| !is_drained) {
+            let wanted = generated * next.held_back(observation.placed);
+            next.generated = Some(known.generated.map_or(SmoothedRate::new(wanted), |known| {
+                known.after(wanted, passed)
+            }));
+        }
+        Some(next)
     }
 
-    /// Requests per second to be served: the smoothed rate, or the rate of the last minute, or what is
-    /// served while the queue grows, where these exceed it by more than chance does.
-    pub fn rate(&self) -> f64 {
+    /// Takes the router's queue in, unless it is the count that is known.
+    fn count(&mut self, observation: DemandObservation, now: Moment) {
+        let between = self.queue_age.saturating_sub(observation.queue_age);
+        let Some(queue) = observation.queue.filter(|_| !between.is_zero()) else {
+            return;
+        };
+        self.queue_growth = (queue - self.queue) / between.as_secs_f64();
+        self.queue = queue;
+        self.queue_age = observation.queue_age;
+        if -self.queue_growth > DRAINING * self.arrivals.smoothed {
+            self.drained = Some(now);
+        }
+    }
+
+    /// What is served and what more is in flight than before. A count of requests varies by its square root.
+    /// While they are not known, the surge stays what it was.
+    fn surge_since(&self, before: Option<f64>, passed: Duration) -> f64 {
+        let Some(in_flight) = self.in_flight else {
+            return self.surge;
+        };
+        let Some(before) = before else { return 0.0 };
+        let seconds = passed.as_secs_f64();
+        let rate = self.served + (in_flight - before) / seconds + self.queue_growth.max(0.0);
+        let by_count = self.arrivals.smoothed / SHORT_WINDOW.as_secs_f64();
+        let deviation = ((before + in_flight) / (seconds * seconds) + by_count).sqrt();
+        if rate > SIGNIFICANT.mul_add(deviation, self.arrivals.smoothed) {
+            rate
+        } else {
+            0.0
+        }
+    }
+
+    /// Requests that arrive for each one that is placed, as long as some wait; else 1. Completions would not
+    /// do: while load rises they are behind what is generated.
+    fn held_back(&self, placed: Option<f64>) -> f64 {
+        let placed = placed.filter(|placed| *placed > 0.0 && self.queue >= 1.0);
+        placed.map_or(1.0, |placed| (self.arrivals.recent / placed).max(1.0))
+    }
+
+    fn highest(&self) -> f64 {
         let by_queue = if self.queue_growth > 0.0 {
             self.served + self.queue_growth
         } else {
             0.0
         };
-        let highest = self.recent.max(by_queue);
-        let deviation = (self.smoothed / SHORT_WINDOW.as_secs_f64()).sqrt();
-        if highest > SIGNIFICANT.mul_add(deviation, self.smoothed) {
-            highest
-        } else {
-            self.smoothed
-        }
+        self.arrivals.recent.max(by_queue)
+    }
+
+    /// Requests per second to be served: the smoothed rate, or the rate of the last minute, or what is
+    /// served while the queue grows, where these exceed it by more than chance does.
+    pub fn rate(&self) -> f64 {
+        (self.arrivals).or_higher(self.highest(), self.arrivals.smoothed, 1.0)
+    }
+
+    /// Tokens per second to be generated, by what replicas generate; 0 where that is not known. It follows
+    /// answers that grow longer at once, where the mean answer takes minutes.
+    pub fn generated(&self) -> f64 {
+        self.generated.map_or(0.0, |rate| {
+            rate.or_higher(rate.recent, self.arrivals.smoothed, SIZE_VARIANCE)
+        })
     }
 }

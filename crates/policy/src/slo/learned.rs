@@ -14,17 +14,21 @@ use super::memory::{MAX_HORIZON, NeedMemory};
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
-use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
+use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use wva_base::moment::Moment;
 
 /// Most variants that are remembered.
 pub const MAX_VARIANTS: usize = 50_000;
 /// The least horizon of a need, whatever a start takes.
-const LEAST_HORIZON: Duration = Duration::from_mins(10);
+const LEAST_HORIZON: Duration = Duration::from_mins(15);
 /// Starts of a replica for which a need is remembered at least.
-const STARTS_REMEMBERED: u32 = 4;
+const STARTS_REMEMBERED: u32 = 6;
 /// The least horizon is no longer than this, whatever a start takes.
 const MOST_LEAST_HORIZON: Duration = Duration::from_mins(30);
+/// Ratio of sequences over a window to those at its end, beyond which a replica was not steady; and how many
+/// more may be chance.
+const STEADY: f64 = 1.5;
+const STEADY_SEQUENCES: f64 = 6.0;
 /// Rise per collection of the least time for a prompt token, so that a fast one is not for ever.
 const PROMPT_DRIFT: f64 = 1.002;
 
@@ -153,6 +157,7 @@ impl LearnedEngine {
         next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
+            let rate = rate.filter(|(tokens, latency)| is_steady(tokens * latency, replica));
             if let Some(((tokens, latency), (shape, _))) = rate.zip(replica.shape()) {
                 let done = tokens / shape.output * work::of_request(given.role, shape);
                 let is_queued = replica.is_queued(&model.params);
@@ -168,6 +173,15 @@ impl LearnedEngine {
         next.curve.prune(now);
         next
     }
+}
+
+/// Whether a replica runs about as many sequences now as over the window of its rates, by Little's law. One
+/// that has just begun, or that load has just reached, does less work on average than its latency says.
+fn is_steady(sequences: f64, replica: &ThroughputReplicaInput) -> bool {
+    replica.running.is_none_or(|running| {
+        let (less, more) = (sequences.min(running), sequences.max(running));
+        more <= STEADY.mul_add(less, STEADY_SEQUENCES)
+    })
 }
 
 /// How long a need of a role is remembered at least.

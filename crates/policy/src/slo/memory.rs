@@ -14,6 +14,14 @@ const BUCKET: Duration = Duration::from_secs(30);
 pub const MAX_HORIZON: Duration = Duration::from_hours(1);
 /// Share of a forgotten need that is the same need once more.
 const SAME: f64 = 0.9;
+/// Buckets of history from which on growth is learned.
+const LEAST_GROWTHS: usize = 20;
+/// Percent of the history in which needs grow by no more than the reserve within one start.
+const RESERVE_PERCENT: usize = 90;
+/// The reserve until there is enough history.
+const FIRST_RESERVE: f64 = 0.2;
+/// The largest reserve.
+const MOST_RESERVE: f64 = 0.25;
 /// Horizons of rest after which the horizon is halved.
 const REST: u32 = 4;
 
@@ -59,6 +67,25 @@ impl NeedMemory {
     pub fn peak(&self, now: Moment) -> f64 {
         let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= self.horizon);
         within.map(|bucket| bucket.peak).fold(0.0, f64::max)
+    }
+
+    /// Share by which the need grows within the time of a start, nine times out of ten of the last hour: what is
+    /// to be held for bursts that no order can meet.
+    pub fn reserve(&self, start: Duration) -> f64 {
+        let buckets = &self.buckets;
+        let growth = |(place, from): (usize, &NeedBucket)| {
+            let later = buckets.iter().skip(place + 1);
+            let within = later.take_while(|later| later.at.since(from.at) <= start);
+            let highest = within.map(|later| later.peak).fold(from.peak, f64::max);
+            (from.peak > 0.0).then(|| highest / from.peak - 1.0)
+        };
+        let mut growths: Vec<f64> = buckets.iter().enumerate().filter_map(growth).collect();
+        if growths.len() < LEAST_GROWTHS {
+            return FIRST_RESERVE;
+        }
+        growths.sort_unstable_by(f64::total_cmp);
+        let place = growths.len() * RESERVE_PERCENT / 100;
+        (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
     }
 
     /// How long a need is remembered.

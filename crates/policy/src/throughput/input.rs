@@ -78,6 +78,9 @@ pub struct ThroughputModelInput {
     pub arrivals: Option<f64>,
     /// Requests that wait in the router; absent where nothing counts them.
     pub router_queue: Option<f64>,
+    /// How long ago they were counted.
+    #[serde(default)]
+    pub router_queue_age: Duration,
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,

@@ -196,7 +196,12 @@ impl Actuation {
             };
             match self {
                 Self::Hpa(hpa) => {
-                    let change = json!({"spec": {"behavior": behavior(hpa.up, hpa.down)}});
+                    let mut behavior = behavior(hpa.up, hpa.down);
+                    if let Some(pods) = hpa.pods {
+                        behavior["scaleUp"]["policies"] =
+                            json!([{"type": "Pods", "value": pods, "periodSeconds": 15}]);
+                    }
+                    let change = json!({"spec": {"behavior": behavior}});
                     server.merge(&path, &change).await?;
                 }
                 Self::Keda(keda) => {

@@ -100,6 +100,8 @@ pub(super) struct HpaActuation {
     pub(super) up: TimeSpan,
     /// Stabilization window downwards.
     pub(super) down: TimeSpan,
+    /// Pods that may be added in 15 s, where that is not the default of Kubernetes: 4 or as many as there are.
+    pub(super) pods: Option<u32>,
 }
 
 impl Default for HpaActuation {
@@ -108,6 +110,7 @@ impl Default for HpaActuation {
             sync: TimeSpan::seconds(15),
             up: TimeSpan::seconds(0),
             down: TimeSpan::seconds(120),
+            pods: None,
         }
     }
 }

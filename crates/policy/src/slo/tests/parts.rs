@@ -173,7 +173,11 @@ fn a_rate_counts_once_it_exceeds_chance() {
     let look = |arrivals, queue| DemandObservation {
         arrivals: Some(arrivals),
         completions: 20.0,
+        placed: None,
+        generated: None,
+        in_flight: None,
         queue: Some(queue),
+        queue_age: Duration::ZERO,
         shape: Some(SHAPE),
     };
     let nothing = DemandObservation {
@@ -193,7 +197,109 @@ fn a_rate_counts_once_it_exceeds_chance() {
     close(queue.rate(), 30.0);
     // What is not known any more stays.
     let lost = DemandTrack::after(Some(rise), nothing, at(30)).unwrap();
-    close(lost.recent, 20.0);
+    close(lost.arrivals.recent, 20.0);
+}
+
+const QUIET: DemandObservation = DemandObservation {
+    arrivals: Some(15.0),
+    completions: 15.0,
+    placed: Some(15.0),
+    generated: Some(4_500.0),
+    in_flight: Some(60.0),
+    queue: Some(0.0),
+    queue_age: Duration::ZERO,
+    shape: Some(SHAPE),
+};
+
+fn after(before: &DemandTrack, observation: DemandObservation, second: u64) -> DemandTrack {
+    DemandTrack::after(Some(*before), observation, at(second)).unwrap()
+}
+
+#[test]
+fn a_queue_grows_between_its_counts_and_not_between_looks() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let counted = |queue, age| DemandObservation {
+        queue: Some(queue),
+        queue_age: Duration::from_secs(age),
+        ..QUIET
+    };
+    // The same count once more, then one that was made ten seconds after the first.
+    let same = after(&first, counted(0.0, 15), 15);
+    assert_eq!((same.queue_growth, same.queue_age.as_secs()), (0.0, 15));
+    let next = after(&same, counted(100.0, 5), 15 + 15);
+    close(next.queue_growth, 4.0);
+    let next = after(&next, counted(300.0, 0), 35);
+    close(next.queue_growth, 20.0);
+}
+
+#[test]
+fn longer_answers_are_seen_by_what_is_generated() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    close(first.generated(), 4_500.0);
+    // Chance: four deviations of 15 requests in a second, whose sizes vary as much.
+    let chance = DemandObservation {
+        generated: Some(5_300.0),
+        ..QUIET
+    };
+    assert!(after(&first, chance, 15).generated() < 4_700.0);
+    let longer = DemandObservation {
+        generated: Some(9_000.0),
+        ..QUIET
+    };
+    close(after(&first, longer, 15).generated(), 9_000.0);
+    // The router holds two of three back.
+    let held = DemandObservation {
+        placed: Some(5.0),
+        queue: Some(150.0),
+        ..QUIET
+    };
+    let held = after(&first, held, 15);
+    close(held.generated(), 13_500.0);
+    // While the queue drains, requests of before are answered.
+    let drained = DemandObservation {
+        placed: Some(40.0),
+        generated: Some(12_000.0),
+        ..QUIET
+    };
+    let drained = after(&held, drained, 30);
+    close(drained.generated(), 13_500.0);
+    let later = after(&drained, longer, 30 + 60);
+    assert!(later.generated() < 13_500.0, "{}", later.generated());
+}
+
+#[test]
+fn requests_in_flight_show_a_surge_before_rates_do() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let running = |in_flight| DemandObservation { in_flight, ..QUIET };
+    close(after(&first, running(Some(90.0)), 15).surge, 0.0);
+    let surge = after(&first, running(Some(360.0)), 15);
+    close(surge.surge, 35.0);
+    let lost = after(&surge, running(None), 30);
+    close(lost.surge, 35.0);
+    close(after(&lost, running(Some(360.0)), 45).surge, 0.0);
+}
+
+#[test]
+fn growth_within_a_start_is_held_in_reserve() {
+    let start = Duration::from_mins(2);
+    let ten = Duration::from_mins(10);
+    let play = |rises: &dyn Fn(u64) -> f64| {
+        let mut memory = NeedMemory::new(at(0), ten);
+        let mut reserves = Vec::new();
+        for bucket in 0..60 {
+            memory.observe(rises(bucket), ten, at(bucket * 30));
+            reserves.push(memory.reserve(start));
+        }
+        (reserves[18], reserves[59])
+    };
+    // Too little is known of the first ten minutes.
+    assert_eq!(play(&|_| 10.0), (0.2, 0.0));
+    // One rise in an hour is no habit.
+    assert_eq!(play(&|bucket| if bucket < 58 { 10.0 } else { 30.0 }).1, 0.0);
+    let (_, habit) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 12.0 });
+    close(habit, 0.2);
+    let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
+    close(most, 0.25);
 }
 
 #[test]
@@ -264,6 +370,29 @@ fn the_rate_of_some_replicas_is_not_that_of_all() {
     assert_eq!(rate(15, [Some(5.0), Some(5.0)]), Some(10.0));
     assert_eq!(rate(7_200, [Some(5.0), None]), Some(10.0));
     assert!(rate(14_400, [Some(3.0), Some(3.0)]) < Some(6.1));
+}
+
+#[test]
+fn a_replica_that_load_has_just_reached_teaches_nothing() {
+    let key = ModelKey::new("ns", "m");
+    let learns = |running: Option<f64>| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        for variant in input.variants.values_mut() {
+            for replica in variant.replicas.values_mut() {
+                replica.running = running;
+            }
+        }
+        let models = [(key.clone(), (input, SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        let engines = &learned.get(&key).unwrap().engines;
+        !engines.values().all(|engine| engine.curve.is_empty())
+    };
+    // 1 500 tokens per second at 10 ms each are 15 sequences.
+    assert!(learns(None));
+    assert!(learns(Some(15.0)));
+    assert!(learns(Some(28.0)));
+    assert!(!learns(Some(29.0)));
+    assert!(!learns(Some(2.0)));
 }
 
 #[test]

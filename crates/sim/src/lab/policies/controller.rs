@@ -50,6 +50,13 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             let text = format!("analyzerName: slo\n{band}");
             setup.config.push(saturation(text));
             setup.config.push(service_class(scenario));
+            setup.interval = Some(Duration::from_secs(15));
+            setup.hpa = Some(HpaActuation {
+                up: TimeSpan::default(),
+                down: TimeSpan::default(),
+                pods: Some(100),
+                ..HpaActuation::default()
+            });
         }
         "wva-queueing" => setup.config.push(queueing(choice, scenario)),
         _ => {}
