@@ -1,15 +1,15 @@
 //! The one place where YAML from outside is read. It bounds size, depth and the growth by aliases,
 //! refuses what is no number or stands twice, and names the fields that nobody knows.
 
-mod meter;
 mod outline;
 mod words;
 
 use std::collections::BTreeMap;
 
+use serde::Deserializer;
 use serde::de::DeserializeOwned;
 
-use self::outline::{Comparison, Outline, outline_of};
+use self::outline::{Comparison, Outline, Scalars, outline_of};
 pub use self::words::plain_words;
 use super::text::shortened;
 
@@ -38,9 +38,6 @@ pub enum YamlError {
         "brackets are nested deeper than {MAX_FLOW_DEPTH}; close them, or write blocks of lines"
     )]
     TooDeep,
-    /// Aliases of aliases.
-    #[error("its aliases make the document too large; write out what is used most often")]
-    Growth,
     /// A `%` directive; the parser's cost grows with the square of their number.
     #[error("line {0} is a % directive; leave it out")]
     Directive(usize),
@@ -162,15 +159,28 @@ pub fn flat_yaml(text: &str) -> Result<BTreeMap<String, String>, YamlError> {
 /// elsewhere.
 ///
 /// # Errors
-/// Directives, brackets nested too deep, and aliases that make the text too large.
+/// Directives, brackets nested too deep, aliases that make the text too large, and repeated keys.
 pub fn check_bounds(text: &str) -> Result<(), YamlError> {
     check_form(text)?;
-    let budget = text.len().saturating_mul(ALIAS_GROWTH);
-    if meter::fits(text, budget.saturating_add(ALIAS_ALLOWANCE)) {
-        Ok(())
-    } else {
-        Err(YamlError::Growth)
+    if is_blank(text) {
+        return Ok(());
     }
+    let budget = text.len().saturating_mul(ALIAS_GROWTH);
+    let budget = budget.saturating_add(ALIAS_ALLOWANCE);
+    outline_of(
+        serde_yaml::Deserializer::from_str(text),
+        budget,
+        Scalars::Any,
+    )?;
+    Ok(())
+}
+
+/// Checks that no mapping of a document holds a key twice: parsers of other forms keep the last value.
+///
+/// # Errors
+/// The first repeated key.
+pub fn check_keys<'de, D: Deserializer<'de>>(document: D) -> Result<(), D::Error> {
+    outline_of(document, usize::MAX, Scalars::Any).map(drop)
 }
 
 /// What makes the parser slow.
@@ -189,13 +199,17 @@ fn outline(text: &str) -> Result<Outline, YamlError> {
         return Err(YamlError::TooLarge(text.len()));
     }
     check_form(text)?;
-    if text
-        .lines()
-        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
-    {
+    if is_blank(text) {
         return Ok(Outline::Blank);
     }
-    Ok(outline_of(text, ALIAS_ALLOWANCE)?)
+    let document = serde_yaml::Deserializer::from_str(text);
+    let budget = text.len() + ALIAS_ALLOWANCE;
+    Ok(outline_of(document, budget, Scalars::Plain)?)
+}
+
+fn is_blank(text: &str) -> bool {
+    let mut lines = text.lines();
+    lines.all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
 /// An upper bound on how deep brackets are nested: brackets in strings count as well.

@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_yaml::Deserializer;
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess};
+use serde::de::{Unexpected, VariantAccess as _, Visitor};
 
 use super::DocumentField;
 use crate::nearest::instead;
@@ -73,21 +74,37 @@ impl Comparison {
 #[derive(Clone, Copy)]
 struct Outliner<'a> {
     left: &'a Cell<usize>,
+    scalars: Scalars,
 }
 
-/// Walks `text`, which may grow by `allowance` through its aliases.
-pub(super) fn outline_of(text: &str, allowance: usize) -> Result<Outline, serde_yaml::Error> {
-    let left = Cell::new(text.len() + allowance);
-    Outliner { left: &left }.deserialize(Deserializer::from_str(text))
+/// Which scalars may stand in a document.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Scalars {
+    /// Finite numbers and texts.
+    Plain,
+    /// Also numbers that are not finite, and tagged ones.
+    Any,
+}
+
+/// Walks a document of at most `budget` values and bytes of strings, aliases followed.
+pub(super) fn outline_of<'de, D: Deserializer<'de>>(
+    document: D,
+    budget: usize,
+    scalars: Scalars,
+) -> Result<Outline, D::Error> {
+    let left = Cell::new(budget);
+    let outliner = Outliner {
+        left: &left,
+        scalars,
+    };
+    outliner.deserialize(document)
 }
 
 impl Outliner<'_> {
     fn spend<E: serde::de::Error>(self, amount: usize) -> Result<(), E> {
-        let left = self
-            .left
-            .get()
-            .checked_sub(amount)
-            .ok_or_else(|| E::custom("aliases make the document too large"))?;
+        let left = self.left.get().checked_sub(amount).ok_or_else(|| {
+            E::custom("its aliases make the document too large; write out what is used most often")
+        })?;
         self.left.set(left);
         Ok(())
     }
@@ -102,10 +119,7 @@ impl Outliner<'_> {
 impl<'de> DeserializeSeed<'de> for Outliner<'_> {
     type Value = Outline;
 
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Outline, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Outline, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
@@ -135,7 +149,7 @@ impl<'de> Visitor<'de> for Outliner<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Outline, E> {
-        if !value.is_finite() {
+        if self.scalars == Scalars::Plain && !value.is_finite() {
             return Err(E::custom(format!("{value} is not a usable number")));
         }
         // The short form: `1e300` must not cost three hundred digits.
@@ -144,6 +158,14 @@ impl<'de> Visitor<'de> for Outliner<'_> {
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Outline, E> {
         self.scalar(&value)
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<Outline, A::Error> {
+        if self.scalars == Scalars::Plain {
+            return Err(A::Error::invalid_type(Unexpected::Enum, &self));
+        }
+        let (_tag, content) = tagged.variant::<IgnoredAny>()?;
+        content.newtype_variant_seed(self).map_err(A::Error::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Outline, A::Error> {

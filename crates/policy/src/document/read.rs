@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::distinct::Distinct;
 use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, RankDocument, SignalsDocument};
 use super::quantity::Quantity;
@@ -22,7 +21,7 @@ use crate::snapshot::{
 use crate::units::Gpus;
 use wva_base::moment::{Moment, WallTime};
 use wva_base::names::check_object_name;
-use wva_base::yaml::{check_bounds, plain_words};
+use wva_base::yaml::{check_bounds, check_keys, plain_words};
 
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
 const DEFAULT_UPTIME: Duration = Duration::from_hours(24);
@@ -107,16 +106,13 @@ impl SnapshotDocument {
         let text = text.trim_start_matches('\u{feff}');
         if text.trim_start().starts_with('{')
             && let Ok(document) = serde_json::from_str(text)
-            && serde_json::from_str::<Distinct>(text).is_ok()
+            && check_keys(&mut serde_json::Deserializer::from_str(text)).is_ok()
         {
             return Ok(document);
         }
         // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        let form = |error: serde_yaml::Error| DocumentError::Form(fault(&error));
-        let document = serde_yaml::from_str(text).map_err(form)?;
-        serde_yaml::from_str::<Distinct>(text).map_err(form)?;
-        Ok(document)
+        serde_yaml::from_str(text).map_err(|error| DocumentError::Form(fault(&error)))
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.
