@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
@@ -11,9 +12,21 @@ use super::units::Replicas;
 
 /// The part of a request that a variant serves (prefill/decode disaggregation).
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "RoleSchema")]
 pub enum ServingRole {
     /// Reads prompts and hands the KV cache over.
     Prefill,

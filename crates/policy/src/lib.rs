@@ -33,6 +33,7 @@ mod pending_decision;
 pub mod plan;
 mod planner;
 pub mod pod_template;
+mod quantity;
 pub mod queueing;
 pub mod readiness;
 mod reason;

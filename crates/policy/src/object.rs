@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::key::{TargetKey, TargetKind, VariantKey};
 use super::snapshot::Readiness;
@@ -16,7 +16,7 @@ use wva_base::moment::WallTime;
 pub type ObjectLabels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Whether an object is on its way out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum Lifecycle {
     /// It is not.
     #[default]
@@ -29,7 +29,7 @@ pub enum Lifecycle {
 }
 
 /// A `VariantAutoscaling`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariantObject {
     /// Namespace and name.
     pub key: VariantKey,
@@ -48,7 +48,7 @@ pub struct VariantObject {
 }
 
 /// The outcome of reading `spec`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecReading {
     /// It has the shape of the schema.
     Read(VariantSpec),
@@ -60,7 +60,7 @@ pub enum SpecReading {
 }
 
 /// `spec` as written: nothing is judged yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariantSpec {
     /// `modelID`.
     pub model_id: Arc<str>,
@@ -75,7 +75,7 @@ pub struct VariantSpec {
 }
 
 /// `scaleTargetRef` as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetReference {
     /// `apiVersion`; absent means that of the kind.
     pub api_version: Option<Arc<str>>,
@@ -139,7 +139,7 @@ fn is_kind(text: &str) -> bool {
 }
 
 /// `status.desiredOptimizedAlloc` as stored.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredAllocation {
     /// `numReplicas`; `None` if nothing was ever decided.
     pub desired: Option<Replicas>,
@@ -148,7 +148,7 @@ pub struct StoredAllocation {
 }
 
 /// A scale target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetObject {
     /// Namespace, kind and name.
     pub key: TargetKey,
@@ -181,7 +181,7 @@ pub struct TargetObject {
 
 /// The part of a pod template's placement that can name an accelerator. Keys that
 /// [`names_accelerator`](super::accelerator::names_accelerator) does not know need not be kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// `nodeSelector`.
     pub selector: BTreeMap<Arc<str>, Arc<str>>,
@@ -192,7 +192,7 @@ pub struct Placement {
 }
 
 /// One `matchExpressions` entry of a node affinity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeExpression {
     /// Label of the node.
     pub key: Arc<str>,
@@ -203,7 +203,7 @@ pub struct NodeExpression {
 }
 
 /// The owner of an object that has the controller flag.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ControllerRef {
     /// API group of the owner.
     pub group: Arc<str>,
@@ -216,7 +216,7 @@ pub struct ControllerRef {
 }
 
 /// A pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodObject {
     /// Kubernetes namespace.
     pub namespace: Arc<str>,
@@ -241,7 +241,7 @@ pub struct PodObject {
 }
 
 /// A `ReplicaSet`, which stands between a Deployment and its pods.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaSetObject {
     /// Kubernetes namespace.
     pub namespace: Arc<str>,

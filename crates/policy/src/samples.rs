@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::quantity::Quantity::{
+    Bytes, CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens,
+};
+use super::quantity::{Quantity, ReadSignal};
+
 /// One raw value with the age of the newest raw sample behind it when it was collected.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// The value as read; may be outside its range.
     pub value: f64,
@@ -15,66 +21,118 @@ pub struct Sample {
     pub age: Duration,
 }
 
-/// Samples of one pod for one model. An absent one is not known.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PodSamples {
-    /// Peak share of KV cache in use, 0 to 1.
-    pub kv_usage: Option<Sample>,
+/// Defines a set of signals: the name of each in documents, and its quantity. A snapshot holds a set of
+/// samples, a document a set of readings.
+macro_rules! signals {
+    (
+        $(#[$about:meta])*
+        $set:ident, $schema:literal:
+        $($(#[$doc:meta])* $field:ident, $name:literal: $quantity:ident;)*
+        $(+ ranks: $rank:ident;)?
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schemars(rename = $schema)]
+        pub struct $set<T = Sample> {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $name, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<T>,
+            )*
+            $(
+                /// Its data-parallel ranks by name, where it runs several engine instances.
+                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+                pub ranks: BTreeMap<Arc<str>, $rank<T>>,
+            )?
+        }
+
+        impl<T> Default for $set<T> {
+            fn default() -> Self {
+                Self {
+                    $($field: None,)*
+                    $(ranks: BTreeMap::<Arc<str>, $rank<T>>::new(),)?
+                }
+            }
+        }
+
+        impl<T: Copy> $set<T> {
+            /// Reads every signal that is there; `read` takes its path, its value and its quantity.
+            pub(crate) fn map<U>(&self, read: ReadSignal<'_, T, U>) -> $set<U> {
+                $set {
+                    $($field: self.$field.and_then(|value| read($name, value, $quantity)),)*
+                    $(ranks: (self.ranks.iter())
+                        .map(|(name, rank)| {
+                            let mut read = |field: &str, value: T, quantity: Quantity| {
+                                read(&format!("ranks.{name}.{field}"), value, quantity)
+                            };
+                            (Arc::clone(name), $rank::map(rank, &mut read))
+                        })
+                        .collect(),)?
+                }
+            }
+        }
+    };
+}
+
+signals! {
+    /// What one replica reports. What is left out is not known.
+    PodSamples, "SignalsDocument":
+    /// Peak share of the KV cache in use, 0 to 1.
+    kv_usage, "kvUsage": Share;
     /// Peak number of requests waiting in the engine.
-    pub queue_length: Option<Sample>,
+    queue_length, "queueLength": Requests;
     /// Requests that the engine works on.
-    pub running: Option<Sample>,
+    running, "running": Requests;
     /// Size of the KV cache in tokens.
-    pub kv_capacity: Option<Sample>,
+    kv_capacity, "kvCapacity": CacheSize;
     /// Mean tokens of a prompt.
-    pub input_tokens: Option<Sample>,
+    input_tokens, "inputTokens": Tokens;
     /// Mean tokens of an answer.
-    pub output_tokens: Option<Sample>,
+    output_tokens, "outputTokens": Tokens;
     /// Share of prompt tokens found in the cache, 0 to 1.
-    pub prefix_hit_rate: Option<Sample>,
-    /// Mean time to first token, in seconds.
-    pub time_to_first_token: Option<Sample>,
-    /// Mean time between tokens, in seconds.
-    pub inter_token_latency: Option<Sample>,
+    prefix_hit_rate, "prefixHitRate": Share;
+    /// Mean time to first token in seconds.
+    time_to_first_token, "timeToFirstToken": Seconds;
+    /// Mean time between tokens in seconds.
+    inter_token_latency, "interTokenLatency": SecondsPerToken;
     /// Tokens generated per second.
-    pub generation_rate: Option<Sample>,
+    generation_rate, "generationRate": PerSecond;
     /// Requests completed per second.
-    pub completion_rate: Option<Sample>,
+    completion_rate, "completionRate": PerSecond;
     /// Requests that the router sends it per second.
-    pub arrival_rate: Option<Sample>,
-    /// Share of KV cache in use at the moment of the scrape, 0 to 1.
-    pub kv_usage_now: Option<Sample>,
-    /// Samples of each data-parallel rank, where one pod runs several engine instances.
-    pub ranks: BTreeMap<Arc<str>, RankSamples>,
+    arrival_rate, "arrivalRate": PerSecond;
+    /// Share of the KV cache in use at the moment of the scrape, 0 to 1.
+    kv_usage_now, "kvUsageNow": Share;
+    + ranks: RankSamples;
 }
 
-/// Samples of one engine instance of a pod that runs several.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RankSamples {
-    /// Peak share of KV cache in use, 0 to 1.
-    pub kv_usage: Option<Sample>,
+signals! {
+    /// What one engine instance of a pod with several reports.
+    #[derive(Copy)]
+    RankSamples, "RankDocument":
+    /// Peak share of the KV cache in use, 0 to 1.
+    kv_usage, "kvUsage": Share;
     /// Peak number of requests waiting.
-    pub queue_length: Option<Sample>,
+    queue_length, "queueLength": Requests;
     /// Size of the KV cache in tokens.
-    pub kv_capacity: Option<Sample>,
+    kv_capacity, "kvCapacity": CacheSize;
     /// Mean tokens of a prompt.
-    pub input_tokens: Option<Sample>,
+    input_tokens, "inputTokens": Tokens;
     /// Mean tokens of an answer.
-    pub output_tokens: Option<Sample>,
+    output_tokens, "outputTokens": Tokens;
     /// Share of prompt tokens found in the cache, 0 to 1.
-    pub prefix_hit_rate: Option<Sample>,
+    prefix_hit_rate, "prefixHitRate": Share;
 }
 
-/// Samples of the router in front of one model. An absent one is not known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RouterSamples {
+signals! {
+    /// The router in front of a model.
+    #[derive(Copy)]
+    RouterSamples, "RouterDocument":
     /// Requests that wait in it.
-    pub queue_requests: Option<Sample>,
+    queue_requests, "queueRequests": Requests;
     /// Their size in bytes.
-    pub queue_bytes: Option<Sample>,
+    queue_bytes, "queueBytes": Bytes;
     /// Requests admitted per second.
-    pub arrival_rate: Option<Sample>,
+    arrival_rate, "arrivalRate": PerSecond;
 }

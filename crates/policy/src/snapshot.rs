@@ -17,7 +17,7 @@ pub use super::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 pub use super::workload::{GpuInventory, ReplicaTemplate};
 
 /// The whole input of one planning cycle, apart from settings and learned state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClusterSnapshot {
     /// Number of the cycle, for the decision record.
     pub cycle: CycleId,
@@ -26,10 +26,8 @@ pub struct ClusterSnapshot {
     /// What the collector read last.
     pub metrics: Arc<MetricsSnapshot>,
     /// What routers themselves said of the requests that they hold, where they were asked.
-    #[serde(default)]
     pub direct: Arc<DirectQueues>,
     /// GPUs of the cluster; `None` if nobody looks.
-    #[serde(default)]
     pub gpus: Option<Arc<GpuInventory>>,
 }
 
@@ -47,12 +45,11 @@ impl fmt::Display for CycleId {
 }
 
 /// One variant as its actor sees it: the object, its target and its pods, joined.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VariantView {
     /// The object.
     pub key: VariantKey,
     /// `metadata.generation` of the object that this view was made from.
-    #[serde(default)]
     pub generation: i64,
     /// The model it serves.
     pub model: ModelKey,
@@ -78,10 +75,8 @@ pub struct VariantView {
     /// What had to be read differently from how the object says it, in words.
     pub notes: Arc<[Arc<str>]>,
     /// What scales the target.
-    #[serde(default)]
     pub scalers: Scalers,
     /// One replica, as the target describes it.
-    #[serde(default)]
     pub template: ReplicaTemplate,
 }
 
@@ -94,12 +89,18 @@ impl VariantView {
     }
 }
 
-/// Bounds as the object states them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Bounds on the replica count, as the object states them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "BoundsDocument")]
 pub struct DeclaredBounds {
-    /// `spec.minReplicas`; absent means 0 where scale to zero is enabled for the model, else 1.
+    /// `spec.minReplicas`. Left out: 0 where the model may go to zero, else 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
     pub min: Option<Replicas>,
-    /// `spec.maxReplicas`; absent means not bounded by us.
+    /// `spec.maxReplicas`. Left out: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
     pub max: Option<Replicas>,
 }
 
@@ -123,7 +124,7 @@ impl Accelerator {
 }
 
 /// What is known about a scale target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetView {
     /// Found, and this variant alone claims it.
     Resolved(ResolvedTarget),
@@ -132,7 +133,6 @@ pub enum TargetView {
         /// The target looked for.
         target: TargetKey,
         /// Whether it ever was there.
-        #[serde(default)]
         past: TargetPast,
     },
     /// The mirror of its kind has not been synced yet, or was just found without it.
@@ -164,7 +164,7 @@ pub enum TargetView {
 }
 
 /// Whether a target that is not found was there before, as far as is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TargetPast {
     /// It was: it is gone.
     #[default]
@@ -188,14 +188,13 @@ impl TargetView {
 }
 
 /// Replica state of a target that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedTarget {
     /// The target.
     pub key: TargetKey,
     /// `status.replicas`, or `spec.replicas` where the status says 0.
     pub current: Replicas,
     /// Those among them that a rollout has beyond what is asked for: they are on their way out.
-    #[serde(default)]
     pub surge: Replicas,
     /// `status.readyReplicas`.
     pub ready: Replicas,
@@ -211,7 +210,7 @@ impl ResolvedTarget {
 }
 
 /// Whether a status belongs to the newest specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GenerationState {
     /// `status.observedGeneration` has caught up.
     Observed,
@@ -237,7 +236,7 @@ impl ResolvedTarget {
 }
 
 /// One live pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodView {
     /// Name of the pod.
     pub name: Arc<str>,
@@ -247,15 +246,13 @@ pub struct PodView {
     pub created: WallTime,
     /// When its Ready condition became true, by the same clock; `None` while it is not, or where
     /// nobody says.
-    #[serde(default)]
     pub ready_since: Option<WallTime>,
     /// Its node; `None` while it has none, or where nobody says.
-    #[serde(default)]
     pub node: Option<Arc<str>>,
 }
 
 /// Readiness of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
     /// Serves.
     Ready,
@@ -264,28 +261,25 @@ pub enum Readiness {
 }
 
 /// One collection: raw samples with their ages, and one error per query that failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MetricsSnapshot {
     /// When the collection ended; `None` before the first one.
     pub collected: Option<Moment>,
     /// Samples by model, then pod.
     pub models: BTreeMap<ModelKey, BTreeMap<Arc<str>, PodSamples>>,
     /// Samples of the router in front of each model.
-    #[serde(default)]
     pub routers: BTreeMap<ModelKey, RouterSamples>,
     /// Queries that failed, with the error.
     pub failures: BTreeMap<SignalName, Arc<str>>,
     /// How many pods each source name supplied, per signal: the resolver's choice.
     pub sources: BTreeMap<SignalName, BTreeMap<Arc<str>, u64>>,
     /// Models with series that cannot be attributed to a pod.
-    #[serde(default)]
     pub unlabelled: Unlabelled,
 }
 
 /// Names of models of which series lack a label that says what they are of. At most
 /// [`Unlabelled::MOST`] names in each list, the first ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unlabelled {
     /// Models with series without a usable namespace.
     pub without_namespace: BTreeSet<Arc<str>>,

@@ -6,8 +6,6 @@ use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::document::{DocumentFault, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::params::DynamicSettings;
-use crate::policy::snapshot::DeclaredBounds;
-use crate::policy::units::Replicas;
 
 /// Every contradiction.
 pub(super) fn contradictions(
@@ -18,12 +16,8 @@ pub(super) fn contradictions(
     let has_classes = settings.service_classes.all().next().is_some();
     for (index, variant) in document.variants.iter().enumerate() {
         let model = ModelKey::new(&*variant.namespace, &*variant.model);
-        let declared = DeclaredBounds {
-            min: variant.bounds.min.map(Replicas),
-            max: variant.bounds.max.map(Replicas),
-        };
         let policy = ZeroPolicy::from(settings.may_go_to_zero(&model));
-        let bounds = Bounds::effective(&declared, policy);
+        let bounds = Bounds::effective(&variant.bounds, policy);
         if let Some(max) = bounds.max.filter(|max| bounds.min > *max) {
             let (min, source) = (bounds.min, bounds.source);
             faults.push(DocumentFault {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use serde::Serialize;
 
 use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
 use crate::cluster::mirror::ObjectKey;
@@ -14,7 +13,7 @@ use crate::policy::object::{Lifecycle, ObjectLabels};
 const METRICS: &str = "metric";
 
 /// What is kept of a service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceObject {
     /// Its namespace.
     pub namespace: Arc<str>,

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::key::VariantKey;
 use crate::units::Replicas;
 
 /// Kinds of scaler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ScalerKind {
     /// `autoscaling/v2`.
     HorizontalPodAutoscaler,
@@ -27,7 +27,7 @@ impl fmt::Display for ScalerKind {
 }
 
 /// The scalers of one target.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub enum Scalers {
     /// They have not been listed yet.
     #[default]
@@ -49,7 +49,7 @@ impl Scalers {
 }
 
 /// One scaler.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaler {
     /// Its kind.
     pub kind: ScalerKind,
@@ -77,7 +77,7 @@ impl Scaler {
 }
 
 /// Relative deviations from the current count within which a scaler does nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tolerance {
     /// Of a higher count.
     pub up: f64,
@@ -92,7 +92,7 @@ impl Tolerance {
 }
 
 /// One metric that a scaler reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Input {
     /// A count that this controller, or another one of its kind, publishes.
     Published(Published),
@@ -101,7 +101,7 @@ pub enum Input {
 }
 
 /// A published count that a scaler reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Published {
     /// The `variant_name` that it asks for.
     pub variant: Option<Arc<str>>,
@@ -125,7 +125,7 @@ impl Published {
 }
 
 /// What a scaler makes of a count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Aim {
     /// So many replicas: an average value of 1 for each.
     Replicas,
@@ -134,7 +134,7 @@ pub enum Aim {
 }
 
 /// What a scaler makes of a count that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Absence {
     /// An error: it holds still, or falls back to what it is told to.
     Error,
@@ -143,7 +143,7 @@ pub enum Absence {
 }
 
 /// Whether a scaler works.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ScalerActivity {
     /// As far as it says.
     Working,

@@ -1,7 +1,5 @@
 //! Each obstacle, beside a scaler that lacks nothing.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::key::VariantKey;
 use crate::snapshot::DeclaredBounds;
@@ -297,11 +295,4 @@ fn the_worst_comes_first() {
         .map(|one| matches!(one, ActuationObstacle::Paused { .. }))
         .collect();
     assert_eq!(kinds, [true, false, false]);
-}
-
-#[test]
-fn scalers_survive_the_snapshot() {
-    let known = Scalers::Known(Arc::from([native(), keda()]));
-    let text = serde_json::to_string(&known).unwrap();
-    assert_eq!(serde_json::from_str::<Scalers>(&text).unwrap(), known);
 }

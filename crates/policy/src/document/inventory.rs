@@ -6,6 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limit::NodeView;
+
 /// GPUs of the cluster: sums by type, or every node with every pod that holds GPUs, or the reason
 /// why they are not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +21,7 @@ pub struct InventoryDocument {
     pub types: Option<BTreeMap<Arc<str>, TypeDocument>>,
     /// Nodes by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<BTreeMap<Arc<str>, NodeDocument>>,
+    pub nodes: Option<BTreeMap<Arc<str>, NodeView>>,
     /// Pods that ask for GPUs, whoever they belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<Vec<GpuPodDocument>>,
@@ -34,25 +36,6 @@ pub struct TypeDocument {
     /// GPUs that pods hold. Left out: none.
     #[serde(default)]
     pub used: u32,
-}
-
-/// One node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NodeDocument {
-    /// Its labels; `nvidia.com/gpu.product` and its like name the type of its GPUs.
-    #[serde(default)]
-    pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu: 8`.
-    #[serde(default)]
-    pub allocatable: BTreeMap<Arc<str>, u32>,
-    /// Whether pods may be placed on it. Left out: true.
-    #[serde(default = "yes")]
-    pub schedulable: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// One pod that asks for GPUs.

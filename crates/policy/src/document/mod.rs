@@ -6,7 +6,6 @@
 
 mod inventory;
 mod pod;
-mod quantity;
 mod read;
 mod read_learned;
 mod read_router;
@@ -25,14 +24,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
-pub use pod::{PodDocument, RankDocument, SignalsDocument};
+pub use inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
+pub use pod::{PodDocument, RouterDocument, SignalsDocument};
 pub use read::{DocumentError, DocumentFault, Situation};
 pub use reading::{DocumentReading, ReadingFailure, ReadingState};
 pub use scalar::{CostText, Span};
-pub use variant::{
-    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
-};
+pub use variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 
 use super::snapshot::SignalName;
 
@@ -147,19 +144,4 @@ pub struct DirectQueueDocument {
     /// Why one of them said nothing when it was asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Arc<str>>,
-}
-
-/// The router in front of a model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RouterDocument {
-    /// Requests that wait in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_requests: Option<DocumentReading>,
-    /// Their size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_bytes: Option<DocumentReading>,
-    /// Requests admitted per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrival_rate: Option<DocumentReading>,
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inventory::InventoryDocument;
-use super::pod::{PodDocument, RankDocument, SignalsDocument};
-use super::quantity::Quantity;
+use super::pod::{PodDocument, SignalsDocument};
 use super::reading::DocumentReading;
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::key::ModelKey;
 use crate::learned::Learned;
-use crate::limit::{GpuPod, NodeView, PodPhase, Scheduling};
+use crate::limit::{GpuPod, PodPhase};
+use crate::quantity::Quantity;
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::signal::FreshnessBands;
 use crate::snapshot::{
@@ -162,7 +162,7 @@ impl SnapshotDocument {
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) now: Moment,
-    lag: Duration,
+    pub(super) lag: Duration,
     bands: FreshnessBands,
     faults: Vec<DocumentFault>,
 }
@@ -252,64 +252,31 @@ impl Reader {
         metrics
     }
 
+    /// The sample of a reading whose age counts from `lag` ago.
     pub(super) fn sample(
         &mut self,
         path: &str,
-        field: &str,
-        reading: Option<DocumentReading>,
-        quantity: Quantity,
-    ) -> Option<Sample> {
-        self.sample_aged(path, field, reading, quantity, self.lag)
-    }
-
-    /// A sample whose age counts from so long ago.
-    pub(super) fn sample_aged(
-        &mut self,
-        path: &str,
-        field: &str,
-        reading: Option<DocumentReading>,
+        reading: DocumentReading,
         quantity: Quantity,
         lag: Duration,
     ) -> Option<Sample> {
-        let judged = reading?.sample(&self.bands, lag).and_then(|sample| {
+        let judged = reading.sample(&self.bands, lag).and_then(|sample| {
             sample.map_or(Ok(()), |sample| quantity.check(sample.value))?;
             Ok(sample)
         });
         judged.unwrap_or_else(|why| {
-            self.fault(format!("{path}.{field}"), why);
+            self.fault(path, why);
             None
         })
     }
 
     fn samples(&mut self, path: &str, signals: &SignalsDocument) -> PodSamples {
-        use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
-        let ranks = signals.ranks.iter().map(|(name, rank)| {
-            let path = format!("{path}.ranks.{name}");
-            (Arc::clone(name), self.rank(&path, rank))
+        let lag = self.lag;
+        let samples = signals.map(&mut |field, reading, quantity| {
+            self.sample(&format!("{path}.{field}"), reading, quantity, lag)
         });
-        let ranks = ranks.collect();
-        self.check_mean(path, signals, &ranks);
-        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
-        PodSamples {
-            kv_usage: read("kvUsage", signals.kv_usage, Share),
-            queue_length: read("queueLength", signals.queue_length, Requests),
-            running: read("running", signals.running, Requests),
-            kv_capacity: read("kvCapacity", signals.kv_capacity, CacheSize),
-            input_tokens: read("inputTokens", signals.input_tokens, Tokens),
-            output_tokens: read("outputTokens", signals.output_tokens, Tokens),
-            prefix_hit_rate: read("prefixHitRate", signals.prefix_hit_rate, Share),
-            time_to_first_token: read("timeToFirstToken", signals.time_to_first_token, Seconds),
-            inter_token_latency: read(
-                "interTokenLatency",
-                signals.inter_token_latency,
-                SecondsPerToken,
-            ),
-            generation_rate: read("generationRate", signals.generation_rate, PerSecond),
-            completion_rate: read("completionRate", signals.completion_rate, PerSecond),
-            arrival_rate: read("arrivalRate", signals.arrival_rate, PerSecond),
-            kv_usage_now: read("kvUsageNow", signals.kv_usage_now, Share),
-            ranks,
-        }
+        self.check_mean(path, signals, &samples.ranks);
+        samples
     }
 
     /// What a replica holds is the mean of what its ranks hold: by tokens those count, by percentages
@@ -336,19 +303,6 @@ impl Reader {
                      or leave it out"
                 ),
             );
-        }
-    }
-
-    fn rank(&mut self, path: &str, rank: &RankDocument) -> RankSamples {
-        use Quantity::{CacheSize, Requests, Share, Tokens};
-        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
-        RankSamples {
-            kv_usage: read("kvUsage", rank.kv_usage, Share),
-            queue_length: read("queueLength", rank.queue_length, Requests),
-            kv_capacity: read("kvCapacity", rank.kv_capacity, CacheSize),
-            input_tokens: read("inputTokens", rank.input_tokens, Tokens),
-            output_tokens: read("outputTokens", rank.output_tokens, Tokens),
-            prefix_hit_rate: read("prefixHitRate", rank.prefix_hit_rate, Share),
         }
     }
 
@@ -405,10 +359,7 @@ impl Reader {
                 })
             }
             (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
-                nodes: nodes
-                    .iter()
-                    .map(|(name, node)| (Arc::clone(name), view(node)))
-                    .collect(),
+                nodes: nodes.clone(),
                 pods: pods.iter().map(gpu_pod).collect(),
             }),
             _ => {
@@ -419,18 +370,6 @@ impl Reader {
                 None
             }
         }
-    }
-}
-
-fn view(node: &super::NodeDocument) -> NodeView {
-    NodeView {
-        labels: node.labels.clone(),
-        allocatable: node.allocatable.clone(),
-        scheduling: if node.schedulable {
-            Scheduling::Open
-        } else {
-            Scheduling::Closed
-        },
     }
 }
 

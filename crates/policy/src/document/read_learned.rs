@@ -45,7 +45,7 @@ impl Reader {
             return None;
         }
         // Deserialised from a value, since tagged unions are written as mappings.
-        match serde_json::from_value::<Learned>(written.clone()) {
+        match serde_path_to_error::deserialize::<_, Learned>(written) {
             Ok(learned) => {
                 if let Ok(read) = serde_json::to_value(&learned) {
                     self.check_unread(ROOT, written, &read);
@@ -58,8 +58,12 @@ impl Reader {
                 Some(learned)
             }
             Err(error) => {
-                let path = place(written, &error.to_string());
-                self.fault(path, format!("{error}; copy it from where it was written"));
+                let path = match error.path().to_string() {
+                    root if root == "." => ROOT.to_owned(),
+                    path => format!("{ROOT}.{path}"),
+                };
+                let why = format!("{}; copy it from where it was written", error.inner());
+                self.fault(path, why);
                 None
             }
         }
@@ -157,18 +161,4 @@ impl Reader {
             );
         }
     }
-}
-
-/// Where the value is that JSON complains of. Its own parser does not know; that of YAML, of which
-/// JSON is a part, does.
-fn place(written: &Value, complaint: &str) -> String {
-    let text = written.to_string();
-    let reader = serde_yaml::Deserializer::from_str(&text);
-    let again = serde_yaml::with::singleton_map_recursive::deserialize::<Learned, _>(reader);
-    let told = again.err().map(|error| error.to_string());
-    let path = told.as_deref().and_then(|told| {
-        let (path, _) = told.split_once(complaint)?;
-        path.strip_suffix(": ")
-    });
-    path.map_or_else(|| ROOT.to_owned(), |path| format!("{ROOT}.{path}"))
 }

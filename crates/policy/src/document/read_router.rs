@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::quantity::Quantity;
 use super::read::Reader;
 use super::{
     CollectionState, DirectQueueDocument, ModelDocument, RouterDocument, SnapshotDocument,
 };
 use crate::key::ModelKey;
+use crate::quantity::Quantity;
 use crate::router_queue::{CountedQueue, DirectQueue, DirectQueues};
 use crate::samples::RouterSamples;
 use crate::snapshot::VariantView;
@@ -58,12 +58,10 @@ impl Reader {
     }
 
     fn router(&mut self, path: &str, router: &RouterDocument) -> RouterSamples {
-        let mut read = |field, reading, quantity| self.sample(path, field, reading, quantity);
-        RouterSamples {
-            queue_requests: read("queueRequests", router.queue_requests, Quantity::Requests),
-            queue_bytes: read("queueBytes", router.queue_bytes, Quantity::Bytes),
-            arrival_rate: read("arrivalRate", router.arrival_rate, Quantity::PerSecond),
-        }
+        let lag = self.lag;
+        router.map(&mut |field, reading, quantity| {
+            self.sample(&format!("{path}.{field}"), reading, quantity, lag)
+        })
     }
 
     /// What routers say themselves.
@@ -80,13 +78,9 @@ impl Reader {
 
     fn direct_queue(&mut self, path: &str, queue: &DirectQueueDocument) -> DirectQueue {
         // It was counted apart from any collection, so that its age counts from now.
-        let counted = self.sample_aged(
-            path,
-            "requests",
-            queue.requests,
-            Quantity::Requests,
-            Duration::ZERO,
-        );
+        let path = format!("{path}.requests");
+        let counted = (queue.requests)
+            .and_then(|requests| self.sample(&path, requests, Quantity::Requests, Duration::ZERO));
         DirectQueue {
             counted: counted.map(|sample| CountedQueue {
                 requests: sample.value,

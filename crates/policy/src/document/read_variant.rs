@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::SnapshotDocument;
 use super::read::Reader;
 use super::scalar::Span;
-use super::variant::{
-    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
-};
+use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 use crate::actuation::Scalers;
 use crate::bounds::CEILING;
 use crate::engine_args::ContainerCommand;
@@ -80,10 +78,7 @@ impl Reader {
                 .accelerator
                 .clone()
                 .map_or(Accelerator::Unresolved, Accelerator::Named),
-            bounds: DeclaredBounds {
-                min: variant.bounds.min.map(Replicas),
-                max: variant.bounds.max.map(Replicas),
-            },
+            bounds: variant.bounds,
             desired: variant.desired.map(Replicas),
             target: self.target(&format!("{path}.target"), variant),
             pods: pods.into(),
@@ -134,9 +129,9 @@ impl Reader {
         }
     }
 
-    fn check_bounds(&mut self, path: &str, bounds: BoundsDocument) {
+    fn check_bounds(&mut self, path: &str, bounds: DeclaredBounds) {
         for (field, bound) in [("min", bounds.min), ("max", bounds.max)] {
-            if let Some(count) = bound.filter(|count| Replicas(*count) > CEILING) {
+            if let Some(count) = bound.filter(|count| *count > CEILING) {
                 self.fault(
                     format!("{path}.bounds.{field}"),
                     format!("{count} replicas are more than there can be; write at most {CEILING}"),

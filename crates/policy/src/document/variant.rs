@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::pod::PodDocument;
 use super::scalar::{CostText, Span};
 use crate::capacity::ServingRole;
+use crate::snapshot::DeclaredBounds;
 
 /// One variant: the object, its scale target and its pods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +29,6 @@ pub struct VariantDocument {
     pub accelerator: Option<Arc<str>>,
     /// The part of a request that it serves: `prefill`, `decode` or `both`. Left out: `both`.
     #[serde(default)]
-    #[schemars(with = "RoleSchema")]
     pub role: ServingRole,
     /// GPUs of one replica by resource, such as `nvidia.com/gpu: 2`. Left out: one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -38,7 +38,7 @@ pub struct VariantDocument {
     pub service_class: Option<Arc<str>>,
     /// Bounds as the object states them.
     #[serde(default)]
-    pub bounds: BoundsDocument,
+    pub bounds: DeclaredBounds,
     /// The replica count published last. Left out: none ever was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<u32>,
@@ -64,33 +64,8 @@ pub struct VariantDocument {
     pub notes: Vec<Arc<str>>,
 }
 
-/// The part of a request that a variant serves.
-#[derive(JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[expect(dead_code, reason = "only its schema is used")]
-enum RoleSchema {
-    /// Reads prompts and hands the KV cache over.
-    Prefill,
-    /// Generates tokens from a KV cache it was handed.
-    Decode,
-    /// Does both.
-    Both,
-}
-
-/// Bounds on the replica count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BoundsDocument {
-    /// `spec.minReplicas`. Left out: 0 where the model may go to zero, else 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<u32>,
-    /// `spec.maxReplicas`. Left out: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<u32>,
-}
-
 /// A scale target and what is known of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetDocument {
     /// Whether this variant can scale it. Left out: `resolved`.

@@ -3,23 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::inventory::{GpuPodDocument, InventoryDocument, NodeDocument, TypeDocument};
-use super::pod::{PodDocument, RankDocument, SignalsDocument};
-use super::quantity::Quantity;
+use super::inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
+use super::pod::PodDocument;
 use super::reading::{DocumentReading, ReadingFailure, ReadingState};
 use super::scalar::{CostText, Span};
-use super::variant::{
-    BoundsDocument, ContainerDocument, TargetDocument, TargetState, VariantDocument,
-};
+use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 use super::{
     CollectionDocument, CollectionState, DOCUMENT_VERSION, DirectQueueDocument, ModelDocument,
-    RouterDocument, SnapshotDocument, TimeDocument,
+    SnapshotDocument, TimeDocument,
 };
 use crate::key::{TargetKey, TargetKind};
 use crate::learned::Learned;
-use crate::limit::{GpuPod, PodPhase, Scheduling};
+use crate::limit::{GpuPod, PodPhase};
+use crate::quantity::Quantity;
 use crate::router_queue::DirectQueue;
-use crate::samples::{PodSamples, RankSamples, RouterSamples, Sample};
+use crate::samples::Sample;
 use crate::snapshot::{
     Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
     TargetView, VariantView,
@@ -35,7 +33,9 @@ impl SnapshotDocument {
         models.sort();
         models.dedup();
         let routers = models.into_iter().filter_map(|key| {
-            let told = snapshot.metrics.routers.get(&key).map(router);
+            let told = snapshot.metrics.routers.get(&key);
+            let told = told
+                .map(|samples| samples.map(&mut |_, sample, quantity| reading(sample, quantity)));
             let direct_queue = snapshot.direct.get(&key).map(|queue| direct(queue, now));
             (told.is_some() || direct_queue.is_some()).then_some(ModelDocument {
                 namespace: key.namespace,
@@ -87,7 +87,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         node: pod.node.clone(),
         signals: samples
             .and_then(|by_pod| by_pod.get(&pod.name))
-            .map(signals)
+            .map(|samples| samples.map(&mut |_, sample, quantity| reading(sample, quantity)))
             .unwrap_or_default(),
     });
     let lasting = |since: Option<Since>| since.map(|since| Span(since.elapsed(now)));
@@ -104,10 +104,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         role: template.role,
         gpus: counts(&template.gpus),
         service_class: template.service_class.clone(),
-        bounds: BoundsDocument {
-            min: view.bounds.min.map(|count| count.0),
-            max: view.bounds.max.map(|count| count.0),
-        },
+        bounds: view.bounds,
         desired: view.desired.map(|count| count.0),
         target: target(&view.target),
         pending_for: lasting(view.pending_since),
@@ -155,15 +152,7 @@ fn kind(kind: &TargetKind) -> (Option<Arc<str>>, Option<Arc<str>>) {
 fn target(view: &TargetView) -> TargetDocument {
     let empty = |state| TargetDocument {
         state,
-        api_version: None,
-        kind: None,
-        name: None,
-        current: None,
-        surge: None,
-        ready: None,
-        lagging: false,
-        claimants: Vec::new(),
-        why: None,
+        ..TargetDocument::default()
     };
     let named = |state, name: &Arc<str>| TargetDocument {
         name: Some(Arc::clone(name)),
@@ -203,9 +192,8 @@ fn target(view: &TargetView) -> TargetDocument {
     }
 }
 
-/// A sample that is no value of its kind is told as invalid.
-fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<DocumentReading> {
-    let sample = sample?;
+/// A sample that is no value of its kind is written as invalid.
+fn reading(sample: Sample, quantity: Quantity) -> Option<DocumentReading> {
     Some(match quantity.check(sample.value) {
         Ok(()) => DocumentReading {
             value: Some(sample.value),
@@ -220,57 +208,13 @@ fn reading(sample: Option<Sample>, quantity: Quantity) -> Option<DocumentReading
     })
 }
 
-fn signals(samples: &PodSamples) -> SignalsDocument {
-    use Quantity::{CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens};
-    SignalsDocument {
-        kv_usage: reading(samples.kv_usage, Share),
-        queue_length: reading(samples.queue_length, Requests),
-        running: reading(samples.running, Requests),
-        kv_capacity: reading(samples.kv_capacity, CacheSize),
-        input_tokens: reading(samples.input_tokens, Tokens),
-        output_tokens: reading(samples.output_tokens, Tokens),
-        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
-        time_to_first_token: reading(samples.time_to_first_token, Seconds),
-        inter_token_latency: reading(samples.inter_token_latency, SecondsPerToken),
-        generation_rate: reading(samples.generation_rate, PerSecond),
-        completion_rate: reading(samples.completion_rate, PerSecond),
-        arrival_rate: reading(samples.arrival_rate, PerSecond),
-        kv_usage_now: reading(samples.kv_usage_now, Share),
-        ranks: samples
-            .ranks
-            .iter()
-            .map(|(name, samples)| (Arc::clone(name), rank(samples)))
-            .collect(),
-    }
-}
-
-fn rank(samples: &RankSamples) -> RankDocument {
-    use Quantity::{CacheSize, Requests, Share, Tokens};
-    RankDocument {
-        kv_usage: reading(samples.kv_usage, Share),
-        queue_length: reading(samples.queue_length, Requests),
-        kv_capacity: reading(samples.kv_capacity, CacheSize),
-        input_tokens: reading(samples.input_tokens, Tokens),
-        output_tokens: reading(samples.output_tokens, Tokens),
-        prefix_hit_rate: reading(samples.prefix_hit_rate, Share),
-    }
-}
-
-fn router(samples: &RouterSamples) -> RouterDocument {
-    RouterDocument {
-        queue_requests: reading(samples.queue_requests, Quantity::Requests),
-        queue_bytes: reading(samples.queue_bytes, Quantity::Bytes),
-        arrival_rate: reading(samples.arrival_rate, Quantity::PerSecond),
-    }
-}
-
 fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
     let sample = queue.counted.map(|counted| Sample {
         value: counted.requests,
         age: now.since(counted.at),
     });
     DirectQueueDocument {
-        requests: reading(sample, Quantity::Requests),
+        requests: sample.and_then(|sample| reading(sample, Quantity::Requests)),
         failure: queue.failure.clone(),
     }
 }
@@ -297,14 +241,6 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
             }
         }
         GpuInventory::Nodes { nodes, pods } => {
-            let nodes = nodes.iter().map(|(name, node)| {
-                let node = NodeDocument {
-                    labels: node.labels.clone(),
-                    allocatable: node.allocatable.clone(),
-                    schedulable: node.scheduling == Scheduling::Open,
-                };
-                (Arc::clone(name), node)
-            });
             let named = |pod: &GpuPod| {
                 let (namespace, name) = pod.named.as_ref()?;
                 Some(format!("{namespace}/{name}").into())
@@ -318,7 +254,7 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
                 init_containers: pod.init_containers.clone(),
             });
             InventoryDocument {
-                nodes: Some(nodes.collect()),
+                nodes: Some(nodes.clone()),
                 pods: Some(pods.collect()),
                 ..empty
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pools::Physical;
@@ -76,24 +77,44 @@ impl Vendor {
     }
 }
 
-/// What is read of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NodeDocument")]
 pub struct NodeView {
-    /// Its labels.
+    /// Its labels; `nvidia.com/gpu.product` and its like name the type of its GPUs.
+    #[serde(default)]
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu`.
+    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu: 8`.
+    #[serde(default)]
     pub allocatable: BTreeMap<Arc<str>, u32>,
-    /// Whether pods may be placed on it.
+    /// Whether pods may be placed on it. Left out: true.
+    #[serde(rename = "schedulable", default)]
+    #[schemars(with = "bool")]
     pub scheduling: Scheduling,
 }
 
 /// Whether pods may be placed on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
 pub enum Scheduling {
     /// Ready and not cordoned.
+    #[default]
     Open,
     /// Cordoned or not ready: what it holds keeps running, and nothing is added.
     Closed,
+}
+
+impl From<bool> for Scheduling {
+    fn from(is_open: bool) -> Self {
+        if is_open { Self::Open } else { Self::Closed }
+    }
+}
+
+impl From<Scheduling> for bool {
+    fn from(scheduling: Scheduling) -> Self {
+        scheduling == Scheduling::Open
+    }
 }
 
 impl NodeView {

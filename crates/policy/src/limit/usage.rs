@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::inventory::{NodeView, VENDORS};
 use crate::units::Gpus;
 
 /// What is read of a pod that asks for GPUs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuPod {
     /// Its namespace and name, where somebody says.
-    #[serde(default)]
     pub named: Option<(Arc<str>, Arc<str>)>,
     /// The node it is bound to.
     pub node: Option<Arc<str>>,
@@ -25,7 +22,7 @@ pub struct GpuPod {
 }
 
 /// Whether a pod still holds its resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodPhase {
     /// Pending, running or unknown.
     Active,

@@ -9,13 +9,13 @@ use super::losses::{SIGNALS, age, lose};
 use wva_policy::bounds::{Bounds, ZeroPolicy};
 use wva_policy::capacity::ServingRole;
 use wva_policy::document::{
-    BoundsDocument, DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument,
-    Situation, SnapshotDocument, Span,
+    DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument, Situation,
+    SnapshotDocument, Span,
 };
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan::Plan;
-use wva_policy::snapshot::VariantView;
+use wva_policy::snapshot::{DeclaredBounds, VariantView};
 use wva_policy::units::Replicas;
 use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
@@ -150,9 +150,9 @@ pub(super) fn fleet() -> impl Strategy<Value = SnapshotDocument> {
             for (variant, given) in document.variants.iter_mut().zip(variants) {
                 variant.role = given.role;
                 variant.desired = given.desired;
-                variant.bounds = BoundsDocument {
-                    min: given.bounds.0,
-                    max: given.bounds.1,
+                variant.bounds = DeclaredBounds {
+                    min: given.bounds.0.map(Replicas),
+                    max: given.bounds.1.map(Replicas),
                 };
                 variant.pods = given
                     .pods

@@ -1,8 +1,11 @@
 //! What a measured value can be.
 
+/// Reads a signal, given its path in a set of signals, its value and its quantity.
+pub(crate) type ReadSignal<'a, T, U> = &'a mut dyn FnMut(&str, T, Quantity) -> Option<U>;
+
 /// A kind of measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(crate) enum Quantity {
     /// 0 to 1.
     Share,
     /// Requests.
@@ -33,7 +36,7 @@ const MAX_AMOUNT: f64 = 1e15;
 impl Quantity {
     /// # Errors
     /// Why a value cannot be this, with the remedy.
-    pub(super) fn check(self, value: f64) -> Result<(), String> {
+    pub(crate) fn check(self, value: f64) -> Result<(), String> {
         if !value.is_finite() {
             return Err(format!(
                 "{value} is no number to act on; leave the signal out if it is not known"
