@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use crate::policy::capacity::ServingRole;
 use crate::policy::combine::{Balance, CapacitySource, VoterFigures};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::limit::{Budget, GpuPool, PoolFigures, PoolScope, WhyLimited};
-use crate::policy::optimize::WhyShared;
+use crate::policy::limit::{Budget, GpuPool, PoolFigures, PoolScope};
 use crate::policy::plan::{Decision, ModelFigures, Plan, Reason};
 use crate::policy::startup::StartSource;
 use crate::policy::tokens::instance::Missing;
 use crate::policy::tokens::variant::TokenVariantFigures;
 use crate::policy::units::Replicas;
-use crate::policy::zero::{WakeCause, WhyZero, ZeroBlock};
+use crate::policy::zero::{WakeCause, ZeroBlock};
 
 /// Gauges that are read off a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -269,7 +268,7 @@ impl Rows {
 /// What lasts and keeps a model where it is. Being in use and a retention period end by themselves.
 fn blocked(decision: &Decision) -> Option<&'static str> {
     decision.steps.iter().find_map(|step| match &step.why {
-        Reason::Zero(WhyZero::Blocked { block }) => match block {
+        Reason::ZeroBlocked { block } => match block {
             ZeroBlock::Busy | ZeroBlock::Retained { .. } => None,
             lasting => Some(lasting.as_str()),
         },
@@ -328,10 +327,10 @@ fn tokens_capacity(variant: &TokenVariantFigures) -> Option<f64> {
 /// The limiter that cut a decision, by name; the first one where several did.
 pub(super) fn limiter(decision: &Decision) -> Option<&str> {
     decision.steps.iter().find_map(|step| match &step.why {
-        Reason::Limited(
-            WhyLimited::Limited { by: pools, .. } | WhyLimited::BudgetUnknown { pools, .. },
-        ) => pools.first().map(GpuPool::limiter),
-        Reason::Shared(WhyShared::Limited { by, .. } | WhyShared::BudgetUnknown { by, .. })
+        Reason::Limited { by: pools, .. } | Reason::BudgetUnknown { pools, .. } => {
+            pools.first().map(GpuPool::limiter)
+        }
+        Reason::ShareLimited { by, .. }
         | Reason::WakeRefused { by, .. }
         | Reason::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),
         Reason::HeldForStart { by } => by.first().map(|held| held.pool.limiter()),
@@ -343,7 +342,7 @@ pub(super) fn limiter(decision: &Decision) -> Option<&str> {
 pub(super) fn enforced(decision: &Decision) -> Option<&'static str> {
     let changes = decision.steps.iter().filter(|step| step.from != step.to);
     changes.rev().find_map(|step| match &step.why {
-        Reason::Zero(WhyZero::NoRequests { .. }) => Some("scale_to_zero"),
+        Reason::NoRequests { .. } => Some("scale_to_zero"),
         Reason::Woken {
             cause: WakeCause::MinimumOfOne,
             ..

@@ -15,7 +15,6 @@ use self::families::{Registrar, VariantSeries};
 use self::planned::PlannedSeries;
 use crate::hooks::{ControllerHooks, NoHooks};
 use crate::policy::key::{ModelKey, VariantKey};
-use crate::policy::optimize::{WhyOptimized, WhyShared};
 use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::record::GaugeValues;
@@ -200,7 +199,7 @@ impl Metrics {
                 Reason::AtMaximum { .. }
                     | Reason::CutToMaximum { .. }
                     | Reason::CutToCeiling { .. }
-                    | Reason::Optimized(WhyOptimized::AtMaximum { .. })
+                    | Reason::NeedAtMaximum { .. }
             )
         });
         let mut limits = decision.steps.iter();
@@ -208,7 +207,7 @@ impl Metrics {
             (step.stage == PlanStage::Limit && step.to < step.from)
                 || matches!(
                     step.why,
-                    Reason::Shared(WhyShared::Limited { .. })
+                    Reason::ShareLimited { .. }
                         | Reason::MinimumAboveGpus { .. }
                         | Reason::HeldForStart { .. }
                         | Reason::WakeRefused {

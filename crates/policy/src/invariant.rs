@@ -398,10 +398,10 @@ fn starts(decision: &Decision) -> bool {
 /// Whether something else than load holds a count down: its maximum, or a budget shared by priority.
 fn is_bound(decision: &Decision) -> bool {
     let mut steps = decision.steps.iter();
-    steps.any(|step| match step.why {
-        Reason::CutToMaximum { .. } | Reason::BoundsConflict { .. } | Reason::Rescaled(_) => true,
-        Reason::WithinBounds { max, .. } => max == decision.target,
-        _ => false,
+    steps.any(|step| match &step.why {
+        Reason::CutToMaximum { .. } | Reason::BoundsConflict { .. } => true,
+        Reason::WithinBounds { max, .. } => *max == decision.target,
+        why => why.is_rescale(),
     })
 }
 

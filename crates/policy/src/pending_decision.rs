@@ -4,8 +4,6 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use super::bounds::Bounds;
-use super::limit::{WhyLimited, WhyRescaled};
-use super::optimize::WhyShared;
 use super::plan::{
     Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TransitionReason,
     VariantFigures, decisive, grows_by_load,
@@ -82,21 +80,23 @@ impl<'a> PendingDecision<'a> {
     /// Whether a budget that is shared by priority set its count.
     pub(super) fn is_rescaled(&self) -> bool {
         let mut steps = self.steps.iter();
-        steps.any(|step| matches!(step.why, Reason::Rescaled(_)))
+        steps.any(|step| step.why.is_rescale())
     }
 
     /// Whether its growth is cut to what there is already.
     pub(super) fn is_cut(&self) -> bool {
         let mut steps = self.steps.iter();
-        steps.any(|step| matches!(step.why, Reason::Rescaled(_) | Reason::Limited(_)))
+        steps.any(|step| {
+            let is_limit = step.stage == PlanStage::Limit;
+            step.why.is_rescale() || is_limit && !matches!(step.why, Reason::Withheld(_))
+        })
     }
 
     /// Whether GPUs cut its growth.
     pub(super) fn lacks_gpus(&self) -> bool {
         self.steps.iter().any(|step| match &step.why {
-            Reason::Limited(WhyLimited::Limited { .. })
-            | Reason::Shared(WhyShared::Limited { .. }) => true,
-            Reason::Rescaled(WhyRescaled::Kept { held, share }) => share > held,
+            Reason::Limited { .. } | Reason::ShareLimited { .. } => true,
+            Reason::ShareKept { held, share } => share > held,
             _ => false,
         })
     }

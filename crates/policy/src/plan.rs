@@ -19,11 +19,11 @@ use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
 use wva_base::moment::Moment;
 
-pub use super::reason::{
-    Abstention, BoundSource, MissingInput, MissingSignal, Reason, TransitionReason,
-};
+pub use super::bounds::BoundSource;
+pub use super::reason::{Abstention, MissingInput, MissingSignal, Reason};
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
+pub use super::transition::TransitionReason;
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,24 +8,28 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounds::BoundSource;
 use super::capacity::{AnalyzerName, ServingRole};
+use super::combine::BlockReason;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{HeldGpus, PoolFigures, WhyLimited, WhyRescaled, Withheld};
-use super::optimize::{WhyOptimized, WhyShared};
+use super::limit::{GpuPool, HeldGpus, PoolFigures, Withheld};
+use super::optimize::{Method, WantedAmount};
 use super::plan::MetricsState;
 use super::router_queue::{HeldQueue, QueueSource};
 use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::target_problem::TargetProblem;
+use super::transition::TransitionReason;
 use super::units::{Gpus, Replicas};
-use super::zero::{WakeCause, WakeObstacle, WhyZero};
+use super::zero::{WakeCause, WakeObstacle, ZeroBlock};
 
 /// How many names a text lists before it counts the rest.
 pub(super) const LISTED: usize = 5;
 
-/// Why a stage did what it did.
+/// Why a stage did what it did: in JSON a code with its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "code")]
 pub enum Reason {
     /// Starts from the count published last.
     LastDesired,
@@ -167,12 +171,131 @@ pub enum Reason {
         /// The maximum, if there is one.
         max: Option<Replicas>,
     },
-    /// What the optimizer made of the analyzers' votes.
-    Optimized(WhyOptimized),
-    /// What a share of scarce GPUs allowed.
-    Shared(WhyShared),
-    /// What sharing a contended budget by priority made of it.
-    Rescaled(WhyRescaled),
+    /// Added by the optimizer, for what the role needs.
+    ScaledUp {
+        /// How variants were chosen.
+        method: Method,
+        /// What its role needed.
+        required: Vec<WantedAmount>,
+    },
+    /// Others of the role meet the claims at less cost, or none of it was needed.
+    NotChosen {
+        /// How variants were chosen.
+        method: Method,
+    },
+    /// Its role needs more, and counts on replicas that it has on order.
+    Ordered {
+        /// Replicas that it will have then, by its minimum or by what was published.
+        standing: Replicas,
+    },
+    /// At its maximum while its role needs more.
+    NeedAtMaximum {
+        /// The maximum.
+        max: Replicas,
+    },
+    /// Its role grows no further than prefill, which is at its maximum, can feed it.
+    FedByPrefill {
+        /// The share of its need that prefill reaches.
+        reached: f64,
+    },
+    /// No analyzer knows what one replica of it supplies.
+    NotSized,
+    /// Taken away by the optimizer.
+    ScaledDown {
+        /// How variants were chosen.
+        method: Method,
+        /// What its role may lose.
+        releasable: Vec<WantedAmount>,
+    },
+    /// Its role could shrink, and this one stays: others save more, it does not fit what may go, it
+    /// stands at its minimum, or it is the last of its role.
+    NotReleased {
+        /// What its role may lose.
+        releasable: Vec<WantedAmount>,
+    },
+    /// Another role of the model needs capacity, so nothing of the model shrinks.
+    ModelGrows,
+    /// Its role stays as it is.
+    Held {
+        /// Why.
+        hold: BlockReason,
+    },
+    /// The queueing model has no opinion on it, or none that may be followed: in hybrid mode,
+    /// saturation decides alone.
+    LeftToSaturation,
+    /// It got GPUs for all that it was to add.
+    Granted {
+        /// How many.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+    },
+    /// It got GPUs for a part of that, or for none.
+    Limited {
+        /// GPUs.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that could not have granted it all, the credited one first.
+        by: Vec<GpuPool>,
+    },
+    /// Of scarce GPUs that models share, it got those for a part of what it was to add, or for none.
+    ShareLimited {
+        /// GPUs.
+        gpus: Gpus,
+        /// Replicas added.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that could not grant the rest.
+        by: Vec<PoolFigures>,
+    },
+    /// A budget is not known: no growth above the floor.
+    BudgetUnknown {
+        /// Replicas added, up to the floor.
+        added: Replicas,
+        /// Replicas that were to be added.
+        wanted: Replicas,
+        /// The pools that nobody knows.
+        pools: Vec<GpuPool>,
+    },
+    /// No GPUs are to be granted: it does not grow.
+    NotGrowing {
+        /// Replicas that are wanted.
+        target: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// Models share scarce GPUs, and its role counts on replicas that it has on order.
+    CountedOn {
+        /// Replicas that it will have then.
+        standing: Replicas,
+    },
+    /// At its maximum, or what its role needs went to others.
+    ServedByOthers,
+    /// Its role holds more than its share of a budget that is shared by priority.
+    Reclaimed {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// Its role holds less than that share, and GPUs are free.
+    Filled {
+        /// GPUs taken.
+        gpus: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
+    /// It stays, while the budget is shared by priority.
+    ShareKept {
+        /// GPUs that the role holds.
+        held: Gpus,
+        /// Its share of the budget.
+        share: Gpus,
+    },
     /// A budget that it draws from is not shared by priority.
     Withheld(Arc<Withheld>),
     /// A release is cut short: as few replicas did not last at what is held now.
@@ -198,8 +321,6 @@ pub enum Reason {
         /// Why it does not grow.
         because: Box<Reason>,
     },
-    /// What GPUs and quotas allowed.
-    Limited(WhyLimited),
     /// Its minimum holds, and its pools hold fewer GPUs.
     MinimumAboveGpus {
         /// The minimum.
@@ -212,8 +333,18 @@ pub enum Reason {
         /// For which, and where.
         by: Vec<HeldGpus>,
     },
-    /// What the boundary to zero made of it.
-    Zero(WhyZero),
+    /// To zero: nobody used the model for its retention period.
+    NoRequests {
+        /// How long it has been idle.
+        idle: Duration,
+        /// How long it must have been.
+        retention: Duration,
+    },
+    /// The model does not go to zero.
+    ZeroBlocked {
+        /// Why.
+        block: ZeroBlock,
+    },
     /// Started from zero.
     Woken {
         /// Why.
@@ -257,6 +388,34 @@ pub enum Reason {
         /// What is wrong with it.
         problem: TargetProblem,
     },
+}
+
+impl Reason {
+    /// Whether sharing a contended budget by priority set the count.
+    pub fn is_rescale(&self) -> bool {
+        matches!(
+            self,
+            Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. }
+        )
+    }
+
+    /// Whether it states what a role needs. Where it does not, the count that was published stays, not
+    /// the one that exists.
+    pub(super) fn is_opinion(&self) -> bool {
+        match self {
+            Self::NoView { .. }
+            | Self::NoUsableMetrics { .. }
+            | Self::LastDesired
+            | Self::CurrentReplicas
+            | Self::NotSized
+            | Self::LeftToSaturation => false,
+            Self::Held { hold } => matches!(
+                hold,
+                BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
+            ),
+            _ => true,
+        }
+    }
 }
 
 /// An input of an analyzer that is not known.
@@ -315,104 +474,6 @@ impl fmt::Display for Abstention {
             }
         };
         write!(f, "{} {why}", analyzer.as_str())
-    }
-}
-
-/// Where a bound comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum BoundSource {
-    /// Written on the object.
-    Object,
-    /// `minReplicas` absent, scale to zero not enabled for the model: 1.
-    ScaleToZeroDisabled,
-    /// `minReplicas` absent, scale to zero enabled for the model: 0.
-    ScaleToZeroEnabled,
-}
-
-/// Why a variant is in transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TransitionReason {
-    /// Replicas exist that are not ready, or the target's status lags behind its specification.
-    Pending {
-        /// How long.
-        since: Duration,
-        /// Replicas that exist.
-        current: Replicas,
-        /// Replicas that are ready.
-        ready: Replicas,
-    },
-    /// The published count is not the current one.
-    Unapplied {
-        /// How long.
-        since: Duration,
-        /// The published count.
-        desired: Replicas,
-        /// Replicas that exist.
-        current: Replicas,
-    },
-    /// Not every replica reports.
-    Silent {
-        /// How long.
-        since: Duration,
-        /// Replicas with usable metrics.
-        reporting: Replicas,
-        /// Replicas that exist.
-        current: Replicas,
-    },
-}
-
-impl TransitionReason {
-    /// The cause without its numbers.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Pending { .. } => "replicas are not ready yet",
-            Self::Unapplied { .. } => "the published count is not applied yet",
-            Self::Silent { .. } => "not every replica reports",
-        }
-    }
-}
-
-impl fmt::Display for BoundSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Object => "minReplicas",
-            Self::ScaleToZeroDisabled => "minReplicas absent, scale to zero not enabled",
-            Self::ScaleToZeroEnabled => "minReplicas absent, scale to zero enabled",
-        })
-    }
-}
-
-impl fmt::Display for TransitionReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pending {
-                since,
-                current,
-                ready,
-            } => write!(
-                formatter,
-                "pending for {}s ({ready} of {current} replicas ready)",
-                since.as_secs()
-            ),
-            Self::Unapplied {
-                since,
-                desired,
-                current,
-            } => write!(
-                formatter,
-                "not applied for {}s (desired({desired})!=current({current}))",
-                since.as_secs()
-            ),
-            Self::Silent {
-                since,
-                reporting,
-                current,
-            } => write!(
-                formatter,
-                "silent for {}s (metrics({reporting})!=current({current}))",
-                since.as_secs()
-            ),
-        }
     }
 }
 

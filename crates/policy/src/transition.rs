@@ -1,14 +1,94 @@
 //! What keeps a variant from taking a step: replicas that are not ready, a published count that
 //! nobody has applied, replicas that do not report. Each may hold it back for a limited time only.
 
+use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::learned::Reporting;
-use super::plan::{TransitionReason, VariantFigures};
+use super::plan::VariantFigures;
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::units::Replicas;
 use crate::params::TransitionLimits;
 use wva_base::moment::{Moment, Since};
+
+/// Why a variant is in transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TransitionReason {
+    /// Replicas exist that are not ready, or the target's status lags behind its specification.
+    Pending {
+        /// How long.
+        since: Duration,
+        /// Replicas that exist.
+        current: Replicas,
+        /// Replicas that are ready.
+        ready: Replicas,
+    },
+    /// The published count is not the current one.
+    Unapplied {
+        /// How long.
+        since: Duration,
+        /// The published count.
+        desired: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+    /// Not every replica reports.
+    Silent {
+        /// How long.
+        since: Duration,
+        /// Replicas with usable metrics.
+        reporting: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
+    },
+}
+
+impl TransitionReason {
+    /// The cause without its numbers.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Pending { .. } => "replicas are not ready yet",
+            Self::Unapplied { .. } => "the published count is not applied yet",
+            Self::Silent { .. } => "not every replica reports",
+        }
+    }
+}
+
+impl fmt::Display for TransitionReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending {
+                since,
+                current,
+                ready,
+            } => write!(
+                formatter,
+                "pending for {}s ({ready} of {current} replicas ready)",
+                since.as_secs()
+            ),
+            Self::Unapplied {
+                since,
+                desired,
+                current,
+            } => write!(
+                formatter,
+                "not applied for {}s (desired({desired})!=current({current}))",
+                since.as_secs()
+            ),
+            Self::Silent {
+                since,
+                reporting,
+                current,
+            } => write!(
+                formatter,
+                "silent for {}s (metrics({reporting})!=current({current}))",
+                since.as_secs()
+            ),
+        }
+    }
+}
 
 /// The causes of transition of one variant at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]

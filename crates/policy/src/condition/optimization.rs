@@ -4,8 +4,6 @@ use super::{Condition, ConditionReason, ConditionStatus, ConditionType, notes};
 use crate::backlog::STANDS;
 use crate::combine::BlockReason;
 use crate::hybrid::Basis;
-use crate::limit::WhyLimited;
-use crate::optimize::{WhyOptimized, WhyShared};
 use crate::plan::{
     Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
 };
@@ -142,14 +140,6 @@ fn detail(why: &Reason) -> Option<&'static str> {
         Reason::NoView { .. } => Some("a signal is missing that its analyzers need"),
         Reason::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
         Reason::NoReplicas => Some("there are no replicas"),
-        Reason::Shared(WhyShared::Limited { .. }) | Reason::Limited(WhyLimited::Limited { .. }) => {
-            Some("GPUs or quotas limit growth")
-        }
-        Reason::Shared(WhyShared::BudgetUnknown { .. })
-        | Reason::Limited(WhyLimited::BudgetUnknown { .. }) => {
-            Some("BudgetUnknown: nobody knows what GPUs allow")
-        }
-        Reason::Rescaled(_) => Some("a contended budget of GPUs is shared by priority"),
         Reason::Relapsed { .. } => Some("fewer replicas did not last at this load"),
         Reason::Unserved { because, .. } => detail(because),
         Reason::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
@@ -164,33 +154,18 @@ fn detail(why: &Reason) -> Option<&'static str> {
             ..
         } => Some(obstacle.in_short(*cause, by)),
         Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
-        Reason::Zero(_) => Some("the boundary to zero decides"),
+        Reason::NoRequests { .. } | Reason::ZeroBlocked { .. } => {
+            Some("the boundary to zero decides")
+        }
         Reason::GrownElsewhere { .. } => Some("another variant of the model grows"),
         Reason::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
         Reason::Grown { trigger } => Some(lacking(*trigger)),
         Reason::Shrunk { .. } => Some("fewer replicas carry the load"),
         Reason::AtFloor { .. } | Reason::Steady { .. } => Some(BALANCE),
-        Reason::Optimized(why) => Some(optimized(why)),
-        Reason::Shared(WhyShared::Granted { .. }) | Reason::Limited(WhyLimited::Granted { .. }) => {
-            Some("its analyzers need more capacity, and GPUs are free")
-        }
-        Reason::Shared(WhyShared::Ordered { .. }) => Some(ON_ORDER),
-        Reason::Shared(WhyShared::FedByPrefill { .. }) => Some(FED_BY_PREFILL),
-        Reason::Shared(WhyShared::NotServed) => Some("other variants of the model grow"),
         Reason::Arbitrated { basis, .. } => Some(arbitrated(*basis)),
-        Reason::Limited(WhyLimited::NotGrowing { .. })
-        | Reason::Withheld(_)
-        | Reason::LastDesired
-        | Reason::CurrentReplicas
-        | Reason::TransitionExpired { .. }
-        | Reason::WithinBounds { .. }
-        | Reason::TargetUnusable { .. } => None,
+        other => of_optimizer(other),
     }
 }
-
-/// Replicas that were published and do not exist yet.
-const ON_ORDER: &str = "replicas that are on order are enough";
-const FED_BY_PREFILL: &str = "prefill cannot feed more replicas";
 
 /// Which spare capacity is below its trigger.
 fn lacking(trigger: SpareTrigger) -> &'static str {
@@ -201,28 +176,39 @@ fn lacking(trigger: SpareTrigger) -> &'static str {
     }
 }
 
-/// What the optimizer made of the votes, without its numbers.
-fn optimized(why: &WhyOptimized) -> &'static str {
-    match why {
-        WhyOptimized::Grown { .. } => "its analyzers need more capacity",
-        WhyOptimized::Released { .. } => "its analyzers have capacity to spare",
-        WhyOptimized::NotChosen { .. } | WhyOptimized::Kept { .. } => BALANCE,
-        WhyOptimized::Ordered { .. } => ON_ORDER,
-        WhyOptimized::AtMaximum { .. } => "the maximum is reached",
-        WhyOptimized::FedByPrefill { .. } => FED_BY_PREFILL,
-        WhyOptimized::NotSized => "no analyzer knows the capacity of one replica",
-        WhyOptimized::ModelGrows => "another role of the model needs capacity",
-        WhyOptimized::LeftToSaturation => "saturation decides",
-        WhyOptimized::NoMandate { .. } => NO_VIEW,
-        WhyOptimized::Held { hold } => match hold {
-            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
-            BlockReason::NobodyLive | BlockReason::Awaited { .. } | BlockReason::Unheard { .. } => {
-                "an analyzer is silent"
-            }
-            BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
-            BlockReason::NoView => NO_VIEW,
-            BlockReason::Unsized { .. } => "the capacity of the model is not known",
-        },
+/// What a reason of the optimizer, or of the GPUs that it may have, adds.
+fn of_optimizer(why: &Reason) -> Option<&'static str> {
+    Some(match why {
+        Reason::ScaledUp { .. } => "its analyzers need more capacity",
+        Reason::ScaledDown { .. } => "its analyzers have capacity to spare",
+        Reason::NotChosen { .. } | Reason::NotReleased { .. } => BALANCE,
+        Reason::Ordered { .. } | Reason::CountedOn { .. } => {
+            "replicas that are on order are enough"
+        }
+        Reason::NeedAtMaximum { .. } => "the maximum is reached",
+        Reason::FedByPrefill { .. } => "prefill cannot feed more replicas",
+        Reason::NotSized => "no analyzer knows the capacity of one replica",
+        Reason::ModelGrows => "another role of the model needs capacity",
+        Reason::LeftToSaturation => "saturation decides",
+        Reason::Held { hold } => held(hold),
+        Reason::Limited { .. } | Reason::ShareLimited { .. } => "GPUs or quotas limit growth",
+        Reason::BudgetUnknown { .. } => "BudgetUnknown: nobody knows what GPUs allow",
+        Reason::Granted { .. } => "its analyzers need more capacity, and GPUs are free",
+        Reason::ServedByOthers => "other variants of the model grow",
+        why if why.is_rescale() => "a contended budget of GPUs is shared by priority",
+        _ => return None,
+    })
+}
+
+fn held(hold: &BlockReason) -> &'static str {
+    match hold {
+        BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
+        BlockReason::NobodyLive | BlockReason::Awaited { .. } | BlockReason::Unheard { .. } => {
+            "an analyzer is silent"
+        }
+        BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
+        BlockReason::NoView => NO_VIEW,
+        BlockReason::Unsized { .. } => "the capacity of the model is not known",
     }
 }
 

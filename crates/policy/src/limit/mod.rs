@@ -30,12 +30,10 @@ pub use gpu_demand::{GpuDemand, HeadroomShare, by_headroom};
 pub use headroom::{Claimant, Transfer, TransferEnd, TransferHolds, headroom};
 pub use held::HeldGpus;
 pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, Vendor, discover, leaving, physical};
-pub use pass::{Grant, GrowthRequest, WhyLimited, allocate};
+pub use pass::{Grant, GrowthRequest, allocate};
 pub use pool::{GpuPool, Room};
 pub use pools::{GpuPools, GpuSupply, ManagedUse, Physical};
-pub use rescale::{
-    AwaitedStart, BudgetClaim, RescaleSwitches, Rescaled, Turn, WhyRescaled, rescale,
-};
+pub use rescale::{AwaitedStart, BudgetClaim, RescaleSwitches, Rescaled, Turn, rescale};
 pub use rescale_candidate::{RescaleCandidate, ShareVariant};
 pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
 pub use water_filling::{Bidder, Filled, round_shares, water_fill};

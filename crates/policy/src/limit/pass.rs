@@ -2,15 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::pool::{GpuPool, Room};
 use super::pools::GpuPools;
 use crate::change::CountChange;
 use crate::key::VariantKey;
+use crate::reason::Reason;
 use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
 
@@ -40,10 +38,10 @@ pub struct GrowthRequest {
 }
 
 /// What a request got.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
     /// The count before and after, and why.
-    pub change: CountChange<WhyLimited>,
+    pub change: CountChange,
     /// GPUs taken from the pools for it.
     pub gpus: Gpus,
 }
@@ -53,77 +51,8 @@ impl Grant {
     pub fn is_limited(&self) -> bool {
         matches!(
             self.change.why,
-            WhyLimited::Limited { .. } | WhyLimited::BudgetUnknown { .. }
+            Reason::Limited { .. } | Reason::BudgetUnknown { .. }
         )
-    }
-}
-
-/// Why a limit changed or kept a count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhyLimited {
-    /// Nothing to grant.
-    NotGrowing {
-        /// Replicas that are wanted.
-        target: Replicas,
-        /// Replicas that exist.
-        current: Replicas,
-    },
-    /// All of it is granted.
-    Granted {
-        /// GPUs.
-        gpus: Gpus,
-        /// Replicas added.
-        added: Replicas,
-    },
-    /// Part of it is granted, or none.
-    Limited {
-        /// GPUs.
-        gpus: Gpus,
-        /// Replicas added.
-        added: Replicas,
-        /// Replicas that were to be added.
-        wanted: Replicas,
-        /// The pools that could not have granted it all, the credited one first.
-        by: Vec<GpuPool>,
-    },
-    /// A budget is not known: no growth above the floor.
-    BudgetUnknown {
-        /// Replicas added, up to the floor.
-        added: Replicas,
-        /// Replicas that were to be added.
-        wanted: Replicas,
-        /// The pools that nobody knows.
-        pools: Vec<GpuPool>,
-    },
-}
-
-impl fmt::Display for WhyLimited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotGrowing { target, current } => {
-                write!(f, "no scale-up (target={target}, current={current})")
-            }
-            Self::Granted { gpus, added } => {
-                write!(f, "allocated {gpus} GPUs for +{added} replicas")
-            }
-            Self::Limited {
-                gpus, added, by, ..
-            } => {
-                write!(f, "limited: allocated {gpus} GPUs for +{added} replicas")?;
-                by.iter()
-                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
-            }
-            Self::BudgetUnknown {
-                added,
-                wanted,
-                pools,
-            } => {
-                write!(f, "BudgetUnknown: +{added} of +{wanted} replicas")?;
-                pools
-                    .iter()
-                    .try_for_each(|pool| write!(f, "; {pool} is not known"))
-            }
-        }
     }
 }
 
@@ -191,7 +120,7 @@ impl GrowthRequest {
         let added = Replicas(owed.0.saturating_add(granted.0));
         let gpus = per_replica.times(added);
         let why = if added == wanted {
-            WhyLimited::Granted { gpus, added }
+            Reason::Granted { gpus, added }
         } else {
             shortfall(&rooms, asked, added, wanted, gpus)
         };
@@ -213,20 +142,14 @@ impl GrowthRequest {
             change: CountChange {
                 from: self.target,
                 to: target,
-                why: WhyLimited::NotGrowing { target, current },
+                why: Reason::NotGrowing { target, current },
             },
             gpus: Gpus::ZERO,
         }
     }
 }
 
-fn shortfall(
-    rooms: &[Room],
-    asked: Gpus,
-    added: Replicas,
-    wanted: Replicas,
-    gpus: Gpus,
-) -> WhyLimited {
+fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpus: Gpus) -> Reason {
     let named = |test: fn(Budget, Gpus) -> bool| -> Vec<GpuPool> {
         rooms
             .iter()
@@ -236,14 +159,14 @@ fn shortfall(
     };
     let unknown = named(|left, _| left == Budget::Unknown);
     if unknown.is_empty() {
-        WhyLimited::Limited {
+        Reason::Limited {
             gpus,
             added,
             wanted,
             by: named(|left, asked| left.grant(asked) < asked),
         }
     } else {
-        WhyLimited::BudgetUnknown {
+        Reason::BudgetUnknown {
             added,
             wanted,
             pools: unknown,

@@ -31,7 +31,7 @@ pub struct RescaleSwitches {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rescaled {
     /// Counts of every variant of the models that were handled.
-    pub changes: BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+    pub changes: BTreeMap<VariantKey, CountChange>,
     /// Models that were handled; nothing else must optimize them in this cycle.
     pub handled: BTreeSet<ModelKey>,
     /// Models of groups whose floors alone are more than the budget.
@@ -79,57 +79,6 @@ impl fmt::Display for BudgetClaim {
     }
 }
 
-/// Why a count changed or stayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhyRescaled {
-    /// Its role holds more than its share.
-    Reclaimed {
-        /// GPUs that the role holds.
-        held: Gpus,
-        /// Its share of the budget.
-        share: Gpus,
-    },
-    /// Its role holds less than its share, and GPUs are free.
-    Filled {
-        /// GPUs taken.
-        gpus: Gpus,
-        /// Its share of the budget.
-        share: Gpus,
-    },
-    /// It stays.
-    Kept {
-        /// GPUs that the role holds.
-        held: Gpus,
-        /// Its share of the budget.
-        share: Gpus,
-    },
-}
-
-impl fmt::Display for WhyRescaled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Reclaimed { held, share } => {
-                write!(
-                    f,
-                    "rescale: the role holds {held} GPUs, its share is {share}"
-                )
-            }
-            Self::Filled { gpus, share } => {
-                write!(
-                    f,
-                    "rescale: takes {gpus} free GPUs towards a share of {share}"
-                )
-            }
-            Self::Kept { held, share } => {
-                write!(
-                    f,
-                    "rescale: kept, the role holds {held} GPUs of a share of {share}"
-                )
-            }
-        }
-    }
-}
-
 /// Models that draw from the same pools, in the order in which groups are served: by accelerator,
 /// the cluster's budget before those of namespaces.
 type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
@@ -145,7 +94,7 @@ pub struct Turn<'a> {
     /// The pools that they draw from.
     pub pools: &'a BTreeSet<GpuPool>,
     /// What sharing led to before.
-    changes: &'a BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+    changes: &'a BTreeMap<VariantKey, CountChange>,
 }
 
 impl Turn<'_> {

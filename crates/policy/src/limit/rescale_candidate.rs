@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pools::GpuPools;
-use super::rescale::WhyRescaled;
 use super::water_filling::{Bidder, water_fill};
 use crate::bounds::{Bounds, CEILING};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::key::{ModelKey, VariantKey};
+use crate::reason::Reason;
 use crate::rounding;
 use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
@@ -227,14 +227,14 @@ impl RescaleCandidate {
         role: ServingRole,
         share: Gpus,
         pools: &mut GpuPools,
-    ) -> BTreeMap<VariantKey, CountChange<WhyRescaled>> {
+    ) -> BTreeMap<VariantKey, CountChange> {
         let held = self.held(Some(role));
-        let mut changes: BTreeMap<VariantKey, CountChange<WhyRescaled>> = (self.of(Some(role)))
+        let mut changes: BTreeMap<VariantKey, CountChange> = (self.of(Some(role)))
             .map(|(variant, given)| {
                 let kept = CountChange {
                     from: given.current,
                     to: given.current,
-                    why: WhyRescaled::Kept { held, share },
+                    why: Reason::ShareKept { held, share },
                 };
                 (variant.clone(), kept)
             })
@@ -253,7 +253,7 @@ impl RescaleCandidate {
         &self,
         role: ServingRole,
         share: Gpus,
-        changes: &mut BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+        changes: &mut BTreeMap<VariantKey, CountChange>,
     ) {
         let held = self.held(Some(role));
         let mut excess = held.saturating_sub(share);
@@ -276,7 +276,7 @@ impl RescaleCandidate {
                 excess = excess.saturating_sub(gpus.times(count));
                 standing = standing.saturating_sub(count.0);
                 change.to = variant.current.saturating_sub(count);
-                change.why = WhyRescaled::Reclaimed { held, share };
+                change.why = Reason::Reclaimed { held, share };
             }
         }
     }
@@ -289,7 +289,7 @@ impl RescaleCandidate {
         role: ServingRole,
         share: Gpus,
         pools: &mut GpuPools,
-        changes: &mut BTreeMap<VariantKey, CountChange<WhyRescaled>>,
+        changes: &mut BTreeMap<VariantKey, CountChange>,
     ) {
         let mut lack = share.saturating_sub(self.held(Some(role)));
         let minima = (self.of(Some(role))).map(|(variant_key, variant)| {
@@ -314,7 +314,7 @@ impl RescaleCandidate {
                 lack = lack.saturating_sub(taken);
                 change.to = Replicas(change.to.0.saturating_add(count.0));
                 let gpus = gpus.times(change.to.saturating_sub(variant.current));
-                change.why = WhyRescaled::Filled { gpus, share };
+                change.why = Reason::Filled { gpus, share };
             }
         }
     }

@@ -7,18 +7,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, outstanding};
 use super::cover::prices;
-use super::feed::{SINGLY, TOLERANCE, follow, reach, write_fed};
+use super::feed::{SINGLY, TOLERANCE, follow, reach};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::{ModelKey, VariantKey};
-use crate::limit::{Budget, GpuPools, PoolFigures};
+use crate::limit::{Budget, GpuPool, GpuPools, PoolFigures};
+use crate::reason::Reason;
 use crate::rounding;
 use crate::snapshot::Accelerator;
 use crate::units::{Gpus, Replicas};
@@ -47,91 +45,11 @@ pub struct Contest {
     pub role_targets: BTreeMap<ServingRole, RoleTarget>,
 }
 
-/// Why a share changed or kept a count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum WhyShared {
-    /// It got GPUs for all that it was to add.
-    Granted {
-        /// How many.
-        gpus: Gpus,
-        /// Replicas added.
-        added: Replicas,
-    },
-    /// It got GPUs for a part of that, or for none.
-    Limited {
-        /// GPUs.
-        gpus: Gpus,
-        /// Replicas added.
-        added: Replicas,
-        /// Replicas that were to be added.
-        wanted: Replicas,
-        /// The pools that could not grant the rest.
-        by: Vec<PoolFigures>,
-    },
-    /// Nobody knows what its pools hold.
-    BudgetUnknown {
-        /// Replicas that were to be added.
-        wanted: Replicas,
-        /// The pools that nobody knows.
-        by: Vec<PoolFigures>,
-    },
-    /// Its role counts on replicas that it has on order.
-    Ordered {
-        /// Replicas that it will have then.
-        standing: Replicas,
-    },
-    /// Its role takes no more than prefill lets through.
-    FedByPrefill {
-        /// The share of its need that prefill reaches at its maxima.
-        reached: f64,
-    },
-    /// At its maximum, or what its role needs went to others.
-    NotServed,
-}
-
-impl fmt::Display for WhyShared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Granted { gpus, added } => {
-                write!(f, "allocated {gpus} GPUs for +{added} replicas")
-            }
-            Self::Limited {
-                gpus,
-                added,
-                wanted,
-                by,
-            } => {
-                let unmet = wanted.saturating_sub(*added);
-                write!(
-                    f,
-                    "limited: allocated {gpus} GPUs for +{added} replicas of +{wanted} wanted, +{unmet} \
-                     unmet"
-                )?;
-                by.iter()
-                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
-            }
-            Self::BudgetUnknown { wanted, by } => {
-                write!(f, "BudgetUnknown: +0 of +{wanted} replicas")?;
-                by.iter()
-                    .try_for_each(|pool| write!(f, "; {} is not known", pool.pool()))
-            }
-            Self::Ordered { standing } => {
-                write!(
-                    f,
-                    "its {standing} replicas, published or its minimum, are counted on"
-                )
-            }
-            Self::FedByPrefill { reached } => write_fed(f, *reached),
-            Self::NotServed => f.write_str("its role is served by others, or it is at its maximum"),
-        }
-    }
-}
-
 /// Serves the growth of all models. Every contender of a model that grows is in the answer.
 pub fn share(
     contests: &BTreeMap<ModelKey, Contest>,
     pools: &mut GpuPools,
-) -> BTreeMap<VariantKey, CountChange<WhyShared>> {
+) -> BTreeMap<VariantKey, CountChange> {
     let mut works: Vec<Work<'_>> = contests.values().filter_map(Work::of).collect();
     let mut round = Round::default();
     for (index, work) in works.iter().enumerate() {
@@ -384,7 +302,7 @@ impl<'a> RoleDemand<'a> {
         granted
     }
 
-    fn changes(&self, pools: &GpuPools) -> Vec<(VariantKey, CountChange<WhyShared>)> {
+    fn changes(&self, pools: &GpuPools) -> Vec<(VariantKey, CountChange)> {
         let goals = vec![0.0; self.left.len()];
         self.takers
             .iter()
@@ -451,7 +369,7 @@ impl Taker<'_> {
     }
 
     /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
-    fn change(&self, unmet: u32, fed: Option<f64>, pools: &GpuPools) -> CountChange<WhyShared> {
+    fn change(&self, unmet: u32, fed: Option<f64>, pools: &GpuPools) -> CountChange {
         let candidate = &self.contender.candidate;
         let added = Replicas(self.added);
         let lacking = Replicas(unmet.min(self.room()));
@@ -459,15 +377,15 @@ impl Taker<'_> {
             self.shortfall(lacking, pools)
         } else if added > Replicas::ZERO {
             let gpus = self.contender.gpus.at_least_one().times(added);
-            WhyShared::Granted { gpus, added }
+            Reason::Granted { gpus, added }
         } else if candidate.ordered() > Replicas::ZERO {
-            WhyShared::Ordered {
+            Reason::CountedOn {
                 standing: candidate.standing,
             }
         } else if let Some(reached) = fed {
-            WhyShared::FedByPrefill { reached }
+            Reason::FedByPrefill { reached }
         } else {
-            WhyShared::NotServed
+            Reason::ServedByOthers
         };
         CountChange {
             from: candidate.count,
@@ -476,21 +394,25 @@ impl Taker<'_> {
         }
     }
 
-    fn shortfall(&self, lacking: Replicas, pools: &GpuPools) -> WhyShared {
+    fn shortfall(&self, lacking: Replicas, pools: &GpuPools) -> Reason {
         let gpus = self.contender.gpus.at_least_one();
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));
         let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
-        let by: Vec<PoolFigures> = (all.iter())
+        let pools: Vec<GpuPool> = (all.iter())
             .filter(|pool| pool.left == Budget::Unknown)
-            .cloned()
+            .map(PoolFigures::pool)
             .collect();
-        if added == Replicas::ZERO && !by.is_empty() {
-            return WhyShared::BudgetUnknown { wanted, by };
+        if added == Replicas::ZERO && !pools.is_empty() {
+            return Reason::BudgetUnknown {
+                added,
+                wanted,
+                pools,
+            };
         }
         let asked = gpus.times(lacking);
         let binds = |pool: &PoolFigures| pool.left.grant(asked) < asked;
-        WhyShared::Limited {
+        Reason::ShareLimited {
             gpus: gpus.times(added),
             added,
             wanted,

@@ -4,8 +4,6 @@
 //! maxima limits decode to the share that it reaches. Nothing limits prefill: what decode cannot take
 //! arrives all the same. GPUs that are short today set no such bound, as they may be free tomorrow.
 
-use std::fmt;
-
 use crate::combine::CapacityClaim;
 
 /// GPUs that roles take replica by replica.
@@ -50,13 +48,4 @@ pub(super) fn follow(claims: &[CapacityClaim], share: f64) -> Vec<CapacityClaim>
             }
         })
         .collect()
-}
-
-/// Writes why decode takes no more.
-pub(super) fn write_fed(f: &mut fmt::Formatter<'_>, reached: f64) -> fmt::Result {
-    write!(
-        f,
-        "prefill is at its maximum and reaches {:.1}% of its need: decode follows",
-        reached * 100.0
-    )
 }

@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use super::amount::WantedAmount;
 use super::candidate::{Candidate, Sized, outstanding, sized};
 use super::cover::{Cover, CoverItem};
 use super::feed::{follow, reach};
-use super::reason::{Unmet, WantedAmount, WhyOptimized};
 use super::shed::{self, Shed};
 use super::{Method, ReplicaAllocation};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
+use crate::reason::Reason;
 use crate::units::Replicas;
 
 /// Grows every role that has claims; prefill, which is first in order, before decode.
@@ -63,7 +64,7 @@ pub(super) fn grow(
 struct Outcome<'a> {
     variants: Vec<Sized<'a>>,
     added: Vec<u32>,
-    unmet: Vec<Unmet>,
+    unmet: Vec<WantedAmount>,
 }
 
 fn grow_role<'a>(
@@ -102,7 +103,7 @@ fn grow_role<'a>(
         .into_iter()
         .zip(claims)
         .enumerate()
-        .map(|(index, (left, claim))| Unmet {
+        .map(|(index, (left, claim))| WantedAmount {
             analyzer: claim.analyzer,
             amount: if is_served(index) { left } else { claim.amount },
         })
@@ -125,16 +126,16 @@ fn explain_growth(
     for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
         let from = sized.candidate.count;
         let why = match (added, fed, sized.candidate.bounds.max) {
-            (1.., _, _) => WhyOptimized::Grown {
+            (1.., _, _) => Reason::ScaledUp {
                 method,
                 required: WantedAmount::of(claims),
             },
-            (0, _, Some(max)) if from >= max => WhyOptimized::AtMaximum { max },
-            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => WhyOptimized::Ordered {
+            (0, _, Some(max)) if from >= max => Reason::NeedAtMaximum { max },
+            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => Reason::Ordered {
                 standing: sized.candidate.standing,
             },
-            (0, Some(reached), _) => WhyOptimized::FedByPrefill { reached },
-            (0, None, _) => WhyOptimized::NotChosen { method },
+            (0, Some(reached), _) => Reason::FedByPrefill { reached },
+            (0, None, _) => Reason::NotChosen { method },
         };
         record(
             allocation,
@@ -151,7 +152,7 @@ fn record(
     key: &VariantKey,
     from: Replicas,
     to: Replicas,
-    why: WhyOptimized,
+    why: Reason,
 ) {
     allocation
         .changes
@@ -208,9 +209,9 @@ fn release_role(
         let to = from.saturating_sub(Replicas(*removed));
         let releasable = releasable.clone();
         let why = if to < from {
-            WhyOptimized::Released { method, releasable }
+            Reason::ScaledDown { method, releasable }
         } else {
-            WhyOptimized::Kept { releasable }
+            Reason::NotReleased { releasable }
         };
         record(allocation, sized.key, from, to, why);
     }
@@ -227,14 +228,14 @@ fn keep_rest(
             continue;
         }
         let why = match role_targets.get(&candidate.role) {
-            None => WhyOptimized::NoMandate {
+            None => Reason::NoView {
                 role: candidate.role,
+                missing: Vec::new(),
+                abstaining: Vec::new(),
             },
-            Some(RoleTarget::Hold(hold)) => WhyOptimized::Held { hold: hold.clone() },
-            Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => {
-                WhyOptimized::ModelGrows
-            }
-            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => WhyOptimized::NotSized,
+            Some(RoleTarget::Hold(hold)) => Reason::Held { hold: hold.clone() },
+            Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => Reason::ModelGrows,
+            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => Reason::NotSized,
         };
         record(allocation, key, candidate.count, candidate.count, why);
     }

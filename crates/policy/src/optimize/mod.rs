@@ -3,12 +3,12 @@
 //! Every optimizer starts from the counts that the mandates were computed for, that is from the
 //! replicas that exist: pending ones are in the claims already.
 
+mod amount;
 mod candidate;
 mod cover;
 mod fair_share;
 mod feed;
 mod joint;
-mod reason;
 mod shed;
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use super::change::CountChange;
 use super::combine::RoleTarget;
 use super::key::VariantKey;
 
+pub use amount::WantedAmount;
 pub use candidate::Candidate;
-pub use fair_share::{Contender, Contest, WhyShared, share};
-pub use reason::{Unmet, WantedAmount, WhyOptimized};
+pub use fair_share::{Contender, Contest, share};
 
 /// Steps of one search for the least cost; beyond them the best answer so far stands.
 pub const SEARCH_EFFORT: u32 = 20_000;
@@ -40,13 +40,22 @@ pub enum Method {
     Greedy,
 }
 
+impl Method {
+    /// The name in reasons.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LeastCost | Self::Greedy => "cost-aware",
+        }
+    }
+}
+
 /// Counts for one model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReplicaAllocation {
     /// One change for every candidate, also where its count stays.
-    pub changes: BTreeMap<VariantKey, CountChange<WhyOptimized>>,
+    pub changes: BTreeMap<VariantKey, CountChange>,
     /// What could not be had, by role.
-    pub unmet: BTreeMap<ServingRole, Vec<Unmet>>,
+    pub unmet: BTreeMap<ServingRole, Vec<WantedAmount>>,
 }
 
 /// Grows a model where any of its roles needs it, else shrinks the roles that may; never both. GPUs

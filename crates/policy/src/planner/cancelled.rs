@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::multi_analyzer::is_informed;
 use super::{Cycle, Work};
 use crate::analyzers::waiting_of;
 use crate::capacity::ServingRole;
-use crate::optimize::WhyOptimized;
 use crate::pending_decision::PendingDecision;
 use crate::plan::Reason;
 use crate::units::Replicas;
@@ -53,18 +51,9 @@ fn is_full(draft: &PendingDecision<'_>) -> bool {
 fn is_unjudged(cycle: &Cycle<'_>, draft: &PendingDecision<'_>) -> bool {
     let is_silent = draft.scale.current > Replicas::ZERO && !cycle.reader.hears(draft.view);
     // Where the queueing model has nothing to say, saturation decides, and did so before.
-    let left = |why: &Reason| matches!(why, Reason::Optimized(WhyOptimized::LeftToSaturation));
-    is_silent || !draft.last_of_load(|why| !left(why)).is_some_and(is_opinion)
-}
-
-/// Whether a reason states what a role needs.
-fn is_opinion(why: &Reason) -> bool {
-    match why {
-        Reason::NoView { .. }
-        | Reason::NoUsableMetrics { .. }
-        | Reason::LastDesired
-        | Reason::CurrentReplicas => false,
-        Reason::Optimized(why) => is_informed(why),
-        _ => true,
-    }
+    let left = |why: &Reason| matches!(why, Reason::LeftToSaturation);
+    is_silent
+        || !draft
+            .last_of_load(|why| !left(why))
+            .is_some_and(Reason::is_opinion)
 }

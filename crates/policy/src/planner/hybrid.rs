@@ -6,7 +6,7 @@ use crate::analyzers::{AnalyzerConfig, liveness};
 use crate::capacity::AnalyzerName;
 use crate::combine::{BlockReason, Liveness, RoleTarget};
 use crate::hybrid::{self, Shrinking, VariantOpinions};
-use crate::optimize::{Method, WhyOptimized};
+use crate::optimize::Method;
 use crate::pending_decision::PendingDecision;
 use crate::plan::{DecisionOutcome, PlanStage, Reason};
 use crate::saturation::SaturationAnalysis;
@@ -115,11 +115,11 @@ fn alone(draft: &mut PendingDecision<'_>, base: Replicas, hold: Option<BlockReas
     }
     match hold {
         Some(hold) if draft.count() < base => {
-            let why = Reason::Optimized(WhyOptimized::Held { hold });
+            let why = Reason::Held { hold };
             draft.step(PlanStage::Hybrid, base, why);
         }
         _ => {
-            let why = Reason::Optimized(WhyOptimized::LeftToSaturation);
+            let why = Reason::LeftToSaturation;
             draft.keep(PlanStage::Hybrid, why);
         }
     }

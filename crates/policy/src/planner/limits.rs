@@ -12,7 +12,7 @@ use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{
     Budget, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures, allocate,
 };
-use crate::optimize::{Contender, Contest, Method, WhyShared, cost_aware, share};
+use crate::optimize::{Contender, Contest, Method, cost_aware, share};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
 use crate::snapshot::{
@@ -376,11 +376,7 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
                 (None, Some(kept)) => {
                     let count = draft.count();
                     let to = reached(draft.scale, count, kept).unwrap_or(count);
-                    draft.step(
-                        PlanStage::Optimizer,
-                        to,
-                        Reason::Optimized(kept.why.clone()),
-                    );
+                    draft.step(PlanStage::Optimizer, to, kept.why.clone());
                 }
                 (None, None) => {
                     let (state, queue) = (draft.metrics, growth.queue);
@@ -418,18 +414,18 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
 
 /// The model lacks capacity, so what was published stays even where nothing is granted. What a rollout
 /// has for a while was counted on, and asks for its GPUs afterwards.
-fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange<WhyShared>) {
+fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     let standing = draft.count();
     if shared.to > draft.committed() {
         let taken = shared.to.saturating_sub(draft.scale.current);
         draft.reserved = draft.reserved.max(taken);
     }
     let why = match &shared.why {
-        WhyShared::Granted { .. } if shared.to <= standing => WhyShared::Ordered { standing },
+        Reason::Granted { .. } if shared.to <= standing => Reason::CountedOn { standing },
         why => why.clone(),
     };
     let to = kept(draft.scale, shared.to).max(standing);
-    draft.step(PlanStage::Optimizer, to, Reason::Shared(why));
+    draft.step(PlanStage::Optimizer, to, why);
 }
 
 /// Cuts the growth of all other models to what is left.
@@ -439,8 +435,7 @@ fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
         let key: &VariantKey = &draft.view.key;
         if let Some(grant) = grants.get(key) {
-            let why = Reason::Limited(grant.change.why.clone());
-            draft.step(PlanStage::Limit, grant.change.to, why);
+            draft.step(PlanStage::Limit, grant.change.to, grant.change.why.clone());
         }
     }
 }

@@ -14,10 +14,10 @@ use crate::analyzers::{
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
-use crate::combine::{BlockReason, Consensus, Liveness, Participation, RoleTarget};
+use crate::combine::{Consensus, Liveness, Participation, RoleTarget};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
-use crate::optimize::{Candidate, Method, WhyOptimized, cost_aware};
+use crate::optimize::{Candidate, Method, cost_aware};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
 use crate::reason::LISTED;
@@ -117,7 +117,7 @@ fn size_queue(
     let mut is_sized = false;
     for draft in &mut work.drafts {
         let grown = (changes.get(&draft.view.key))
-            .filter(|change| matches!(change.why, WhyOptimized::Grown { .. }));
+            .filter(|change| matches!(change.why, Reason::ScaledUp { .. }));
         is_sized |= grown.is_some();
         if draft.scale.current > Replicas::ZERO {
             let needs = grown.map(|change| change.to);
@@ -291,10 +291,7 @@ fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
 
 impl AnalyzerDecision {
     /// What the optimizer makes of the consensus.
-    pub(super) fn changes(
-        &self,
-        method: Method,
-    ) -> BTreeMap<VariantKey, CountChange<WhyOptimized>> {
+    pub(super) fn changes(&self, method: Method) -> BTreeMap<VariantKey, CountChange> {
         cost_aware(&self.candidates, &self.consensus.roles, method).changes
     }
 
@@ -339,7 +336,7 @@ impl AnalyzerDecision {
     pub(super) fn target(
         &self,
         draft: &PendingDecision<'_>,
-        change: Option<&CountChange<WhyOptimized>>,
+        change: Option<&CountChange>,
     ) -> Option<Replicas> {
         let to = reached(draft.scale, draft.base(), change?)?;
         let shrinks = to < draft.base();
@@ -348,11 +345,7 @@ impl AnalyzerDecision {
 }
 
 /// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
-fn take(
-    draft: &mut PendingDecision<'_>,
-    change: Option<&CountChange<WhyOptimized>>,
-    guard: &Guard,
-) {
+fn take(draft: &mut PendingDecision<'_>, change: Option<&CountChange>, guard: &Guard) {
     let Some(change) = change else {
         let (state, queue) = (draft.metrics, guard.queue);
         draft.keep(
@@ -362,11 +355,11 @@ fn take(
         return;
     };
     let role = draft.view.template.role;
-    if let (WhyOptimized::NoMandate { .. }, Some(gap)) = (&change.why, guard.gaps.get(&role)) {
+    if let (Reason::NoView { .. }, Some(gap)) = (&change.why, guard.gaps.get(&role)) {
         draft.keep(PlanStage::Optimizer, gap.reason(role));
         return;
     }
-    let why = Reason::Optimized(change.why.clone());
+    let why = change.why.clone();
     match reached(draft.scale, draft.count(), change) {
         None => draft.keep(PlanStage::Optimizer, why),
         Some(to) => match guard.obstacle() {
@@ -383,10 +376,10 @@ fn take(
 pub(super) fn reached(
     scale: &ResolvedTarget,
     published: Replicas,
-    change: &CountChange<WhyOptimized>,
+    change: &CountChange,
 ) -> Option<Replicas> {
-    let is_release = matches!(change.why, WhyOptimized::Released { .. });
-    is_informed(&change.why).then(|| {
+    let is_release = matches!(change.why, Reason::ScaledDown { .. });
+    change.why.is_opinion().then(|| {
         if is_release {
             change.to
         } else {
@@ -401,27 +394,5 @@ pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
         scale.current_excluding_surge()
     } else {
         to
-    }
-}
-
-/// Whether a reason rests on a view of the variant's role. Where it does not, the count that was
-/// published stays, not the one that exists.
-pub(super) fn is_informed(why: &WhyOptimized) -> bool {
-    match why {
-        WhyOptimized::Grown { .. }
-        | WhyOptimized::NotChosen { .. }
-        | WhyOptimized::Ordered { .. }
-        | WhyOptimized::AtMaximum { .. }
-        | WhyOptimized::FedByPrefill { .. }
-        | WhyOptimized::Released { .. }
-        | WhyOptimized::Kept { .. }
-        | WhyOptimized::ModelGrows => true,
-        WhyOptimized::NotSized
-        | WhyOptimized::LeftToSaturation
-        | WhyOptimized::NoMandate { .. } => false,
-        WhyOptimized::Held { hold } => matches!(
-            hold,
-            BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
-        ),
     }
 }

@@ -12,7 +12,7 @@ use crate::combine::{BlockReason, CapacitySource};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
     AwaitedStart, DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches,
-    ShareVariant, Turn, WhyRescaled, Withheld, by_headroom, rescale,
+    ShareVariant, Turn, Withheld, by_headroom, rescale,
 };
 use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, PlanStage, Reason};
@@ -232,18 +232,18 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
         for draft in &mut work.drafts {
             if let Some(change) = rescaled.changes.get(&draft.view.key) {
                 let to = match change.why {
-                    WhyRescaled::Reclaimed { .. } if !was_growing => change.to.min(draft.count()),
-                    WhyRescaled::Kept { .. } if !was_growing => draft.count(),
-                    WhyRescaled::Reclaimed { .. } => change.to,
+                    Reason::Reclaimed { .. } if !was_growing => change.to.min(draft.count()),
+                    Reason::ShareKept { .. } if !was_growing => draft.count(),
+                    Reason::Reclaimed { .. } => change.to,
                     _ => change.to.max(draft.count()),
                 };
-                if matches!(change.why, WhyRescaled::Filled { .. }) {
+                if matches!(change.why, Reason::Filled { .. }) {
                     let filled = change
                         .to
                         .saturating_sub(draft.scale.current_excluding_surge());
                     draft.reserved = draft.reserved.max(filled);
                 }
-                draft.step(PlanStage::Optimizer, to, Reason::Rescaled(change.why));
+                draft.step(PlanStage::Optimizer, to, change.why.clone());
             }
         }
     }

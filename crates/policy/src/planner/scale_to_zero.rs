@@ -16,8 +16,8 @@ use crate::plan::{PlanStage, Reason};
 use crate::snapshot::{Accelerator, VariantView};
 use crate::units::{Gpus, Replicas};
 use crate::zero::{
-    ModelActivity, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, WhyZero, ZeroMember,
-    ZeroRule, to_zero, wake,
+    ModelActivity, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, ZeroMember, ZeroRule,
+    to_zero, wake,
 };
 
 /// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
@@ -406,13 +406,10 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
         .collect()
 }
 
-fn apply_changes(
-    drafts: &mut [PendingDecision<'_>],
-    changes: &BTreeMap<VariantKey, CountChange<WhyZero>>,
-) {
+fn apply_changes(drafts: &mut [PendingDecision<'_>], changes: &BTreeMap<VariantKey, CountChange>) {
     for draft in drafts {
         if let Some(change) = changes.get(&draft.view.key) {
-            draft.step(PlanStage::Zero, change.to, Reason::Zero(change.why.clone()));
+            draft.step(PlanStage::Zero, change.to, change.why.clone());
         }
     }
 }

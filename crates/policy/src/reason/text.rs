@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Abstention, MissingSignal, Reason, listed};
 use crate::capacity::ServingRole;
+use crate::optimize::WantedAmount;
 use crate::router_queue::QueueSource;
 use crate::zero::{WakeCause, wake_refused};
 
@@ -58,7 +59,7 @@ impl fmt::Display for Reason {
             | Self::CutToCeiling { .. }
             | Self::BoundsConflict { .. }
             | Self::WithinBounds { .. } => self.fmt_bounds(f),
-            other => other.fmt_later_stages(f),
+            other => other.fmt_optimizer(f),
         }
     }
 }
@@ -122,18 +123,123 @@ impl Reason {
         }
     }
 
-    /// What analyzers, limits and the boundary to zero said.
+    /// What the optimizer made of the analyzers' votes.
+    fn fmt_optimizer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ScaledUp { method, required } => write!(
+                f,
+                "V2 scale-up (optimizer: {}, required: {})",
+                method.as_str(),
+                Amounts(required)
+            ),
+            Self::ScaledDown { method, releasable } => write!(
+                f,
+                "V2 scale-down (optimizer: {}, releasable: {})",
+                method.as_str(),
+                Amounts(releasable)
+            ),
+            Self::NotChosen { method } => write!(
+                f,
+                "V2 steady state (optimizer: {}): other variants meet the need",
+                method.as_str()
+            ),
+            Self::Ordered { standing } => write!(
+                f,
+                "more capacity is needed, and its {standing} replicas, published or its minimum, are \
+                 counted on"
+            ),
+            Self::NeedAtMaximum { max } => {
+                write!(f, "more capacity is needed, but the maximum is {max}")
+            }
+            Self::FedByPrefill { reached } => write!(
+                f,
+                "prefill is at its maximum and reaches {:.1}% of its need: decode follows",
+                reached * 100.0
+            ),
+            Self::NotSized => f.write_str("no analyzer knows the capacity of one replica"),
+            Self::NotReleased { releasable } => write!(
+                f,
+                "V2 steady state: releasable: {}, but not by this variant",
+                Amounts(releasable)
+            ),
+            Self::ModelGrows => f.write_str("another role of the model needs capacity"),
+            Self::Held { hold } => write!(f, "V2 steady state: {hold}"),
+            Self::LeftToSaturation => {
+                f.write_str("the queueing model has no opinion to follow: saturation decides alone")
+            }
+            other => other.fmt_gpus(f),
+        }
+    }
+
+    /// What GPUs and quotas allowed.
+    fn fmt_gpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGrowing { target, current } => {
+                write!(f, "no scale-up (target={target}, current={current})")
+            }
+            Self::Granted { gpus, added } => {
+                write!(f, "allocated {gpus} GPUs for +{added} replicas")
+            }
+            Self::Limited {
+                gpus, added, by, ..
+            } => {
+                write!(f, "limited: allocated {gpus} GPUs for +{added} replicas")?;
+                limited_by(f, by)
+            }
+            Self::ShareLimited {
+                gpus,
+                added,
+                wanted,
+                by,
+            } => {
+                let unmet = wanted.saturating_sub(*added);
+                write!(
+                    f,
+                    "limited: allocated {gpus} GPUs for +{added} replicas of +{wanted} wanted, +{unmet} \
+                     unmet"
+                )?;
+                limited_by(f, by)
+            }
+            Self::BudgetUnknown {
+                added,
+                wanted,
+                pools,
+            } => {
+                write!(f, "BudgetUnknown: +{added} of +{wanted} replicas")?;
+                pools
+                    .iter()
+                    .try_for_each(|pool| write!(f, "; {pool} is not known"))
+            }
+            Self::CountedOn { standing } => write!(
+                f,
+                "its {standing} replicas, published or its minimum, are counted on"
+            ),
+            Self::ServedByOthers => {
+                f.write_str("its role is served by others, or it is at its maximum")
+            }
+            Self::Reclaimed { held, share } => write!(
+                f,
+                "rescale: the role holds {held} GPUs, its share is {share}"
+            ),
+            Self::Filled { gpus, share } => write!(
+                f,
+                "rescale: takes {gpus} free GPUs towards a share of {share}"
+            ),
+            Self::ShareKept { held, share } => write!(
+                f,
+                "rescale: kept, the role holds {held} GPUs of a share of {share}"
+            ),
+            other => other.fmt_later_stages(f),
+        }
+    }
+
+    /// What the stages after the optimizer made of a count.
     fn fmt_later_stages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Optimized(why) => write!(f, "{why}"),
-            Self::Shared(why) => write!(f, "{why}"),
-            Self::Rescaled(why) => write!(f, "{why}"),
             Self::Withheld(why) => write!(f, "{why}"),
-            Self::Limited(why) => write!(f, "{why}"),
             Self::MinimumAboveGpus { min, by } => {
                 write!(f, "the minimum of {min} exceeds its GPUs")?;
-                by.iter()
-                    .try_for_each(|pool| write!(f, "; limited by {pool}"))
+                limited_by(f, by)
             }
             Self::HeldForStart { by } => {
                 f.write_str("GPUs are held for starts from zero: ")?;
@@ -159,7 +265,13 @@ impl Reason {
                 "requests have waited for {}s and nothing grows: {because}",
                 lasts.as_secs()
             ),
-            Self::Zero(why) => write!(f, "{why}"),
+            Self::NoRequests { idle, retention } => write!(
+                f,
+                "No requests in retention period, scaling to zero (idle for {}s of {}s)",
+                idle.as_secs(),
+                retention.as_secs()
+            ),
+            Self::ZeroBlocked { block } => write!(f, "{block}"),
             Self::Woken {
                 cause: WakeCause::MinimumOfOne,
                 ..
@@ -189,6 +301,32 @@ impl Reason {
             Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),
         }
+    }
+}
+
+fn limited_by(f: &mut fmt::Formatter<'_>, pools: &[impl fmt::Display]) -> fmt::Result {
+    let mut pools = pools.iter();
+    pools.try_for_each(|pool| write!(f, "; limited by {pool}"))
+}
+
+/// One amount alone needs no name.
+struct Amounts<'a>(&'a [WantedAmount]);
+
+impl fmt::Display for Amounts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0 {
+            return write!(f, "{:.0}", only.amount);
+        }
+        for (index, wanted) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(
+                f,
+                "{separator}{} {:.0}",
+                wanted.analyzer.as_str(),
+                wanted.amount
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -10,9 +10,10 @@ use super::vectors::{Tally, run};
 use crate::key::VariantKey;
 use crate::limit::{
     Budget, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical, PodPhase,
-    Scheduling, WhyLimited, allocate, discover, physical, short_name, usage_by_product,
+    Scheduling, allocate, discover, physical, short_name, usage_by_product,
 };
 use crate::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
+use crate::reason::Reason;
 use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
 
@@ -391,7 +392,7 @@ fn an_unknown_budget_grants_nothing_and_lowers_nothing() {
     let granted = allocate(std::slice::from_ref(&grows), &mut pools);
     let grant = &granted[&grows.key];
     assert_eq!(grant.change.to, Replicas(2));
-    assert!(matches!(grant.change.why, WhyLimited::BudgetUnknown { .. }));
+    assert!(matches!(grant.change.why, Reason::BudgetUnknown { .. }));
     assert!(grant.change.why.to_string().starts_with("BudgetUnknown"));
     grows.floor = Replicas(3);
     let granted = allocate(std::slice::from_ref(&grows), &mut pools);

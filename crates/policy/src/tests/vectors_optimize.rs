@@ -11,7 +11,8 @@ use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
-use crate::optimize::{Candidate, Method, ReplicaAllocation, WhyOptimized, cost_aware};
+use crate::optimize::{Candidate, Method, ReplicaAllocation, cost_aware};
+use crate::reason::Reason;
 use crate::snapshot::DeclaredBounds;
 use crate::units::{Cost, Replicas};
 
@@ -179,7 +180,7 @@ fn a_role_that_lacks_capacity_keeps_the_others_from_shrinking() {
     let allocation = given.allocate(Method::LeastCost);
     assert_eq!(allocation.changes[&key("p")].to, Replicas(2));
     assert_eq!(allocation.changes[&key("d")].to, Replicas(9));
-    assert_eq!(allocation.changes[&key("d")].why, WhyOptimized::ModelGrows);
+    assert_eq!(allocation.changes[&key("d")].why, Reason::ModelGrows);
 }
 
 #[test]

@@ -11,10 +11,11 @@ use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::Budget;
+use crate::reason::Reason;
 use crate::units::{Cost, Gpus, Replicas};
 use crate::zero::{
-    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeCause, WakeLog, WakeMember, WhyZero,
-    ZeroMember, ZeroRule, to_zero, wake,
+    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeCause, WakeLog, WakeMember, ZeroMember,
+    ZeroRule, to_zero, wake,
 };
 
 #[derive(Deserialize)]
@@ -90,8 +91,8 @@ fn to_zero_and_minimum_of_one() {
             let changes = to_zero(&rule, &members, &load, idle);
             for change in changes.values() {
                 let block = match &change.why {
-                    WhyZero::Blocked { block } => Some(block.as_str().to_owned()),
-                    WhyZero::NoRequests { .. } => None,
+                    Reason::ZeroBlocked { block } => Some(block.as_str().to_owned()),
+                    _ => None,
                 };
                 assert_eq!(block, expect.block, "{id}");
             }

@@ -11,6 +11,7 @@ use super::wake_log::Kept;
 use crate::bounds::ZeroPolicy;
 use crate::change::CountChange;
 use crate::key::VariantKey;
+use crate::reason::Reason;
 use crate::units::Replicas;
 
 /// What is declared about a model at zero.
@@ -67,23 +68,6 @@ pub enum ZeroBlock {
         idle: Duration,
         /// How long it must have been.
         retention: Duration,
-    },
-}
-
-/// Why the zero boundary changed or kept a count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhyZero {
-    /// Nobody used the model for its retention period.
-    NoRequests {
-        /// How long it has been idle.
-        idle: Duration,
-        /// How long it must have been.
-        retention: Duration,
-    },
-    /// The model stays.
-    Blocked {
-        /// Why.
-        block: ZeroBlock,
     },
 }
 
@@ -150,7 +134,7 @@ pub fn to_zero(
     members: &BTreeMap<VariantKey, ZeroMember>,
     load: &ModelLoad,
     idle: Option<Duration>,
-) -> BTreeMap<VariantKey, CountChange<WhyZero>> {
+) -> BTreeMap<VariantKey, CountChange> {
     let block = ZeroBlock::of(rule, members, load, idle);
     members
         .iter()
@@ -158,13 +142,13 @@ pub fn to_zero(
             let (to, why) = match &block {
                 Some(block) => (
                     member.count,
-                    WhyZero::Blocked {
+                    Reason::ZeroBlocked {
                         block: block.clone(),
                     },
                 ),
                 None => (
                     Replicas::ZERO,
-                    WhyZero::NoRequests {
+                    Reason::NoRequests {
                         idle: idle.unwrap_or_default(),
                         retention: rule.retention,
                     },
@@ -176,35 +160,24 @@ pub fn to_zero(
         .collect()
 }
 
-impl fmt::Display for WhyZero {
+impl fmt::Display for ZeroBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())?;
         match self {
-            Self::NoRequests { idle, retention } => write!(
+            Self::VariantFloor { variant, min } => write!(f, ": {variant} has a minimum of {min}"),
+            Self::Woken { variant, ago, hold } => write!(
                 f,
-                "No requests in retention period, scaling to zero (idle for {}s of {}s)",
+                ": {variant} was started from zero {}s ago and is kept for {}s",
+                ago.as_secs(),
+                hold.as_secs()
+            ),
+            Self::Retained { idle, retention } => write!(
+                f,
+                ": idle for {}s of {}s",
                 idle.as_secs(),
                 retention.as_secs()
             ),
-            Self::Blocked { block } => match block {
-                ZeroBlock::VariantFloor { variant, min } => {
-                    write!(f, "{}: {variant} has a minimum of {min}", block.as_str())
-                }
-                ZeroBlock::Woken { variant, ago, hold } => write!(
-                    f,
-                    "{}: {variant} was started from zero {}s ago and is kept for {}s",
-                    block.as_str(),
-                    ago.as_secs(),
-                    hold.as_secs()
-                ),
-                ZeroBlock::Retained { idle, retention } => write!(
-                    f,
-                    "{}: idle for {}s of {}s",
-                    block.as_str(),
-                    idle.as_secs(),
-                    retention.as_secs()
-                ),
-                other => f.write_str(other.as_str()),
-            },
+            _ => Ok(()),
         }
     }
 }

@@ -9,7 +9,7 @@ mod wake;
 mod wake_log;
 
 pub use activity::{ActivityLog, LOOK, Look};
-pub use idle::{WhyZero, ZeroBlock, ZeroMember, ZeroRule, to_zero};
+pub use idle::{ZeroBlock, ZeroMember, ZeroRule, to_zero};
 pub use load::{ModelActivity, ModelLoad};
 pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};
 pub(super) use wake::wake_refused;

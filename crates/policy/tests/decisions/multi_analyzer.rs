@@ -10,7 +10,6 @@ use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan::{DecisionOutcome, Plan, PlanStage, Reason};
 use wva_policy::tokens::bound::CapacityReason;
-use wva_policy::zero::WhyZero;
 use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
 
@@ -344,10 +343,7 @@ fn an_idle_model_goes_to_zero_after_its_retention_and_not_without_a_wake_signal(
     let gone = with(&idle, queue, 300);
     assert_eq!(to(&gone, "a"), 0);
     let step = &gone.decisions[&VariantKey::new("ns", "a")].steps[2];
-    assert!(
-        matches!(step.why, Reason::Zero(WhyZero::NoRequests { .. })),
-        "{step:?}"
-    );
+    assert!(matches!(step.why, Reason::NoRequests { .. }), "{step:?}");
     let unheard = with(&idle, "", 300);
     assert_eq!(to(&unheard, "a"), 1);
     assert!(

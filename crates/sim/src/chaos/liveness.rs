@@ -79,7 +79,19 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
     let decision = plan.decisions.get(key);
     decision.is_some_and(|decision| {
         let mut steps = decision.steps.iter();
-        steps.any(|step| matches!(step.why, Reason::Limited(_) | Reason::Shared(_)))
+        steps.any(|step| {
+            matches!(
+                step.why,
+                Reason::NotGrowing { .. }
+                    | Reason::Granted { .. }
+                    | Reason::Limited { .. }
+                    | Reason::ShareLimited { .. }
+                    | Reason::BudgetUnknown { .. }
+                    | Reason::CountedOn { .. }
+                    | Reason::FedByPrefill { .. }
+                    | Reason::ServedByOthers
+            )
+        })
     })
 }
 

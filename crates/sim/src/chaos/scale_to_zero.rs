@@ -294,7 +294,7 @@ pub(super) mod tests {
                 "key": key, "model": ModelKey::new("n", *model), "role": "both",
                 "accelerator": "Unresolved", "cost": 1_000_000, "current": from, "target": to,
                 "outcome": "Analyzed", "metrics": "Available", "figures": VariantFigures::default(),
-                "steps": [{"stage": "Zero", "from": from, "to": to, "why": "NoReplicas"}],
+                "steps": [{"stage": "Zero", "from": from, "to": to, "why": {"code": "NoReplicas"}}],
             });
             (key, serde_json::from_value(decision).unwrap())
         });

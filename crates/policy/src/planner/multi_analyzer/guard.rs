@@ -9,7 +9,6 @@ use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, Liveness};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
-use crate::optimize::WhyOptimized;
 use crate::plan::Reason;
 use crate::router_queue::HeldQueue;
 
@@ -98,7 +97,7 @@ impl Guard {
             return Some(Reason::ShrinkOnStaleRouter);
         }
         let hold = self.hold()?;
-        Some(Reason::Optimized(WhyOptimized::Held { hold }))
+        Some(Reason::Held { hold })
     }
 
     fn hold(&self) -> Option<BlockReason> {
