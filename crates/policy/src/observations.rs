@@ -129,33 +129,28 @@ impl Observations {
     }
 
     /// What the throughput analyzer is told of each model.
-    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, throughput::ThroughputModelInput> {
-        let voted = self.voted.iter();
-        voted
-            .filter_map(|(key, (_, inputs))| Some((key.clone(), inputs.throughput.clone()?)))
-            .collect()
+    pub(super) fn throughput(&self) -> BTreeMap<ModelKey, &throughput::ThroughputModelInput> {
+        self.inputs(|inputs| inputs.throughput.as_ref())
     }
 
     /// The input of the SLO analyzer for each model.
     fn slo(&self) -> BTreeMap<ModelKey, (throughput::ThroughputModelInput, SloGoal)> {
+        self.inputs(|inputs| inputs.slo.clone())
+    }
+
+    fn inputs<'a, T>(
+        &'a self,
+        of: impl Fn(&'a AnalyzerInputs) -> Option<T>,
+    ) -> BTreeMap<ModelKey, T> {
         let voted = self.voted.iter();
         voted
-            .filter_map(|(key, (_, inputs))| Some((key.clone(), inputs.slo.clone()?)))
+            .filter_map(|(key, (_, inputs))| Some((key.clone(), of(inputs)?)))
             .collect()
     }
 
-    /// Adds the lesson to what is known.
     pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
-        let tokens = self
-            .voted
-            .iter()
-            .map(|(key, (_, inputs))| (key.clone(), inputs.tokens.clone()))
-            .collect();
-        let queueing = self
-            .voted
-            .iter()
-            .map(|(key, (_, inputs))| (key.clone(), inputs.queueing.clone()))
-            .collect();
+        let tokens = self.inputs(|inputs| Some(&inputs.tokens));
+        let queueing = self.inputs(|inputs| Some(&inputs.queueing));
         let mut next = before;
         next.throughput = next.throughput.learn(&self.throughput(), now);
         next.slo = next.slo.learn(&self.slo(), now);
@@ -191,7 +186,6 @@ impl Observations {
         next.asked = std::mem::take(&mut next.asked).learn(&voters.collect(), now);
     }
 
-    /// Notes who is in use, and who was started from zero.
     pub(super) fn teach_use(self, next: &mut Learned, now: Moment) {
         let started: BTreeSet<VariantKey> = self
             .variants

@@ -1,5 +1,6 @@
 //! Parameters learned of every variant, by model.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -38,11 +39,12 @@ impl LearnedParameters {
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
-    pub fn learn(&self, models: &BTreeMap<ModelKey, QueueingModelInput>) -> Self {
+    pub fn learn<M: Borrow<QueueingModelInput>>(&self, models: &BTreeMap<ModelKey, M>) -> Self {
         let settings = TunerSettings::default();
         let mut left = MAX_VARIANTS;
         let mut learned = BTreeMap::new();
         for (key, model) in models {
+            let model = model.borrow();
             let variants: BTreeMap<VariantKey, Tuned> = model
                 .variants
                 .iter()

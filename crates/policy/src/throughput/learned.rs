@@ -1,5 +1,6 @@
 //! What has been learned of every model.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -72,11 +73,15 @@ impl LearnedThroughput {
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
-    pub fn learn(&self, models: &BTreeMap<ModelKey, ThroughputModelInput>, now: Moment) -> Self {
+    pub fn learn<M: Borrow<ThroughputModelInput>>(
+        &self,
+        models: &BTreeMap<ModelKey, M>,
+        now: Moment,
+    ) -> Self {
         let mut left = MAX_VARIANTS;
         let mut learned = BTreeMap::new();
         for (key, input) in models {
-            let model = LearnedModel::learn(self.get(key), input, left, now);
+            let model = LearnedModel::learn(self.get(key), input.borrow(), left, now);
             left = left.saturating_sub(model.variants.len());
             if model != LearnedModel::default() {
                 learned.insert(key.clone(), model);

@@ -1,5 +1,6 @@
 //! What is remembered of capacities from one collection to the next.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -158,12 +159,16 @@ impl LearnedTokens {
     /// not it was heard of: the records of others are forgotten, as is what has not been added to
     /// for long. Beyond [`MAX_VARIANTS`] and [`MAX_ENGINES`] nothing new is remembered.
     #[must_use]
-    pub fn learn(mut self, models: &BTreeMap<ModelKey, TokenModelInput>, now: Moment) -> Self {
+    pub fn learn<M: Borrow<TokenModelInput>>(
+        mut self,
+        models: &BTreeMap<ModelKey, M>,
+        now: Moment,
+    ) -> Self {
         self.forget(models, now);
         let mut readings = BTreeMap::new();
         for (key, model) in models {
-            let figures = measure_all(key, model, &self, now);
-            if decodes_are_full(model, &figures) {
+            let figures = measure_all(key, model.borrow(), &self, now);
+            if decodes_are_full(model.borrow(), &figures) {
                 let coupling = Coupling::default().observe(now, true);
                 self.decode_full.insert(key.clone(), coupling);
             }
@@ -177,7 +182,7 @@ impl LearnedTokens {
         }
         let mut room = MAX_VARIANTS.saturating_sub(self.len());
         for (key, model) in models {
-            for (variant, figures) in measure_all(key, model, &self, now) {
+            for (variant, figures) in measure_all(key, model.borrow(), &self, now) {
                 let known = self.records.get(key);
                 let is_new = known.is_none_or(|records| !records.contains_key(&variant));
                 let fits = !is_new || room > 0;
@@ -189,7 +194,7 @@ impl LearnedTokens {
         self
     }
 
-    fn forget(&mut self, models: &BTreeMap<ModelKey, TokenModelInput>, now: Moment) {
+    fn forget<M: Borrow<TokenModelInput>>(&mut self, models: &BTreeMap<ModelKey, M>, now: Moment) {
         self.history
             .retain(|_, readings| !readings.is_forgotten(now));
         self.engines
@@ -197,7 +202,7 @@ impl LearnedTokens {
         self.decode_full
             .retain(|model, coupling| models.contains_key(model) && coupling.masks_prefill(now));
         self.records.retain(|model, records| {
-            let variants = models.get(model).map(|model| &model.variants);
+            let variants = models.get(model).map(|model| &model.borrow().variants);
             records.retain(|variant, record| {
                 variants.is_some_and(|variants| variants.contains_key(variant))
                     && now.since(record.updated) <= RECORD_AGE

@@ -104,7 +104,11 @@ fn parameters_are_kept_by_model_and_forgotten_with_it() {
     let learned = learned.learn(&gone);
     assert_eq!(learned.get(&key("llama"), &variant()), None);
     assert_eq!(learned.len(), 1);
-    assert!(learned.learn(&BTreeMap::new()).is_empty());
+    assert!(
+        learned
+            .learn(&BTreeMap::<_, QueueingModelInput>::new())
+            .is_empty()
+    );
 }
 
 #[test]
