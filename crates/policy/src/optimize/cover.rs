@@ -11,29 +11,29 @@ const TOLERANCE: f64 = 1e-9;
 
 /// One variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CoverItem {
+pub(super) struct Item {
     /// Cost of one replica.
     pub(super) cost: f64,
-    /// Replicas that may be added.
+    /// Replicas that may be added or taken away.
     pub(super) room: u32,
-    /// What one replica adds, claim by claim; 0 where the claim cannot size the variant.
-    pub(super) gains: Vec<f64>,
+    /// What one replica means to each claim; 0 where the claim cannot size the variant.
+    pub(super) per_replica: Vec<f64>,
 }
 
 /// Claims to be met, and what may meet them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cover {
     claims: Vec<f64>,
-    items: Vec<CoverItem>,
+    items: Vec<Item>,
     /// Positions of the items, the least cost for covering everything first.
     order: Vec<usize>,
 }
 
 impl Cover {
     /// Poses the problem. Of items at one price the first comes first.
-    pub(super) fn new(claims: Vec<f64>, items: Vec<CoverItem>) -> Self {
+    pub(super) fn new(claims: Vec<f64>, items: Vec<Item>) -> Self {
         let supplies: Vec<(f64, &[f64])> = (items.iter())
-            .map(|item| (item.cost, item.gains.as_slice()))
+            .map(|item| (item.cost, item.per_replica.as_slice()))
             .collect();
         let mut ranked: Vec<(f64, usize)> =
             prices(&claims, &supplies).into_iter().zip(0..).collect();
@@ -68,7 +68,7 @@ impl Cover {
         if !self.is_met_by(&greedy) {
             return greedy;
         }
-        let items: Vec<(usize, &CoverItem)> = self
+        let items: Vec<(usize, &Item)> = self
             .order
             .iter()
             .take(SEARCH_WIDTH)
@@ -87,7 +87,6 @@ impl Cover {
         search.best
     }
 
-    /// Cost of the counts.
     pub(super) fn cost(&self, counts: &[u32]) -> f64 {
         self.items
             .iter()
@@ -96,7 +95,6 @@ impl Cover {
             .sum()
     }
 
-    /// What the counts leave of each claim.
     pub(super) fn lacking(&self, counts: &[u32]) -> Vec<f64> {
         let mut left = self.claims.clone();
         for (item, count) in self.items.iter().zip(counts) {
@@ -121,10 +119,10 @@ impl Cover {
     }
 
     /// The most replicas of an item that any claim still has a use for.
-    fn useful(&self, item: &CoverItem, left: &[f64]) -> u32 {
+    fn useful(&self, item: &Item, left: &[f64]) -> u32 {
         left.iter()
             .zip(&self.claims)
-            .zip(&item.gains)
+            .zip(&item.per_replica)
             .filter(|((left, claim), gain)| **left > *claim * TOLERANCE && **gain > 0.0)
             .map(|((left, _), gain)| rounding::ceil(left / gain))
             .max()
@@ -159,21 +157,21 @@ pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
     supplies.iter().map(price).collect()
 }
 
-fn take(left: &mut [f64], item: &CoverItem, count: u32) {
-    for (left, gain) in left.iter_mut().zip(&item.gains) {
+pub(super) fn take(left: &mut [f64], item: &Item, count: u32) {
+    for (left, gain) in left.iter_mut().zip(&item.per_replica) {
         *left -= gain * f64::from(count);
     }
 }
 
 /// For each item the least cost of one unit of each claim among this item and those after it;
 /// infinite where none supplies it.
-fn rates(items: &[(usize, &CoverItem)], claims: usize) -> Vec<Vec<f64>> {
+fn rates(items: &[(usize, &Item)], claims: usize) -> Vec<Vec<f64>> {
     let mut least = vec![f64::INFINITY; claims];
     let mut rates: Vec<Vec<f64>> = items
         .iter()
         .rev()
         .map(|(_, item)| {
-            for (least, gain) in least.iter_mut().zip(&item.gains) {
+            for (least, gain) in least.iter_mut().zip(&item.per_replica) {
                 if *gain > 0.0 {
                     *least = least.min(item.cost / gain);
                 }
@@ -189,7 +187,7 @@ fn rates(items: &[(usize, &CoverItem)], claims: usize) -> Vec<Vec<f64>> {
 #[derive(Debug)]
 struct Search<'a> {
     cover: &'a Cover,
-    items: Vec<(usize, &'a CoverItem)>,
+    items: Vec<(usize, &'a Item)>,
     rates: Vec<Vec<f64>>,
     counts: Vec<u32>,
     best: Vec<u32>,

@@ -1,13 +1,13 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Cover, CoverItem};
+use super::{Cover, Item};
 
-fn item(cost: f64, room: u32, gain: f64) -> CoverItem {
-    CoverItem {
+fn item(cost: f64, room: u32, gain: f64) -> Item {
+    Item {
         cost,
         room,
-        gains: vec![gain],
+        per_replica: vec![gain],
     }
 }
 
@@ -39,10 +39,10 @@ fn a_search_beats_the_greedy_choice_where_that_overshoots() {
 
 #[test]
 fn a_claim_that_a_variant_cannot_serve_is_not_free() {
-    let both = |cost, gains: [f64; 2]| CoverItem {
+    let both = |cost, gains: [f64; 2]| Item {
         cost,
         room: 99,
-        gains: gains.to_vec(),
+        per_replica: gains.to_vec(),
     };
     // The second variant serves both claims: none of the first is needed for the small one.
     let cover = Cover::new(
@@ -71,7 +71,7 @@ fn what_cannot_be_met_gets_all_there_is() {
 
 #[test]
 fn a_large_problem_ends() {
-    let items: Vec<CoverItem> = (0..400)
+    let items: Vec<Item> = (0..400)
         .map(|number| {
             item(
                 100.0 + f64::from(number % 37),
@@ -94,10 +94,10 @@ fn covers() -> impl Strategy<Value = Cover> {
                 claims.into_iter().map(f64::from).collect(),
                 items
                     .into_iter()
-                    .map(|(cost, room, gains)| CoverItem {
+                    .map(|(cost, room, gains)| Item {
                         cost: f64::from(cost),
                         room,
-                        gains: gains.into_iter().map(f64::from).collect(),
+                        per_replica: gains.into_iter().map(f64::from).collect(),
                     })
                     .collect(),
             )

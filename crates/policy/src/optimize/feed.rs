@@ -35,7 +35,6 @@ pub(super) fn reach(claims: &[CapacityClaim], variants: &[(&[f64], u32)]) -> Opt
     shares.reduce(f64::min)
 }
 
-/// Claims cut to a share of the whole need.
 pub(super) fn follow(claims: &[CapacityClaim], share: f64) -> Vec<CapacityClaim> {
     claims
         .iter()

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::amount::WantedAmount;
 use super::candidate::{Candidate, Sized, outstanding, sized};
-use super::cover::{Cover, CoverItem};
+use super::cover::{Cover, Item};
 use super::feed::{follow, reach};
-use super::shed::{self, Shed};
+use super::shed::Shed;
 use super::{Method, ReplicaAllocation};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
@@ -87,10 +87,10 @@ fn grow_role<'a>(
         .collect();
     let items = variants
         .iter()
-        .map(|sized| CoverItem {
+        .map(|sized| Item {
             cost: sized.candidate.cost.millionths(),
             room: sized.candidate.room_above(),
-            gains: sized.gains.clone(),
+            per_replica: sized.gains.clone(),
         })
         .collect();
     let cover = Cover::new(amounts, items);
@@ -159,7 +159,6 @@ fn record(
         .insert(key.clone(), CountChange { from, to, why });
 }
 
-/// Shrinks every role that may.
 pub(super) fn release(
     candidates: &BTreeMap<VariantKey, Candidate>,
     role_targets: &BTreeMap<ServingRole, RoleTarget>,
@@ -191,10 +190,10 @@ fn release_role(
         });
     let items = variants
         .iter()
-        .map(|sized| shed::ShedItem {
+        .map(|sized| Item {
             cost: sized.candidate.cost.millionths(),
             room: sized.candidate.room_below(),
-            losses: sized.gains.clone(),
+            per_replica: sized.gains.clone(),
         })
         .collect();
     let allowances = claims.iter().map(|claim| claim.amount).collect();

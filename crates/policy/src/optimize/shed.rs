@@ -1,26 +1,15 @@
 //! Releasing replicas within what every claim leaves, saving as much as possible: an integer packing
 //! problem of a few variants and a few claims.
 
-use super::cover::is_cheaper;
+use super::cover::{Item, is_cheaper, take};
 use super::{SEARCH_EFFORT, SEARCH_WIDTH};
 use crate::rounding;
-
-/// One variant.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ShedItem {
-    /// Cost of one replica.
-    pub(super) cost: f64,
-    /// Replicas that may go.
-    pub(super) room: u32,
-    /// What one replica takes away, claim by claim; 0 where the claim cannot size the variant.
-    pub(super) losses: Vec<f64>,
-}
 
 /// What may be given up, by what.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shed {
     allowances: Vec<f64>,
-    items: Vec<ShedItem>,
+    items: Vec<Item>,
     /// Replicas that may go in total, so that the last one of a role stays.
     total: u32,
     /// Positions of the items, the dearest first.
@@ -30,11 +19,11 @@ pub(super) struct Shed {
 impl Shed {
     /// Poses the problem. The dearest variant comes first, of equally dear ones the one that takes
     /// the least away, then the first.
-    pub(super) fn new(allowances: Vec<f64>, items: Vec<ShedItem>, total: u32) -> Self {
-        let weight = |item: &ShedItem| -> f64 {
+    pub(super) fn new(allowances: Vec<f64>, items: Vec<Item>, total: u32) -> Self {
+        let weight = |item: &Item| -> f64 {
             allowances
                 .iter()
-                .zip(&item.losses)
+                .zip(&item.per_replica)
                 .map(|(allowance, loss)| {
                     if *allowance > 0.0 {
                         loss / allowance
@@ -87,7 +76,7 @@ impl Shed {
     /// ones or the best found.
     pub(super) fn most_expensive(&self) -> Vec<u32> {
         let greedy = self.greedy();
-        let items: Vec<(usize, &ShedItem)> = self
+        let items: Vec<(usize, &Item)> = self
             .order
             .iter()
             .take(SEARCH_WIDTH)
@@ -104,7 +93,6 @@ impl Shed {
         search.best
     }
 
-    /// Cost that the counts save.
     pub(super) fn saving(&self, counts: &[u32]) -> f64 {
         self.items
             .iter()
@@ -114,25 +102,19 @@ impl Shed {
     }
 }
 
-fn permitted(item: &ShedItem, left: &[f64], total: u32) -> u32 {
+fn permitted(item: &Item, left: &[f64], total: u32) -> u32 {
     left.iter()
-        .zip(&item.losses)
+        .zip(&item.per_replica)
         .filter(|(_, loss)| **loss > 0.0)
         .map(|(left, loss)| rounding::floor(left / loss))
         .min()
         .map_or(0, |count| count.min(item.room).min(total))
 }
 
-fn take(left: &mut [f64], item: &ShedItem, count: u32) {
-    for (left, loss) in left.iter_mut().zip(&item.losses) {
-        *left -= loss * f64::from(count);
-    }
-}
-
 /// Depth-first search with a bound, from many replicas of the dearest item to few.
 #[derive(Debug)]
 struct Search<'a> {
-    items: Vec<(usize, &'a ShedItem)>,
+    items: Vec<(usize, &'a Item)>,
     counts: Vec<u32>,
     best: Vec<u32>,
     best_saving: f64,

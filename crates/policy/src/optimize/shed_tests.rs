@@ -1,13 +1,13 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Shed, ShedItem};
+use super::{Item, Shed};
 
-fn item(cost: f64, room: u32, loss: f64) -> ShedItem {
-    ShedItem {
+fn item(cost: f64, room: u32, loss: f64) -> Item {
+    Item {
         cost,
         room,
-        losses: vec![loss],
+        per_replica: vec![loss],
     }
 }
 
@@ -21,7 +21,7 @@ fn is_allowed(shed: &Shed, counts: &[u32]) -> bool {
                 .items
                 .iter()
                 .zip(counts)
-                .map(|(item, count)| item.losses[claim] * f64::from(*count))
+                .map(|(item, count)| item.per_replica[claim] * f64::from(*count))
                 .sum();
             taken <= allowance + 1e-6
         });
@@ -38,7 +38,7 @@ fn oracle(shed: &Shed, item: usize, counts: &mut Vec<u32>) -> f64 {
         };
     }
     // Nobody knows what a variant without a loss takes away, so it is left alone.
-    let is_sized = shed.items[item].losses.iter().any(|loss| *loss > 0.0);
+    let is_sized = shed.items[item].per_replica.iter().any(|loss| *loss > 0.0);
     let room = if is_sized { shed.items[item].room } else { 0 };
     (0..=room)
         .map(|count| {
@@ -59,10 +59,10 @@ fn a_search_saves_more_where_the_dearest_is_also_the_largest() {
 
 #[test]
 fn one_claim_without_allowance_keeps_everything_it_sizes() {
-    let items = vec![ShedItem {
+    let items = vec![Item {
         cost: 9.0,
         room: 5,
-        losses: vec![1.0, 1.0],
+        per_replica: vec![1.0, 1.0],
     }];
     assert_eq!(Shed::new(vec![5.0, 0.0], items, 4).most_expensive(), [0]);
 }
@@ -75,10 +75,10 @@ fn sheds() -> impl Strategy<Value = Shed> {
                 allowances.into_iter().map(f64::from).collect(),
                 items
                     .into_iter()
-                    .map(|(cost, room, losses)| ShedItem {
+                    .map(|(cost, room, losses)| Item {
                         cost: f64::from(cost),
                         room,
-                        losses: losses.into_iter().map(f64::from).collect(),
+                        per_replica: losses.into_iter().map(f64::from).collect(),
                     })
                     .collect(),
                 total,
