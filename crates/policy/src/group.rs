@@ -38,7 +38,6 @@ impl<'a> Group<'a> {
     }
 }
 
-/// All variants by model.
 pub(super) fn group_by_model(snapshot: &ClusterSnapshot) -> BTreeMap<&ModelKey, Group<'_>> {
     let mut groups: BTreeMap<&ModelKey, Group<'_>> = BTreeMap::new();
     for view in snapshot.variants.values() {

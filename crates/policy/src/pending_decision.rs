@@ -72,7 +72,6 @@ impl<'a> PendingDecision<'a> {
         draft
     }
 
-    /// The count that it started from.
     pub(super) fn base(&self) -> Replicas {
         self.steps.first().map_or(self.count, |step| step.to)
     }
@@ -92,7 +91,6 @@ impl<'a> PendingDecision<'a> {
         })
     }
 
-    /// Whether GPUs cut its growth.
     pub(super) fn lacks_gpus(&self) -> bool {
         self.steps.iter().any(|step| match &step.why {
             Reason::Limited { .. } | Reason::ShareLimited { .. } => true,
@@ -132,7 +130,6 @@ impl<'a> PendingDecision<'a> {
         Replicas(u32::from(self.steps.iter().any(is_start)))
     }
 
-    /// The count so far.
     pub(super) fn count(&self) -> Replicas {
         self.count
     }
@@ -159,7 +156,6 @@ impl<'a> PendingDecision<'a> {
         (published < kept && published < self.scale.current_excluding_surge()).then_some(kept)
     }
 
-    /// Whether a release is published and not applied.
     pub(super) fn has_unapplied_release(&self) -> bool {
         self.unapplied_release().is_some()
     }
@@ -197,13 +193,11 @@ impl<'a> PendingDecision<'a> {
         reasons.find(|why| counts(why) && !matches!(why, Reason::Withheld(_)))
     }
 
-    /// Whether its release was cancelled in this cycle.
     pub(super) fn has_cancelled_release(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.stage == PlanStage::CancelRelease)
     }
 
-    /// Records a stage that keeps the count.
     pub(super) fn keep(&mut self, stage: PlanStage, why: Reason) {
         self.step(stage, self.count, why);
     }
@@ -220,7 +214,6 @@ impl<'a> PendingDecision<'a> {
         self.keep(stage, why);
     }
 
-    /// Records a stage that sets the count.
     pub(super) fn step(&mut self, stage: PlanStage, to: Replicas, why: Reason) {
         self.steps.push(Step {
             stage,
@@ -231,7 +224,6 @@ impl<'a> PendingDecision<'a> {
         self.count = to;
     }
 
-    /// Applies the bounds and closes the record.
     pub(super) fn finish(mut self) -> Decision {
         let (count, why) = self.bounds.clamp(self.count);
         self.step(PlanStage::Bounds, count, why);

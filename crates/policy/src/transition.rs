@@ -115,7 +115,6 @@ pub(super) enum Hearing {
 }
 
 impl Transitions {
-    /// Collects the causes of one variant.
     pub(super) fn of(
         view: &VariantView,
         target: &ResolvedTarget,

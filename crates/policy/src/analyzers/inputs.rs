@@ -21,7 +21,6 @@ use crate::units::Replicas;
 use crate::zero::ModelActivity;
 use crate::{throughput, tokens};
 
-/// What each analyzer is told of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AnalyzerInputs {
     pub(crate) tokens: tokens::TokenModelInput,
@@ -76,7 +75,6 @@ impl AnalyzerInputs {
     }
 }
 
-/// Tells the analyzers of one model.
 pub(crate) fn analyzer_inputs(
     key: &ModelKey,
     subject: AnalyzedModel<'_>,
@@ -252,7 +250,6 @@ fn faults(parsed: &ParsedArgs) -> Vec<String> {
     inputs.chain(more).collect()
 }
 
-/// Ready pods with their samples.
 pub(super) fn ready_pods<'a>(
     subject: AnalyzedModel<'a>,
     view: &VariantView,
@@ -346,7 +343,6 @@ impl<'a> InputBuilder<'a> {
         }
     }
 
-    /// Requests that wait in the router.
     pub(super) fn queued(&mut self, key: &ModelKey) -> Option<f64> {
         let queue = self.subject.reader.queued(key)?;
         self.stale |= queue.is_stale;

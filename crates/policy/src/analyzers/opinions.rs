@@ -27,7 +27,6 @@ pub(crate) struct Opinions {
     pub(crate) slo: Option<SloReport>,
 }
 
-/// Assesses a model by the analyzers that take part.
 pub(crate) fn opinions(
     key: &ModelKey,
     configs: &[AnalyzerConfig],
@@ -79,7 +78,6 @@ impl Opinions {
             .map(|(analyzer, _)| *analyzer)
     }
 
-    /// Combines the assessments.
     pub(crate) fn combine(
         &self,
         key: &ModelKey,

@@ -17,7 +17,6 @@ const ANALYZERS: [AnalyzerName; 4] = [
 /// Share of the utilization that growth aims at down to which the SLO analyzer releases.
 const SLO_RELEASE: f64 = 0.95;
 
-/// How a model is decided on.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum DecisionMode {
     /// V1: one step at a time by percentages.

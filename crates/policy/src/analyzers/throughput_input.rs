@@ -18,7 +18,6 @@ use crate::throughput::{
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 
-/// One model with its variants.
 pub(super) fn model(
     builder: &mut InputBuilder<'_>,
     key: &ModelKey,
@@ -38,7 +37,6 @@ pub(super) fn model(
     }
 }
 
-/// One variant with its replicas.
 pub(super) fn variant(
     subject: AnalyzedModel<'_>,
     view: &VariantView,

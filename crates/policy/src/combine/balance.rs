@@ -83,7 +83,6 @@ impl Balance {
     }
 }
 
-/// One voter with its balances.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     pub(super) result: &'a AnalyzerResult,

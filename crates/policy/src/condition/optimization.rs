@@ -10,7 +10,6 @@ use crate::plan::{
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
 
-/// What was decided, and why.
 pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
@@ -167,7 +166,6 @@ fn detail(why: &Reason) -> Option<&'static str> {
     }
 }
 
-/// Which spare capacity is below its trigger.
 fn lacking(trigger: SpareTrigger) -> &'static str {
     match (trigger.kv, trigger.queue) {
         (Some(_), Some(_)) => "spare KV cache and spare queue are below their triggers",

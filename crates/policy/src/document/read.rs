@@ -207,7 +207,6 @@ impl Reader {
         });
     }
 
-    /// The moment so long before now.
     pub(super) fn before(&self, length: Duration) -> Moment {
         Moment {
             monotonic: self.now.monotonic.saturating_sub(length),

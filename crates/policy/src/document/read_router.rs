@@ -42,7 +42,6 @@ impl Reader {
         }
     }
 
-    /// What Prometheus says of routers.
     pub(super) fn routers(
         &mut self,
         document: &SnapshotDocument,
@@ -64,7 +63,6 @@ impl Reader {
         })
     }
 
-    /// What routers say themselves.
     pub(super) fn direct_queues(&mut self, document: &SnapshotDocument) -> DirectQueues {
         let mut queues = DirectQueues::new();
         for (index, entry) in document.models.iter().enumerate() {

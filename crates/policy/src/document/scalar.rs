@@ -122,7 +122,6 @@ impl JsonSchema for CostText {
     }
 }
 
-/// Reads a moment of the wall clock.
 pub(super) fn timestamp<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<jiff::Timestamp>, D::Error> {

@@ -87,7 +87,6 @@ impl Unread {
         }
     }
 
-    /// The fault of a flag.
     pub(super) fn of(self, flag: String, assumed: String) -> ArgumentFault {
         match self {
             Self::Value { value, expected } => ArgumentFault::Value {

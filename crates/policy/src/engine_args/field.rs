@@ -6,7 +6,6 @@ use super::fault::Unread;
 use super::value::{count, name, names_variable, share, switch, whole};
 use super::{EngineArgs, EngineKind, Execution, KvTokens, Prefill, StepTokens};
 
-/// What an argument is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     MemoryShare,

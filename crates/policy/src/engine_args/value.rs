@@ -48,7 +48,6 @@ fn unsigned(digits: &str) -> Option<i64> {
     is_plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// A count of at least `least`.
 pub(super) fn count(text: &str, least: u32) -> Option<u32> {
     u32::try_from(whole(text)?)
         .ok()
@@ -61,7 +60,6 @@ pub(super) fn share(text: &str) -> Option<f64> {
     (share > 0.0 && share <= 1.0).then_some(share)
 }
 
-/// A short name.
 pub(super) fn name(text: &str) -> Option<Arc<str>> {
     let text = text.trim();
     let is_short = !text.is_empty() && text.len() <= MAX_TEXT;

@@ -41,7 +41,6 @@ pub enum GpuPool {
     },
 }
 
-/// The limiter of what nodes offer.
 pub(super) const NODES: &str = "nodes";
 
 impl GpuPool {

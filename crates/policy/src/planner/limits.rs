@@ -92,7 +92,6 @@ fn priority_of(works: &[Work<'_>], index: usize) -> f64 {
     works.get(index).map_or(0.0, |work| work.policy.priority)
 }
 
-/// Serves the growth of some models.
 fn grow(works: &mut [Work<'_>], pools: &mut GpuPools, which: impl Fn(&Work<'_>) -> bool) {
     let mut chosen: Vec<&mut Work<'_>> = works.iter_mut().filter(|work| which(work)).collect();
     share_growth(&mut chosen, pools);
@@ -310,7 +309,6 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     waiting.max(count(&missed))
 }
 
-/// GPUs of one replica.
 pub(super) fn gpus(draft: &PendingDecision<'_>) -> Gpus {
     draft.view.template.gpus_per_replica()
 }

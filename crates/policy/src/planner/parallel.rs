@@ -8,7 +8,6 @@ use std::thread;
 /// Models for which one more thread pays: some 20 ms of work where every analyzer is asked.
 const SHARE: usize = 256;
 
-/// What `of` makes of each item, in their order.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads(items.len());
     if threads < 2 {

@@ -40,7 +40,6 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    /// Of a model that was asked.
     pub(super) fn of(
         cycle: &Cycle<'_>,
         work: &Work<'_>,
@@ -53,7 +52,6 @@ impl Sharing {
         Share::of(work, configs, decision).map_or_else(Self::Unknown, Self::Asked)
     }
 
-    /// Of a model of which nobody is heard.
     pub(super) fn unheard(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
         if is_asked(cycle, work) {
             Self::Unknown(DemandGap::NoUsableMetrics { state })

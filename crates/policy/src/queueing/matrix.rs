@@ -1,6 +1,5 @@
 //! The little linear algebra that a filter of three states and two observations needs.
 
-/// A matrix of `R` rows and `C` columns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix<const R: usize, const C: usize>(pub(super) [[f64; C]; R]);
 

@@ -68,7 +68,6 @@ impl ReplicaObservation {
         ReplicaModel::new(*parameters, self.workload, shape).ok()
     }
 
-    /// The observed latencies, in ms.
     pub(super) fn latencies(&self) -> [f64; 2] {
         [self.time_to_first_token.0, self.inter_token_latency.0]
     }

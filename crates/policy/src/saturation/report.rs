@@ -43,7 +43,6 @@ enum Collection {
     Expired,
 }
 
-/// What one ready pod reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Report {
     /// Something to act on.
@@ -59,7 +58,6 @@ pub(super) enum Report {
 pub(super) struct ReplicaLoad {
     /// Share of the KV cache in use.
     pub(super) kv: Option<f64>,
-    /// Requests waiting.
     pub(super) queue: Option<f64>,
     /// Whether one of them is too old to shrink on.
     pub(super) stale: bool,
@@ -97,7 +95,6 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    /// The same, which listens to routers themselves as well.
     pub(crate) fn with_routers(self, direct: &'a DirectQueues) -> Self {
         Self {
             direct: Some(direct),

@@ -105,7 +105,6 @@ fn utilisation(balance: &Balance) -> f64 {
     }
 }
 
-/// Figures of every role that a variant has.
 pub(super) fn by_role(
     input: &TokenModelInput,
     variants: &BTreeMap<VariantKey, TokenVariantFigures>,

@@ -103,7 +103,6 @@ impl TokenVariantFigures {
     }
 }
 
-/// Measures every variant of a model.
 pub(super) fn measure_all(
     model: &ModelKey,
     input: &TokenModelInput,

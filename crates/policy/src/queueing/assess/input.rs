@@ -149,12 +149,10 @@ impl QueueingVariantInput {
         RequestRate(total(self.busy_rates().map(|rate| rate.0)))
     }
 
-    /// Replicas that have requests.
     pub(super) fn busy(&self) -> Replicas {
         Replicas(u32::try_from(self.busy_rates().count()).unwrap_or(u32::MAX))
     }
 
-    /// Ready replicas whose rate is not known.
     pub(super) fn unknown(&self) -> Replicas {
         let silent = self
             .replicas
@@ -178,13 +176,11 @@ impl QueueingVariantInput {
 }
 
 impl QueueingModelInput {
-    /// Variants that serve whole requests.
     pub(super) fn whole(&self) -> impl Iterator<Item = (&VariantKey, &QueueingVariantInput)> {
         let variants = self.variants.iter();
         variants.filter(|(_, variant)| variant.role == ServingRole::Both)
     }
 
-    /// Mean request over all variants.
     pub(super) fn workload(&self) -> Option<Workload> {
         mean_request(self.replicas())
     }
