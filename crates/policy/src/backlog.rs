@@ -9,7 +9,7 @@ use super::key::ModelKey;
 use wva_base::moment::Moment;
 
 /// Time from which on a backlog stands: longer than a burst that replicas work off by themselves.
-pub const STANDS: Duration = Duration::from_mins(2);
+pub(crate) const STANDS: Duration = Duration::from_mins(2);
 
 /// Requests that wait for a model at one collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -10,7 +10,7 @@ use super::units::Replicas;
 
 /// Two opinions on one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VariantOpinions {
+pub(crate) struct VariantOpinions {
     /// Replicas that the target has.
     pub current: Replicas,
     /// Replicas that the saturation analysis asks for.
@@ -47,7 +47,7 @@ pub enum Basis {
 
 /// What becomes of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arbitration {
+pub(crate) struct Arbitration {
     /// Direction of the change.
     pub action: Action,
     /// Replicas to have.
@@ -59,7 +59,7 @@ pub struct Arbitration {
 }
 
 /// Decides between two opinions.
-pub fn arbitrate(opinions: VariantOpinions) -> Arbitration {
+pub(crate) fn arbitrate(opinions: VariantOpinions) -> Arbitration {
     let VariantOpinions {
         current,
         saturation,

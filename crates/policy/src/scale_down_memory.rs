@@ -17,16 +17,16 @@ use super::units::Replicas;
 use wva_base::moment::Moment;
 
 /// How long a smaller fleet must last, once it is all there is, to have been enough.
-pub const TRIAL: Duration = Duration::from_mins(10);
+pub(crate) const TRIAL: Duration = Duration::from_mins(10);
 
 /// Share of what replicas held before a release that did not last, up to which it is tried again.
-pub const RETRY_BELOW: f64 = 0.8;
+pub(crate) const RETRY_BELOW: f64 = 0.8;
 
 /// Releases that are remembered of one role; the oldest goes first.
 const KEPT: usize = 16;
 
 /// Replicas of each variant of a role.
-pub type Fleet = BTreeMap<VariantKey, Replicas>;
+pub(crate) type Fleet = BTreeMap<VariantKey, Replicas>;
 
 /// KV caches in use, summed over the shares of all replicas: 1.5 is one and a half full ones.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]

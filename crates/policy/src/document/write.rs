@@ -34,8 +34,9 @@ impl SnapshotDocument {
         models.dedup();
         let routers = models.into_iter().filter_map(|key| {
             let told = snapshot.metrics.routers.get(&key);
-            let told = told
-                .map(|samples| samples.map(&mut |_, sample, quantity| reading(sample, quantity)));
+            let told = told.map(|samples| {
+                samples.map(&mut |_, sample, quantity| Some(reading(sample, quantity)))
+            });
             let direct_queue = snapshot.direct.get(&key).map(|queue| direct(queue, now));
             (told.is_some() || direct_queue.is_some()).then_some(ModelDocument {
                 namespace: key.namespace,
@@ -87,7 +88,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         node: pod.node.clone(),
         signals: samples
             .and_then(|by_pod| by_pod.get(&pod.name))
-            .map(|samples| samples.map(&mut |_, sample, quantity| reading(sample, quantity)))
+            .map(|samples| samples.map(&mut |_, sample, quantity| Some(reading(sample, quantity))))
             .unwrap_or_default(),
     });
     let lasting = |since: Option<Since>| since.map(|since| Span(since.elapsed(now)));
@@ -193,8 +194,8 @@ fn target(view: &TargetView) -> TargetDocument {
 }
 
 /// A sample that is no value of its kind is written as invalid.
-fn reading(sample: Sample, quantity: Quantity) -> Option<DocumentReading> {
-    Some(match quantity.check(sample.value) {
+fn reading(sample: Sample, quantity: Quantity) -> DocumentReading {
+    match quantity.check(sample.value) {
         Ok(()) => DocumentReading {
             value: Some(sample.value),
             age: (!sample.age.is_zero()).then_some(Span(sample.age)),
@@ -205,7 +206,7 @@ fn reading(sample: Sample, quantity: Quantity) -> Option<DocumentReading> {
             why: Some(ReadingFailure::Invalid),
             ..DocumentReading::default()
         },
-    })
+    }
 }
 
 fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
@@ -214,7 +215,7 @@ fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
         age: now.since(counted.at),
     });
     DirectQueueDocument {
-        requests: sample.and_then(|sample| reading(sample, Quantity::Requests)),
+        requests: sample.map(|sample| reading(sample, Quantity::Requests)),
         failure: queue.failure.clone(),
     }
 }

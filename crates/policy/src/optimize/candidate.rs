@@ -10,7 +10,7 @@ use crate::units::{Cost, Replicas};
 
 /// A variant that may gain or lose replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The part of a request that it serves.
     pub role: ServingRole,
     /// Cost of one replica.
@@ -26,18 +26,18 @@ pub struct Candidate {
 
 impl Candidate {
     /// Replicas that may be added.
-    pub fn room_above(&self) -> u32 {
+    pub(crate) fn room_above(&self) -> u32 {
         let max = self.bounds.max.unwrap_or(CEILING).min(CEILING);
         max.saturating_sub(self.standing.max(self.count)).0
     }
 
     /// Replicas that are on order.
-    pub fn ordered(&self) -> Replicas {
+    pub(crate) fn ordered(&self) -> Replicas {
         self.standing.saturating_sub(self.count)
     }
 
     /// The count once so many are added; one that gains nothing is left to whoever ordered for it.
-    pub fn grown(&self, added: u32) -> Replicas {
+    pub(crate) fn grown(&self, added: u32) -> Replicas {
         if added == 0 {
             self.count
         } else {
@@ -46,7 +46,7 @@ impl Candidate {
     }
 
     /// Replicas that may go.
-    pub fn room_below(&self) -> u32 {
+    pub(crate) fn room_below(&self) -> u32 {
         self.count.saturating_sub(self.bounds.min).0
     }
 }

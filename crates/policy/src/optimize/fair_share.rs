@@ -23,7 +23,7 @@ use crate::units::{Gpus, Replicas};
 
 /// A variant that competes for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contender {
+pub(crate) struct Contender {
     /// What it may gain, and at what cost.
     pub candidate: Candidate,
     /// Its accelerator.
@@ -36,7 +36,7 @@ pub struct Contender {
 
 /// A model that competes for GPUs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Contest {
+pub(crate) struct Contest {
     /// Its weight, positive.
     pub priority: f64,
     /// Its variants.
@@ -46,7 +46,7 @@ pub struct Contest {
 }
 
 /// Serves the growth of all models. Every contender of a model that grows is in the answer.
-pub fn share(
+pub(crate) fn share(
     contests: &BTreeMap<ModelKey, Contest>,
     pools: &mut GpuPools,
 ) -> BTreeMap<VariantKey, CountChange> {

@@ -20,15 +20,15 @@ use super::change::CountChange;
 use super::combine::RoleTarget;
 use super::key::VariantKey;
 
-pub use amount::WantedAmount;
-pub use candidate::Candidate;
-pub use fair_share::{Contender, Contest, share};
+pub(crate) use amount::WantedAmount;
+pub(crate) use candidate::Candidate;
+pub(crate) use fair_share::{Contender, Contest, share};
 
 /// Steps of one search for the least cost; beyond them the best answer so far stands.
-pub const SEARCH_EFFORT: u32 = 20_000;
+pub(crate) const SEARCH_EFFORT: u32 = 20_000;
 
 /// Variants of one role that a search considers, the best ones by what they cost for their capacity.
-pub const SEARCH_WIDTH: usize = 24;
+pub(crate) const SEARCH_WIDTH: usize = 24;
 
 /// How an optimizer chooses among variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Method {
 
 /// Counts for one model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ReplicaAllocation {
+pub(crate) struct ReplicaAllocation {
     /// One change for every candidate, also where its count stays.
     pub changes: BTreeMap<VariantKey, CountChange>,
     /// What could not be had, by role.
@@ -60,7 +60,7 @@ pub struct ReplicaAllocation {
 
 /// Grows a model where any of its roles needs it, else shrinks the roles that may; never both. GPUs
 /// are not looked at: that is what limits are for.
-pub fn cost_aware(
+pub(crate) fn cost_aware(
     candidates: &BTreeMap<VariantKey, Candidate>,
     role_targets: &BTreeMap<ServingRole, RoleTarget>,
     method: Method,
