@@ -16,7 +16,6 @@ pub(crate) const STANDS: Duration = Duration::from_mins(2);
 pub struct Waiting {
     /// Requests in the queues of its engines and its router, as far as those are known.
     pub requests: f64,
-    /// Ready replicas.
     pub ready: u32,
 }
 

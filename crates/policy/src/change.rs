@@ -13,10 +13,3 @@ pub struct CountChange {
     /// Why, with its numbers.
     pub why: Reason,
 }
-
-impl CountChange {
-    /// Whether the stage grew the variant.
-    pub fn is_growth(&self) -> bool {
-        self.to > self.from
-    }
-}

@@ -8,14 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::plan::Action;
 use super::units::Replicas;
 
-/// Two opinions on one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VariantOpinions {
-    /// Replicas that the target has.
     pub current: Replicas,
-    /// Replicas that the saturation analysis asks for.
     pub saturation: Replicas,
-    /// Replicas that the queueing model asks for.
     pub model: Replicas,
     /// What the saturation analysis says of one replica less.
     pub shrinking: Shrinking,
@@ -45,20 +41,14 @@ pub enum Basis {
     Neither,
 }
 
-/// What becomes of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Arbitration {
-    /// Direction of the change.
     pub action: Action,
-    /// Replicas to have.
     pub target: Replicas,
-    /// Whose opinion it is.
     pub basis: Basis,
-    /// Why, for people.
     pub reason: String,
 }
 
-/// Decides between two opinions.
 pub(crate) fn arbitrate(opinions: VariantOpinions) -> Arbitration {
     let VariantOpinions {
         current,

@@ -141,13 +141,7 @@ pub fn check_plan(
     {
         return Err(PlanViolation::NotInSnapshot { key: key.clone() });
     }
-    let reader = SampleReader::new(
-        &snapshot.metrics,
-        &settings.freshness,
-        settings.cache.reuse,
-        plan.at,
-    )
-    .with_routers(&snapshot.direct);
+    let reader = SampleReader::of(snapshot, settings, plan.at);
     for (key, view) in &snapshot.variants {
         let Some(decision) = plan.decisions.get(key) else {
             return Err(PlanViolation::NotDecided { key: key.clone() });

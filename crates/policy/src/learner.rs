@@ -24,13 +24,7 @@ pub fn learn(
     settings: &DynamicSettings,
     now: Moment,
 ) -> Learned {
-    let reader = SampleReader::new(
-        &snapshot.metrics,
-        &settings.freshness,
-        settings.cache.reuse,
-        now,
-    )
-    .with_routers(&snapshot.direct);
+    let reader = SampleReader::of(snapshot, settings, now);
     let reporting = snapshot
         .variants
         .iter()

@@ -50,13 +50,7 @@ pub fn plan(
     let cycle = Cycle {
         learned,
         settings,
-        reader: SampleReader::new(
-            &snapshot.metrics,
-            &settings.freshness,
-            settings.cache.reuse,
-            now,
-        )
-        .with_routers(&snapshot.direct),
+        reader: SampleReader::of(snapshot, settings, now),
         now,
     };
     let groups = group_by_model(snapshot);

@@ -25,7 +25,6 @@ pub(crate) const RETRY_BELOW: f64 = 0.8;
 /// Releases that are remembered of one role; the oldest goes first.
 const KEPT: usize = 16;
 
-/// Replicas of each variant of a role.
 pub(crate) type Fleet = BTreeMap<VariantKey, Replicas>;
 
 /// KV caches in use, summed over the shares of all replicas: 1.5 is one and a half full ones.
@@ -38,7 +37,6 @@ pub struct Occupancy(pub f64);
 pub struct FleetState {
     /// What was published last, else what exists.
     pub published: Fleet,
-    /// What exists.
     pub current: Fleet,
     /// What its ready replicas hold; `None` where one of them does not say.
     pub occupancy: Option<Occupancy>,
@@ -198,12 +196,10 @@ impl RoleMemory {
     }
 }
 
-/// Whether no variant has more replicas than in the other fleet.
 fn is_within(fleet: &Fleet, other: &Fleet) -> bool {
     !exceeds(fleet, other)
 }
 
-/// Whether a variant has more replicas than in the other fleet.
 fn exceeds(fleet: &Fleet, other: &Fleet) -> bool {
     let there = |key| other.get(key).copied().unwrap_or(Replicas::ZERO);
     fleet.iter().any(|(key, count)| *count > there(key))

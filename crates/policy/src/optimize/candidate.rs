@@ -11,16 +11,13 @@ use crate::units::{Cost, Replicas};
 /// A variant that may gain or lose replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// The part of a request that it serves.
     pub role: ServingRole,
-    /// Cost of one replica.
     pub cost: Cost,
     /// The replicas that the claims were computed for: those that exist.
     pub count: Replicas,
     /// The replicas that it will have whatever is decided: those that exist, and those on order by its
     /// minimum or by what was published.
     pub standing: Replicas,
-    /// Bounds in force.
     pub bounds: Bounds,
 }
 
@@ -31,7 +28,6 @@ impl Candidate {
         max.saturating_sub(self.standing.max(self.count)).0
     }
 
-    /// Replicas that are on order.
     pub(crate) fn ordered(&self) -> Replicas {
         self.standing.saturating_sub(self.count)
     }

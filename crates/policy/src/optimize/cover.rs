@@ -12,7 +12,6 @@ const TOLERANCE: f64 = 1e-9;
 /// One variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
-    /// Cost of one replica.
     pub(super) cost: f64,
     /// Replicas that may be added or taken away.
     pub(super) room: u32,
@@ -20,7 +19,6 @@ pub(super) struct Item {
     pub(super) per_replica: Vec<f64>,
 }
 
-/// Claims to be met, and what may meet them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cover {
     claims: Vec<f64>,

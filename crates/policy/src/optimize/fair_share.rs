@@ -24,9 +24,7 @@ use crate::units::{Gpus, Replicas};
 /// A variant that competes for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contender {
-    /// What it may gain, and at what cost.
     pub candidate: Candidate,
-    /// Its accelerator.
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
@@ -39,7 +37,6 @@ pub(crate) struct Contender {
 pub(crate) struct Contest {
     /// Its weight, positive.
     pub priority: f64,
-    /// Its variants.
     pub contenders: BTreeMap<VariantKey, Contender>,
     /// What its roles need; only growth competes.
     pub role_targets: BTreeMap<ServingRole, RoleTarget>,
@@ -265,7 +262,6 @@ impl<'a> RoleDemand<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// What it reaches of these claims at its maxima.
     fn reach(&self, claims: &[CapacityClaim]) -> Option<f64> {
         let rooms: Vec<(&[f64], u32)> = (self.takers.iter())
             .map(|taker| (taker.gains.as_slice(), taker.room()))
@@ -354,7 +350,6 @@ impl Taker<'_> {
         count
     }
 
-    /// Whether room and pools allow one more.
     fn may_take(&self, pools: &GpuPools) -> bool {
         let Contender {
             accelerator,

@@ -59,7 +59,6 @@ pub(super) fn grow(
     allocation
 }
 
-/// What growing one role led to.
 #[derive(Debug)]
 struct Outcome<'a> {
     variants: Vec<Sized<'a>>,

@@ -49,7 +49,6 @@ impl Method {
     }
 }
 
-/// Counts for one model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ReplicaAllocation {
     /// One change for every candidate, also where its count stays.

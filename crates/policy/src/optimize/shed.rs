@@ -5,7 +5,6 @@ use super::cover::{Item, is_cheaper, take};
 use super::{SEARCH_EFFORT, SEARCH_WIDTH};
 use crate::rounding;
 
-/// What may be given up, by what.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shed {
     allowances: Vec<f64>,

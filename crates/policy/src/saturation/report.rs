@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::key::ModelKey;
+use crate::params::DynamicSettings;
 use crate::reuse::Reuse;
 use crate::router_queue::{DirectQueues, KnownQueue, QueueSource};
 use crate::signal::{Failure, FreshnessBands, Signal, StaleBand};
 use crate::snapshot::{
-    MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample, SignalName, VariantView,
+    ClusterSnapshot, MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample,
+    SignalName, VariantView,
 };
 use crate::zero::LOOK;
 use wva_base::moment::Moment;
@@ -100,6 +102,16 @@ impl<'a> SampleReader<'a> {
             direct: Some(direct),
             ..self
         }
+    }
+
+    /// Reads a snapshot as of `now`, routers included.
+    pub(crate) fn of(
+        snapshot: &'a ClusterSnapshot,
+        settings: &'a DynamicSettings,
+        now: Moment,
+    ) -> Self {
+        let (bands, reuse) = (&settings.freshness, settings.cache.reuse);
+        Self::new(&snapshot.metrics, bands, reuse, now).with_routers(&snapshot.direct)
     }
 
     /// How far back peaks and rates reach.

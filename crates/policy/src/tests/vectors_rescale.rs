@@ -349,7 +349,7 @@ proptest! {
             for (key, variant) in &sharer.variants {
                 let Some(change) = rescaled.changes.get(key) else { continue };
                 prop_assert_eq!(change.from, variant.current);
-                if change.is_growth() {
+                if change.to > change.from {
                     taken += (change.to.0 - change.from.0) * variant.gpus.0;
                     prop_assert!(Some(change.to) <= variant.bounds.max);
                 } else {

@@ -83,21 +83,17 @@ impl Guard {
 
     /// Why nothing may shrink.
     pub(super) fn obstacle(&self) -> Option<Reason> {
-        if !self.unseen.is_empty() {
-            return Some(Reason::ShrinkWaits {
-                transitions: Arc::clone(&self.unseen),
-            });
-        }
-        if self.stale > 0 {
-            return Some(Reason::ShrinkOnStale {
-                replicas: self.stale,
-            });
-        }
-        if self.is_router_stale {
-            return Some(Reason::ShrinkOnStaleRouter);
-        }
-        let hold = self.hold()?;
-        Some(Reason::Held { hold })
+        Some(match self.gap()? {
+            DemandGap::Unseen { variants } => Reason::ShrinkWaits {
+                transitions: variants,
+            },
+            DemandGap::Stale { replicas } => Reason::ShrinkOnStale { replicas },
+            DemandGap::StaleRouter => Reason::ShrinkOnStaleRouter,
+            DemandGap::Held { hold } => Reason::Held { hold },
+            DemandGap::NoUsableMetrics { .. }
+            | DemandGap::Silent { .. }
+            | DemandGap::Partial { .. } => return None,
+        })
     }
 
     fn hold(&self) -> Option<BlockReason> {
