@@ -51,7 +51,8 @@ pub struct DocumentFault {
 
 impl fmt::Display for DocumentFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.path, self.why)
+        // A name or a key that it quotes may be of any length.
+        formatter.write_str(&plain_words(&format!("{}: {}", self.path, self.why)))
     }
 }
 

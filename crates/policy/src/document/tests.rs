@@ -163,6 +163,12 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "write the mean",
     ),
     (
+        "kvUsage: 0.5",
+        "ranks: {'0': {kvUsage: 6}}",
+        "variants[0].pods[0].signals.ranks.0.kvUsage",
+        "write 0.06",
+    ),
+    (
         "{current: 2}",
         "{current: 2, surge: 3}",
         "variants[0].target",
@@ -314,6 +320,27 @@ fn of_many_faults_the_first_are_told_and_the_rest_counted() {
     let many = told(1_000);
     assert_eq!(many.lines().count(), 51);
     assert_eq!(many.lines().last(), Some("and 1949 more; mend these first"));
+}
+
+#[test]
+fn a_message_is_short_whatever_it_quotes() {
+    let long = "x".repeat(100_000);
+    for (from, to) in [
+        ("name: a-2", format!("name: {long}")),
+        ("namespace: ns", format!("namespace: {long}")),
+        ("{current: 2}", format!("{{current: 2, kind: {long}}}")),
+        ("{current: 2}", format!("{{current: {long}}}")),
+        ("kvUsage: 0.5", format!("kvUsage: {{state: {long}}}")),
+        (
+            "version: 1",
+            format!("version: 1\nlearned: {{version: 2, at_zero: {long}}}"),
+        ),
+    ] {
+        let error = read(&SMALL.replacen(from, &to, 1)).unwrap_err().to_string();
+        let longest = error.lines().map(str::len).max();
+        assert!(longest < Some(1_000), "{from}: {longest:?}");
+        assert!(error.contains("xxx"), "{error}");
+    }
 }
 
 #[test]
