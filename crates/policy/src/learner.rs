@@ -56,15 +56,15 @@ pub fn learn(
     };
     if !is_readable {
         // A model may be in use, and be started from zero, all the same.
-        let lesson = Observations::unheard(snapshot, learned, settings, outlook);
+        let observed = Observations::unheard(snapshot, learned, settings, outlook);
         let mut next = next;
-        lesson.teach_use(&mut next, now);
+        observed.update_use(&mut next, now);
         next
     } else if collected != learned.collected {
-        let lesson = Observations::of(snapshot, learned, settings, reader, outlook);
+        let observed = Observations::of(snapshot, learned, settings, reader, outlook);
         Learned {
             collected,
-            ..lesson.update(next, now)
+            ..observed.update(next, now)
         }
     } else {
         next

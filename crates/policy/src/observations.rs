@@ -58,12 +58,12 @@ impl Observations {
         settings: &DynamicSettings,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self::default();
+        let mut observed = Self::default();
         for (key, group) in group_by_model(snapshot) {
-            lesson.loads.insert(key.clone(), ModelLoad::default());
-            lesson.add_variants(key, &group, before, settings, outlook);
+            observed.loads.insert(key.clone(), ModelLoad::default());
+            observed.add_variants(key, &group, before, settings, outlook);
         }
-        lesson
+        observed
     }
 
     pub(super) fn of(
@@ -73,7 +73,7 @@ impl Observations {
         reader: SampleReader<'_>,
         outlook: StartOutlook<'_>,
     ) -> Self {
-        let mut lesson = Self::default();
+        let mut observed = Self::default();
         for (key, group) in group_by_model(snapshot) {
             let subject = AnalyzedModel {
                 members: &group.resolved,
@@ -84,7 +84,7 @@ impl Observations {
             let configs = decision_mode(settings, &policy).configs();
             if !configs.is_empty() && !group.resolved.is_empty() {
                 let inputs = analyzer_inputs(key, subject, &configs, settings, &policy);
-                lesson.voted.insert(key.clone(), (configs, inputs));
+                observed.voted.insert(key.clone(), (configs, inputs));
             }
             let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
             let load = if may_rest {
@@ -92,18 +92,18 @@ impl Observations {
             } else {
                 ModelLoad::default()
             };
-            lesson.loads.insert(key.clone(), load);
+            observed.loads.insert(key.clone(), load);
             let most = policy.thresholds.queue_length_threshold;
-            (lesson.waiting).insert(key.clone(), (waiting_of(key, subject), most));
+            (observed.waiting).insert(key.clone(), (waiting_of(key, subject), most));
             let roles = if group.unseen().is_empty() {
                 fleet_states(subject)
             } else {
                 BTreeMap::new()
             };
-            lesson.fleet_states.insert(key.clone(), roles);
-            lesson.add_variants(key, &group, before, settings, outlook);
+            observed.fleet_states.insert(key.clone(), roles);
+            observed.add_variants(key, &group, before, settings, outlook);
         }
-        lesson
+        observed
     }
 
     fn add_variants(
@@ -159,13 +159,13 @@ impl Observations {
         let exists = |key: &VariantKey| self.variants.contains_key(key);
         next.backlogs = next.backlogs.learn(&self.waiting, now);
         next.relapses = next.relapses.learn(&self.fleet_states, now).keep(exists);
-        self.teach_analyzers(&mut next, now);
-        self.teach_use(&mut next, now);
+        self.update_analyzers(&mut next, now);
+        self.update_use(&mut next, now);
         next
     }
 
     /// Notes who was asked and who was informative, by what is known now.
-    fn teach_analyzers(&self, next: &mut Learned, now: Moment) {
+    fn update_analyzers(&self, next: &mut Learned, now: Moment) {
         let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
         let mut sightings = BTreeMap::new();
         for (key, (configs, inputs)) in &self.voted {
@@ -186,7 +186,7 @@ impl Observations {
         next.asked = std::mem::take(&mut next.asked).learn(&voters.collect(), now);
     }
 
-    pub(super) fn teach_use(self, next: &mut Learned, now: Moment) {
+    pub(super) fn update_use(self, next: &mut Learned, now: Moment) {
         let started: BTreeSet<VariantKey> = self
             .variants
             .iter()

@@ -10,12 +10,15 @@ mod scale_down_memory;
 mod scale_to_zero;
 mod unserved;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rescaled::Sharing;
 
-use super::analyzers::{AnalyzedModel, DecisionMode, decision_mode};
+use super::analyzers::{
+    AnalyzedModel, AnalyzerInputs, DecisionMode, analyzer_inputs, decision_mode,
+};
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
 use super::group::{Group, group_by_model};
@@ -86,6 +89,8 @@ struct Work<'a> {
     zero: ZeroPolicy,
     policy: SaturationPolicy,
     approach: DecisionMode,
+    /// What its analyzers are given, once one of them is asked.
+    inputs: OnceCell<AnalyzerInputs>,
     drafts: Vec<PendingDecision<'a>>,
     /// What was measured, if anything was.
     figures: Option<ModelFigures>,
@@ -102,6 +107,13 @@ impl<'a> Work<'a> {
             reader: cycle.reader,
             outlook: cycle.outlook(),
         }
+    }
+
+    fn inputs(&self, cycle: &Cycle<'a>) -> &AnalyzerInputs {
+        self.inputs.get_or_init(|| {
+            let (subject, configs) = (self.subject(cycle), self.approach.configs());
+            analyzer_inputs(self.key, subject, &configs, cycle.settings, &self.policy)
+        })
     }
 
     fn finish(self, outlook: StartOutlook<'_>, plan: &mut Plan) {
@@ -171,6 +183,7 @@ impl<'a> Cycle<'a> {
             zero,
             approach: decision_mode(self.settings, &policy),
             policy,
+            inputs: OnceCell::new(),
             drafts: self.drafts(group, figures, zero),
             figures: None,
             growth: None,
@@ -182,6 +195,7 @@ impl<'a> Cycle<'a> {
                 scale_down_memory::hold(self, &mut work);
             }
         }
+        work.inputs.take();
         work
     }
 

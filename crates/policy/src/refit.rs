@@ -31,8 +31,8 @@ pub fn refit(
             seed: settings.start_time,
             now: *at,
         };
-        let lesson = Observations::of(snapshot, learned, settings, reader, outlook);
-        throughput = throughput.learn(&lesson.throughput(), *at);
+        let observed = Observations::of(snapshot, learned, settings, reader, outlook);
+        throughput = throughput.learn(&observed.throughput(), *at);
     }
     Learned {
         throughput: throughput.lines(),

@@ -8,9 +8,7 @@ use guard::Guard;
 
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
-use crate::analyzers::{
-    AnalyzerConfig, Opinions, analyzer_inputs, liveness, load_of, opinions, queued_at,
-};
+use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, queued_at};
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
@@ -190,9 +188,8 @@ fn ask_for(
     configs: &[AnalyzerConfig],
     may_move: impl Fn(&PendingDecision<'_>) -> bool,
 ) -> AnalyzerDecision {
-    let subject = work.subject(cycle);
-    let inputs = analyzer_inputs(work.key, subject, configs, cycle.settings, &work.policy);
-    let opinions = opinions(work.key, configs, &inputs, cycle.learned, cycle.now);
+    let inputs = work.inputs(cycle);
+    let opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
     let candidates = candidates(cycle, work, may_move);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
@@ -209,13 +206,13 @@ fn ask_for(
         .collect();
     let guard = Guard {
         queue: held_queue(cycle, work, MetricsState::Missing),
-        ..Guard::of(work, &inputs, &opinions, &voters)
+        ..Guard::of(work, inputs, &opinions, &voters)
     };
     AnalyzerDecision {
         opinions,
         consensus,
         candidates,
-        arguments: inputs.arguments,
+        arguments: inputs.arguments.clone(),
         guard,
     }
 }
