@@ -141,6 +141,19 @@ impl<'a> PendingDecision<'a> {
             && self.figures.ready == 0
     }
 
+    /// State of its metrics where its model can be analysed.
+    pub(super) fn metrics_state(&self, is_heard: bool) -> MetricsState {
+        if is_heard {
+            MetricsState::Available
+        } else if self.is_idle() {
+            MetricsState::NoReplicas
+        } else if self.figures.outdated > 0 {
+            MetricsState::Stale
+        } else {
+            MetricsState::Missing
+        }
+    }
+
     /// Whether load asks for more than what was published and what exists, whatever GPUs grant.
     pub(super) fn grows(&self) -> bool {
         grows_by_load(

@@ -66,12 +66,7 @@ impl Cover {
         if !self.is_met_by(&greedy) {
             return greedy;
         }
-        let items: Vec<(usize, &Item)> = self
-            .order
-            .iter()
-            .take(SEARCH_WIDTH)
-            .filter_map(|position| Some((*position, self.items.get(*position)?)))
-            .collect();
+        let items = first(&self.items, &self.order);
         let mut search = Search {
             cover: self,
             rates: rates(&items, self.claims.len()),
@@ -86,11 +81,7 @@ impl Cover {
     }
 
     pub(super) fn cost(&self, counts: &[u32]) -> f64 {
-        self.items
-            .iter()
-            .zip(counts)
-            .map(|(item, count)| item.cost * f64::from(*count))
-            .sum()
+        cost(&self.items, counts)
     }
 
     pub(super) fn lacking(&self, counts: &[u32]) -> Vec<f64> {
@@ -155,6 +146,26 @@ pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
     supplies.iter().map(price).collect()
 }
 
+/// The items that a search considers, with their positions.
+pub(super) fn first<'a>(items: &'a [Item], order: &[usize]) -> Vec<(usize, &'a Item)> {
+    let first = order.iter().take(SEARCH_WIDTH);
+    first
+        .filter_map(|position| Some((*position, items.get(*position)?)))
+        .collect()
+}
+
+pub(super) fn cost(items: &[Item], counts: &[u32]) -> f64 {
+    (items.iter().zip(counts))
+        .map(|(item, count)| item.cost * f64::from(*count))
+        .sum()
+}
+
+pub(super) fn set(counts: &mut [u32], position: usize, count: u32) {
+    if let Some(slot) = counts.get_mut(position) {
+        *slot = count;
+    }
+}
+
 pub(super) fn take(left: &mut [f64], item: &Item, count: u32) {
     for (left, gain) in left.iter_mut().zip(&item.per_replica) {
         *left -= gain * f64::from(count);
@@ -215,10 +226,10 @@ impl Search<'_> {
             self.effort -= 1;
             let mut rest = left.to_vec();
             take(&mut rest, item, count);
-            self.set(position, count);
+            set(&mut self.counts, position, count);
             self.descend(depth + 1, &rest, cost + item.cost * f64::from(count));
         }
-        self.set(position, 0);
+        set(&mut self.counts, position, 0);
     }
 
     /// What the rest of the claims costs at the very least.
@@ -230,12 +241,6 @@ impl Search<'_> {
             .filter(|((left, claim), _)| **left > *claim * TOLERANCE)
             .map(|((left, _), rate)| left * rate)
             .fold(0.0, f64::max)
-    }
-
-    fn set(&mut self, position: usize, count: u32) {
-        if let Some(slot) = self.counts.get_mut(position) {
-            *slot = count;
-        }
     }
 }
 

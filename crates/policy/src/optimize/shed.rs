@@ -1,8 +1,8 @@
 //! Releasing replicas within what every claim leaves, saving as much as possible: an integer packing
 //! problem of a few variants and a few claims.
 
-use super::cover::{Item, is_cheaper, take};
-use super::{SEARCH_EFFORT, SEARCH_WIDTH};
+use super::SEARCH_EFFORT;
+use super::cover::{Item, cost, first, is_cheaper, set, take};
 use crate::rounding;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,14 +75,8 @@ impl Shed {
     /// ones or the best found.
     pub(super) fn most_expensive(&self) -> Vec<u32> {
         let greedy = self.greedy();
-        let items: Vec<(usize, &Item)> = self
-            .order
-            .iter()
-            .take(SEARCH_WIDTH)
-            .filter_map(|position| Some((*position, self.items.get(*position)?)))
-            .collect();
         let mut search = Search {
-            items,
+            items: first(&self.items, &self.order),
             counts: vec![0; greedy.len()],
             best_saving: self.saving(&greedy),
             best: greedy,
@@ -93,11 +87,7 @@ impl Shed {
     }
 
     pub(super) fn saving(&self, counts: &[u32]) -> f64 {
-        self.items
-            .iter()
-            .zip(counts)
-            .map(|(item, count)| item.cost * f64::from(*count))
-            .sum()
+        cost(&self.items, counts)
     }
 }
 
@@ -142,11 +132,11 @@ impl Search<'_> {
             self.effort -= 1;
             let mut rest = left.to_vec();
             take(&mut rest, item, count);
-            self.set(position, count);
+            set(&mut self.counts, position, count);
             let more = item.cost * f64::from(count);
             self.descend(depth + 1, &rest, total - count, saving + more);
         }
-        self.set(position, 0);
+        set(&mut self.counts, position, 0);
     }
 
     /// What the items from `depth` on can save at the very most.
@@ -157,12 +147,6 @@ impl Search<'_> {
             .iter()
             .map(|(_, item)| item.cost * f64::from(permitted(item, left, total)))
             .sum()
-    }
-
-    fn set(&mut self, position: usize, count: u32) {
-        if let Some(slot) = self.counts.get_mut(position) {
-            *slot = count;
-        }
     }
 }
 

@@ -274,15 +274,7 @@ fn candidates(
 
 fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
     for draft in drafts {
-        draft.metrics = if cycle.reader.hears(draft.view) {
-            MetricsState::Available
-        } else if draft.is_idle() {
-            MetricsState::NoReplicas
-        } else if draft.figures.outdated > 0 {
-            MetricsState::Stale
-        } else {
-            MetricsState::Missing
-        };
+        draft.metrics = draft.metrics_state(cycle.reader.hears(draft.view));
     }
 }
 

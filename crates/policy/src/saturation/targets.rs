@@ -8,7 +8,7 @@ use super::analysis::SaturationAnalysis;
 use crate::actuation::Tolerance;
 use crate::key::VariantKey;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{MetricsState, PlanStage, Reason, Spare};
+use crate::plan::{PlanStage, Reason, Spare};
 use crate::units::Replicas;
 
 /// Decides the step of one model. `unseen` are its variants whose target is not known; nothing
@@ -19,7 +19,7 @@ pub(crate) fn decide(
     unseen: &[&VariantKey],
 ) {
     for draft in drafts.iter_mut() {
-        draft.metrics = own_metrics(draft);
+        draft.metrics = draft.metrics_state(draft.figures.reporting > 0);
         if !draft.transitions.expired.is_empty() {
             let causes = draft.transitions.expired.clone();
             draft.keep(PlanStage::Saturation, Reason::TransitionExpired { causes });
@@ -38,19 +38,6 @@ pub(crate) fn decide(
                 draft.keep(PlanStage::Saturation, why);
             }
         }
-    }
-}
-
-/// State of the metrics of one variant whose model could be analysed.
-fn own_metrics(draft: &PendingDecision<'_>) -> MetricsState {
-    if draft.figures.reporting > 0 {
-        MetricsState::Available
-    } else if draft.is_idle() {
-        MetricsState::NoReplicas
-    } else if draft.figures.outdated > 0 {
-        MetricsState::Stale
-    } else {
-        MetricsState::Missing
     }
 }
 
