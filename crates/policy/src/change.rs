@@ -5,7 +5,7 @@ use super::units::Replicas;
 
 /// A count before and after a stage, with the stage's reason.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CountChange {
+pub(crate) struct CountChange {
     /// The count before.
     pub from: Replicas,
     /// The count after.

@@ -24,21 +24,23 @@ use super::units::Cost;
 pub use balance::{Balance, Band};
 pub use capacity_source::CapacitySource;
 pub use claim::CapacityClaim;
-pub use liveness::{AnalyzerLog, AskedLog, InformativeResult, Liveness};
-pub use participation::{Participation, lacks_saturation_vote, participation};
+pub use liveness::{AnalyzerLog, AskedLog, Liveness};
+pub use participation::{Participation, lacks_saturation_vote};
 pub use role_target::{Awaited, BlockReason, RoleTarget};
-pub use votes::{Vote, VoteDirection, combine_votes};
+pub use votes::{Vote, VoteDirection};
+
+pub(crate) use liveness::InformativeResult;
+pub(crate) use participation::participation;
+#[cfg(test)]
+pub(crate) use votes::combine_votes;
 
 /// One analyzer's part in one cycle of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnalyzerResult {
-    /// The analyzer.
+pub(crate) struct AnalyzerResult {
     pub analyzer: AnalyzerName,
     /// Its weight among the voters, not negative.
     pub score: f64,
-    /// Its utilization band.
     pub band: Band,
-    /// Whether it votes.
     pub participation: Participation,
     /// Whether it was informative of late.
     pub liveness: Liveness,
@@ -107,7 +109,7 @@ impl Consensus {
 
 /// Combines the seats of one model. `costs` names its variants; a variant that it does not name
 /// cannot be scaled and supplies capacity only.
-pub fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
+pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
     let anchor = capacity_source::choose(results);
     let views: Vec<balance::View<'_>> = results
         .iter()

@@ -18,7 +18,7 @@ pub enum Participation {
 
 /// Saturation always runs; it votes where the list is empty or names it. Any other analyzer takes
 /// an enabled entry of its own.
-pub fn participation(list: &[AnalyzerSettings], analyzer: AnalyzerName) -> Participation {
+pub(crate) fn participation(list: &[AnalyzerSettings], analyzer: AnalyzerName) -> Participation {
     let is_listed = list
         .iter()
         .any(|entry| entry.enabled && entry.kind == analyzer.as_str());

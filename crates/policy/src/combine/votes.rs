@@ -29,7 +29,7 @@ pub enum VoteDirection {
 /// or minimum, the result always lies within the votes, and only the ratios of the scores count.
 /// A vote without a score counts where no other one does. Not rounded; `None` where nobody votes,
 /// which is no basis to act on and not a vote for zero.
-pub fn combine_votes(direction: VoteDirection, votes: &[Vote]) -> Option<f64> {
+pub(crate) fn combine_votes(direction: VoteDirection, votes: &[Vote]) -> Option<f64> {
     let safer = |one: &Vote, other: &Vote| {
         let by_count = one.replicas.total_cmp(&other.replicas);
         let by_count = match direction {

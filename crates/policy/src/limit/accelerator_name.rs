@@ -9,7 +9,7 @@ const MAKERS: [&str; 5] = ["nvidia", "amd", "intel", "tesla", "instinct"];
 /// The short name of a product: `NVIDIA-H100-SXM5-80GB` is `H100`, `Tesla-T4` is `T4`. Intel's keep
 /// their generation: `Intel-Gaudi-2-96GB` is `Gaudi-2`. A name that begins with no maker is short
 /// already.
-pub fn short_name(product: &str) -> &str {
+pub(crate) fn short_name(product: &str) -> &str {
     let is_maker = |word: &str| MAKERS.iter().any(|maker| word.eq_ignore_ascii_case(maker));
     let (mut maker, mut rest) = (None, product);
     while let Some((word, more)) = rest.split_once(is_separator)
@@ -32,7 +32,7 @@ fn is_separator(letter: char) -> bool {
 
 /// The key among `pools` that a declared name means: the name itself, else its short form, else the
 /// first key that means the same type, else the only one that does but for the case of its letters.
-pub fn reconcile<'a, K: Borrow<str> + Ord, V>(
+pub(crate) fn reconcile<'a, K: Borrow<str> + Ord, V>(
     name: &str,
     pools: &'a BTreeMap<K, V>,
 ) -> Option<&'a K> {

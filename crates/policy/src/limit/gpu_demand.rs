@@ -15,13 +15,13 @@ use crate::units::Gpus;
 /// What the roles of one model need: for each the variant that serves it most cheaply, and GPUs, not
 /// rounded, at the utilization that growth aims at.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct GpuDemand {
+pub(crate) struct GpuDemand {
     roles: BTreeMap<ServingRole, (VariantKey, f64)>,
 }
 
 impl GpuDemand {
     /// Of a role that no variant can serve, nothing is known.
-    pub fn of(sharer: &RescaleCandidate, scale_up: f64) -> Self {
+    pub(crate) fn of(sharer: &RescaleCandidate, scale_up: f64) -> Self {
         let roles = sharer.demand.iter().filter_map(|(role, demand)| {
             let (key, best) = sharer.cheapest_first(*role).into_iter().next()?;
             let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
@@ -45,7 +45,7 @@ pub struct HeadroomShare {
 }
 
 /// Shares every budget whose switch is on and that is a number.
-pub fn by_headroom(
+pub(crate) fn by_headroom(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
     needs: &BTreeMap<ModelKey, GpuDemand>,
     switches: &RescaleSwitches,

@@ -15,7 +15,7 @@ const REVERSAL_HOLD: u32 = 2;
 
 /// Who takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Claimant {
+pub(crate) struct Claimant {
     /// The heavier, the more headroom; positive. The classes are 0.5, 1, 2 and 4.
     pub weight: f64,
     /// GPUs that it needs: demand by the capacity of a GPU and the utilization that growth aims at.
@@ -25,7 +25,7 @@ pub struct Claimant {
 /// GPUs for everybody, not rounded: `need * (1 + s * weight)` with `s = spare / sum(weight * need)`
 /// where there are enough, else `need * (1 - t / weight)` with `t = lack / sum(need / weight)`. Who
 /// would get less than nothing gets nothing, and the others share what that leaves.
-pub fn headroom(
+pub(crate) fn headroom(
     budget: Gpus,
     claimants: &BTreeMap<VariantKey, Claimant>,
 ) -> BTreeMap<VariantKey, f64> {

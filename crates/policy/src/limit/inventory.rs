@@ -15,7 +15,7 @@ use crate::units::Gpus;
 
 /// A vendor of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vendor {
+pub(crate) struct Vendor {
     /// Prefix of the labels that tell the product of a node's GPUs and their memory.
     pub prefix: &'static str,
     /// Another label that tells the product, where the first one is absent.
@@ -25,7 +25,7 @@ pub struct Vendor {
 }
 
 /// All vendors.
-pub const VENDORS: [Vendor; 3] = [
+pub(crate) const VENDORS: [Vendor; 3] = [
     Vendor {
         prefix: "nvidia.com",
         otherwise: Some(GKE_ACCELERATOR),
@@ -157,7 +157,7 @@ pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
 ///
 /// `None` for either view means that it could not be read, and leaves the budget unknown; an empty
 /// view says that there is nothing.
-pub fn physical(
+pub(crate) fn physical(
     nodes: Option<&BTreeMap<Arc<str>, NodeView>>,
     pods: Option<&[GpuPod]>,
     selector: &LabelSelector,
@@ -191,7 +191,7 @@ pub fn physical(
 
 /// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted
 /// and not gone, over the same nodes. They are in use until then.
-pub fn leaving(
+pub(crate) fn leaving(
     nodes: &BTreeMap<Arc<str>, NodeView>,
     pods: &[GpuPod],
     selector: &LabelSelector,

@@ -4,8 +4,7 @@
 //! An unknown, an unlimited and a finite budget are three things. Where it is unknown nothing grows
 //! above its floor and nothing is lowered.
 //!
-//! [`rescale()`] shares a contended budget by priority, [`headroom()`] says how it would be shared by
-//! headroom.
+//! [`rescale()`] shares a contended budget by priority, `headroom` says how it would be shared by headroom.
 
 mod accelerator_name;
 mod budget;
@@ -23,18 +22,31 @@ mod usage;
 mod water_filling;
 mod withheld;
 
-pub use accelerator_name::{reconcile, short_name};
 pub use budget::Budget;
 pub use figures::{PoolFigures, PoolScope};
-pub use gpu_demand::{GpuDemand, HeadroomShare, by_headroom};
-pub use headroom::{Claimant, Transfer, TransferEnd, TransferHolds, headroom};
+pub use gpu_demand::HeadroomShare;
+pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
-pub use inventory::{NodeGpus, NodeView, Scheduling, VENDORS, Vendor, discover, leaving, physical};
-pub use pass::{Grant, GrowthRequest, allocate};
-pub use pool::{GpuPool, Room};
-pub use pools::{GpuPools, GpuSupply, ManagedUse, Physical};
-pub use rescale::{AwaitedStart, BudgetClaim, RescaleSwitches, Rescaled, Turn, rescale};
-pub use rescale_candidate::{RescaleCandidate, ShareVariant};
-pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_node, usage_by_product};
-pub use water_filling::{Bidder, Filled, round_shares, water_fill};
+pub use inventory::{NodeGpus, NodeView, Scheduling, discover};
+pub use pool::GpuPool;
+pub use pools::Physical;
+pub use rescale::BudgetClaim;
+pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_product};
 pub use withheld::{DemandGap, Withheld};
+
+pub(crate) use accelerator_name::short_name;
+pub(crate) use gpu_demand::{GpuDemand, by_headroom};
+pub(crate) use inventory::{leaving, physical};
+pub(crate) use pass::{GrowthRequest, allocate};
+pub(crate) use pools::{GpuPools, GpuSupply, ManagedUse};
+pub(crate) use rescale::{AwaitedStart, RescaleSwitches, Turn, rescale};
+pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
+
+#[cfg(test)]
+pub(crate) use headroom::{Claimant, headroom};
+#[cfg(test)]
+pub(crate) use pass::Grant;
+#[cfg(test)]
+pub(crate) use rescale::Rescaled;
+#[cfg(test)]
+pub(crate) use water_filling::{Bidder, round_shares, water_fill};

@@ -14,18 +14,13 @@ use crate::units::{Cost, Gpus, Replicas};
 
 /// A variant with the count that it is meant to have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GrowthRequest {
-    /// The variant.
+pub(crate) struct GrowthRequest {
     pub key: VariantKey,
-    /// Its accelerator.
     pub accelerator: Accelerator,
-    /// Replicas that exist.
     pub current: Replicas,
-    /// Replicas that are wanted.
     pub target: Replicas,
     /// Its minimum, which it gets even without GPUs.
     pub floor: Replicas,
-    /// Its maximum.
     pub max: Option<Replicas>,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
@@ -33,32 +28,22 @@ pub struct GrowthRequest {
     pub priority: f64,
     /// Spare capacity: the smaller, the more urgent.
     pub spare: f64,
-    /// Cost of one replica.
     pub cost: Cost,
 }
 
-/// What a request got.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grant {
-    /// The count before and after, and why.
+pub(crate) struct Grant {
     pub change: CountChange,
     /// GPUs taken from the pools for it.
     pub gpus: Gpus,
 }
 
-impl Grant {
-    /// Whether a limit cut it.
-    pub fn is_limited(&self) -> bool {
-        matches!(
-            self.change.why,
-            Reason::Limited { .. } | Reason::BudgetUnknown { .. }
-        )
-    }
-}
-
 /// Serves floors first, then the rest by priority, urgency, cost and name, in whole replicas. A
 /// request that does not grow neither takes nor gives: its GPUs are free when its pods are gone.
-pub fn allocate(requests: &[GrowthRequest], pools: &mut GpuPools) -> BTreeMap<VariantKey, Grant> {
+pub(crate) fn allocate(
+    requests: &[GrowthRequest],
+    pools: &mut GpuPools,
+) -> BTreeMap<VariantKey, Grant> {
     let mut ordered: Vec<&GrowthRequest> = requests.iter().collect();
     ordered.sort_by(|one, other| urgency(one, other));
     let mut floors = BTreeMap::new();

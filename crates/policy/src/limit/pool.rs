@@ -84,9 +84,7 @@ impl fmt::Display for GpuPool {
 
 /// One pool and what is left in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Room {
-    /// The pool.
+pub(crate) struct Room {
     pub pool: GpuPool,
-    /// What is left.
     pub left: Budget,
 }

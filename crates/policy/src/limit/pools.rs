@@ -34,11 +34,11 @@ pub enum Physical {
 }
 
 /// GPUs that our own variants hold, by namespace, then type as declared.
-pub type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
+pub(crate) type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
 
 /// All pools of one cycle.
 #[derive(Debug, Clone)]
-pub struct GpuPools {
+pub(crate) struct GpuPools {
     physical: Physical,
     quotas: Vec<QuotaLimiter>,
     managed: ManagedUse,
@@ -53,7 +53,7 @@ pub struct GpuPools {
 
 /// Which GPUs of a pool count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuSupply {
+pub(crate) enum GpuSupply {
     /// Those that are left.
     Left,
     /// All that it allows, as if nothing were in use.
@@ -103,7 +103,7 @@ struct QuotaLimiter {
 
 impl GpuPools {
     /// Opens the pools. `managed` is what quotas count; nodes count every pod.
-    pub fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
+    pub(crate) fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
         let quotas = limiters
             .iter()
             .map(|limiter| QuotaLimiter {
@@ -124,14 +124,14 @@ impl GpuPools {
 
     /// Says how much of what nodes' pods hold will be free once those are gone that are deleted.
     #[must_use]
-    pub fn with_leaving(mut self, leaving: BTreeMap<Arc<str>, Gpus>) -> Self {
+    pub(crate) fn with_leaving(mut self, leaving: BTreeMap<Arc<str>, Gpus>) -> Self {
         self.leaving = leaving;
         self
     }
 
     /// The pools that a variant draws from, in the order in which they are credited, and what is
     /// left in each. A limiter that does not concern it has no pool here.
-    pub fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
+    pub(crate) fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels
             .map(|level| Room {
@@ -142,7 +142,7 @@ impl GpuPools {
     }
 
     /// The pools that a variant draws from with everything that is known of them.
-    pub fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
+    pub(crate) fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels
             .map(|level| PoolFigures::of(&level.pool, level.cap, level.used))
@@ -150,19 +150,24 @@ impl GpuPools {
     }
 
     /// Whether more is in use than any pool of a variant holds.
-    pub fn is_overdrawn(&self, namespace: &str, accelerator: &Accelerator) -> bool {
+    pub(crate) fn is_overdrawn(&self, namespace: &str, accelerator: &Accelerator) -> bool {
         self.levels(namespace, accelerator)
             .iter()
             .any(|level| matches!(level.cap, Budget::Finite(cap) if level.used > cap))
     }
 
     /// What all pools of a variant leave it.
-    pub fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+    pub(crate) fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
         self.supply(namespace, accelerator, GpuSupply::Left)
     }
 
     /// What all pools of a variant leave it, or would leave it if they were empty.
-    pub fn supply(&self, namespace: &str, accelerator: &Accelerator, supply: GpuSupply) -> Budget {
+    pub(crate) fn supply(
+        &self,
+        namespace: &str,
+        accelerator: &Accelerator,
+        supply: GpuSupply,
+    ) -> Budget {
         self.levels(namespace, accelerator)
             .iter()
             .fold(Budget::Unlimited, |budget, level| {
@@ -171,7 +176,7 @@ impl GpuPools {
     }
 
     /// Whether there are GPUs for several variants of a namespace together.
-    pub fn fits(
+    pub(crate) fn fits(
         &self,
         namespace: &str,
         demands: &[(&Accelerator, Gpus)],
@@ -191,7 +196,7 @@ impl GpuPools {
     }
 
     /// What all pools of a variant leave it once the pods are gone that are on their way out.
-    pub fn budget_once_gone(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
+    pub(crate) fn budget_once_gone(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels.fold(Budget::Unlimited, |budget, level| {
             let staying = match &level.pool {
@@ -208,7 +213,7 @@ impl GpuPools {
     }
 
     /// Takes GPUs from what the nodes offer alone.
-    pub fn take_physical(&mut self, accelerator: &Accelerator, gpus: Gpus) {
+    pub(crate) fn take_physical(&mut self, accelerator: &Accelerator, gpus: Gpus) {
         if let Some(level) = self.physical_level(accelerator) {
             let taken = self.taken.entry(level.pool).or_default();
             *taken = taken.plus(gpus);
@@ -216,7 +221,7 @@ impl GpuPools {
     }
 
     /// Takes GPUs from every pool that a variant draws from.
-    pub fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+    pub(crate) fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
         for room in self.rooms(namespace, accelerator) {
             let taken = self.taken.entry(room.pool).or_default();
             *taken = taken.plus(gpus);
@@ -224,7 +229,7 @@ impl GpuPools {
     }
 
     /// Returns GPUs to every pool that a variant draws from.
-    pub fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
+    pub(crate) fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
         for room in self.rooms(namespace, accelerator) {
             let taken = self.taken.entry(room.pool).or_default();
             *taken = taken.saturating_sub(gpus);
@@ -233,7 +238,7 @@ impl GpuPools {
 
     /// Keeps GPUs for the start of a model that lacks some still: as many of `gpus` as every pool of the
     /// variant leaves.
-    pub fn hold(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+    pub(crate) fn hold(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
         let (namespace, accelerator) = place;
         let gpus = self.budget(namespace, accelerator).grant(gpus);
         self.take(namespace, accelerator, gpus);
@@ -241,7 +246,12 @@ impl GpuPools {
     }
 
     /// Records that GPUs which were taken are for the second part of a start.
-    pub fn note_partner(&mut self, model: &ModelKey, place: (&str, &Accelerator), gpus: Gpus) {
+    pub(crate) fn note_partner(
+        &mut self,
+        model: &ModelKey,
+        place: (&str, &Accelerator),
+        gpus: Gpus,
+    ) {
         self.partners.extend(self.held_for(model, place, gpus));
     }
 
@@ -264,7 +274,7 @@ impl GpuPools {
     }
 
     /// Frees what is held for the start of a model, before it is tried again.
-    pub fn release_held(&mut self, model: &ModelKey) {
+    pub(crate) fn release_held(&mut self, model: &ModelKey) {
         for HeldGpus { pool, gpus, .. } in self.held.extract_if(.., |held| held.model == *model) {
             let taken = self.taken.entry(pool).or_default();
             *taken = taken.saturating_sub(gpus);
@@ -272,7 +282,7 @@ impl GpuPools {
     }
 
     /// What is held for starts out of some pools.
-    pub fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
+    pub(crate) fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
         let all = self.held.iter().chain(&self.partners);
         all.filter(|held| pools.contains(&held.pool))
             .cloned()

@@ -20,16 +20,14 @@ use crate::units::{Gpus, Replicas};
 /// Whose budgets are shared by priority (`enableRescale`). A namespace is asked for itself and
 /// inherits nothing from the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RescaleSwitches {
-    /// The budget of the cluster.
+pub(crate) struct RescaleSwitches {
     pub cluster: bool,
     /// Namespaces whose quota is shared.
     pub namespaces: BTreeSet<Arc<str>>,
 }
 
-/// What a rescale led to.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rescaled {
+pub(crate) struct Rescaled {
     /// Counts of every variant of the models that were handled.
     pub changes: BTreeMap<VariantKey, CountChange>,
     /// Models that were handled; nothing else must optimize them in this cycle.
@@ -88,18 +86,15 @@ type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
 
 /// The next models to take their shares of a budget.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn<'a> {
-    /// Their priority.
+pub(crate) struct Turn<'a> {
     pub priority: f64,
-    /// The pools that they draw from.
     pub pools: &'a BTreeSet<GpuPool>,
     /// What sharing led to before.
     changes: &'a BTreeMap<VariantKey, CountChange>,
 }
 
 impl Turn<'_> {
-    /// The counts that sharing led to before.
-    pub fn counts(&self) -> BTreeMap<VariantKey, Replicas> {
+    pub(crate) fn counts(&self) -> BTreeMap<VariantKey, Replicas> {
         let changes = self.changes.iter();
         (changes.map(|(key, change)| (key.clone(), change.to))).collect()
     }
@@ -107,12 +102,9 @@ impl Turn<'_> {
 
 /// A start from zero that lacks GPUs, of a model that does not share.
 #[derive(Debug, Clone)]
-pub struct AwaitedStart {
-    /// The priority of the model.
+pub(crate) struct AwaitedStart {
     pub priority: f64,
-    /// The pools that it draws from.
     pub pools: BTreeSet<GpuPool>,
-    /// GPUs that it needs.
     pub gpus: Gpus,
 }
 
@@ -122,7 +114,7 @@ pub struct AwaitedStart {
 ///
 /// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
 /// variants that were started. Each counts as a replica that exists.
-pub fn rescale(
+pub(crate) fn rescale(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
     switches: &RescaleSwitches,
     pools: &mut GpuPools,

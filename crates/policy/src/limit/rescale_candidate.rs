@@ -18,18 +18,13 @@ const MOST: Gpus = Gpus(CEILING.0);
 
 /// A variant of a model that shares.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShareVariant {
-    /// The part of a request that it serves.
+pub(crate) struct ShareVariant {
     pub role: ServingRole,
-    /// Its accelerator.
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
-    /// Replicas that exist.
     pub current: Replicas,
-    /// Bounds in force.
     pub bounds: Bounds,
-    /// Cost of one replica.
     pub cost: Cost,
     /// What one replica supplies, in the unit of the demand.
     pub per_replica: f64,
@@ -37,19 +32,18 @@ pub struct ShareVariant {
 
 /// A model that shares. One whose demand is not known must not be given: it would look idle.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RescaleCandidate {
+pub(crate) struct RescaleCandidate {
     /// Its weight, positive.
     pub priority: f64,
     /// What each role is asked for, in a unit that all models have in common.
     pub demand: BTreeMap<ServingRole, f64>,
-    /// Its variants.
     pub variants: BTreeMap<VariantKey, ShareVariant>,
 }
 
 impl RescaleCandidate {
     /// The same with demands and capacities in GPUs of the variants that serve most cheaply.
     #[must_use]
-    pub fn in_gpus(mut self) -> Self {
+    pub(crate) fn in_gpus(mut self) -> Self {
         let units: BTreeMap<ServingRole, f64> = (self.demand.keys())
             .filter_map(|role| {
                 let (_, best) = self.cheapest_first(*role).into_iter().next()?;
@@ -128,7 +122,6 @@ impl RescaleCandidate {
             .times(share.replicas(most.at_least_one()))
     }
 
-    /// GPUs that all roles need.
     pub(super) fn wanted(&self) -> Gpus {
         let roles = self.demand.keys();
         total(roles.map(|role| self.wanted_by(*role)))
@@ -191,7 +184,7 @@ impl RescaleCandidate {
 
     /// Splits its share over its roles by their demand, for none more than it needs, as long as that is
     /// enough for all of it; where none has any, by what they hold, and else for the first one.
-    pub fn split(&self, share: Gpus) -> BTreeMap<ServingRole, Gpus> {
+    pub(crate) fn split(&self, share: Gpus) -> BTreeMap<ServingRole, Gpus> {
         let roles: BTreeSet<ServingRole> =
             self.variants.values().map(|variant| variant.role).collect();
         let asks = |role: &ServingRole| self.asked(*role);
@@ -220,7 +213,6 @@ impl RescaleCandidate {
         water_fill(share, &bidders).shares
     }
 
-    /// Moves one role towards its share.
     pub(super) fn settle(
         &self,
         key: &ModelKey,

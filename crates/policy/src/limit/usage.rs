@@ -45,7 +45,7 @@ pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
 }
 
 /// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
-pub fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
+pub(crate) fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
     let mut nodes: BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
         let Some(node) = &pod.node else { continue };

@@ -7,7 +7,7 @@ use crate::units::Gpus;
 
 /// Who takes part in a share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bidder {
+pub(crate) struct Bidder {
     /// What it gets is in proportion to this; not positive means the floor only.
     pub weight: f64,
     /// What it gets in any case.
@@ -18,7 +18,7 @@ pub struct Bidder {
 
 /// What everybody got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filled<K> {
+pub(crate) struct Filled<K> {
     /// Everybody's share, floor included.
     pub shares: BTreeMap<K, Gpus>,
     /// Whether the floors alone are more than there is; they are given all the same.
@@ -27,7 +27,7 @@ pub struct Filled<K> {
 
 /// Gives everybody its floor and shares the rest by weight. What somebody cannot take goes to the
 /// others; without anybody who can take more it stays.
-pub fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -> Filled<K> {
+pub(crate) fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -> Filled<K> {
     let floors = bidders
         .values()
         .fold(Gpus::ZERO, |sum, bidder| sum.plus(bidder.floor));
@@ -79,7 +79,7 @@ pub fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -
 
 /// Rounds shares to whole GPUs, `total` in all: downwards, then one more for the largest remainders,
 /// of equal ones for the first key, never above a cap. `parts` holds each share and its cap.
-pub fn round_shares<K: Ord + Clone>(
+pub(crate) fn round_shares<K: Ord + Clone>(
     total: Gpus,
     parts: &BTreeMap<K, (f64, Gpus)>,
 ) -> BTreeMap<K, Gpus> {

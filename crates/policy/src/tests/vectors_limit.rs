@@ -120,7 +120,11 @@ fn limits_of_one_round() {
                 "{id}"
             );
             assert_eq!(by_name(&grants, |grant| grant.gpus.0), expect.gpus, "{id}");
-            let limited = grants.iter().filter(|(_, grant)| grant.is_limited());
+            let is_limited = |grant: &Grant| {
+                let why = &grant.change.why;
+                matches!(why, Reason::Limited { .. } | Reason::BudgetUnknown { .. })
+            };
+            let limited = grants.iter().filter(|(_, grant)| is_limited(grant));
             let limited: BTreeSet<String> = limited.map(|(key, _)| key.name.to_string()).collect();
             assert_eq!(limited, expect.limited, "{id}");
             for (kind, free) in &expect.free {

@@ -16,19 +16,15 @@ use crate::units::Replicas;
 
 /// What is declared about a model at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ZeroRule {
-    /// Whether the model may go to zero.
+pub(crate) struct ZeroRule {
     pub policy: ZeroPolicy,
     /// How long it must have been idle.
     pub retention: Duration,
 }
 
-/// One variant of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ZeroMember {
-    /// The count so far.
+pub(crate) struct ZeroMember {
     pub count: Replicas,
-    /// Its minimum in force.
     pub min: Replicas,
     /// The recent start that it is kept for.
     pub woken: Option<Kept>,
@@ -129,7 +125,7 @@ impl ZeroBlock {
 
 /// Sends every variant of an idle model to zero. `idle` is how long it has been idle; `None` is not
 /// known. Names the obstacle on every variant where there is one.
-pub fn to_zero(
+pub(crate) fn to_zero(
     rule: &ZeroRule,
     members: &BTreeMap<VariantKey, ZeroMember>,
     load: &ModelLoad,

@@ -8,10 +8,15 @@ mod serving_set;
 mod wake;
 mod wake_log;
 
-pub use activity::{ActivityLog, LOOK, Look};
-pub use idle::{ZeroBlock, ZeroMember, ZeroRule, to_zero};
-pub use load::{ModelActivity, ModelLoad};
-pub use serving_set::{ServingMember, ServingSet, cheapest, cheapest_fitting};
-pub(super) use wake::wake_refused;
-pub use wake::{Wake, WakeCause, WakeMember, WakeObstacle, wake};
-pub use wake_log::{Kept, WakeLog};
+pub use activity::{ActivityLog, LOOK};
+pub use idle::ZeroBlock;
+pub use load::ModelActivity;
+pub use wake::{WakeCause, WakeObstacle};
+pub use wake_log::WakeLog;
+
+pub(crate) use activity::Look;
+pub(crate) use idle::{ZeroMember, ZeroRule, to_zero};
+pub(crate) use load::ModelLoad;
+pub(crate) use serving_set::ServingMember;
+pub(crate) use wake::{Wake, WakeMember, wake, wake_refused};
+pub(crate) use wake_log::Kept;

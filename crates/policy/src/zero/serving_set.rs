@@ -2,41 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::units::Cost;
 
 /// A variant as a part of a serving set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServingMember {
-    /// The part of a request that it serves.
+pub(crate) struct ServingMember {
     pub role: ServingRole,
-    /// Cost of one replica.
     pub cost: Cost,
 }
 
-/// Variants that together serve a model, in the order in which they are started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServingSet {
-    /// Decode before prefill.
-    pub members: Vec<VariantKey>,
-}
-
-/// The cheapest set of one replica each that serves a model: one variant that does both, or a decode
-/// variant with a prefill variant. A decode variant reads prompts itself where the model has no
-/// prefill variant. `None` where only prefill is left. Equal costs: one variant before two, then by
-/// name.
-pub fn cheapest(members: &BTreeMap<VariantKey, ServingMember>) -> Option<ServingSet> {
-    cheapest_fitting(members, |_, _| true)
-}
-
-/// As [`cheapest`], of the pairs of decode and prefill that fit.
-pub fn cheapest_fitting(
+/// The cheapest set of one replica each that serves a model, in the order in which they are started:
+/// one variant that does both, or a decode variant with a prefill variant that fits it. A decode variant
+/// reads prompts itself where the model has no prefill variant. `None` where only prefill is left. Equal
+/// costs: one variant before two, then by name.
+pub(crate) fn cheapest_fitting(
     members: &BTreeMap<VariantKey, ServingMember>,
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
-) -> Option<ServingSet> {
+) -> Option<Vec<VariantKey>> {
     let by_cost = |role: ServingRole| {
         let mut found: Vec<(f64, &VariantKey)> = members
             .iter()
@@ -66,7 +50,7 @@ pub fn cheapest_fitting(
             best = Some(found);
         }
     }
-    best.map(|(_, members)| ServingSet { members })
+    best.map(|(_, members)| members)
 }
 
 /// A cost of zero says that nobody stated one.

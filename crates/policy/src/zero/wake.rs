@@ -14,7 +14,7 @@ use crate::units::{Gpus, Replicas};
 
 /// One variant of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WakeMember {
+pub(crate) struct WakeMember {
     /// Its part in a serving set.
     pub serving: ServingMember,
     /// Replicas that it has whatever is started: that exist, or that its own minimum makes.
@@ -42,7 +42,7 @@ pub enum WakeCause {
 
 /// What a model needs to serve again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Wake {
+pub(crate) enum Wake {
     /// Something serves it, or is starting.
     Serving,
     /// Nobody reports its queue in the router.
@@ -92,7 +92,7 @@ pub enum WakeObstacle {
 /// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there
 /// are GPUs for a decode and a prefill variant
 /// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
-pub fn wake(
+pub(crate) fn wake(
     members: &BTreeMap<VariantKey, WakeMember>,
     queued: Option<f64>,
     policy: ZeroPolicy,
@@ -139,7 +139,7 @@ fn start(
         })
         .map(|(key, member)| (key.clone(), member.serving))
         .collect();
-    let mut set = cheapest_fitting(&startable, fits).map(|set| set.members.into_iter());
+    let mut set = cheapest_fitting(&startable, fits).map(Vec::into_iter);
     match set.as_mut().and_then(Iterator::next) {
         Some(variant) => Wake::Start {
             variant,
