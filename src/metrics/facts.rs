@@ -8,8 +8,7 @@ use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{Budget, GpuPool, PoolFigures, PoolScope};
 use crate::policy::plan::{Decision, ModelFigures, Plan, Reason};
 use crate::policy::startup::StartSource;
-use crate::policy::tokens::instance::Missing;
-use crate::policy::tokens::variant::TokenVariantFigures;
+use crate::policy::tokens::{Missing, TokenVariantFigures};
 use crate::policy::units::Replicas;
 use crate::policy::zero::{WakeCause, ZeroBlock};
 

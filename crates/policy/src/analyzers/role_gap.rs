@@ -10,7 +10,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::plan::{Abstention, MissingInput, MissingSignal, Reason};
 use crate::queueing::assess::Unsized;
 use crate::snapshot::SignalName;
-use crate::tokens::instance::Missing;
+use crate::tokens::Missing;
 
 /// What keeps the analyzers that vote from a view on one role.
 #[derive(Debug, Clone, Default)]

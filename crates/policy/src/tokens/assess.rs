@@ -19,7 +19,7 @@ use wva_base::moment::Moment;
 /// A variant of unknown capacity has no entry. A role has no demand, hence no opinion, while some of
 /// its demand is unknown and what is known fits on the replicas that there are: that is no reason to
 /// shrink.
-pub fn assess(
+pub(crate) fn assess(
     key: &ModelKey,
     input: &TokenModelInput,
     learned: &LearnedTokens,

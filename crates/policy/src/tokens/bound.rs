@@ -32,7 +32,7 @@ pub enum CapacityReason {
 /// running request afterwards, so that the share `O/(I+O)` of its budget is left for those.
 ///
 /// `None` without answers, budget or sequences.
-pub fn derived(
+pub(super) fn derived(
     budget: StepTokens,
     max_seqs: u32,
     input_tokens: f64,
@@ -49,7 +49,7 @@ pub fn derived(
 }
 
 /// [`derived`] from arguments.
-pub fn derived_from(
+pub(super) fn derived_from(
     args: Option<&EngineArgs>,
     input_tokens: f64,
     output_tokens: f64,
@@ -65,7 +65,7 @@ pub fn derived_from(
 
 /// The middle of several capacities with its reason. Of an even number, the mean of the two in the
 /// middle, rounded down, with the reason of the smaller one.
-pub fn median(
+pub(super) fn median(
     capacities: impl IntoIterator<Item = (KvTokens, CapacityReason)>,
 ) -> Option<(KvTokens, CapacityReason)> {
     let mut sorted: Vec<_> = capacities.into_iter().collect();

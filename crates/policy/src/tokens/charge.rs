@@ -6,7 +6,7 @@ use crate::engine_args::KvTokens;
 
 /// Tokens that the requests waiting in an engine will hold: their prompts, and their answers where
 /// the engine writes them. A mean that is not known adds nothing. Rounded down once.
-pub fn waiting_charge(
+pub(super) fn waiting_charge(
     role: ServingRole,
     waiting: f64,
     input_tokens: Option<f64>,

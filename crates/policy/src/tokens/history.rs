@@ -15,10 +15,10 @@ use crate::units::Gpus;
 use wva_base::moment::Moment;
 
 /// Readings that a mean is made of.
-pub const HISTORY_WINDOW: usize = 10;
+pub(super) const HISTORY_WINDOW: usize = 10;
 
 /// Readings that nothing was added to for so long are forgotten.
-pub const HISTORY_AGE: Duration = Duration::from_hours(24);
+pub(super) const HISTORY_AGE: Duration = Duration::from_hours(24);
 
 /// What is alike in engines that can do the same, in any namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,14 +92,14 @@ pub struct HistoryKey {
 
 /// The last readings, and their mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RollingWindow {
+pub(super) struct RollingWindow {
     limit: usize,
     readings: VecDeque<KvTokens>,
 }
 
 impl RollingWindow {
     /// An empty one for so many readings.
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
             readings: VecDeque::new(),
@@ -107,7 +107,7 @@ impl RollingWindow {
     }
 
     /// Adds one reading; the oldest one goes where there are too many.
-    pub fn push(&mut self, reading: KvTokens) {
+    pub(super) fn push(&mut self, reading: KvTokens) {
         self.readings.push_back(reading);
         while self.readings.len() > self.limit {
             self.readings.pop_front();
@@ -115,7 +115,7 @@ impl RollingWindow {
     }
 
     /// The mean; `None` without readings.
-    pub fn mean(&self) -> Option<f64> {
+    pub(super) fn mean(&self) -> Option<f64> {
         let count = u32::try_from(self.readings.len()).unwrap_or(u32::MAX);
         let sum: KvTokens = self.readings.iter().copied().sum();
         (count > 0).then(|| sum.0 / f64::from(count))
@@ -124,7 +124,7 @@ impl RollingWindow {
 
 /// Readings of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeyReadings {
+pub(super) struct KeyReadings {
     window: RollingWindow,
     updated: Moment,
 }

@@ -19,16 +19,16 @@ use crate::key::{ModelKey, VariantKey};
 use wva_base::moment::Moment;
 
 /// A record that nothing was added to for so long no longer bounds what is measured.
-pub const STALE_AGE: Duration = Duration::from_mins(30);
+pub(super) const STALE_AGE: Duration = Duration::from_mins(30);
 
 /// A record that nothing was added to for so long is forgotten.
-pub const RECORD_AGE: Duration = Duration::from_hours(7 * 24);
+pub(super) const RECORD_AGE: Duration = Duration::from_hours(7 * 24);
 
 /// Most variants that are remembered: as many as are ever scaled.
-pub const MAX_VARIANTS: usize = 50_000;
+pub(super) const MAX_VARIANTS: usize = 50_000;
 
 /// Most kinds of engines, and most windows of readings, that are remembered.
-pub const MAX_ENGINES: usize = 100_000;
+pub(super) const MAX_ENGINES: usize = 100_000;
 
 /// What instances of a variant could hold when they last reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,33 +1,37 @@
 //! Token analyzer (saturation V2): how many KV tokens a model's replicas hold and are asked to hold.
 //!
 //! A replica is bound by memory (k1, a share of its KV cache) and by compute (k2, the tokens that it
-//! held when its queue grew); the smaller one is its capacity ([`instance`]). k2 is observed, else
-//! remembered ([`history`], [`learned`]), else derived from the engine's arguments ([`bound`]).
-//! Demand is what is resident and what waits ([`charge`]), in the engines and in the router
-//! ([`router`]), by role ([`roles`]). [`assess`](fn@assess) puts it together for one model.
+//! held when its queue grew); the smaller one is its capacity (`instance`). k2 is observed, else
+//! remembered (`history`, `learned`), else derived from the engine's arguments (`bound`).
+//! Demand is what is resident and what waits (`charge`), in the engines and in the router
+//! (`router`), by role (`roles`). `assess` puts it together for one model.
 //!
 //! Everything is in KV tokens. The budget of one step is another unit, which enters only where it
 //! limits how many requests run at once.
 
-pub mod assess;
-pub mod bound;
-pub mod charge;
-pub mod figures;
-pub mod history;
-pub mod idle;
-pub mod input;
-pub mod instance;
-pub mod learned;
+mod assess;
+mod bound;
+mod charge;
+mod figures;
+mod history;
+mod idle;
+mod input;
+mod instance;
+mod learned;
 mod pairs;
-pub mod roles;
-pub mod router;
-pub mod variant;
-pub mod workload;
+mod roles;
+mod router;
+mod variant;
+mod workload;
 
 #[cfg(test)]
 mod tests;
 
-pub use assess::assess;
+pub use bound::CapacityReason;
 pub use figures::TokensReport;
-pub use input::{InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput};
+pub use instance::Missing;
 pub use learned::LearnedTokens;
+pub use variant::TokenVariantFigures;
+
+pub(crate) use assess::assess;
+pub(crate) use input::{InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput};

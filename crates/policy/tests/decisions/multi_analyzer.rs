@@ -9,7 +9,7 @@ use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan::{DecisionOutcome, Plan, PlanStage, Reason};
-use wva_policy::tokens::bound::CapacityReason;
+use wva_policy::tokens::CapacityReason;
 use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
 
