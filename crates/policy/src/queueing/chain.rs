@@ -146,47 +146,6 @@ impl BirthDeathQueue {
         self.rates.last().copied().unwrap_or(0.0)
     }
 
-    /// Probability of 0, 1, … requests in the queue. States at the end that are so rare that they
-    /// change nothing are left out.
-    ///
-    /// # Errors
-    /// See [`QueueError`].
-    pub fn probabilities(&self, arrival_rate: f64) -> Result<Vec<f64>, QueueError> {
-        let load = self.load(arrival_rate)?;
-        let mut weights = vec![1.0];
-        let mut weight = 1.0;
-        let mut sum = 1.0;
-        let waiting = std::iter::repeat(self.full_rate());
-        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        for (served, rate) in self
-            .rates
-            .iter()
-            .copied()
-            .chain(waiting)
-            .take(room)
-            .enumerate()
-        {
-            weight *= arrival_rate / rate;
-            sum += weight;
-            weights.push(weight);
-            if weight > LARGE {
-                for earlier in &mut weights {
-                    *earlier /= weight;
-                }
-                sum /= weight;
-                weight = 1.0;
-            }
-            // Beyond the batch, weights fall by the same factor each.
-            if served >= self.rates.len() && weight < NEGLIGIBLE * (1.0 - load) * sum {
-                break;
-            }
-        }
-        for weight in &mut weights {
-            *weight /= sum;
-        }
-        Ok(weights)
-    }
-
     /// The queue in equilibrium. Without arrivals the times are those of a lone request.
     ///
     /// # Errors
@@ -278,3 +237,7 @@ impl BirthDeathQueue {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tests/probabilities.rs"]
+mod probabilities;
