@@ -11,26 +11,25 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from the schema in crates/settings/src/schema. Do not edit: run the tests with UPDATE=1. -->
 
-A setting is looked for in this order, and the first place that has it wins:
+The first of these places that has a setting wins:
 
-1. flags of `wva controller`
+1. flags of `wva controller`; the last of a repeated flag counts
 2. environment variables (an empty one counts as unset)
 3. the main ConfigMap, or the YAML file that `--config-file` names in its place
 4. the default
 
-Names are found in any letter case. `wva controller --print-config` shows every setting with its
-value, its source and whether it acts, and what a start refuses, with the exit code of that start. It needs
-no cluster and does not read the main ConfigMap: a required setting that only stands there is missing here.
+Names match in any letter case. `wva controller --print-config` shows every setting with its value, its source and
+whether it acts, and what a start refuses, with the exit code of that start. It reads no ConfigMap.
 
 Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
 `1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
 
-Of a flag that is given more than once the last counts. An unknown or incomplete flag, or one with a value that is
-not accepted, ends the process with exit code 2. At start, a wrong value in the environment, the ConfigMap or the
-file ends it with exit code 1, except a live one in the ConfigMap: it takes the layer below and is reported. Either
-way the text names every key with a wrong value. While running,
-a live value that is not accepted keeps the previous one. An edit of a setting that is not live is
-rejected with the event `ImmutableConfigChangeRejected`; the rest of the same edit is applied.
+| wrong | effect |
+|---|---|
+| a flag | exit code 2 |
+| a value in environment or file, or of a key of the ConfigMap that is not live | exit code 1 at start; the text names every such key |
+| a live value in the ConfigMap | at start the layer below counts, later the previous value; reported |
+| an edit of a key that is not live | rejected with the event `ImmutableConfigChangeRejected`; the rest of the edit is applied |
 
 State: **active** or **inert** (accepted for compatibility).
 ";
@@ -39,15 +38,13 @@ const ENTRIES: &str = "
 ## Policy ConfigMaps
 
 Each key of `data` holds a YAML document. The entry `default` is for every model; any other key is
-legal for the entry of one model, which its body names (`modelId`, `modelID` or `model_id`, and
-`namespace`). A model takes each field from the first of these that states it: its namespace's entry
-for it, its namespace's `default`, the global entry, the global `default`, the built-in value. A
-global ConfigMap is in the system namespace; a namespace's own counts while a variant lives there or
-the namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
-`wva.llmd.ai/exclude: \"true\"`. An entry that is not accepted is reported and leaves the others in
-force. Service classes are global only; a variant names its class with the label
-`wva.llmd.ai/service-class`. Latency targets are in milliseconds. Type, default, unit and meaning of each
-field: [thresholds](../saturation-scaling-config.md#fields).
+an entry for the model that its body names (`modelId`, `modelID` or `model_id`, and `namespace`). A
+model takes each field from the first of these that states it: its namespace's entry for it, its
+namespace's `default`, the global entry, the global `default`, the built-in value. A global
+ConfigMap is in the system namespace. A namespace's own counts while a variant lives there or the
+namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
+`wva.llmd.ai/exclude: \"true\"`. Service classes are global only. Meaning of each field:
+[thresholds](../saturation-scaling-config.md#fields).
 ";
 
 /// The fields of each policy ConfigMap, by the title of its section.
