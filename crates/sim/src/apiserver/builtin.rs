@@ -13,7 +13,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, ScalePaths};
-use super::overlay::OVERLAY;
+use super::overlay;
 use super::schema::Schema;
 
 struct Row {
@@ -190,19 +190,6 @@ fn definitions() -> Map<String, Value> {
         generator.subschema_for::<Scale>(),
     ];
     let mut definitions = generator.take_definitions(false);
-    for (definition, field, extension) in OVERLAY {
-        let Some(document) = definitions.get_mut(*definition) else {
-            continue;
-        };
-        let place = if field.is_empty() {
-            Some(document)
-        } else {
-            document.pointer_mut(&format!("/properties/{field}"))
-        };
-        let extension = serde_json::from_str(extension);
-        if let (Some(Value::Object(place)), Ok(Value::Object(extension))) = (place, extension) {
-            place.extend(extension);
-        }
-    }
+    overlay::complete(&mut definitions);
     definitions
 }

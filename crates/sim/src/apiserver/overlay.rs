@@ -1,381 +1,157 @@
 //! What the schemas of `k8s_openapi` leave out: how list elements are told apart, which objects are
 //! one value, and defaults. From the OpenAPI document of Kubernetes 1.33 and its defaulting code.
 
-/// Name of a definition, name of a field of it (none: the definition itself), and what is added.
-pub(super) const OVERLAY: &[(&str, &str, &str)] = &[
-    (
-        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
-        "ownerReferences",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["uid"],"x-kubernetes-patch-merge-key":"uid","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
-        "finalizers",
-        r#"{"x-kubernetes-list-type":"set","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ObjectReference",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.LocalObjectReference",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.SecretKeySelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ConfigMapKeySelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ObjectFieldSelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ResourceFieldSelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NodeSelector",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NodeSelectorTerm",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.TypedLocalObjectReference",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.TopologySelectorTerm",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
-        "",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceSpec",
-        "selector",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "nodeSelector",
-        r#"{"x-kubernetes-map-type":"atomic"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "containers",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "initContainers",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "ephemeralContainers",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "volumes",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "imagePullSecrets",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "schedulingGates",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "resourceClaims",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "hostAliases",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["ip"],"x-kubernetes-patch-merge-key":"ip","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "topologySpreadConstraints",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["topologyKey","whenUnsatisfiable"],"x-kubernetes-patch-merge-key":"topologyKey","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "ports",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["containerPort","protocol"],"x-kubernetes-patch-merge-key":"containerPort","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "env",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "volumeMounts",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["mountPath"],"x-kubernetes-patch-merge-key":"mountPath","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "volumeDevices",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["devicePath"],"x-kubernetes-patch-merge-key":"devicePath","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodStatus",
-        "podIPs",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["ip"],"x-kubernetes-patch-merge-key":"ip","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NodeStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NodeStatus",
-        "addresses",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NodeSpec",
-        "podCIDRs",
-        r#"{"x-kubernetes-list-type":"set","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceSpec",
-        "ports",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"],"x-kubernetes-patch-merge-key":"port","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.NamespaceStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceAccount",
-        "secrets",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.DeploymentStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.ReplicaSetStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"]}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.DeploymentSpec",
-        "replicas",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.DeploymentSpec",
-        "revisionHistoryLimit",
-        r#"{"default":10}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.DeploymentSpec",
-        "progressDeadlineSeconds",
-        r#"{"default":600}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.DeploymentSpec",
-        "strategy",
-        r#"{"default":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetSpec",
-        "replicas",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetSpec",
-        "podManagementPolicy",
-        r#"{"default":"OrderedReady"}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetSpec",
-        "revisionHistoryLimit",
-        r#"{"default":10}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetSpec",
-        "updateStrategy",
-        r#"{"default":{"type":"RollingUpdate","rollingUpdate":{"partition":0}}}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetSpec",
-        "persistentVolumeClaimRetentionPolicy",
-        r#"{"default":{"whenDeleted":"Retain","whenScaled":"Retain"}}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.StatefulSetStatus",
-        "conditions",
-        r#"{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"x-kubernetes-patch-merge-key":"type","x-kubernetes-patch-strategy":"merge"}"#,
-    ),
-    (
-        "io.k8s.api.apps.v1.ReplicaSetSpec",
-        "replicas",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "restartPolicy",
-        r#"{"default":"Always"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "terminationGracePeriodSeconds",
-        r#"{"default":30}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "dnsPolicy",
-        r#"{"default":"ClusterFirst"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "securityContext",
-        r#"{"default":{}}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.PodSpec",
-        "schedulerName",
-        r#"{"default":"default-scheduler"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "resources",
-        r#"{"default":{}}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "terminationMessagePath",
-        r#"{"default":"/dev/termination-log"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "terminationMessagePolicy",
-        r#"{"default":"File"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Container",
-        "imagePullPolicy",
-        r#"{"default":"IfNotPresent"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ContainerPort",
-        "protocol",
-        r#"{"default":"TCP"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServicePort",
-        "protocol",
-        r#"{"default":"TCP"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceSpec",
-        "type",
-        r#"{"default":"ClusterIP"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ServiceSpec",
-        "sessionAffinity",
-        r#"{"default":"None"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Secret",
-        "type",
-        r#"{"default":"Opaque"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.ObjectFieldSelector",
-        "apiVersion",
-        r#"{"default":"v1"}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Probe",
-        "successThreshold",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Probe",
-        "failureThreshold",
-        r#"{"default":3}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Probe",
-        "periodSeconds",
-        r#"{"default":10}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.Probe",
-        "timeoutSeconds",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.api.core.v1.HTTPGetAction",
-        "scheme",
-        r#"{"default":"HTTP"}"#,
-    ),
-    (
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec",
-        "minReplicas",
-        r#"{"default":1}"#,
-    ),
-    (
-        "io.k8s.apimachinery.pkg.api.resource.Quantity",
-        "",
-        r#"{"format":"quantity"}"#,
-    ),
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Definitions whose objects are one value.
+const ATOMIC: [&str; 12] = [
+    "apimachinery.pkg.apis.meta.v1.LabelSelector",
+    "apimachinery.pkg.apis.meta.v1.OwnerReference",
+    "api.core.v1.ConfigMapKeySelector",
+    "api.core.v1.LocalObjectReference",
+    "api.core.v1.NodeSelector",
+    "api.core.v1.NodeSelectorTerm",
+    "api.core.v1.ObjectFieldSelector",
+    "api.core.v1.ObjectReference",
+    "api.core.v1.ResourceFieldSelector",
+    "api.core.v1.SecretKeySelector",
+    "api.core.v1.TopologySelectorTerm",
+    "api.core.v1.TypedLocalObjectReference",
 ];
+
+/// Fields of definitions. `keyed` lists stand under the fields that tell their elements apart, of which
+/// a strategic merge patch looks at the first.
+const FIELDS: &str = r#"
+apimachinery.pkg.apis.meta.v1.ObjectMeta: {sets: [finalizers], keyed: {uid: [ownerReferences]}}
+apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus:
+  keyed: {type: [conditions]}
+api.apps.v1.DeploymentSpec:
+  defaults:
+    replicas: 1
+    revisionHistoryLimit: 10
+    progressDeadlineSeconds: 600
+    strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 25%, maxSurge: 25%}}
+api.apps.v1.DeploymentStatus: {keyed: {type: [conditions]}}
+api.apps.v1.ReplicaSetSpec: {defaults: {replicas: 1}}
+api.apps.v1.ReplicaSetStatus: {keyed: {type: [conditions]}}
+api.apps.v1.StatefulSetSpec:
+  defaults:
+    replicas: 1
+    podManagementPolicy: OrderedReady
+    revisionHistoryLimit: 10
+    updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}
+    persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}
+api.apps.v1.StatefulSetStatus: {keyed: {type: [conditions]}}
+api.autoscaling.v2.HorizontalPodAutoscalerSpec: {defaults: {minReplicas: 1}}
+api.autoscaling.v2.HorizontalPodAutoscalerStatus: {keyed: {type: [conditions]}}
+api.core.v1.Container:
+  keyed:
+    containerPort protocol: [ports]
+    name: [env]
+    mountPath: [volumeMounts]
+    devicePath: [volumeDevices]
+  defaults:
+    resources: {}
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+    imagePullPolicy: IfNotPresent
+api.core.v1.ContainerPort: {defaults: {protocol: TCP}}
+api.core.v1.HTTPGetAction: {defaults: {scheme: HTTP}}
+api.core.v1.NamespaceStatus: {keyed: {type: [conditions]}}
+api.core.v1.NodeSpec: {sets: [podCIDRs]}
+api.core.v1.NodeStatus: {keyed: {type: [conditions, addresses]}}
+api.core.v1.ObjectFieldSelector: {defaults: {apiVersion: v1}}
+api.core.v1.PodSpec:
+  atomic: [nodeSelector]
+  keyed:
+    name:
+      - containers
+      - initContainers
+      - ephemeralContainers
+      - volumes
+      - imagePullSecrets
+      - schedulingGates
+      - resourceClaims
+    ip: [hostAliases]
+    topologyKey whenUnsatisfiable: [topologySpreadConstraints]
+  defaults:
+    restartPolicy: Always
+    terminationGracePeriodSeconds: 30
+    dnsPolicy: ClusterFirst
+    securityContext: {}
+    schedulerName: default-scheduler
+api.core.v1.PodStatus: {keyed: {type: [conditions], ip: [podIPs]}}
+api.core.v1.Probe:
+  defaults: {successThreshold: 1, failureThreshold: 3, periodSeconds: 10, timeoutSeconds: 1}
+api.core.v1.Secret: {defaults: {type: Opaque}}
+api.core.v1.ServiceAccount: {keyed: {name: [secrets]}}
+api.core.v1.ServicePort: {defaults: {protocol: TCP}}
+api.core.v1.ServiceSpec:
+  atomic: [selector]
+  keyed: {port protocol: [ports]}
+  defaults: {type: ClusterIP, sessionAffinity: None}
+api.core.v1.ServiceStatus: {keyed: {type: [conditions]}}
+"#;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Overlay {
+    atomic: Vec<String>,
+    sets: Vec<String>,
+    keyed: BTreeMap<String, Vec<String>>,
+    defaults: BTreeMap<String, Value>,
+}
+
+/// Completes the definitions.
+pub(super) fn complete(definitions: &mut Map<String, Value>) {
+    for (name, pointer, keyword, value) in extensions() {
+        let definition = definitions.get_mut(&format!("io.k8s.{name}"));
+        let place = definition.and_then(|definition| definition.pointer_mut(&pointer));
+        if let Some(Value::Object(place)) = place {
+            place.insert(keyword.to_owned(), value);
+        }
+    }
+}
+
+/// Name of a definition, place in it, a keyword and its value.
+fn extensions() -> Vec<(String, String, &'static str, Value)> {
+    let mut all = Vec::new();
+    let whole = ATOMIC.map(|name| (name, "x-kubernetes-map-type", json!("atomic")));
+    let quantity = (
+        "apimachinery.pkg.api.resource.Quantity",
+        "format",
+        json!("quantity"),
+    );
+    for (name, keyword, value) in whole.into_iter().chain([quantity]) {
+        all.push((name.to_owned(), String::new(), keyword, value));
+    }
+    let fields: BTreeMap<String, Overlay> = serde_yaml::from_str(FIELDS).unwrap_or_default();
+    for (name, overlay) in fields {
+        let mut add = |field: &str, keyword, value| {
+            all.push((name.clone(), format!("/properties/{field}"), keyword, value));
+        };
+        for field in &overlay.atomic {
+            add(field, "x-kubernetes-map-type", json!("atomic"));
+        }
+        for field in &overlay.sets {
+            add(field, "x-kubernetes-list-type", json!("set"));
+            add(field, "x-kubernetes-patch-strategy", json!("merge"));
+        }
+        for (keys, fields) in &overlay.keyed {
+            let keys: Vec<&str> = keys.split(' ').collect();
+            for field in fields {
+                add(field, "x-kubernetes-list-type", json!("map"));
+                add(field, "x-kubernetes-list-map-keys", json!(keys));
+                add(field, "x-kubernetes-patch-merge-key", json!(keys.first()));
+                add(field, "x-kubernetes-patch-strategy", json!("merge"));
+            }
+        }
+        for (field, default) in overlay.defaults {
+            add(&field, "default", default);
+        }
+    }
+    all
+}
