@@ -156,7 +156,7 @@ impl Insider {
             _ => "application/json",
         };
         let ask = Ask::inside(method, path, (self.manager, media), body.clone());
-        let answer = self.server.answer_inside(&ask, path).await;
+        let answer = self.server.answer_inside(&ask).await;
         answer.map_err(|refusal| Denied {
             path: path.to_owned(),
             code: refusal.code,

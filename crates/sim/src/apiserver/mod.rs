@@ -45,7 +45,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{Call, Faults, NoFaults, RequestFault};
+pub use faults::{Faults, RequestFault};
 pub use insider::{Denied, Insider, StoreWrite};
 pub use kubeconfig::kubeconfig;
 pub use server::{ApiServer, Wire};

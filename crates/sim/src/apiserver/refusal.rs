@@ -239,7 +239,7 @@ impl ApiRefusal {
     }
 
     /// A refusal of the caller's choice, for faults.
-    pub(super) fn injected(code: u16, retry_after: Option<u64>) -> Self {
+    pub(super) fn injected(code: u16) -> Self {
         let reason = match code {
             429 => "TooManyRequests",
             500 => "InternalError",
@@ -247,15 +247,8 @@ impl ApiRefusal {
             504 => "Timeout",
             _ => "Unknown",
         };
-        let mut refusal = Self::new(
-            code,
-            reason,
-            "the server has been told to refuse this request",
-        );
-        if let Some(seconds) = retry_after {
-            refusal.details["retryAfterSeconds"] = json!(seconds);
-        }
-        refusal
+        let message = "the server has been told to refuse this request";
+        Self::new(code, reason, message)
     }
 
     /// The body of the answer.

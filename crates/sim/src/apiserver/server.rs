@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::dates;
 use super::delete::Deletion;
 use super::discovery;
-use super::faults::{Call, Faults, NoFaults};
+use super::faults::Faults;
 use super::openapi;
 use super::read;
 use super::refusal::ApiRefusal;
@@ -67,7 +67,7 @@ impl Shared {
 #[derive(Clone)]
 pub struct ApiServer {
     pub(super) shared: Arc<Shared>,
-    faults: Arc<dyn Faults>,
+    faults: Option<Arc<dyn Faults>>,
     /// The date that the reader's clock shows, if it is another one.
     date: Option<WallTime>,
 }
@@ -102,7 +102,7 @@ impl ApiServer {
                 state: Mutex::new(state),
                 versions,
             }),
-            faults: Arc::new(NoFaults),
+            faults: None,
             date: None,
         }
     }
@@ -122,7 +122,7 @@ impl ApiServer {
     pub fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            faults,
+            faults: Some(faults),
             date: self.date,
         }
     }
@@ -146,7 +146,7 @@ impl ApiServer {
         let answer = match Limited::new(body, BODY_BYTES).collect().await {
             Ok(body) => {
                 let ask = Ask::new(&head, body.to_bytes());
-                self.judge(&ask, head.uri.path()).await
+                self.judge(&ask).await
             }
             Err(_too_large) => Err(ApiRefusal::too_large(BODY_BYTES)),
         };
@@ -158,31 +158,24 @@ impl ApiServer {
     }
 
     /// The answer to a component of the same world, which watches by other means.
-    pub(super) async fn answer_inside(
-        &self,
-        ask: &Ask,
-        path: &str,
-    ) -> Result<Arc<Value>, ApiRefusal> {
-        match self.judge(ask, path).await? {
+    pub(super) async fn answer_inside(&self, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
+        match self.judge(ask).await? {
             Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
             Answer::Text(_) | Answer::Watch(_) => Err(ApiRefusal::method_not_allowed()),
         }
     }
 
-    async fn judge(&self, ask: &Ask, path: &str) -> Result<Answer, ApiRefusal> {
-        let fault = self.faults.decide(Call {
-            method: &ask.method,
-            path,
-            watch: ask.flag("watch"),
-        });
+    async fn judge(&self, ask: &Ask) -> Result<Answer, ApiRefusal> {
+        let fault = self.faults.as_ref().map(|faults| faults.decide());
+        let fault = fault.unwrap_or_default();
         if fault.hang {
             std::future::pending::<()>().await;
         }
         if !fault.latency.is_zero() {
             sleep(fault.latency).await;
         }
-        if let Some((code, retry_after)) = fault.refuse {
-            return Err(ApiRefusal::injected(code, retry_after));
+        if let Some(code) = fault.refuse {
+            return Err(ApiRefusal::injected(code));
         }
         if ask.method == Method::GET && !ask.flag("watch") {
             self.reach(ask).await?;

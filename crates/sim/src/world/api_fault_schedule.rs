@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scenario::{ApiFault, Scenario, ScenarioFault};
-use crate::apiserver::{Call, Faults, RequestFault};
+use crate::apiserver::{Faults, RequestFault};
 use wva_supervise::Clock;
 
 /// A time of failure.
@@ -42,7 +42,7 @@ impl ApiFaultSchedule {
         for spell in &self.spells {
             if spell.begins <= now && now < spell.ends {
                 match spell.fault {
-                    ApiFault::Refusing(status) => fault.refuse = Some((status, None)),
+                    ApiFault::Refusing(status) => fault.refuse = Some(status),
                     ApiFault::Slow(latency) => fault.latency += latency,
                     ApiFault::Silent => fault.hang = true,
                 }
@@ -57,7 +57,7 @@ impl ApiFaultSchedule {
 }
 
 impl Faults for ApiFaultSchedule {
-    fn decide(&self, _call: Call<'_>) -> RequestFault {
+    fn decide(&self) -> RequestFault {
         self.at(self.clock.now().monotonic)
     }
 }
@@ -91,7 +91,7 @@ mod tests {
             ..fault
         };
         let refused = |fault| RequestFault {
-            refuse: Some((503, None)),
+            refuse: Some(503),
             ..fault
         };
         let silent = RequestFault {
