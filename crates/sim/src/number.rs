@@ -54,25 +54,6 @@ pub(super) fn normal(generator: &mut Generator) -> f64 {
     radius * (std::f64::consts::TAU * uniform(generator)).cos()
 }
 
-/// Gamma with mean 1 and this shape above 0. Source: Marsaglia and Tsang, A simple method for
-/// generating gamma variables, 2000; shapes below 1 by their own correction.
-pub(super) fn gamma(generator: &mut Generator, shape: f64) -> f64 {
-    if shape < 1.0 {
-        // Scaled from mean 1 at shape + 1 to mean 1 at shape.
-        let whole = gamma(generator, shape + 1.0) * (shape + 1.0);
-        return whole * uniform(generator).powf(1.0 / shape) / shape;
-    }
-    let d = shape - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
-    loop {
-        let x = normal(generator);
-        let v = (1.0 + c * x).powi(3);
-        if v > 0.0 && uniform(generator).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return d * v / shape;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,12 +104,6 @@ mod tests {
                 (1.0, 1.0),
             ),
             ("normal", mean_and_variance(|| normal(g)), (0.0, 1.0)),
-            ("gamma 4", mean_and_variance(|| gamma(g, 4.0)), (1.0, 0.25)),
-            (
-                "gamma 0.25",
-                mean_and_variance(|| gamma(g, 0.25)),
-                (1.0, 4.0),
-            ),
         ];
         for (name, (mean, variance), (wanted_mean, wanted_variance)) in cases {
             assert!((mean - wanted_mean).abs() < 0.02, "{name}: mean {mean}");

@@ -1,7 +1,5 @@
 //! Requests drawn by chance.
 
-use std::sync::Arc;
-
 use super::Arrival;
 use super::lengths::{Lengths, Sharing};
 use super::shape::{RateProfile, ShapeError};
@@ -10,34 +8,12 @@ use crate::number;
 use wva_supervise::{Generator, SeedTree};
 
 /// How requests are spaced around the rate.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
     /// Independent of one another.
     Poisson,
     /// As far apart as the rate says.
     Even,
-    /// Gamma distributed gaps; burstier than Poisson above a coefficient of variation of 1.
-    Gamma {
-        /// Standard deviation of the gaps over their mean; above 0.
-        variation: f64,
-    },
-    /// These gaps, in units of the mean gap at the current rate, over and over.
-    Given(Arc<[f64]>),
-}
-
-impl Spacing {
-    fn check(&self) -> Result<(), ShapeError> {
-        let Self::Given(gaps) = self else {
-            return Ok(());
-        };
-        let sum: f64 = gaps.iter().sum();
-        let none_negative = gaps.iter().all(|gap| *gap >= 0.0);
-        if none_negative && sum > 0.0 && sum.is_finite() {
-            Ok(())
-        } else {
-            Err(ShapeError::Gaps { sum })
-        }
-    }
 }
 
 /// Everything about a generated load.
@@ -73,7 +49,6 @@ impl Demand {
 pub struct Arrivals {
     demand: Demand,
     seconds: f64,
-    drawn: usize,
     gaps: Generator,
     lengths: Generator,
     sharing: Generator,
@@ -83,12 +58,10 @@ impl Arrivals {
     /// From this demand; `name` tells it from other loads of the same seed.
     pub fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
         demand.shape.check()?;
-        demand.spacing.check()?;
         let child = |part: &str| seed.child(&format!("load/{name}/{part}"));
         Ok(Self {
             demand,
             seconds: 0.0,
-            drawn: 0,
             gaps: child("gaps"),
             lengths: child("lengths"),
             sharing: child("sharing"),
@@ -97,19 +70,9 @@ impl Arrivals {
 
     /// The next gap, in units of the mean.
     fn gap(&mut self) -> f64 {
-        /// Keeps a variation of zero, or none at all, from dividing by nothing.
-        const LEAST_VARIATION: f64 = 1e-3;
-        match &self.demand.spacing {
+        match self.demand.spacing {
             Spacing::Poisson => number::exponential(&mut self.gaps),
             Spacing::Even => 1.0,
-            Spacing::Gamma { variation } => {
-                let variation = variation.max(LEAST_VARIATION);
-                number::gamma(&mut self.gaps, 1.0 / (variation * variation))
-            }
-            Spacing::Given(gaps) => {
-                let position = self.drawn.checked_rem(gaps.len()).unwrap_or_default();
-                gaps.get(position).copied().unwrap_or(1.0)
-            }
         }
     }
 }
@@ -119,10 +82,7 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<Arrival> {
         let gap = self.gap();
-        self.drawn += 1;
-        if gap > 0.0 {
-            self.seconds = self.demand.shape.after(self.seconds, gap)?;
-        }
+        self.seconds = self.demand.shape.after(self.seconds, gap)?;
         let (prompt_tokens, output_tokens) = self.demand.lengths.draw(&mut self.lengths);
         let sharing = self.demand.sharing.as_ref();
         Some(Arrival {

@@ -9,7 +9,7 @@ mod tests;
 mod trace;
 
 pub use arrivals::{Arrivals, Demand, Spacing};
-pub use lengths::{Lengths, Sharing, Tokens, read_lengths};
+pub use lengths::{Lengths, Sharing, Tokens};
 pub use rows::{TraceError, TraceProblem};
 pub use shape::{RateProfile, RateStage, ShapeError};
 pub use trace::RequestTrace;

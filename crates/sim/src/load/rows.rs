@@ -40,14 +40,6 @@ pub enum TraceProblem {
         /// The beginning of the first line.
         beginning: String,
     },
-    /// Windows of single clients, or lengths without times.
-    #[error("{what} cannot be replayed; {remedy}")]
-    NotARequestTrace {
-        /// What it holds.
-        what: &'static str,
-        /// What to use instead.
-        remedy: &'static str,
-    },
     /// Longer than any known trace has.
     #[error("longer than {MAX_LINE} bytes; is this a trace of one request per line?")]
     Long,

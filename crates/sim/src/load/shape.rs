@@ -98,12 +98,6 @@ pub enum ShapeError {
         /// The cycle.
         every: Duration,
     },
-    /// Gaps that never let time pass.
-    #[error("the given gaps add up to {sum}; give gaps that are not negative, one above zero")]
-    Gaps {
-        /// Their sum.
-        sum: f64,
-    },
     /// A wave that would go below zero.
     #[error("swing is {swing}, above the mean of {mean} requests/s; lower it")]
     HighSwing {

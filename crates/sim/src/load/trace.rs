@@ -7,10 +7,10 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 
+use super::Arrival;
 use super::rows::{
     AGGREGATE, AIBRIX, AZURE, TraceError, TraceProblem, fields, lines, quantity, tokens,
 };
-use super::{Arrival, lengths};
 use crate::engine::Prefix;
 use crate::number;
 use wva_supervise::{Generator, SeedTree};
@@ -26,19 +26,10 @@ const WINDOW: f64 = 600.0;
 
 /// The format of a file that begins with this line.
 fn format(first: &str) -> Result<Format, TraceProblem> {
-    let not_requests = |what, remedy| Err(TraceProblem::NotARequestTrace { what, remedy });
     match first {
         AZURE => Ok(Format::Azure(None)),
         AIBRIX => Ok(Format::Aibrix),
         AGGREGATE => Ok(Format::Aggregate),
-        lengths::HEADER => not_requests(
-            "a file of lengths without times",
-            "use it for the lengths of a generated load",
-        ),
-        "client_id,t_s,rate_rps,cv,dist,p1,p2" => not_requests(
-            "a file of single clients' rates",
-            "use the aggregate file beside it",
-        ),
         json if json.starts_with('{') => Ok(Format::Mooncake),
         other => Err(TraceProblem::unknown(other)),
     }

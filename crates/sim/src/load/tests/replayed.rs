@@ -1,7 +1,7 @@
 use std::io::Cursor;
 use std::time::Duration;
 
-use crate::load::{Arrival, Lengths, RequestTrace, TraceError, read_lengths};
+use crate::load::{Arrival, RequestTrace, TraceError};
 use wva_supervise::SeedTree;
 
 fn open(text: &'static str) -> Result<RequestTrace, TraceError> {
@@ -98,16 +98,6 @@ fn what_cannot_be_read_is_told_with_line_and_remedy() {
     for (text, message) in [
         ("", "line 0: the file holds no requests; give one that does"),
         (
-            "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n1,2,3,4",
-            "line 1: a file of lengths without times cannot be replayed; \
-             use it for the lengths of a generated load",
-        ),
-        (
-            "client_id,t_s,rate_rps,cv,dist,p1,p2\n",
-            "line 1: a file of single clients' rates cannot be replayed; \
-             use the aggregate file beside it",
-        ),
-        (
             "t_ms,input_tokens,output_tokens\n1,2,3\n2,3",
             "line 3: 2 columns where 3 are needed; add what is missing or delete the line",
         ),
@@ -167,21 +157,4 @@ fn an_error_is_the_last_item() {
     let trace = open("t_ms,input_tokens,output_tokens\n1,2,3\nx,1,1\n5,1,1").unwrap();
     let items: Vec<bool> = trace.map(|item| item.is_ok()).collect();
     assert_eq!(items, [true, false]);
-}
-
-#[test]
-fn observed_lengths_are_drawn_as_they_are() {
-    let text = "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n3772,54,3826,69.8\n2015,156,2171,12.9\n";
-    let lengths = read_lengths(Cursor::new(text)).unwrap();
-    assert_eq!(
-        lengths,
-        Lengths::Observed([(3_772, 54), (2_015, 156)].into())
-    );
-    let mut generator = SeedTree::new(1).child("lengths");
-    let firsts = (0..1_000)
-        .filter(|_| lengths.draw(&mut generator) == (3_772, 54))
-        .count();
-    assert!((440..560).contains(&firsts), "{firsts}");
-    let bad = read_lengths(Cursor::new("a,b\n")).unwrap_err().to_string();
-    assert!(bad.starts_with("line 1: unknown format"), "{bad}");
 }
