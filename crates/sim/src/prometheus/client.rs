@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::eval::QueryValue;
 use super::number::seconds;
 use super::refusal::QueryRefusal;
-use super::server::{Outage, Prometheus};
+use super::server::Prometheus;
 use wva::signals::decode::Expected;
 use wva::signals::{PromApi, QueryError, QueryResult};
 use wva_supervise::Clock;
@@ -30,7 +30,11 @@ impl InProcess {
     fn ask(&self, promql: &str, expected: Expected) -> Result<QueryResult, QueryError> {
         let now = self.clock.now().wall;
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        check(server.outage())?;
+        if server.is_down() {
+            return Err(QueryError::Unreachable {
+                cause: "connection refused".to_owned(),
+            });
+        }
         let answer = {
             // What the server needs for an answer is not held by who asks.
             let _scope = Owner::NOBODY.enter();
@@ -59,23 +63,7 @@ impl InProcess {
                 });
             }
         }
-        for warning in answer.warnings {
-            result.warn(warning);
-        }
         Ok(result)
-    }
-}
-
-fn check(outage: Option<Outage>) -> Result<(), QueryError> {
-    match outage {
-        Some(Outage::Unreachable) => Err(QueryError::Unreachable {
-            cause: "connection refused".to_owned(),
-        }),
-        Some(Outage::Status(status)) => Err(QueryError::ServerError {
-            status: status.as_u16(),
-            message: String::new(),
-        }),
-        None => Ok(()),
     }
 }
 

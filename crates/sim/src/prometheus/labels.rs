@@ -1,9 +1,6 @@
 //! The labels of a series.
 
-use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
-
-use super::quote::Quoted;
 
 /// The label that holds the name of a series.
 pub(super) const NAME: &str = "__name__";
@@ -85,17 +82,5 @@ impl From<Vec<Label>> for LabelSet {
     /// From labels in order.
     fn from(sorted: Vec<Label>) -> Self {
         Self(sorted.into())
-    }
-}
-
-/// As Prometheus shows labels in its errors.
-impl Display for LabelSet {
-    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
-        text.write_str("{")?;
-        for (place, (name, value)) in self.iter().enumerate() {
-            let comma = if place > 0 { ", " } else { "" };
-            write!(text, "{comma}{name}={}", Quoted(value))?;
-        }
-        text.write_str("}")
     }
 }

@@ -17,8 +17,6 @@ pub enum FaultKind {
     BadData,
     /// An expression that cannot be evaluated on these samples.
     Execution,
-    /// No such endpoint.
-    NotFound,
 }
 
 impl FaultKind {
@@ -27,7 +25,6 @@ impl FaultKind {
         match self {
             Self::BadData => "bad_data",
             Self::Execution => "execution",
-            Self::NotFound => "not_found",
         }
     }
 
@@ -36,7 +33,6 @@ impl FaultKind {
         match self {
             Self::BadData => 400,
             Self::Execution => 422,
-            Self::NotFound => 404,
         }
     }
 }

@@ -4,13 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::StatusCode;
-
 use super::eval::{self, View};
-use super::matcher::Matcher;
 use super::number::milliseconds;
-use super::pattern::Patterns;
-use super::promql::{Expr, parse};
+use super::promql::{Query, parse};
 use super::refusal::QueryRefusal;
 use super::scrape::{self, Scraped, Scraping};
 use super::store::{Point, SeriesId, SeriesStore};
@@ -42,22 +38,11 @@ impl Default for Settings {
     }
 }
 
-/// How a server fails its readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outage {
-    /// Nobody listens.
-    Unreachable,
-    /// Every request is answered with this status.
-    Status(StatusCode),
-}
-
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryAnswer {
     /// What the expression came to.
     pub value: eval::QueryValue,
-    /// What the server warns of: that the answer is incomplete.
-    pub warnings: Vec<String>,
 }
 
 /// Faults that are in force.
@@ -65,8 +50,7 @@ pub struct QueryAnswer {
 struct Faults {
     lag: i64,
     gap: Option<i64>,
-    outage: Option<Outage>,
-    hidden: Option<Matcher>,
+    is_down: bool,
 }
 
 /// The marks of a target that is gone. Prometheus writes them late, in case it comes back.
@@ -92,8 +76,7 @@ pub struct Prometheus {
     next_target: u64,
     next_sweep: i64,
     /// Expressions that were asked for lately: a controller sends the same ones again and again.
-    parsed: Mutex<BTreeMap<String, Arc<Expr>>>,
-    patterns: Patterns,
+    parsed: Mutex<BTreeMap<String, Arc<Query>>>,
 }
 
 impl Prometheus {
@@ -109,7 +92,6 @@ impl Prometheus {
             next_target: 0,
             next_sweep: i64::MIN,
             parsed: Mutex::default(),
-            patterns: Patterns::default(),
         }
     }
 
@@ -210,27 +192,15 @@ impl Prometheus {
     /// What an expression comes to now.
     ///
     /// # Errors
-    /// In the words of Prometheus where it refuses the expression, in ours where only we do.
-    pub fn query(&self, promql: &str, now: WallTime) -> Result<QueryAnswer, QueryRefusal> {
-        self.query_at(promql, now, now)
-    }
-
-    /// What an expression came to at another time, from what is known now.
-    ///
-    /// # Errors
-    /// See [`Prometheus::query`].
-    pub fn query_at(
+    /// A query that cannot be read or answered.
+    pub fn query(
         &self,
         promql: &str,
-        WallTime(at): WallTime,
         WallTime(now): WallTime,
     ) -> Result<QueryAnswer, QueryRefusal> {
-        let expression = self.parsed(promql)?;
-        let hidden = self.faults.hidden.iter();
-        Ok(QueryAnswer {
-            value: self.view(now).instant(&expression, at)?,
-            warnings: hidden.map(|_| PARTIAL.to_owned()).collect(),
-        })
+        let query = self.parsed(promql)?;
+        let value = self.view(now).answer(&query, now)?;
+        Ok(QueryAnswer { value })
     }
 
     fn view(&self, now: i64) -> View<'_> {
@@ -238,12 +208,10 @@ impl Prometheus {
             store: &self.store,
             look_back: milliseconds(self.settings.look_back),
             visible: now.saturating_sub(self.faults.lag),
-            patterns: &self.patterns,
-            hidden: self.faults.hidden.as_ref(),
         }
     }
 
-    fn parsed(&self, promql: &str) -> Result<Arc<Expr>, QueryRefusal> {
+    fn parsed(&self, promql: &str) -> Result<Arc<Query>, QueryRefusal> {
         let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = parsed.get(promql) {
             return Ok(Arc::clone(known));
@@ -283,24 +251,16 @@ impl Prometheus {
         self.falls
     }
 
-    /// Lets requests fail, or ends that.
-    pub fn set_outage(&mut self, outage: Option<Outage>) {
-        self.faults.outage = outage;
+    /// Lets nobody reach it, or ends that.
+    pub fn set_down(&mut self, is_down: bool) {
+        self.faults.is_down = is_down;
     }
 
-    /// How requests fail at present.
-    pub fn outage(&self) -> Option<Outage> {
-        self.faults.outage
-    }
-
-    /// Hides all series with this label of this value from answers, which then carry a warning.
-    pub fn set_hidden(&mut self, hidden: Option<(&str, &str)>) {
-        self.faults.hidden = hidden.map(|(label, value)| Matcher::equal(label, value));
+    /// Whether nobody reaches it.
+    pub fn is_down(&self) -> bool {
+        self.faults.is_down
     }
 }
-
-/// The warning of an answer that lacks series.
-const PARTIAL: &str = "partial response: some of the series could not be read";
 
 impl Farewell {
     /// Prometheus lets two more scrapes and a tenth of an interval pass.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::labels::{LabelSet, NAME};
-use super::matcher::Matcher;
 use super::number::{is_stale, stale};
 
 /// One value at one time, in milliseconds since the Unix epoch.
@@ -170,25 +169,15 @@ impl SeriesStore {
         self.by_name = families;
     }
 
-    /// The series that all matchers match, in the order of their names and labels.
-    pub(super) fn select(&self, matchers: &[Matcher]) -> Vec<&StoredSeries> {
-        let (of_name, others): (Vec<&Matcher>, Vec<&Matcher>) =
-            matchers.iter().partition(|matcher| matcher.label == NAME);
-        let chosen = |labels: &LabelSet| {
-            others
-                .iter()
-                .all(|matcher| matcher.matches(labels.get(&matcher.label)))
+    /// The series of a name that have these labels, in the order of their labels.
+    pub(super) fn select(&self, name: &str, labels: &[(String, String)]) -> Vec<&StoredSeries> {
+        let is_chosen = |known: &LabelSet| {
+            let mut labels = labels.iter();
+            labels.all(|(label, value)| known.get(label) == value)
         };
-        let exact = of_name.iter().find_map(|matcher| matcher.exact());
-        let families: Vec<_> = match exact {
-            Some(name) => self.by_name.get_key_value(name).into_iter().collect(),
-            None => self.by_name.iter().collect(),
-        };
-        families
-            .into_iter()
-            .filter(|(name, _)| of_name.iter().all(|matcher| matcher.matches(name)))
-            .flat_map(|(_, family)| family)
-            .filter(|(labels, _)| chosen(labels))
+        let family = self.by_name.get(name).into_iter().flatten();
+        family
+            .filter(|(known, _)| is_chosen(known))
             .filter_map(|(_, id)| self.get(*id))
             .collect()
     }

@@ -21,7 +21,7 @@ use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
 use crate::apiserver::Insider;
 use crate::number;
-use crate::prometheus::{Conflicts, Outage, Prometheus, ScrapeTarget, Scraped};
+use crate::prometheus::{Conflicts, Prometheus, ScrapeTarget, Scraped};
 use crate::workloads::object::{Object, stamp};
 use crate::workloads::{Outages, Workloads, leader_worker_sets};
 use wva::policy::key::VariantKey;
@@ -195,7 +195,7 @@ impl Driver {
             .is_some_and(|back| back <= now.monotonic)
         {
             self.state.prometheus_back = None;
-            self.prometheus().set_outage(None);
+            self.prometheus().set_down(false);
         }
         if self
             .state
@@ -218,7 +218,7 @@ impl Driver {
                 }
                 ScenarioFault::NoPrometheus(lasts) => {
                     self.state.prometheus_back = Some(now.monotonic + *lasts);
-                    self.prometheus().set_outage(Some(Outage::Unreachable));
+                    self.prometheus().set_down(true);
                 }
                 ScenarioFault::NoScrapes(lasts) => {
                     let millis = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);

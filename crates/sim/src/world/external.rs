@@ -35,7 +35,7 @@ impl ExternalMetricsSource for Adapter {
             .prometheus
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if prometheus.outage().is_some() {
+        if prometheus.is_down() {
             return Err(failed("Prometheus cannot be reached"));
         }
         let answer = prometheus

@@ -8,9 +8,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,7 +25,6 @@ use tower::ServiceExt;
 
 use super::{Frame, Recording, Scenario, World, WorldError};
 use crate::apiserver::ApiServer;
-use crate::prometheus::Prometheus;
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
@@ -85,24 +84,17 @@ pub struct Show {
     pub frames: watch::Receiver<Arc<Frame>>,
     /// The way to the API server.
     pub gateway: Gateway,
-    /// The Prometheus, which can be asked from any thread.
-    pub prometheus: Arc<Mutex<Prometheus>>,
-    date: Arc<AtomicI64>,
     stop: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
     thread: JoinHandle<()>,
 }
 
-/// What the other thread sends back once the world stands.
-struct Begun {
-    frames: watch::Receiver<Arc<Frame>>,
-    prometheus: Arc<Mutex<Prometheus>>,
-}
+/// The frames of a world that stands, or why it does not.
+type Begun = Result<watch::Receiver<Arc<Frame>>, NoShow>;
 
 /// What the thread of a world holds of those who watch it.
 struct Stage {
     calls: Receiver<Call>,
-    date: Arc<AtomicI64>,
     stop: Arc<AtomicBool>,
     over: watch::Sender<bool>,
 }
@@ -131,32 +123,22 @@ impl Show {
         let (begun, stands) = oneshot::channel();
         let (over, ended) = watch::channel(false);
         let stop = Arc::new(AtomicBool::new(false));
-        let date = Arc::new(AtomicI64::new(play.date.0));
         let stage = Stage {
             calls: inbox,
-            date: Arc::clone(&date),
             stop: Arc::clone(&stop),
             over,
         };
         let thread = Builder::new()
             .name("world".to_owned())
             .spawn(move || stage.play(play, begun))?;
-        let Begun { frames, prometheus } = stands.await.map_err(|_gone| NoShow::Ended)??;
+        let frames = stands.await.map_err(|_gone| NoShow::Ended)??;
         Ok(Self {
             frames,
             gateway: Gateway(calls),
-            prometheus,
-            date,
             stop,
             ended,
             thread,
         })
-    }
-
-    /// The date in the world, as it moves.
-    pub fn date(&self) -> impl Fn() -> WallTime + Clone + Send + 'static {
-        let date = Arc::clone(&self.date);
-        move || WallTime(date.load(Ordering::Relaxed))
     }
 
     /// Resolves when the play is over.
@@ -188,7 +170,7 @@ fn real() -> Instant {
 }
 
 impl Stage {
-    fn play(self, play: Play, begun: oneshot::Sender<Result<Begun, NoShow>>) {
+    fn play(self, play: Play, begun: oneshot::Sender<Begun>) {
         let over = self.over.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -202,17 +184,13 @@ impl Stage {
         over.send_replace(true);
     }
 
-    async fn perform(self, play: Play, begun: oneshot::Sender<Result<Begun, NoShow>>) {
+    async fn perform(self, play: Play, begun: oneshot::Sender<Begun>) {
         let world = World::begin(&play.scenario, play.seed, play.date, Recording::Off).await;
         let world = match world {
             Ok(world) => world,
             Err(error) => return drop(begun.send(Err(error.into()))),
         };
-        let stands = Begun {
-            frames: world.frames.clone(),
-            prometheus: Arc::clone(&world.prometheus),
-        };
-        if begun.send(Ok(stands)).is_ok() {
+        if begun.send(Ok(world.frames.clone())).is_ok() {
             self.pace(&play, &world).await;
         }
         world.end().await;
@@ -224,7 +202,6 @@ impl Stage {
         let mut offset = Duration::ZERO;
         while !self.stop.load(Ordering::Relaxed) {
             let now = world.clock.now();
-            self.date.store(now.wall.0, Ordering::Relaxed);
             if play.duration.is_some_and(|end| now.monotonic >= end) {
                 return;
             }

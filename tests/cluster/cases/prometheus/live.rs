@@ -132,23 +132,35 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
     let after = now();
 
     let ours = follow(&real, &courses, after).await?;
-    let names = "{__name__=~\"vllm:.*|sglang:.*|wva_.*|up|scrape_samples_.*\"}";
+    let names = [
+        "vllm:num_requests_running",
+        "vllm:request_prompt_tokens_sum",
+        "vllm:time_to_first_token_seconds_bucket",
+        "vllm:time_to_first_token_seconds_count",
+        "sglang:token_usage",
+        "sglang:e2e_request_latency_seconds_count",
+        "inference_objective_request_total",
+        "up",
+        "scrape_samples_scraped",
+        "scrape_samples_post_metric_relabeling",
+    ];
     let mut compared = 0;
     let all = [before - 7_000, before - 2_345, before, after];
     // The marks of the target that is gone differ by less than a second, which finer steps show.
     let (_, while_there) = all.split_last().unwrap();
-    for (question, times) in [
-        (names, &all[..]),
-        ("timestamp(vllm:num_requests_waiting)", &all),
+    let whole = names.map(|name| (name, &all[..]));
+    let functions = [
+        ("timestamp(vllm:num_requests_waiting)", &all[..]),
         ("count_over_time(vllm:kv_cache_usage_perc[10s])", &all),
         ("rate(vllm:request_success_total[12s])", &all),
         ("wva_desired_replicas", &all),
-        ("avg_over_time(up[10s])", &all),
+        ("max_over_time(up[10s])", &all),
         (
             "max_over_time(timestamp(vllm:kv_cache_usage_perc)[15s:1s])",
             while_there,
         ),
-    ] {
+    ];
+    for (question, times) in whole.into_iter().chain(functions) {
         for at in times {
             compared += compare(&real, &ours, question, *at).await?;
         }

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wva_base::moment::WallTime;
-use wva_sim::prometheus::{Prometheus, Scraped, Settings};
+use wva_sim::prometheus::{LabelSet, Prometheus, QueryValue, Scraped, Settings};
 use wva_supervise::SeedTree;
 
 use self::history::{Course, Luck};
@@ -97,19 +96,37 @@ impl Real {
     }
 }
 
-/// What ours answers.
-async fn ask(ours: &Prometheus, promql: &str, at: i64) -> Result<(u16, Value)> {
-    let form = form_urlencoded::Serializer::new(String::new())
-        .append_pair("query", promql)
-        .append_pair("time", &in_seconds(at))
-        .finish();
-    let uri = "/api/v1/query".parse()?;
-    let now = WallTime(i64::MAX);
-    let response = ours.answer(&http::Method::POST, &uri, form.as_bytes(), now);
-    let response = response.ok_or_else(|| Fault::new("no answer"))?;
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await?.to_bytes();
-    Ok((status, serde_json::from_slice(&body)?))
+/// What ours answers, in the form of the API.
+fn ask(ours: &Prometheus, promql: &str, at: i64) -> (u16, Value) {
+    let answer = match ours.query(promql, WallTime(at)) {
+        Ok(answer) => answer,
+        Err(refusal) => {
+            let error = json!({"errorType": refusal.kind.as_str(), "error": refusal.text});
+            return (refusal.kind.status(), error);
+        }
+    };
+    let metric = |labels: &LabelSet| -> BTreeMap<String, String> {
+        let labels = labels.iter();
+        labels
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    };
+    let pair = |at: i64, value: f64| json!([in_seconds(at), value.to_string()]);
+    let result: Vec<Value> = match &answer.value {
+        QueryValue::Vector(samples) => samples
+            .iter()
+            .map(|one| json!({"metric": metric(&one.labels), "value": pair(at, one.value)}))
+            .collect(),
+        QueryValue::Matrix(all) => all
+            .iter()
+            .map(|one| {
+                let values = one.values.iter().map(|(at, value)| pair(*at, *value));
+                json!({"metric": metric(&one.labels), "values": values.collect::<Vec<_>>()})
+            })
+            .collect(),
+    };
+    let data = json!({"resultType": answer.value.kind(), "result": result});
+    (200, json!({"data": data}))
 }
 
 fn in_seconds(milliseconds: i64) -> String {
@@ -124,7 +141,7 @@ fn now() -> i64 {
 /// Fails if the two servers do not answer the same; says how many samples the answer has.
 async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Result<usize> {
     let (wanted_status, wanted) = real.ask(promql, at).await?;
-    let (status, found) = ask(ours, promql, at).await?;
+    let (status, found) = ask(ours, promql, at);
     let differ = |what: &str| {
         let text = format!("{what} of {promql} at {at}:\n real: {wanted}\n ours: {found}");
         Err(Fault::new(text))
@@ -163,17 +180,16 @@ async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Resul
 }
 
 /// Times and values by labels, which are shown in order.
-type Samples = BTreeMap<String, Vec<(Value, f64)>>;
+type Samples = BTreeMap<String, Vec<(String, f64)>>;
 
 fn samples(document: &Value) -> Result<Samples> {
     let result = &document["data"]["result"];
-    let read = |pair: &Value| -> Result<(Value, f64)> {
+    let read = |pair: &Value| -> Result<(String, f64)> {
         let text = pair[1].as_str().unwrap_or_default();
-        Ok((pair[0].clone(), text.parse()?))
+        let time = pair[0].as_f64().map(|seconds| format!("{seconds:.3}"));
+        let time = time.or_else(|| pair[0].as_str().map(str::to_owned));
+        Ok((time.unwrap_or_default(), text.parse()?))
     };
-    if document["data"]["resultType"] == "scalar" {
-        return Ok([(String::new(), vec![read(result)?])].into());
-    }
     let samples: Vec<&Value> = result.as_array().into_iter().flatten().collect();
     let read: BTreeMap<_, _> = samples
         .iter()

@@ -11,7 +11,7 @@ use crate::chaos::fault::{
     Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
 };
 use crate::chaos::schedule::Strike;
-use crate::prometheus::{Outage, Prometheus};
+use crate::prometheus::Prometheus;
 use wva::roles::Role;
 use wva_base::moment::WallTime;
 use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
@@ -317,7 +317,7 @@ impl Run<'_> {
         let mut prometheus = self.prometheus();
         match fault {
             Prom::Down => {
-                prometheus.set_outage(in_force.map(|_| Outage::Unreachable));
+                prometheus.set_down(in_force.is_some());
                 false
             }
             Prom::Gap => {

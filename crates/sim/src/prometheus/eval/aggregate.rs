@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rows::{Row, Steps};
 use crate::prometheus::labels::{LabelSet, NAME};
-use crate::prometheus::number::{Mean, Sum};
+use crate::prometheus::number::Sum;
 use crate::prometheus::promql::{Aggregation, Grouping};
 
 /// One series per group.
@@ -54,43 +54,32 @@ fn key_of(grouping: &Grouping) -> impl Fn(&LabelSet) -> LabelSet {
 /// A group at one step.
 #[derive(Debug, Clone, Copy)]
 enum Group {
-    Avg(Mean),
     Count(f64),
-    One,
     Max(f64),
-    Min(f64),
     Sum(Sum),
 }
 
 impl Group {
     fn begin(how: Aggregation, value: f64) -> Self {
         match how {
-            Aggregation::Avg => Self::Avg(Mean::of(value)),
             Aggregation::Count => Self::Count(1.0),
-            Aggregation::Group => Self::One,
             Aggregation::Max => Self::Max(value),
-            Aggregation::Min => Self::Min(value),
             Aggregation::Sum => Self::Sum(Sum::of(value)),
         }
     }
 
     fn add(&mut self, value: f64) {
         match self {
-            Self::Avg(mean) => mean.add(value),
             Self::Count(count) => *count += 1.0,
-            Self::One => {}
             // A number wins over NaN.
             Self::Max(highest) => *highest = highest.max(value),
-            Self::Min(lowest) => *lowest = lowest.min(value),
             Self::Sum(sum) => sum.add(value),
         }
     }
 
     fn value(self) -> f64 {
         match self {
-            Self::Avg(mean) => mean.value(),
-            Self::One => 1.0,
-            Self::Count(value) | Self::Max(value) | Self::Min(value) => value,
+            Self::Count(value) | Self::Max(value) => value,
             Self::Sum(sum) => sum.total(),
         }
     }

@@ -1,28 +1,21 @@
 //! Evaluates expressions, by the rules of Prometheus 3.
 
 mod aggregate;
-mod binary;
-mod functions;
-mod quantile;
+mod either;
 mod rate;
 mod rows;
-mod scalar;
 mod select;
 mod window;
 
 use self::rows::{Row, Steps};
 use super::labels::LabelSet;
-use super::matcher::Matcher;
-use super::pattern::Patterns;
-use super::promql::{Expr, Kind};
+use super::promql::{Expr, Query, Subquery};
 use super::refusal::QueryRefusal;
 use super::store::SeriesStore;
 
-/// What an expression comes to at one time.
+/// What a query comes to at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryValue {
-    /// A number.
-    Scalar(f64),
     /// One value per series.
     Vector(Vec<VectorSample>),
     /// Values of each series at several moments.
@@ -33,7 +26,6 @@ impl QueryValue {
     /// What it is called in an answer.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Scalar(_) => "scalar",
             Self::Vector(_) => "vector",
             Self::Matrix(_) => "matrix",
         }
@@ -66,91 +58,66 @@ pub(super) struct View<'a> {
     pub(super) look_back: i64,
     /// The time of the newest sample that is known.
     pub(super) visible: i64,
-    /// Patterns that stand in expressions as texts.
-    pub(super) patterns: &'a Patterns,
-    /// Series that are left out.
-    pub(super) hidden: Option<&'a Matcher>,
-}
-
-/// What an expression comes to at each of some steps.
-#[derive(Debug)]
-enum Value {
-    Scalar(Vec<f64>),
-    Vector(Vec<Row>),
 }
 
 impl View<'_> {
-    /// What an expression comes to at a time: of a subquery, at each of its steps.
-    pub(super) fn instant(&self, expression: &Expr, at: i64) -> Result<QueryValue, QueryRefusal> {
-        if let Expr::Subquery(subquery) = expression {
-            let (range, step, offset) = (subquery.range, subquery.step, subquery.offset);
-            let steps = Steps::once(at).inner(range, step, offset)?;
-            let rows = self.vector(&subquery.of, steps)?;
-            let past = rows.into_iter().map(|row| Past {
-                labels: row.labels,
-                values: (steps.times().zip(row.values))
-                    .filter_map(|(time, value)| Some((time, value?)))
-                    .collect(),
-            });
-            return Ok(QueryValue::Matrix(
-                past.filter(|past| !past.values.is_empty()).collect(),
-            ));
-        }
-        if !matches!(expression.kind(), Kind::Scalar | Kind::Vector) {
-            let text =
-                "this simulated Prometheus answers scalars, instant vectors and subqueries only";
-            return Err(QueryRefusal::parameter("query", text));
-        }
-        let values = self.eval(expression, Steps::once(at))?;
-        Ok(match values {
-            Value::Scalar(values) => {
-                QueryValue::Scalar(values.first().copied().unwrap_or(f64::NAN))
-            }
-            Value::Vector(rows) => {
+    /// What a query comes to at a time: of a subquery, at each of its steps.
+    pub(super) fn answer(&self, query: &Query, at: i64) -> Result<QueryValue, QueryRefusal> {
+        Ok(match query {
+            Query::Instant(expression) => {
+                let rows = self.eval(expression, Steps::once(at))?;
                 QueryValue::Vector(rows.into_iter().filter_map(sample).collect())
             }
-        })
-    }
-
-    fn eval(&self, expression: &Expr, steps: Steps) -> Result<Value, QueryRefusal> {
-        Ok(match expression {
-            Expr::Number(number) => Value::Scalar(vec![*number; steps.count]),
-            Expr::Selector(selector) => Value::Vector(self.values(selector, steps)?),
-            Expr::Aggregate(how, grouping, inner) => {
-                let rows = self.vector(inner, steps)?;
-                Value::Vector(aggregate::aggregate(*how, grouping, rows, steps))
+            Query::Past(Subquery { of, range, step }) => {
+                let steps = Steps::once(at).inner(*range, *step)?;
+                let rows = self.eval(of, steps)?;
+                let past = rows.into_iter().map(|row| Past {
+                    labels: row.labels,
+                    values: (steps.times().zip(row.values))
+                        .filter_map(|(time, value)| Some((time, value?)))
+                        .collect(),
+                });
+                QueryValue::Matrix(past.filter(|past| !past.values.is_empty()).collect())
             }
-            Expr::Call(function, arguments) => self.call(*function, arguments, steps)?,
-            Expr::Binary(binary) => self.binary(binary, steps)?,
-            Expr::Negation(inner) => match self.eval(inner, steps)? {
-                Value::Scalar(values) => {
-                    Value::Scalar(values.into_iter().map(|value| -value).collect())
-                }
-                Value::Vector(rows) => {
-                    let negated = rows.into_iter().map(|row| Row {
-                        labels: row.labels.unnamed(),
-                        values: row.values.into_iter().map(|value| Some(-value?)).collect(),
-                    });
-                    Value::Vector(rows::merge(negated.collect())?)
-                }
-            },
-            Expr::Text(_) | Expr::Range(..) | Expr::Subquery(_) => return Err(misplaced()),
         })
     }
 
-    fn vector(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
-        match self.eval(expression, steps)? {
-            Value::Vector(rows) => Ok(rows),
-            Value::Scalar(_) => Err(misplaced()),
+    fn eval(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
+        match expression {
+            Expr::Selector(selector) => self.values(selector, steps),
+            Expr::Timestamp(selector) => unnamed(self.times(selector, steps)?),
+            Expr::OverTime(function, ranged) => self.over_time(*function, ranged, steps),
+            Expr::Labelled { of, label, value } => {
+                let mut rows = self.eval(of, steps)?;
+                for row in &mut rows {
+                    row.labels = row.labels.with(label, value);
+                }
+                rows::merge(rows)
+            }
+            Expr::Aggregate(how, grouping, inner) => {
+                let rows = self.eval(inner, steps)?;
+                Ok(aggregate::aggregate(*how, grouping, rows, steps))
+            }
+            Expr::Or { left, right, on } => {
+                let (left, right) = (self.eval(left, steps)?, self.eval(right, steps)?);
+                either::either(on.as_deref(), left, right)
+            }
+            Expr::Above(inner, number) => {
+                let mut rows = self.eval(inner, steps)?;
+                for value in rows.iter_mut().flat_map(|row| &mut row.values) {
+                    *value = value.filter(|value| value > number);
+                }
+                Ok(rows)
+            }
         }
     }
+}
 
-    fn scalar(&self, expression: &Expr, steps: Steps) -> Result<Vec<f64>, QueryRefusal> {
-        match self.eval(expression, steps)? {
-            Value::Scalar(values) => Ok(values),
-            Value::Vector(_) => Err(misplaced()),
-        }
+fn unnamed(mut rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
+    for row in &mut rows {
+        row.labels = row.labels.unnamed();
     }
+    rows::merge(rows)
 }
 
 fn sample(row: Row) -> Option<VectorSample> {
@@ -159,9 +126,4 @@ fn sample(row: Row) -> Option<VectorSample> {
         labels: row.labels,
         value,
     })
-}
-
-/// What checked expressions do not contain.
-fn misplaced() -> QueryRefusal {
-    QueryRefusal::execution("an operand is of the wrong type")
 }

@@ -1,34 +1,23 @@
-//! Growth over a range, extrapolated to its ends. Source: `extrapolatedRate` of Prometheus.
+//! Growth per second over a range, extrapolated to its ends. Source: `extrapolatedRate` of Prometheus.
 
 use super::window::Window;
 use crate::number::length;
 use crate::prometheus::number::seconds;
 
-/// What grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
-    /// Only grows, but for resets to zero.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-}
-
-/// How much a series grew over the whole range. A single sample says nothing.
+/// How much a counter grew per second, across its resets. A single sample says nothing.
 ///
 /// Samples rarely lie at the ends of the range. The growth between first and last sample is extended
 /// to an end that is nearer than 1.1 times the mean distance of samples, else by half that distance,
 /// because the series then began or ended there. A counter is not extended below zero.
-pub(super) fn growth(window: Window<'_>, course: Course) -> Option<f64> {
+pub(super) fn rate(window: Window<'_>) -> Option<f64> {
     let [first, .., last] = window.points else {
         return None;
     };
     let mut grown = last.value - first.value;
-    if course == Course::Counter {
-        let pairs = window.points.iter().zip(window.points.iter().skip(1));
-        for (before, after) in pairs {
-            if after.value < before.value {
-                grown += before.value;
-            }
+    let pairs = window.points.iter().zip(window.points.iter().skip(1));
+    for (before, after) in pairs {
+        if after.value < before.value {
+            grown += before.value;
         }
     }
     let sampled = seconds(last.time - first.time);
@@ -39,19 +28,12 @@ pub(super) fn growth(window: Window<'_>, course: Course) -> Option<f64> {
     if to_start >= threshold {
         to_start = distance / 2.0;
     }
-    if course == Course::Counter && grown > 0.0 && first.value >= 0.0 {
-        let to_zero = sampled * (first.value / grown);
-        if to_zero < to_start {
-            to_start = to_zero;
-        }
+    if grown > 0.0 && first.value >= 0.0 {
+        to_start = to_start.min(sampled * (first.value / grown));
     }
     if to_end >= threshold {
         to_end = distance / 2.0;
     }
-    Some(grown * ((sampled + to_start + to_end) / sampled))
-}
-
-/// How much a series grew per second.
-pub(super) fn rate(window: Window<'_>) -> Option<f64> {
-    Some(growth(window, Course::Counter)? / seconds(window.end - window.start))
+    let grown = grown * ((sampled + to_start + to_end) / sampled);
+    Some(grown / seconds(window.end - window.start))
 }

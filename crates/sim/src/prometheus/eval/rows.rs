@@ -35,16 +35,15 @@ impl Steps {
     }
 
     /// The steps of a subquery that is asked for at these steps: multiples of its own step.
-    pub(super) fn inner(self, range: i64, step: i64, offset: i64) -> Result<Self, QueryRefusal> {
-        let before = self.start.saturating_sub(offset).saturating_sub(range);
+    pub(super) fn inner(self, range: i64, step: i64) -> Result<Self, QueryRefusal> {
+        let before = self.start.saturating_sub(range);
         let aligned = (before / step).saturating_mul(step);
         let start = if aligned <= before {
             aligned.saturating_add(step)
         } else {
             aligned
         };
-        let end = self.last().saturating_sub(offset);
-        let count = match end.checked_sub(start) {
+        let count = match self.last().checked_sub(start) {
             Some(length) if length >= 0 => usize::try_from(length / step + 1),
             _ => Ok(0),
         };
@@ -85,85 +84,28 @@ fn too_many() -> QueryRefusal {
     )
 }
 
-fn duplicate() -> QueryRefusal {
-    QueryRefusal::execution("vector cannot contain metrics with the same labelset")
-}
-
-/// Refuses two series of equal labels.
-pub(super) fn distinct(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
-    let mut seen = BTreeSet::new();
-    if rows.iter().all(|row| seen.insert(&row.labels)) {
-        return Ok(rows);
-    }
-    Err(duplicate())
-}
-
 /// Makes one series of those with equal labels; refuses two that have a value at the same step.
 pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
     let mut seen = BTreeSet::new();
     if rows.iter().all(|row| seen.insert(&row.labels)) {
         return Ok(rows);
     }
-    let steps = rows.iter().map(|row| row.values.len()).max().unwrap_or(0);
-    let mut merged = Assembly::new(steps);
+    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut places = BTreeMap::new();
     for row in rows {
-        for (step, value) in row.values.iter().enumerate() {
-            if let Some(value) = value {
-                merged.put(&row.labels, step, *value)?;
+        let place = *places.entry(row.labels.clone()).or_insert(merged.len());
+        let Some(known) = merged.get_mut(place) else {
+            merged.push(row);
+            continue;
+        };
+        for (known, value) in known.values.iter_mut().zip(row.values) {
+            if known.is_some() && value.is_some() {
+                return Err(QueryRefusal::execution(
+                    "vector cannot contain metrics with the same labelset",
+                ));
             }
+            *known = known.or(value);
         }
     }
-    Ok(merged.rows())
-}
-
-/// Series that are put together step by step.
-#[derive(Debug)]
-pub(super) struct Assembly {
-    steps: usize,
-    places: BTreeMap<LabelSet, usize>,
-    rows: Vec<Row>,
-}
-
-impl Assembly {
-    pub(super) fn new(steps: usize) -> Self {
-        Self {
-            steps,
-            places: BTreeMap::new(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// Adds a value; refuses a second one of the same series and step.
-    pub(super) fn put(
-        &mut self,
-        labels: &LabelSet,
-        step: usize,
-        value: f64,
-    ) -> Result<(), QueryRefusal> {
-        let place = if let Some(place) = self.places.get(labels) {
-            *place
-        } else {
-            let place = self.rows.len();
-            self.places.insert(labels.clone(), place);
-            self.rows.push(Row {
-                labels: labels.clone(),
-                values: vec![None; self.steps],
-            });
-            place
-        };
-        let row = self.rows.get_mut(place);
-        let Some(found) = row.and_then(|row| row.values.get_mut(step)) else {
-            return Ok(());
-        };
-        if found.is_some() {
-            return Err(duplicate());
-        }
-        *found = Some(value);
-        Ok(())
-    }
-
-    /// The series, in the order in which they were first seen.
-    pub(super) fn rows(self) -> Vec<Row> {
-        self.rows
-    }
+    Ok(merged)
 }

@@ -14,10 +14,7 @@ impl View<'_> {
         selector: &Selector,
         steps: Steps,
     ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
-        let mut series = self.store.select(&selector.matchers);
-        if let Some(hidden) = self.hidden {
-            series.retain(|series| !hidden.matches(series.labels.get(&hidden.label)));
-        }
+        let series = self.store.select(&selector.name, &selector.labels);
         steps.bound(series.len())?;
         Ok(series)
     }
@@ -49,9 +46,8 @@ impl View<'_> {
         let series = self.series(selector, steps)?;
         let rows = series.into_iter().filter_map(|series| {
             let value = |time: i64| {
-                let at = time.saturating_sub(selector.offset);
-                let newest = series.newest(at.min(self.visible))?;
-                let live = newest.time > at.saturating_sub(self.look_back);
+                let newest = series.newest(time.min(self.visible))?;
+                let live = newest.time > time.saturating_sub(self.look_back);
                 (live && !is_stale(newest.value)).then(|| read(newest))
             };
             let values: Vec<Option<f64>> = steps.times().map(value).collect();

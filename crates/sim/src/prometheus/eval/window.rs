@@ -1,9 +1,11 @@
 //! Reads series over ranges. A range is open to the left: a sample at its very beginning does not
 //! belong to it.
 
-use super::rows::{Row, Steps, distinct};
-use super::{View, misplaced};
-use crate::prometheus::promql::{Expr, Subquery};
+use super::rate::rate;
+use super::rows::{Row, Steps, merge};
+use super::{View, unnamed};
+use crate::number::length;
+use crate::prometheus::promql::{RangeFunction, Ranged, Selector, Subquery};
 use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::Point;
 
@@ -16,101 +18,86 @@ pub(super) struct Window<'p> {
     pub(super) end: i64,
 }
 
-/// What becomes of the name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
-    Kept,
-    Dropped,
-}
-
 impl View<'_> {
     /// One value per window that has samples.
-    pub(super) fn windows(
+    pub(super) fn over_time(
         &self,
-        ranged: &Expr,
+        function: RangeFunction,
+        ranged: &Ranged,
         steps: Steps,
-        name: Name,
-        value: impl Fn(Window<'_>) -> Option<f64>,
     ) -> Result<Vec<Row>, QueryRefusal> {
         let mut rows = match ranged {
-            Expr::Range(selector, range) => {
-                let series = self.series(selector, steps)?;
-                let mut points = Vec::new();
-                let row = |series: &&crate::prometheus::store::StoredSeries| {
-                    let values = steps.times().map(|time| {
-                        let end = time.saturating_sub(selector.offset);
-                        let start = end.saturating_sub(*range);
-                        points.clear();
-                        points.extend(series.between(start, end.min(self.visible)));
-                        filled(&points, start, end).and_then(&value)
-                    });
-                    Row {
-                        values: values.collect(),
-                        labels: series.labels.clone(),
-                    }
-                };
-                series.iter().map(row).collect()
+            Ranged::Samples(selector, range) => {
+                self.of_samples(function, selector, *range, steps)?
             }
-            Expr::Subquery(subquery) => self.of_subquery(subquery, steps, &value)?,
-            _ => return Err(misplaced()),
+            Ranged::Subquery(subquery) => self.of_subquery(function, subquery, steps)?,
         };
         rows.retain(|row| row.values.iter().any(Option::is_some));
-        if name == Name::Dropped {
-            for row in &mut rows {
-                row.labels = row.labels.unnamed();
-            }
+        match function {
+            RangeFunction::Last => merge(rows),
+            _ => unnamed(rows),
         }
-        distinct(rows)
+    }
+
+    fn of_samples(
+        &self,
+        function: RangeFunction,
+        selector: &Selector,
+        range: i64,
+        steps: Steps,
+    ) -> Result<Vec<Row>, QueryRefusal> {
+        let mut points = Vec::new();
+        let rows = self.series(selector, steps)?.into_iter().map(|series| {
+            let values = steps.times().map(|end| {
+                let start = end.saturating_sub(range);
+                points.clear();
+                points.extend(series.between(start, end.min(self.visible)));
+                over(function, &points, start, end)
+            });
+            Row {
+                values: values.collect(),
+                labels: series.labels.clone(),
+            }
+        });
+        Ok(rows.collect())
     }
 
     fn of_subquery(
         &self,
-        subquery: &Subquery,
+        function: RangeFunction,
+        Subquery { of, range, step }: &Subquery,
         steps: Steps,
-        value: &impl Fn(Window<'_>) -> Option<f64>,
     ) -> Result<Vec<Row>, QueryRefusal> {
-        let Subquery {
-            of,
-            range,
-            step,
-            offset,
-        } = subquery;
-        let inner = steps.inner(*range, *step, *offset)?;
-        let rows = match self.eval(of, inner)? {
-            super::Value::Vector(rows) => rows,
-            super::Value::Scalar(values) => vec![Row {
-                labels: super::LabelSet::default(),
-                values: values.into_iter().map(Some).collect(),
-            }],
-        };
+        let inner = steps.inner(*range, *step)?;
         let windows = |row: Row| {
-            let points: Vec<Point> = inner
-                .times()
-                .zip(row.values)
-                .filter_map(|(time, value)| {
-                    Some(Point {
-                        time,
-                        value: value?,
-                    })
-                })
+            let present = inner.times().zip(row.values);
+            let points: Vec<Point> = present
+                .filter_map(|(time, value)| value.map(|value| Point { time, value }))
                 .collect();
-            let values = steps.times().map(|time| {
-                let end = time.saturating_sub(*offset);
+            let values = steps.times().map(|end| {
                 let start = end.saturating_sub(*range);
                 let first = points.partition_point(|point| point.time <= start);
                 let last = points.partition_point(|point| point.time <= end);
                 let inside = points.get(first..last).unwrap_or_default();
-                filled(inside, start, end).and_then(value)
+                over(function, inside, start, end)
             });
             Row {
                 values: values.collect(),
                 labels: row.labels,
             }
         };
-        Ok(rows.into_iter().map(windows).collect())
+        Ok(self.eval(of, inner)?.into_iter().map(windows).collect())
     }
 }
 
-fn filled(points: &[Point], start: i64, end: i64) -> Option<Window<'_>> {
-    (!points.is_empty()).then_some(Window { points, start, end })
+/// What a function makes of the samples of a range.
+fn over(function: RangeFunction, points: &[Point], start: i64, end: i64) -> Option<f64> {
+    let last = points.last()?;
+    match function {
+        RangeFunction::Count => Some(length(points.len())),
+        RangeFunction::Last => Some(last.value),
+        // A number wins over NaN.
+        RangeFunction::Max => points.iter().map(|point| point.value).reduce(f64::max),
+        RangeFunction::Rate => rate(Window { points, start, end }),
+    }
 }

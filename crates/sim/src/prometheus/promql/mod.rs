@@ -1,14 +1,10 @@
-//! PromQL, as far as a controller uses it: from text to a checked expression.
+//! The part of PromQL that the controller and the policies of the laboratory send.
 
-mod check;
-mod duration;
 mod expr;
 mod parser;
-mod selector;
 mod token;
 
 pub(super) use expr::{
-    Aggregation, Binary, Cardinality, Expr, Function, Grouping, Kind, Matching, MatchingLabels,
-    Operator, Selector, Subquery,
+    Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Selector, Subquery,
 };
 pub(super) use parser::parse;

@@ -3,7 +3,6 @@
 
 mod expressions;
 mod pages;
-mod patterns;
 mod serving;
 
 use std::collections::BTreeMap;
@@ -44,12 +43,15 @@ fn server(target: ScrapeTarget) -> (Prometheus, TargetId) {
 /// What an expression comes to: labels without name, job, namespace and pod, and values.
 fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
     match server.query(promql, seconds(at)).unwrap().value {
-        QueryValue::Scalar(value) => [(String::new(), value)].into(),
         QueryValue::Vector(samples) => {
             let known = ["__name__", "job", "namespace", "pod"].map(str::to_owned);
             let shown = samples.into_iter().map(|sample| {
                 let labels = sample.labels.without(&known);
-                (labels.to_string(), sample.value)
+                let labels = labels
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value:?}"));
+                let labels: Vec<String> = labels.collect();
+                (format!("{{{}}}", labels.join(", ")), sample.value)
             });
             shown.collect()
         }

@@ -101,17 +101,29 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
             MetricFamily::histogram("vllm:ttft_seconds", "t", &of, &buckets),
         ],
     };
-    let all = "{__name__=~\"vllm:.+\"}";
+    let names = [
+        "waiting",
+        "ttft_seconds_bucket",
+        "ttft_seconds_sum",
+        "ttft_seconds_count",
+    ];
     let (mut by_text, id) = server(target("a"));
     page(&mut by_text, id, 10, &shown.to_string());
     let (mut by_page, id) = server(target("a"));
     by_page.scraped(id, seconds(10), Scraped::Page(&shown));
-    let answer = by_page.query(all, seconds(10)).unwrap();
-    assert_eq!(answer, by_text.query(all, seconds(10)).unwrap());
-    assert_eq!(
-        values(&by_page, "count({__name__=~\"vllm:.+\"})", 10),
-        [6.0]
-    );
+    for name in names {
+        let query = |server: &Prometheus| {
+            let answer = server.query(&format!("vllm:{name}"), seconds(10));
+            answer.unwrap()
+        };
+        assert_eq!(query(&by_page), query(&by_text));
+    }
+    // Of the histogram three buckets.
+    let counts = |server: &Prometheus| {
+        let count = |name: &str| values(server, &format!("count(vllm:{name})"), 10);
+        names.map(count).concat()
+    };
+    assert_eq!(counts(&by_page), [1.0, 3.0, 1.0, 1.0]);
 
     let some = ScrapeTarget {
         keep: Some(["vllm:ttft_seconds_count".to_owned()].into()),
@@ -119,7 +131,7 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
     };
     let (mut kept, id) = server(some);
     kept.scraped(id, seconds(10), Scraped::Page(&shown));
-    assert_eq!(values(&kept, "count({__name__=~\"vllm:.+\"})", 10), [1.0]);
+    assert_eq!(counts(&kept), [1.0]);
 }
 
 #[test]
@@ -228,8 +240,10 @@ fn stored(counts: &[u32], act: impl Fn(&mut Prometheus, usize)) -> (Vec<[f64; 3]
         let value = |name: &str| values(&server, name, at)[0];
         shown.push([value("x_total"), value("z_sum"), value("y")]);
     }
-    let grown = values(&server, &format!("increase(x_total[{}s])", at - 10), at);
-    (shown, grown.first().copied().unwrap_or(0.0))
+    let range = at - 10;
+    let grown = values(&server, &format!("rate(x_total[{range}s])"), at);
+    let range = Duration::from_secs(range.unsigned_abs()).as_secs_f64();
+    (shown, grown.first().map_or(0.0, |grown| grown * range))
 }
 
 #[test]
