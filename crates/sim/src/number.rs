@@ -11,7 +11,6 @@ pub(super) fn real(count: u64) -> f64 {
     f64::from(high) * 4_294_967_296.0 + f64::from(low)
 }
 
-/// The nearest floating-point number of a length.
 pub(super) fn length(count: usize) -> f64 {
     real(u64::try_from(count).unwrap_or(u64::MAX))
 }

@@ -150,11 +150,6 @@ fn read(demo: &Demo) -> Result {
             "horizontalpodautoscalers",
         ],
     )?;
-    demo.succeeds(&["explain", "va.spec.variantCost"], &["VariantAutoscaling"])?;
-    demo.succeeds(
-        &["explain", "deployment.spec.replicas"],
-        &["GROUP:      apps"],
-    )?;
     let pod = demo.succeeds(&["get", "pods", "-o", "name"], &["pod/"])?;
     let pod = pod.lines().next().unwrap_or_default();
     demo.refused(&["logs", pod], "simulated")?;

@@ -159,7 +159,6 @@ fn kind(row: &Row, definitions: &Map<String, Value>) -> Kind {
         }),
         generation: has(Generation),
         schema: Schema::read(&reference, definitions),
-        document: Arc::new(reference),
         stored_as,
         columns: None,
     }

@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 
-/// Times of an event, in both of its forms.
 const TIMES: [&str; 6] = [
     "/firstTimestamp",
     "/lastTimestamp",

@@ -16,7 +16,6 @@ use super::view;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// How to delete.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Deletion {
     grace: Option<i64>,

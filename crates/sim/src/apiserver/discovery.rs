@@ -9,11 +9,6 @@ use super::kind::Kind;
 use super::refusal::ApiRefusal;
 use super::state::State;
 
-/// The media type of the aggregated form.
-pub(super) const AGGREGATED: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// Verbs on the resources themselves.
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -24,7 +19,6 @@ const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-/// Verbs on subresources.
 const SUB_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// The version of Kubernetes whose behaviour this is.
@@ -36,17 +30,9 @@ pub(super) fn version() -> Value {
     })
 }
 
-/// The document at a path.
-pub(super) fn document(state: &State, path: &[&str], accept: &str) -> Result<Value, ApiRefusal> {
-    let aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
+pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal> {
     let groups = groups(state);
     match path {
-        ["api"] if aggregated => Ok(aggregate(
-            groups.iter().filter(|(group, _)| group.is_empty()),
-        )),
-        ["apis"] if aggregated => Ok(aggregate(
-            groups.iter().filter(|(group, _)| !group.is_empty()),
-        )),
         ["api"] => Ok(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [],
@@ -126,51 +112,4 @@ fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, ApiRe
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
         "resources": list,
     }))
-}
-
-fn aggregate<'a>(
-    groups: impl Iterator<Item = (&'a String, &'a BTreeMap<String, Vec<Arc<Kind>>>)>,
-) -> Value {
-    let items: Vec<_> = groups
-        .map(|(group, versions)| {
-            let versions: Vec<_> = versions
-                .iter()
-                .rev()
-                .map(|(version, kinds)| {
-                    let resources: Vec<_> = kinds.iter().map(|kind| aggregated(kind)).collect();
-                    json!({"version": version, "freshness": "Current", "resources": resources})
-                })
-                .collect();
-            json!({
-                "metadata": {"name": group, "creationTimestamp": null}, "versions": versions,
-            })
-        })
-        .collect();
-    json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
-        "items": items,
-    })
-}
-
-fn aggregated(kind: &Kind) -> Value {
-    let mut subresources = Vec::new();
-    if kind.status {
-        subresources.push(json!({
-            "subresource": "status", "verbs": SUB_VERBS,
-            "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        }));
-    }
-    if kind.scale.is_some() {
-        subresources.push(json!({
-            "subresource": "scale", "verbs": SUB_VERBS,
-            "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-        }));
-    }
-    json!({
-        "resource": kind.plural, "singularResource": kind.singular,
-        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        "verbs": VERBS, "shortNames": kind.short_names, "categories": kind.categories,
-        "subresources": subresources,
-    })
 }

@@ -60,7 +60,6 @@ impl Fields {
         Value::Object(document)
     }
 
-    /// Adds the members of another set to this one.
     pub(super) fn add(&mut self, other: Self) {
         self.member |= other.member;
         for (step, fields) in other.below {
@@ -84,7 +83,6 @@ impl Fields {
         result
     }
 
-    /// Takes the members of another set out of this one.
     pub(super) fn subtract(&mut self, other: &Self) {
         self.member &= !other.member;
         for (step, others) in &other.below {

@@ -24,7 +24,6 @@ pub(super) struct ScalePaths {
     pub(super) selector: Option<String>,
 }
 
-/// One kind in one version.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_field_names, reason = "the names of the API")]
 pub(super) struct Kind {
@@ -43,8 +42,6 @@ pub(super) struct Kind {
     /// Whether `metadata.generation` counts changes.
     pub(super) generation: bool,
     pub(super) schema: Arc<Schema>,
-    /// The schema document, for OpenAPI.
-    pub(super) document: Arc<Value>,
     /// Under which name objects are stored; two kinds may share objects.
     pub(super) stored_as: String,
     /// The columns of a custom resource.
@@ -135,7 +132,6 @@ fn of_version(spec: &Value, version: &Value, definitions: &Map<String, Value>) -
         scale: scale_paths(&subresources["scale"]),
         generation: true,
         schema: Schema::read(&document, definitions),
-        document: Arc::new(document),
         columns: Some(columns(&version["additionalPrinterColumns"])),
         group,
         kind,

@@ -7,7 +7,6 @@ use super::kind::Kind;
 use super::refusal::{ApiRefusal, Cause};
 use super::typed::{self, Difference};
 
-/// Who writes, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Writer {
     pub(super) manager: String,
@@ -32,7 +31,6 @@ impl Operation {
     }
 }
 
-/// The fields of one writer.
 #[derive(Debug, Clone)]
 struct Entry {
     writer: Writer,
@@ -77,7 +75,6 @@ fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
     fields
 }
 
-/// The entries of an object as they stand there.
 fn listed(object: &Value) -> &[Value] {
     let list = object["metadata"]["managedFields"].as_array();
     list.map(Vec::as_slice).unwrap_or_default()

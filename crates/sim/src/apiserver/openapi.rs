@@ -1,4 +1,4 @@
-//! OpenAPI v3, as far as `kubectl explain` and `kubectl apply` read it.
+//! OpenAPI v3, as far as `kubectl apply` reads it: which parameters a request takes.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +22,13 @@ pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal
     if kinds.is_empty() {
         return Err(ApiRefusal::no_such_path());
     }
-    let mut schemas = Map::new();
     let mut paths = Map::new();
     for kind in kinds {
-        add_schema(&mut schemas, kind, &state.definitions);
         add_paths(&mut paths, kind);
     }
     Ok(json!({
         "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.33.0"},
-        "paths": paths, "components": {"schemas": schemas},
+        "paths": paths, "components": {"schemas": {}},
     }))
 }
 
@@ -56,51 +54,6 @@ fn root(kind: &Kind) -> String {
 
 fn identity(kind: &Kind) -> Value {
     json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
-}
-
-/// The name of the kind's own schema: that of its package, or made from its group.
-fn schema_name(kind: &Kind) -> String {
-    let own = kind.document["$ref"].as_str();
-    if let Some(name) = own.and_then(|reference| reference.rsplit('/').next()) {
-        return name.to_owned();
-    }
-    let parts: Vec<_> = kind.group.split('.').rev().collect();
-    format!("{}.{}.{}", parts.join("."), kind.version, kind.kind)
-}
-
-fn add_schema(schemas: &mut Map<String, Value>, kind: &Kind, definitions: &Map<String, Value>) {
-    let name = schema_name(kind);
-    let mut document = match definitions.get(&name) {
-        Some(definition) => definition.clone(),
-        None => Value::clone(&kind.document),
-    };
-    document["x-kubernetes-group-version-kind"] = json!([identity(kind)]);
-    let mut wanted = BTreeSet::new();
-    references(&document, &mut wanted);
-    schemas.insert(name, document);
-    while let Some(next) = wanted.pop_first() {
-        if schemas.contains_key(&next) {
-            continue;
-        }
-        if let Some(definition) = definitions.get(&next) {
-            references(definition, &mut wanted);
-            schemas.insert(next, definition.clone());
-        }
-    }
-}
-
-fn references(document: &Value, found: &mut BTreeSet<String>) {
-    match document {
-        Value::Object(object) => {
-            let target = object.get("$ref").and_then(Value::as_str);
-            if let Some(name) = target.and_then(|target| target.rsplit('/').next()) {
-                found.insert(name.to_owned());
-            }
-            object.values().for_each(|value| references(value, found));
-        }
-        Value::Array(list) => list.iter().for_each(|value| references(value, found)),
-        _ => {}
-    }
 }
 
 fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {

@@ -105,7 +105,6 @@ struct Overlay {
     defaults: BTreeMap<String, Value>,
 }
 
-/// Completes the definitions.
 pub(super) fn complete(definitions: &mut Map<String, Value>) {
     for (name, pointer, keyword, value) in extensions() {
         let definition = definitions.get_mut(&format!("io.k8s.{name}"));

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// Applies a merge patch.
 pub(super) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);

@@ -78,7 +78,6 @@ pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// The name of a new object.
 pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, ApiRefusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let why = if name.is_empty() {

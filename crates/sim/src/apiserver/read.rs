@@ -120,13 +120,11 @@ impl State {
     }
 }
 
-/// The selectors of a request.
 pub(super) fn selector(ask: &Ask) -> Result<Selector, ApiRefusal> {
     let text = |name: &str| ask.parameter(name).unwrap_or_default();
     Selector::read(text("labelSelector"), text("fieldSelector"))
 }
 
-/// The exact version that a list asks for.
 fn wanted(ask: &Ask) -> Result<Option<u64>, ApiRefusal> {
     let version = ask.number("resourceVersion")?;
     let refuse = |why: &str| {

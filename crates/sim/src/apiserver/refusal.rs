@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::kind::Kind;
 
-/// Why a request is not carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApiRefusal {
     pub(super) code: u16,
@@ -13,7 +12,6 @@ pub(super) struct ApiRefusal {
     pub(super) details: Value,
 }
 
-/// One thing that is wrong with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cause {
     pub(super) reason: &'static str,
@@ -251,7 +249,6 @@ impl ApiRefusal {
         Self::new(code, reason, message)
     }
 
-    /// The body of the answer.
     pub(super) fn document(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

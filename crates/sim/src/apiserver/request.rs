@@ -13,17 +13,14 @@ use super::managers::{Force, Operation, Writer};
 use super::refusal::ApiRefusal;
 use super::store::Key;
 
-/// The form in which objects are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseForm {
     Full,
-    /// Metadata alone.
     Metadata,
     /// Rows for `kubectl get`.
     Table,
 }
 
-/// A request with its body.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) method: Method,
@@ -36,7 +33,6 @@ pub(super) struct Ask {
     pub(super) body: Payload,
 }
 
-/// What a request carries.
 #[derive(Debug, Clone)]
 pub(super) enum Payload {
     /// As it came over a connection.

@@ -64,7 +64,6 @@ pub(super) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
-/// A DNS label.
 pub(super) fn is_label(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::kind::Kind;
 use super::refusal::ApiRefusal;
 
-/// The scale of an object.
 pub(super) fn shown(kind: &Kind, object: &Value) -> Value {
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let (spec, status, selector) = match &kind.scale {

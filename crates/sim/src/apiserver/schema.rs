@@ -48,12 +48,10 @@ pub(super) struct Schema {
     pub(super) merge_key: Option<String>,
     /// A strategic merge patch adds to the list.
     pub(super) merges: bool,
-    /// Rules with their messages.
     pub(super) rules: Vec<(String, String)>,
 }
 
 impl Schema {
-    /// Anything at all.
     pub(super) fn anything() -> Self {
         Self {
             open: true,
@@ -73,7 +71,6 @@ impl Schema {
         .read(document)
     }
 
-    /// The schema of a field, if one is known.
     pub(super) fn field(&self, name: &str) -> Option<&Arc<Self>> {
         self.properties.get(name).or(self.values.as_ref())
     }

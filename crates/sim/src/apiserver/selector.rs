@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::refusal::ApiRefusal;
 
-/// Which objects a request is about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selector {
     labels: Vec<Requirement>,

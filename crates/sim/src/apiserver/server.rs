@@ -82,7 +82,6 @@ impl fmt::Debug for ApiServer {
     }
 }
 
-/// The answer to one request.
 enum Answer {
     Document(u16, Arc<Value>),
     Written(u16, Arc<Value>, Vec<String>),
@@ -192,7 +191,7 @@ impl ApiServer {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => {
                 self.resource(state, ask, (group, version), rest, fault.cut_after)
             }
-            _ => discovery::document(state, &steps, &ask.accept).map(document),
+            _ => discovery::document(state, &steps).map(document),
         })
     }
 
@@ -333,12 +332,6 @@ fn respond(answer: Answer) -> Response<Wire> {
             let retry = &document["details"]["retryAfterSeconds"];
             if let Some(seconds) = retry.as_u64().filter(|_| code >= 400) {
                 builder = builder.header("retry-after", seconds);
-            }
-            if document["kind"] == "APIGroupDiscoveryList"
-                && let Some(headers) = builder.headers_mut()
-            {
-                let kind = http::HeaderValue::from_static(discovery::AGGREGATED);
-                headers.insert("content-type", kind);
             }
             builder.body(full(text(&document)))
         }

@@ -12,7 +12,6 @@ use wva_supervise::{Clock, Generator};
 /// Letters of generated names, without those that could spell words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The objects, and the kinds that are served.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) store: ObjectStore,
@@ -64,7 +63,6 @@ impl State {
         kinds.find(|kind| kind.stored_as == key.resource).cloned()
     }
 
-    /// Serves what the stored definitions define.
     pub(super) fn refresh_kinds(&mut self) {
         let stored = self.store.list(DEFINITIONS, None);
         self.kinds.clone_from(&self.builtin);
@@ -82,7 +80,6 @@ impl State {
             .to_string()
     }
 
-    /// Seconds since the epoch.
     pub(super) fn seconds(&self) -> i64 {
         self.clock.now().wall.0.div_euclid(1000)
     }
@@ -121,7 +118,6 @@ impl State {
 /// Under which name definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// The place of a namespace.
 pub(super) fn namespace_key(name: &str) -> Key {
     Key {
         resource: "namespaces.".to_owned(),

@@ -32,7 +32,6 @@ pub(super) struct StoredChange {
 /// Some objects of one resource, by place.
 pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
 
-/// All objects.
 #[derive(Debug)]
 pub(super) struct ObjectStore {
     objects: Objects,
@@ -72,7 +71,6 @@ impl ObjectStore {
         self.objects.get(key)
     }
 
-    /// All objects of a resource, in one namespace or in all.
     pub(super) fn list(&self, resource: &str, namespace: Option<&str>) -> Objects {
         let found = self.range(resource, namespace);
         found

@@ -23,7 +23,6 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How long a watch lasts if it asks for no length.
 const LENGTH: Duration = Duration::from_mins(30);
 
-/// One watch.
 pub(super) struct WatchStream {
     shared: Arc<Shared>,
     target: RequestTarget,

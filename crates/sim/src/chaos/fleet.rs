@@ -7,7 +7,6 @@ use wva::policy::key::VariantKey;
 use wva::policy::params::{DynamicSettings, LimiterScope, Quota};
 use wva::policy::plan::Plan;
 
-/// The variants of a scenario and its nodes.
 #[derive(Debug, Default)]
 pub(super) struct Fleet {
     /// Type and number of the GPUs of one replica.

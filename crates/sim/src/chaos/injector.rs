@@ -24,7 +24,6 @@ const VARIANTS: &str = "variantautoscalings";
 const GROUP: &str = "llmd.ai/v1alpha1";
 const SCALERS: &str = "horizontalpodautoscalers";
 
-/// Breaks things in a world.
 #[derive(Debug, Clone)]
 pub(super) struct Injector {
     pub(super) server: Insider,
@@ -50,7 +49,6 @@ impl Injector {
         path(group, self.scenario.namespace, plural, name)
     }
 
-    /// The path of what runs the pods of a variant.
     fn target(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> String {
         let (group, plural, _) = workload(model, variant);
         self.at(group, plural, variant.name)
@@ -292,7 +290,6 @@ impl Injector {
         }
     }
 
-    /// Removes a crowd.
     pub(super) async fn disperse(&self) {
         let all = self.server.list("variantautoscalings.llmd.ai");
         for one in all.into_iter().map(Object) {

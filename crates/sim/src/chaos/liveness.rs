@@ -158,7 +158,6 @@ impl Stand {
         self.since
     }
 
-    /// Judges at the end.
     pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Checker) {
         match self.since {
             Some(since) if since <= calm + rest => {}

@@ -10,7 +10,6 @@ use super::schedule::FaultSchedule;
 use super::trace::Keep;
 use super::workload::ChaosWorkload;
 
-/// The runs that there are for it.
 #[derive(Debug)]
 pub(super) struct RunBudget<'a> {
     most: usize,
@@ -41,20 +40,17 @@ impl<'a> RunBudget<'a> {
     }
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub(super) struct Reduced<F = Found> {
     /// The fewest faults that are known to be enough.
     pub(super) smallest: FaultSchedule,
     /// What the run with them broke, and when, if a run has shown that fewer are enough.
     pub(super) shown: Option<F>,
-    /// Runs that were played.
     pub(super) played: usize,
     /// Whether it was ended before its time.
     pub(super) is_cut: bool,
 }
 
-/// When a run broke what.
 pub(super) type Found = (Duration, InvariantViolation);
 
 /// Zeller's delta debugging: halves first, then ever smaller parts are left out, as long as the same

@@ -9,7 +9,6 @@ use super::workload::Probe;
 use wva::roles::Role;
 use wva_supervise::KillAt;
 
-/// The ways in which a process ends at a write, with their names.
 const WRITES: [(&str, ProcessFault); 3] = [
     ("before-write", ProcessFault::BeforeWrite),
     ("during-write", ProcessFault::DuringWrite),
@@ -48,7 +47,6 @@ impl fmt::Display for Point {
 #[error("no point is called so")]
 pub struct NoPoint;
 
-/// The inverse of `Display`.
 impl FromStr for Point {
     type Err = NoPoint;
 

@@ -76,7 +76,6 @@ const FOLLOWED: [&str; 7] = [
     "configmaps",
 ];
 
-/// One process.
 pub(super) struct ProcessChecker {
     pub(super) door: Arc<ControllerView>,
     pub(super) heard: PodObservations,
@@ -122,7 +121,6 @@ pub(super) struct ProcessChecker {
     free: Option<Duration>,
     /// Since when its roles live.
     whole: Option<Duration>,
-    /// Since when it leads.
     leads: Option<Duration>,
     /// By which cycle each variant counted last, and in which term.
     cycles: BTreeMap<VariantKey, (u64, CycleId)>,
@@ -136,15 +134,12 @@ pub(super) struct Cluster<'a> {
     pub(super) around: &'a Surroundings,
     /// What is stored, at the last look at everything.
     pub(super) content: &'a Content,
-    /// The way to ask for more.
     pub(super) insider: &'a Insider,
 }
 
 /// What a process hears, and what keeps it from hearing.
 pub(super) struct Hears {
-    /// From Prometheus.
     pub(super) heard: PodObservations,
-    /// From watches.
     pub(super) watches: Watches,
     /// What is wrong with its ways.
     pub(super) ills: ActiveFaults,
@@ -200,7 +195,6 @@ impl ProcessChecker {
         }
     }
 
-    /// Since when nothing disturbs it.
     pub(super) fn calm(&self) -> Option<Duration> {
         self.calm.filter(|_| !self.paused && !self.leaving)
     }

@@ -40,7 +40,6 @@ const BACK: Duration = Duration::from_secs(2);
 const PROBES: Duration = Duration::from_mins(1);
 /// How long an orderly end may take.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// The main ConfigMap.
 pub(super) const MAIN: &str = "wva-variantautoscaling-config";
 
 /// What processes are started in.
@@ -57,7 +56,6 @@ pub(super) struct ProcessSetting {
     pub(super) trace: Trace,
     /// The instance of all controllers, where they have one.
     pub(super) instance: Option<&'static str>,
-    /// The defect that is planted in every process.
     pub(super) mutation: Option<Mutation>,
     /// What ends the first process, or a role of it.
     pub(super) probe: Option<Probe>,
@@ -104,7 +102,6 @@ struct Running {
     followers: [JoinHandle<()>; 2],
 }
 
-/// All places.
 #[derive(Debug)]
 pub(super) struct ProcessManager {
     stage: ProcessSetting,
@@ -485,7 +482,6 @@ impl ProcessManager {
         }
     }
 
-    /// Ends every process in order.
     pub(super) async fn end(&mut self) {
         for place in 0..self.members.len() {
             self.stop(place, Duration::MAX).await;

@@ -38,7 +38,6 @@ pub(super) struct PrometheusProxy {
 /// What the trace calls a question.
 const ASKED: &str = "prometheus";
 
-/// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Now,
@@ -55,7 +54,6 @@ struct Memory {
 #[derive(Debug, Clone, Default)]
 pub(super) struct PodObservations(Arc<Mutex<BTreeMap<String, PodAnswers>>>);
 
-/// What was told of a pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PodAnswers {
     /// When the newest sample was taken.
@@ -72,7 +70,6 @@ impl PodObservations {
         pods.map(|(_, news)| news.taken).max()
     }
 
-    /// What was told of a pod.
     pub(super) fn of(&self, pod: &str) -> Option<PodAnswers> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.get(pod).copied()
@@ -137,7 +134,6 @@ fn why(failure: &QueryError) -> String {
     }
 }
 
-/// Whether the values of an answer are times.
 fn tells_times(promql: &str) -> bool {
     promql.contains("timestamp(")
 }
@@ -346,7 +342,6 @@ impl PrometheusProxy {
     }
 }
 
-/// Whether two answers say the same, series by series.
 fn is_same(one: &QueryResult, other: &QueryResult) -> bool {
     let is_equal = |one: SampleRef<'_>, other: SampleRef<'_>| {
         (one.time.to_bits(), one.value.to_bits()) == (other.time.to_bits(), other.value.to_bits())

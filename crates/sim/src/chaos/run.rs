@@ -78,7 +78,6 @@ struct Run<'a> {
     injector: Injector,
     ended: Arc<Notify>,
     chronicle: Chronicle,
-    /// Faults in force.
     active: Vec<Strike>,
     next: usize,
     outcome: RunOutcome,

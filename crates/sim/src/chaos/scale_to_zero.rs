@@ -134,7 +134,6 @@ impl Sleep {
         }
     }
 
-    /// The model.
     pub(super) fn model(&self) -> &ModelKey {
         &self.of.model
     }

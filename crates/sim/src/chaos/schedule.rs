@@ -150,7 +150,6 @@ impl FaultSchedule {
     }
 }
 
-/// A line for each fault.
 impl fmt::Display for FaultSchedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
@@ -440,7 +439,6 @@ fn edit(sleeps: bool, dice: &mut Dice) -> Edit {
     }
 }
 
-/// Numbers from which edits are drawn.
 const NUMBERS: u64 = 1_000_000_000;
 
 fn load(dice: &mut Dice) -> WorkloadFaultKind {

@@ -20,7 +20,6 @@ pub(super) struct Stored {
     pub(super) bounds: (Option<u32>, Option<u32>),
     pub(super) desired: Option<u32>,
     pub(super) allows_zero: bool,
-    /// All of it.
     pub(super) object: Object,
 }
 

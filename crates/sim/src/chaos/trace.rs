@@ -117,7 +117,6 @@ impl Trace {
         self.lines().is_sealed = true;
     }
 
-    /// Of all lines so far.
     pub(super) fn hash(&self) -> u64 {
         self.lines().hash
     }
@@ -126,7 +125,6 @@ impl Trace {
         self.lines().count
     }
 
-    /// The lines that were kept.
     pub(super) fn take(&self) -> Vec<String> {
         let mut lines = self.lines();
         let whole = lines.whole.take();

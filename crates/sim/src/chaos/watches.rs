@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watches(Arc<Mutex<BTreeMap<String, Kind>>>);
 
-/// The watches of one kind.
 #[derive(Debug, Default)]
 struct Kind {
     open: u64,
@@ -58,7 +57,6 @@ impl Watches {
 }
 
 impl Open {
-    /// The plural of what is watched.
     pub(super) fn plural(&self) -> &str {
         &self.plural
     }

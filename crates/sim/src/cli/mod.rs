@@ -28,7 +28,6 @@ commands:
   wva-sim --version                 print the version
 ";
 
-/// This program.
 pub(crate) const PROGRAM: Program = Program {
     name: "wva-sim",
     usage: USAGE,
@@ -45,7 +44,6 @@ pub(crate) const PROGRAM: Program = Program {
     tree,
 };
 
-/// Every command with its flags.
 fn tree() -> Command {
     Command::new("wva-sim")
         .version(wva::version::VERSION)

@@ -16,7 +16,6 @@ pub enum Dialect {
     Sglang,
 }
 
-/// Collects the families of one page.
 pub(super) struct Writer {
     pub(super) labels: ExpositionLabels,
     pub(super) families: Vec<MetricFamily>,

@@ -101,7 +101,6 @@ impl Completion {
     }
 }
 
-/// A request on its way through a server.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     pub(super) request: Request,

@@ -168,7 +168,6 @@ impl Statistics {
         }
     }
 
-    /// A request left.
     pub(super) fn completed(&mut self, sequence: &Sequence, outcome: RequestEnd, at: Picoseconds) {
         if outcome == RequestEnd::Aborted {
             self.aborted += 1;

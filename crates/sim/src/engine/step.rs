@@ -32,7 +32,6 @@ pub(super) struct EngineStep {
     pub(super) end: Picoseconds,
     /// Sequences that decode.
     pub(super) decoding: u64,
-    /// Prompt tokens computed.
     pub(super) prompt_tokens: u32,
 }
 

@@ -72,7 +72,6 @@ pub struct Timing {
 /// Steps of one unchanged batch, of which each takes longer than the one before, as contexts grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first step.
     pub(super) first: Picoseconds,
     /// By how much the next is longer.
     pub(super) growth: Picoseconds,

@@ -56,7 +56,6 @@ impl std::fmt::Debug for Autoscalers {
     }
 }
 
-/// One look at one object.
 struct Look<'a> {
     object: &'a Object,
     now: Moment,

@@ -6,7 +6,6 @@ use crate::number;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Milli(pub u64);
 
-/// Suffixes and what they multiply by.
 const SUFFIXES: [(&str, f64); 15] = [
     ("Ki", 1_024.0),
     ("Mi", 1_048_576.0),

@@ -24,7 +24,6 @@ const PIECE: u32 = 512;
 /// How long the last rate of an aggregate counts, in seconds.
 const WINDOW: f64 = 600.0;
 
-/// The format of a file that begins with this line.
 fn format(first: &str) -> Result<Format, TraceProblem> {
     match first {
         AZURE => Ok(Format::Azure(None)),
@@ -39,9 +38,7 @@ fn format(first: &str) -> Result<Format, TraceProblem> {
 enum Format {
     /// Azure's LLM inference traces; times relative to the first request.
     Azure(Option<DateTime>),
-    /// AIBrix's autoscaling loads.
     Aibrix,
-    /// Mooncake's traces.
     Mooncake,
     /// ServeGen's rates over time.
     Aggregate,

@@ -24,7 +24,6 @@ struct Reel {
     next: u64,
 }
 
-/// One frame.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Shot {
     /// Later frames have larger numbers.
@@ -40,7 +39,6 @@ pub(super) struct FilmReading {
     run: String,
     /// The frames of the past that it does not know.
     frames: Vec<Shot>,
-    /// The present.
     latest: Option<Shot>,
 }
 

@@ -16,7 +16,6 @@ const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(include_str!("plot.js"), include_str!("page.js"));
 
-/// The page and its frames.
 #[derive(Debug)]
 pub(super) struct PageRoutes {
     film: Film,

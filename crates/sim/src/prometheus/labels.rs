@@ -56,17 +56,14 @@ impl LabelSet {
             .into()
     }
 
-    /// Only these labels.
     pub(super) fn only(&self, names: &[String]) -> Self {
         self.filtered(|name| names.iter().any(|kept| kept == name))
     }
 
-    /// All but these labels.
     pub(super) fn without(&self, names: &[String]) -> Self {
         self.filtered(|name| names.iter().all(|dropped| dropped != name))
     }
 
-    /// All but the name.
     pub(super) fn unnamed(&self) -> Self {
         self.filtered(|name| name != NAME)
     }

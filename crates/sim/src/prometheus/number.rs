@@ -7,23 +7,19 @@ use crate::number::real;
 /// What a sample says that marks the end of its series: a NaN of this pattern.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// The mark at the end of a series.
 pub(super) fn stale() -> f64 {
     f64::from_bits(STALE)
 }
 
-/// Whether a value marks the end of a series.
 pub(super) fn is_stale(value: f64) -> bool {
     value.to_bits() == STALE
 }
 
-/// Milliseconds in seconds.
 pub(super) fn seconds(milliseconds: i64) -> f64 {
     let size = real(milliseconds.unsigned_abs());
     (if milliseconds < 0 { -size } else { size }) / 1000.0
 }
 
-/// Whole milliseconds of a length of time.
 pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -57,7 +53,6 @@ impl Sum {
         self.total = total;
     }
 
-    /// The sum.
     pub(super) fn total(self) -> f64 {
         if self.total.is_infinite() {
             return self.total;

@@ -38,7 +38,6 @@ impl FaultKind {
 }
 
 impl QueryRefusal {
-    /// A parameter that cannot be read.
     pub(super) fn parameter(name: &str, problem: &str) -> Self {
         Self {
             kind: FaultKind::BadData,
@@ -46,7 +45,6 @@ impl QueryRefusal {
         }
     }
 
-    /// An expression that cannot be evaluated.
     pub(super) fn execution(text: impl Into<String>) -> Self {
         Self {
             kind: FaultKind::Execution,

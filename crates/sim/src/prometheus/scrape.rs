@@ -20,7 +20,6 @@ pub enum Scraped<'a> {
     Failed,
 }
 
-/// A target while it is scraped.
 #[derive(Debug)]
 pub(super) struct Scraping {
     pub(super) target: ScrapeTarget,
@@ -46,7 +45,6 @@ struct Drawn {
     kinds: Vec<MetricKind>,
 }
 
-/// A series of a page.
 #[derive(Debug)]
 struct Shown {
     /// Name and labels as they stand on the page.

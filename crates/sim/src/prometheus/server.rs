@@ -45,7 +45,6 @@ pub struct QueryAnswer {
     pub value: eval::QueryValue,
 }
 
-/// Faults that are in force.
 #[derive(Debug, Default)]
 struct Faults {
     lag: i64,

@@ -14,7 +14,6 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// The mark at the end of a series.
     pub(super) fn mark(time: i64) -> Self {
         let value = stale();
         Self { time, value }
@@ -54,7 +53,6 @@ impl StoredSeries {
     }
 }
 
-/// All series.
 #[derive(Debug)]
 pub(super) struct SeriesStore {
     /// How long samples are kept, in milliseconds.

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::deployments::{hash, status_write};
 use super::object::{Object, Write, count, path, pod_path};
 
-/// The API version.
 pub(crate) const API_VERSION: &str = "leaderworkerset.x-k8s.io/v1";
 /// The name in paths.
 pub(crate) const PLURAL: &str = "leaderworkersets";

@@ -137,7 +137,6 @@ pub(crate) fn path(group_version: &str, namespace: &str, plural: &str, name: &st
     path
 }
 
-/// The path of a pod.
 pub(crate) fn pod_path(pod: &Object) -> String {
     path("v1", pod.namespace(), "pods", pod.name())
 }

@@ -6,7 +6,6 @@ use super::scenario::{ApiFault, Scenario, ScenarioFault};
 use crate::apiserver::{Faults, RequestFault};
 use wva_supervise::Clock;
 
-/// A time of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spell {
     begins: Duration,

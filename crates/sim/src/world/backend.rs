@@ -52,7 +52,6 @@ struct Requests {
     broken: Option<String>,
 }
 
-/// The backend that a model's load asks for.
 pub(super) fn backend(
     namespace: &str,
     model: &ScenarioModel,

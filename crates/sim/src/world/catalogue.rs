@@ -27,7 +27,6 @@ pub fn scenario(name: &str) -> Option<Scenario> {
     scenarios().into_iter().find(|one| one.name == name)
 }
 
-/// Three models on two kinds of GPUs.
 fn fleet() -> Scenario {
     Scenario {
         name: "fleet",
@@ -42,7 +41,6 @@ fn fleet() -> Scenario {
     }
 }
 
-/// The same, with losses on the way.
 fn faults() -> Scenario {
     let namespace = "llm-d".to_owned();
     let node = "h100-0".to_owned();
@@ -94,7 +92,6 @@ fn api_server(fault: ApiFault, minutes: u32) -> ScenarioFault {
     }
 }
 
-/// The same, at little cost.
 fn days() -> Scenario {
     Scenario {
         name: "days",
@@ -103,7 +100,6 @@ fn days() -> Scenario {
     }
 }
 
-/// One small model, for a first look and for tests.
 fn quiet() -> Scenario {
     let mut model = qwen_8b();
     model.load = generated(
@@ -124,7 +120,6 @@ fn quiet() -> Scenario {
     }
 }
 
-/// The same models under even load, for measurements.
 fn steady() -> Scenario {
     let mut models = fleet().models;
     for model in &mut models {

@@ -37,7 +37,6 @@ pub(crate) struct ControllerView {
     routes: MetricsRoutes,
 }
 
-/// Where a controller gets its signals from.
 #[derive(Debug, Clone)]
 pub(crate) struct Signals {
     pub(crate) prometheus: Arc<dyn PromApi>,
@@ -61,7 +60,6 @@ pub(crate) struct ProcessConfig {
 }
 
 impl ControllerView {
-    /// What the controller shows at `/metrics`.
     pub(crate) async fn metrics(&self) -> Option<String> {
         let (head, ()) = Request::builder()
             .uri("/metrics")
@@ -157,7 +155,6 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     Ok((controller, door))
 }
 
-/// The environment of a controller's process.
 pub(crate) fn environment(pod: &str, interval: Duration) -> BTreeMap<String, String> {
     let interval = format!("{}s", interval.as_secs());
     let pairs = [

@@ -37,7 +37,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// What serves may be any of these.
 const WORKLOADS: [&str; 2] = ["deployments.apps", leader_worker_sets::RESOURCE];
 
-/// All parts that the task moves.
 pub(super) struct Driver {
     pub(super) scenario: Scenario,
     pub(super) clock: Clock,
@@ -55,11 +54,8 @@ pub(super) struct Driver {
     pub(super) state: DriverState,
 }
 
-/// What the world notices between two steps.
 enum Event {
-    /// There is a new plan.
     Planned(Arc<Option<PlanProposal>>),
-    /// A client wants to know what a router holds.
     Asked(Question),
 }
 
@@ -91,7 +87,6 @@ pub(super) struct DriverState {
 }
 
 impl Driver {
-    /// Moves the world until dropped.
     pub(super) async fn run(mut self) -> Infallible {
         loop {
             let now = self.clock.now();

@@ -23,7 +23,6 @@ pub(crate) const SYSTEM: &str = "wva-system";
 const DEFINITION: &str =
     include_str!("../../../../config/crd/bases/llmd.ai_variantautoscalings.yaml");
 
-/// Creates everything.
 pub(super) async fn create(
     server: &Insider,
     scenario: &Scenario,

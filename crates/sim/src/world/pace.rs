@@ -65,7 +65,6 @@ pub struct Play {
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A request from outside.
 struct Call {
     request: Request<Full<Bytes>>,
     /// The real date.

@@ -17,18 +17,15 @@ impl PodListeners {
         self.all().insert(pod.to_owned(), door);
     }
 
-    /// Every pod that there is.
     pub(super) fn pods(&self) -> Vec<String> {
         self.all().keys().cloned().collect()
     }
 
-    /// What a pod shows at `/metrics`.
     pub(super) async fn metrics(&self, pod: &str) -> Option<String> {
         let door = self.all().get(pod).cloned().flatten();
         door?.metrics().await
     }
 
-    /// What is published for a variant.
     pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {
         let doors = self.all();
         let mut open = doors.values().flatten();

@@ -17,7 +17,6 @@ const MIX: Mix = Mix {
     cached: 0.0,
 };
 
-/// Servers and what they show.
 #[derive(Debug)]
 pub(super) struct Posed {
     id: &'static str,

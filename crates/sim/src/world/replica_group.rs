@@ -25,7 +25,6 @@ struct Seen {
     per_token: f64,
 }
 
-/// The servers of one role.
 #[derive(Debug)]
 pub(super) struct ReplicaGroup {
     pub(super) role: ServingRole,
@@ -70,7 +69,6 @@ impl ReplicaGroup {
         self.vessels.insert(pod.to_owned(), vessel);
     }
 
-    /// A server takes nothing more.
     pub(super) fn drain(&mut self, pod: &str) {
         if let Some(vessel) = self.vessels.get_mut(pod) {
             vessel.draining = true;
@@ -85,7 +83,6 @@ impl ReplicaGroup {
         })
     }
 
-    /// Requests are like this from now on.
     pub(super) fn adapt(&mut self, mix: Mix) {
         for vessel in self.vessels.values_mut() {
             vessel.engine.adapt(part(self.role, mix));

@@ -61,7 +61,6 @@ impl RouterApi for Routers {
 }
 
 impl Question {
-    /// The pod that is asked.
     pub(super) fn pod<'a>(&self, pods: &'a [Object]) -> Option<&'a Object> {
         let (address, port) = (self.router.ip().to_string(), self.router.port());
         let mut pods = pods.iter();

@@ -14,7 +14,6 @@ const PERCENTILES_EVERY: Duration = Duration::from_secs(5);
 /// Answers of the window that are kept.
 const KEPT: usize = 20_000;
 
-/// One request that has ended.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     at: Duration,
@@ -48,7 +47,6 @@ struct Percentiles {
     per_token: Option<f64>,
 }
 
-/// Counts of one model.
 #[derive(Debug)]
 pub(super) struct Score {
     slo: Slo,

@@ -15,7 +15,6 @@ use crate::workloads::leader_worker_sets::{is_whole, leads};
 use crate::workloads::object::Object;
 use wva_supervise::SeedTree;
 
-/// A model with all that belongs to it.
 pub(super) struct ModelService {
     pub(super) model: ScenarioModel,
     backend: Box<dyn Backend>,
@@ -55,13 +54,11 @@ impl ModelService {
         })
     }
 
-    /// Does all work up to `now`.
     pub(super) fn advance(&mut self, now: Duration) {
         self.backend.advance(now, &mut self.score);
         self.score.advance(now);
     }
 
-    /// Why its load has ended early.
     pub(super) fn broken(&self) -> Option<&str> {
         self.backend.broken()
     }
@@ -120,23 +117,19 @@ impl ModelService {
         variants.find(|variant| variant.name == name).cloned()
     }
 
-    /// What a server shows; none where nobody answers.
     pub(super) fn server_page(&self, pod: &str) -> Option<Page> {
         self.backend.server_page(pod)
     }
 
-    /// What the router shows.
     pub(super) fn router_page(&self) -> Page {
         self.backend.router_page()
     }
 
-    /// The part of it that says how many requests the router holds.
     pub(super) fn router_queue_page(&self) -> Page {
         self.backend.router_queue_page()
     }
 }
 
-/// What the pods of a variant come to.
 pub(super) fn tally(variant: &ScenarioVariant, pods: &[Object]) -> ReplicaTally {
     let mut tally = ReplicaTally::default();
     for pod in pods

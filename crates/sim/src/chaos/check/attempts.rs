@@ -8,7 +8,6 @@ use std::time::Duration;
 pub(in crate::chaos) struct Attempts(BTreeMap<String, Duration>);
 
 impl Attempts {
-    /// Takes in a write.
     pub(in crate::chaos) fn note(&mut self, path: &str, now: Duration) {
         if let Some(variant) = variant_of(path) {
             self.0.insert(variant, now);

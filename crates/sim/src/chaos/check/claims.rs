@@ -20,11 +20,8 @@ pub(in crate::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation>
 
 /// A request as it leaves a process.
 pub(in crate::chaos) struct Sent<'a> {
-    /// How.
     pub(in crate::chaos) method: &'a Method,
-    /// Where to, without the query.
     pub(in crate::chaos) path: &'a str,
-    /// What.
     pub(in crate::chaos) body: &'a [u8],
 }
 

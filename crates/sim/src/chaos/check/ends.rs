@@ -12,7 +12,6 @@ use wva_supervise::{Aliveness, ChildrenPolicy, ExitReason, RoleReport, TreeRole 
 pub(in crate::chaos) struct Hangs(BTreeMap<Role, u64>);
 
 impl Hangs {
-    /// Takes in who hangs now.
     pub(in crate::chaos) fn note(&mut self, report: &[RoleReport<Role>], hanging: &[Role]) {
         for role in hanging {
             let of_role = report.iter().find(|one| one.role == *role);

@@ -27,7 +27,6 @@ pub(in crate::chaos) struct Kept {
 pub(in crate::chaos) struct VariantStores<'a> {
     /// What outlives its roles.
     pub(in crate::chaos) shared: &'a Readers,
-    /// Its roles.
     pub(in crate::chaos) roles: &'a [RoleReport<Role>],
     /// The variants that its page names.
     pub(in crate::chaos) page: &'a BTreeSet<VariantKey>,

@@ -25,10 +25,8 @@ pub(super) struct EditTargets<'a> {
     pub(super) models: &'a [&'static str],
 }
 
-/// An edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Drawn {
-    /// The name of the ConfigMap.
     pub(super) map: &'static str,
     /// The key within it.
     pub(super) entry: String,
@@ -45,7 +43,6 @@ fn live() -> Vec<&'static Spec> {
     schema::all().filter(may_change).collect()
 }
 
-/// Draws an edit from a number.
 pub(super) fn draw(number: u64, ground: &EditTargets<'_>) -> Drawn {
     let mut dice = Dice::new(SeedTree::new(number).child("edit"));
     match dice.below(10) {

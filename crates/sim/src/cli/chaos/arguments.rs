@@ -65,35 +65,29 @@ pub(in crate::cli) struct ChaosFlags {
     list: bool,
 }
 
-/// Numbers of faults.
 #[derive(Debug, Clone)]
 struct Ids(Vec<usize>);
 
-/// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChaosCommand {
-    /// Show the help.
     Help(String),
-    /// List the scenarios.
     List,
-    /// Play many seeds.
     Play {
         scenario: &'static str,
         seeds: Range<u64>,
         jobs: usize,
     },
-    /// Plant defects, each for so many seeds at most.
     Mutants {
         scenario: &'static str,
         mutations: Vec<Mutation>,
         seeds: Range<u64>,
         jobs: usize,
     },
-    /// End everything at every point.
-    Everywhere { points: Points, jobs: usize },
-    /// End something at one point, and show it.
+    Everywhere {
+        points: Points,
+        jobs: usize,
+    },
     At(Point),
-    /// Play one, and show it.
     Replay {
         scenario: &'static str,
         seed: u64,
@@ -161,7 +155,6 @@ impl ChaosFlags {
         }
     }
 
-    /// What is asked for with them.
     fn command(self) -> Result<ChaosCommand, Refused> {
         let seeds = range(self.from.unwrap_or(1), self.seeds.unwrap_or(10))?;
         let jobs = self.jobs.unwrap_or(1);
@@ -218,7 +211,6 @@ impl ChaosFlags {
     }
 }
 
-/// Reads the arguments.
 pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<ChaosCommand, Refused> {
     match read::<ChaosFlags>(&crate::cli::PROGRAM, rest)? {
         Given::Arguments(given) => given.command(),

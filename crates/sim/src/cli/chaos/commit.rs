@@ -53,7 +53,6 @@ fn time_of(tree: &Path) -> Option<SystemTime> {
     Some(UNIX_EPOCH + Duration::from_secs(seconds.parse().ok()?))
 }
 
-/// What git answers.
 fn asked(tree: &Path, arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     let told = git.args(arguments).current_dir(tree).output().ok()?;

@@ -79,7 +79,6 @@ fn real() -> Instant {
     Instant::now()
 }
 
-/// Says how far a campaign is.
 struct Progress {
     began: Instant,
     total: u64,

@@ -47,12 +47,10 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Whether it was asked to end.
     pub(super) fn is_enough(&self) -> bool {
         self.enough.load(Ordering::Relaxed)
     }
 
-    /// Remembers that something is broken, where it is.
     pub(super) fn note(&self, is_broken: bool) {
         self.broken.fetch_or(is_broken, Ordering::Relaxed);
     }

@@ -8,7 +8,6 @@ use crate::chaos::{
     Walked,
 };
 
-/// What became of a planted defect.
 pub(super) fn hunt(hunt: &Hunt) -> String {
     let told = |done: &Done| {
         let violation = done.outcome.violation.iter();
@@ -25,7 +24,6 @@ pub(super) fn hunt(hunt: &Hunt) -> String {
     format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
 }
 
-/// What came of a course.
 pub(super) fn walked(walked: &Walked) -> String {
     let course = match &walked.course {
         Course::Role(role) => format!("kill of {role}"),
@@ -57,7 +55,6 @@ pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
     )
 }
 
-/// What came of all of them.
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
     let of = |scene: ExhaustiveScenario| {
         let here = all.iter().filter(|walked| walked.scene == scene);
@@ -90,7 +87,6 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
     format!("{scenes}{left}{:.1} s of wall time\n", took.as_secs_f64())
 }
 
-/// All tables.
 pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> String {
     let rest = summary.slowest.map_or_else(
         || "never".to_owned(),

@@ -40,18 +40,13 @@ pub(in crate::cli) struct DemoFlags {
     list: bool,
 }
 
-/// What is asked for.
 #[derive(Debug)]
 pub(super) enum DemoCommand {
-    /// Show the help.
     Help(String),
-    /// List the scenarios.
     List,
-    /// Play.
     Play(Box<DemoArguments>),
 }
 
-/// What to play, and how.
 #[derive(Debug)]
 pub(super) struct DemoArguments {
     pub(super) scenario: Scenario,
@@ -61,16 +56,12 @@ pub(super) struct DemoArguments {
     pub(super) page: Page,
 }
 
-/// Whether a page shows the play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
-    /// On a free port of loopback.
     Shown,
-    /// Nowhere.
     Off,
 }
 
-/// Reads the arguments.
 pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, Refused> {
     let given = match read::<DemoFlags>(&crate::cli::PROGRAM, rest)? {
         Given::Arguments(given) if given.list => return Ok(DemoCommand::List),

@@ -9,7 +9,6 @@ use crate::world::pace::Speed;
 use crate::world::{Recording, World, scenario};
 use wva_base::moment::WallTime;
 
-/// Width of the terminal.
 const COLUMNS: usize = 120;
 
 /// A line as a terminal shows it that does not wrap.

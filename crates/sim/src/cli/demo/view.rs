@@ -55,7 +55,6 @@ fn millis(value: Option<f64>) -> String {
     or_dash(value.map(|value| format!("{value:.0}")))
 }
 
-/// The whole picture, line by line.
 pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
     let totals = &frame.totals;
     let mut lines = vec![
@@ -173,7 +172,6 @@ impl Lines {
     }
 }
 
-/// What there is to say at the end.
 pub(super) fn summary(
     totals: &Totals,
     seconds: f64,
