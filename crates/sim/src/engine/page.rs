@@ -1,9 +1,10 @@
-//! The series of a server, by the names of vLLM (V1 engine) or SGLang.
+//! The series of a server that controllers and scaling policies read, by the names of vLLM (V1 engine)
+//! or SGLang.
 
 use super::server::{Engine, Phase};
 use super::statistics::Statistics;
 use crate::exposition::{
-    ExpositionLabels, Histogram, MetricFamily, MetricKind, Page, SeriesValue, labels, with,
+    ExpositionLabels, Histogram, MetricFamily, MetricKind, Page, labels, with,
 };
 use crate::number;
 
@@ -42,22 +43,6 @@ impl Writer {
         buckets: &Histogram,
     ) {
         let family = MetricFamily::histogram(name, help, &self.labels, buckets);
-        self.families.push(family);
-    }
-
-    /// A family with one series per value of a label.
-    fn split(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        kind: MetricKind,
-        label: &'static str,
-        parts: &[(&str, f64)],
-    ) {
-        let series = parts
-            .iter()
-            .map(|(part, value)| (with(&self.labels, label, part), SeriesValue::Value(*value)));
-        let family = MetricFamily::of(name, help, kind, series.collect());
         self.families.push(family);
     }
 }
@@ -127,28 +112,10 @@ impl Shown<'_> {
             "Requests in the queue.",
             waiting,
         );
-        page.split(
-            "vllm:num_requests_waiting_by_reason",
-            "Requests in the queue by reason.",
-            MetricKind::Gauge,
-            "reason",
-            &[("capacity", waiting), ("deferred", 0.0)],
-        );
         page.gauge(
             "vllm:kv_cache_usage_perc",
             "Share of the KV cache in use, 0 to 1.",
             self.usage(),
-        );
-        page.split(
-            "vllm:engine_sleep_state",
-            "Whether the engine is awake or sleeps, by level.",
-            MetricKind::Gauge,
-            "sleep_state",
-            &[
-                ("awake", 1.0),
-                ("weights_offloaded", 0.0),
-                ("discard_all", 0.0),
-            ],
         );
         page.families.push(self.cache_config());
         vllm_counters(&mut page, self.statistics);
@@ -182,16 +149,6 @@ impl Shown<'_> {
 fn vllm_counters(page: &mut Writer, s: &Statistics) {
     for (name, help, value) in [
         (
-            "vllm:prompt_tokens_total",
-            "Prompt tokens.",
-            s.prompt_tokens,
-        ),
-        (
-            "vllm:prompt_tokens_cached_total",
-            "Prompt tokens from the prefix cache.",
-            s.cached_tokens,
-        ),
-        (
             "vllm:generation_tokens_total",
             "Tokens answered.",
             s.generation_tokens,
@@ -206,28 +163,17 @@ fn vllm_counters(page: &mut Writer, s: &Statistics) {
             "Prompt tokens found in the prefix cache.",
             s.prefix_hits,
         ),
-        ("vllm:num_preemptions_total", "Preemptions.", s.preemptions),
-        (
-            "vllm:corrupted_requests_total",
-            "Requests with broken results.",
-            0,
-        ),
     ] {
         page.counter(name, help, value);
     }
-    let (finished, aborted) = (number::real(s.finished), number::real(s.aborted));
-    page.split(
+    let family = MetricFamily::single(
         "vllm:request_success_total",
         "Requests that ended, by reason.",
         MetricKind::Counter,
-        "finished_reason",
-        &[
-            ("stop", finished),
-            ("length", 0.0),
-            ("abort", aborted),
-            ("error", 0.0),
-        ],
+        &with(&page.labels, "finished_reason", "stop"),
+        number::real(s.finished),
     );
+    page.families.push(family);
 }
 
 fn vllm_histograms(page: &mut Writer, s: &Statistics) {
@@ -243,36 +189,6 @@ fn vllm_histograms(page: &mut Writer, s: &Statistics) {
             &s.between_tokens,
         ),
         (
-            "vllm:request_time_per_output_token_seconds",
-            "Mean time between the tokens of a request.",
-            &s.per_output_token,
-        ),
-        (
-            "vllm:e2e_request_latency_seconds",
-            "Arrival to end.",
-            &s.whole,
-        ),
-        (
-            "vllm:request_queue_time_seconds",
-            "Arrival to admission.",
-            &s.queued,
-        ),
-        (
-            "vllm:request_inference_time_seconds",
-            "Admission to end.",
-            &s.inference,
-        ),
-        (
-            "vllm:request_prefill_time_seconds",
-            "Admission to first token.",
-            &s.prefill,
-        ),
-        (
-            "vllm:request_decode_time_seconds",
-            "First token to end.",
-            &s.decode,
-        ),
-        (
             "vllm:request_prompt_tokens",
             "Tokens of a prompt.",
             &s.prompt_lengths,
@@ -281,22 +197,6 @@ fn vllm_histograms(page: &mut Writer, s: &Statistics) {
             "vllm:request_generation_tokens",
             "Tokens of an answer.",
             &s.output_lengths,
-        ),
-        (
-            "vllm:request_max_num_generation_tokens",
-            "Longest answer of a request.",
-            &s.output_lengths,
-        ),
-        ("vllm:request_params_n", "Answers asked for.", &s.answers),
-        (
-            "vllm:request_params_max_tokens",
-            "Longest answer asked for.",
-            &s.output_lengths,
-        ),
-        (
-            "vllm:iteration_tokens_total",
-            "Tokens computed in a step.",
-            &s.step_tokens,
         ),
     ] {
         page.histogram(name, help, buckets);

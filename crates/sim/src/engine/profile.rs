@@ -170,8 +170,6 @@ impl StartUp {
     pub const LARGE: Self = Self::loading(110, 150);
     /// Below a billion parameters.
     pub const SMALL: Self = Self::loading(65, 85);
-    /// Weights on slow storage.
-    pub const SLOW_STORAGE: Self = Self::loading(240, 300);
     /// A server that slept with its weights in memory.
     pub const WAKING: Self = Self::loading(6, 7);
 

@@ -104,21 +104,6 @@ impl Engine {
         }
     }
 
-    /// The model on its hardware.
-    pub fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    /// How it is set up.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// When it is (or was) ready to serve.
-    pub fn ready_at(&self) -> Duration {
-        self.ready_at.duration()
-    }
-
     /// What it is doing at the time it was advanced to.
     pub fn phase(&self) -> Phase {
         match self.life {

@@ -21,17 +21,10 @@ impl Shown<'_> {
             ("sglang:num_running_reqs", "Requests that run.", running),
             ("sglang:num_queue_reqs", "Requests in the queue.", waiting),
             (
-                "sglang:num_grammar_queue_reqs",
-                "Requests that wait for a grammar.",
-                0.0,
-            ),
-            ("sglang:num_paused_reqs", "Requests that pause.", 0.0),
-            (
                 "sglang:token_usage",
                 "Share of the KV pool in use, 0 to 1.",
                 self.usage(),
             ),
-            ("sglang:num_used_tokens", "Tokens in use.", tokens(used)),
             ("sglang:kv_used_tokens", "Tokens in use.", tokens(used)),
             (
                 "sglang:kv_available_tokens",
@@ -67,11 +60,6 @@ fn totals(page: &mut Writer, s: &Statistics) {
             "sglang:generation_tokens_total",
             "Tokens answered.",
             s.generation_tokens,
-        ),
-        (
-            "sglang:num_retracted_requests_total",
-            "Requests sent back.",
-            s.preemptions,
         ),
     ] {
         page.counter(name, help, value);

@@ -22,9 +22,6 @@ const WHOLE_REQUEST: &[f64] = &[
     0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
     480.0, 960.0, 1920.0, 7680.0,
 ];
-const STEP_TOKENS: &[f64] = &[
-    1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
-];
 
 /// 1, 2, 5, 10, 20 … up to `most`.
 fn one_two_five(most: u32) -> Vec<f64> {
@@ -48,8 +45,6 @@ pub struct Statistics {
     pub aborted: u64,
     /// Prompt tokens, cached ones included, counted once however often a request is preempted.
     pub prompt_tokens: u64,
-    /// Of these, tokens that came from the prefix cache.
-    pub cached_tokens: u64,
     /// Tokens answered.
     pub generation_tokens: u64,
     /// Prompt tokens looked up in the prefix cache.
@@ -66,35 +61,21 @@ pub struct Statistics {
     pub per_output_token: Histogram,
     /// Arrival to end, in seconds.
     pub whole: Histogram,
-    /// Arrival to admission, in seconds.
-    pub queued: Histogram,
-    /// Admission to end, in seconds.
-    pub inference: Histogram,
-    /// Admission to first token, in seconds.
-    pub prefill: Histogram,
-    /// First token to end, in seconds.
-    pub decode: Histogram,
     /// Tokens of a prompt.
     pub prompt_lengths: Histogram,
     /// Tokens of an answer.
     pub output_lengths: Histogram,
-    /// Answers asked for per request.
-    pub answers: Histogram,
-    /// Tokens computed per step.
-    pub step_tokens: Histogram,
 }
 
 impl Statistics {
     pub(super) fn new(max_model_len: u32) -> Self {
         let lengths = Histogram::new(one_two_five(max_model_len));
-        let whole = Histogram::new(WHOLE_REQUEST);
         let between_tokens = Histogram::new(BETWEEN_TOKENS);
         Self {
             submitted: 0,
             finished: 0,
             aborted: 0,
             prompt_tokens: 0,
-            cached_tokens: 0,
             generation_tokens: 0,
             prefix_queries: 0,
             prefix_hits: 0,
@@ -102,15 +83,9 @@ impl Statistics {
             first_token: Histogram::new(FIRST_TOKEN),
             per_output_token: between_tokens.clone(),
             between_tokens,
-            queued: whole.clone(),
-            inference: whole.clone(),
-            prefill: whole.clone(),
-            decode: whole.clone(),
-            whole,
+            whole: Histogram::new(WHOLE_REQUEST),
             output_lengths: lengths.clone(),
             prompt_lengths: lengths,
-            answers: Histogram::new([1.0, 2.0, 5.0, 10.0, 20.0]),
-            step_tokens: Histogram::new(STEP_TOKENS),
         }
     }
 
@@ -128,16 +103,14 @@ impl Statistics {
         }
         if sequence.first_token.is_none() {
             self.prompt_tokens += u64::from(sequence.request.prompt_tokens);
-            self.cached_tokens += u64::from(sequence.cached);
             let waited = now.since(sequence.arrival);
             self.first_token.observe(waited.seconds());
         }
     }
 
     /// A single step of this length in which `decoding` sequences gained a token each.
-    pub(super) fn stepped(&mut self, length: Picoseconds, decoding: u64, tokens: u64) {
+    pub(super) fn stepped(&mut self, length: Picoseconds, decoding: u64) {
         self.generation_tokens += decoding;
-        self.step_tokens.observe(number::real(tokens));
         if decoding > 0 {
             self.between_tokens.observe_many(length.seconds(), decoding);
         }
@@ -147,7 +120,6 @@ impl Statistics {
     pub(super) fn decoded(&mut self, run: Run, steps: u64, decoding: u64) {
         self.generation_tokens += steps.saturating_mul(decoding);
         let tokens = number::real(decoding);
-        self.step_tokens.observe_many(tokens, steps);
         let longest = run.step(steps.saturating_sub(1));
         let mut before = 0;
         let mut bucket = self.between_tokens.bucket(run.first.seconds());
@@ -178,20 +150,13 @@ impl Statistics {
         self.prompt_lengths
             .observe(f64::from(request.prompt_tokens));
         self.output_lengths.observe(f64::from(sequence.generated));
-        self.answers.observe(1.0);
         self.whole.observe(at.since(sequence.arrival).seconds());
-        let (Some(admitted), Some(first)) = (sequence.admitted, sequence.first_token) else {
-            return;
-        };
-        let decode = at.since(first).seconds();
-        self.queued
-            .observe(admitted.since(sequence.arrival).seconds());
-        self.inference.observe(at.since(admitted).seconds());
-        self.prefill.observe(first.since(admitted).seconds());
-        self.decode.observe(decode);
-        if sequence.generated > 1 {
+        if let Some(first) = sequence.first_token
+            && sequence.generated > 1
+        {
+            let gaps = f64::from(sequence.generated - 1);
             self.per_output_token
-                .observe(decode / f64::from(sequence.generated - 1));
+                .observe(at.since(first).seconds() / gaps);
         }
     }
 
@@ -202,25 +167,19 @@ impl Statistics {
         self.submitted += requests;
         self.finished += requests;
         self.prompt_tokens += requests * prompt;
-        self.cached_tokens += requests * u64::from(found);
         self.generation_tokens += requests * output;
         self.prefix_queries += requests * prompt;
         self.prefix_hits += requests * u64::from(found);
         let gaps = output.saturating_sub(1);
         let gap = mean.decode / number::real(gaps.max(1));
         self.between_tokens.observe_many(gap, requests * gaps);
-        let inference = mean.prefill + mean.decode;
+        let until_first = mean.queued + mean.prefill;
         for (histogram, value) in [
-            (&mut self.first_token, mean.queued + mean.prefill),
+            (&mut self.first_token, until_first),
             (&mut self.per_output_token, gap),
-            (&mut self.whole, mean.queued + inference),
-            (&mut self.queued, mean.queued),
-            (&mut self.inference, inference),
-            (&mut self.prefill, mean.prefill),
-            (&mut self.decode, mean.decode),
+            (&mut self.whole, until_first + mean.decode),
             (&mut self.prompt_lengths, number::real(prompt)),
             (&mut self.output_lengths, number::real(output)),
-            (&mut self.answers, 1.0),
         ] {
             histogram.observe_many(value, requests);
         }

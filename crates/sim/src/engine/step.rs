@@ -32,7 +32,6 @@ pub(super) struct EngineStep {
     pub(super) end: Picoseconds,
     /// Sequences that decode.
     pub(super) decoding: u64,
-    pub(super) prompt_tokens: u32,
 }
 
 /// Whether the KV cache was too small for the step as it stood.
@@ -56,7 +55,6 @@ impl Engine {
             self.step = Some(EngineStep {
                 end: self.now.plus(length),
                 decoding,
-                prompt_tokens,
             });
             return;
         }
@@ -77,7 +75,6 @@ impl Engine {
             self.step = Some(EngineStep {
                 end: self.now.plus(run.first),
                 decoding,
-                prompt_tokens: 0,
             });
             return;
         }
@@ -90,8 +87,7 @@ impl Engine {
     /// the prompt its first.
     pub(super) fn end_step(&mut self, step: EngineStep) {
         let length = step.end.since(self.now);
-        let tokens = step.decoding + u64::from(step.prompt_tokens);
-        self.statistics.stepped(length, step.decoding, tokens);
+        self.statistics.stepped(length, step.decoding);
         self.now = step.end;
         self.decode(1);
         for mut prefilling in std::mem::take(&mut self.prefilling) {

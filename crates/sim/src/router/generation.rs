@@ -18,40 +18,33 @@ pub enum RouterMetricNames {
 pub(super) enum Name {
     /// The older name has the prefix of requests.
     Request(&'static str, &'static str),
-    /// The older name has the prefix of pools.
-    Pool(&'static str, &'static str),
     /// The older name has the prefix of extensions.
     Extension(&'static str, &'static str),
-    /// There was none.
-    New(&'static str),
 }
 
 impl RouterMetricNames {
     /// All, from the oldest.
     pub const ALL: [Self; 4] = [Self::Model, Self::Objective, Self::RouterEpp, Self::Epp];
 
-    /// The full name; none where this generation lacks the series.
-    pub(super) fn name(self, name: Name) -> Option<String> {
+    fn name(self, name: Name) -> String {
+        let (Name::Request(current, _) | Name::Extension(current, _)) = name;
         let requests = match self {
             Self::Model => "inference_model_",
             Self::Objective => "inference_objective_",
-            Self::RouterEpp => return Some(format!("llm_d_router_epp_{}", name.current())),
-            Self::Epp => return Some(format!("llm_d_epp_{}", name.current())),
+            Self::RouterEpp => return format!("llm_d_router_epp_{current}"),
+            Self::Epp => return format!("llm_d_epp_{current}"),
         };
         match name {
-            Name::Request(_, older) => Some(format!("{requests}{older}")),
-            Name::Pool(_, older) => Some(format!("inference_pool_{older}")),
-            Name::Extension(_, older) => Some(format!("inference_extension_{older}")),
-            Name::New(_) => None,
+            Name::Request(_, older) => format!("{requests}{older}"),
+            Name::Extension(_, older) => format!("inference_extension_{older}"),
         }
     }
 
     /// Every name under which a series appears: the newest generation still shows some a second time.
+    /// Source: llm-d-autoscaling #1202.
     pub(super) fn names(self, name: Name) -> Vec<String> {
-        let mut names: Vec<String> = self.name(name).into_iter().collect();
-        if let (Self::Epp, Name::Extension(_, older)) = (self, name)
-            && STILL_TWICE.contains(&older)
-        {
+        let mut names = vec![self.name(name)];
+        if let (Self::Epp, Name::Extension(_, older)) = (self, name) {
             names.push(format!("inference_extension_{older}"));
         }
         names
@@ -65,34 +58,8 @@ impl RouterMetricNames {
         }
     }
 
-    /// The label that names a server in the series of queues by server.
-    pub(super) fn server_label(self) -> &'static str {
-        match self {
-            Self::Model | Self::Objective => "model_server_pod",
-            Self::RouterEpp | Self::Epp => "model_server_endpoint",
-        }
-    }
-
     /// Whether requests carry fairness id and priority.
     pub(super) fn has_fairness(self) -> bool {
         matches!(self, Self::RouterEpp | Self::Epp)
-    }
-}
-
-/// Source: llm-d-autoscaling #1202.
-const STILL_TWICE: [&str; 3] = [
-    "scheduler_attempts_total",
-    "flow_control_queue_size",
-    "flow_control_queue_bytes",
-];
-
-impl Name {
-    fn current(self) -> &'static str {
-        match self {
-            Self::Request(current, _)
-            | Self::Pool(current, _)
-            | Self::Extension(current, _)
-            | Self::New(current) => current,
-        }
     }
 }

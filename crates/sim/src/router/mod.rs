@@ -7,7 +7,6 @@ mod page;
 mod picker;
 mod pool;
 mod served;
-mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -17,4 +16,3 @@ pub use picker::Weights;
 pub(crate) use pool::least;
 pub use pool::{FlowControl, PoolReading, PoolSpec, RouterPool};
 pub use served::{Rejection, RequestVerdict, Served};
-pub use statistics::RouterStatistics;

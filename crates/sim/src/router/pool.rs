@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::binding::{self, Binding};
 use super::picker::{Candidate, Weights, pick};
 use super::served::{Rejection, RequestVerdict, Served};
-use super::statistics::{BYTES_PER_TOKEN, RouterStatistics};
 use crate::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::load::Arrival;
 use crate::number;
@@ -15,6 +14,8 @@ use wva_supervise::{Generator, SeedTree};
 /// How often the router looks whether a held request can go. Source: the metrics refresh interval of
 /// the endpoint picker.
 const LOOK: Duration = Duration::from_millis(50);
+/// Bytes of text behind a token, on average.
+const BYTES_PER_TOKEN: f64 = 4.0;
 
 /// When requests are held before the servers, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,6 +106,16 @@ struct Dispatched {
     held: Duration,
 }
 
+/// What a router counts, from its start.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RouterStatistics {
+    /// Requests that came.
+    pub(super) requests: u64,
+    /// Attempts to pick a server, by the one that was found.
+    pub(super) picked: BTreeMap<String, u64>,
+    pub(super) not_picked: u64,
+}
+
 /// A router with its servers.
 #[derive(Debug, Clone)]
 pub struct RouterPool {
@@ -142,11 +153,6 @@ impl RouterPool {
     /// What it is.
     pub fn spec(&self) -> &PoolSpec {
         &self.spec
-    }
-
-    /// What its router has counted.
-    pub fn statistics(&self) -> &RouterStatistics {
-        &self.statistics
     }
 
     /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
@@ -193,18 +199,12 @@ impl RouterPool {
             .map(|endpoint| &endpoint.engine)
     }
 
-    /// All servers by name.
-    pub fn engines(&self) -> impl Iterator<Item = (&str, &Engine)> {
-        let engines = self.endpoints.iter();
-        engines.map(|(name, endpoint)| (&**name, &endpoint.engine))
-    }
-
     /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
     pub fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
         self.advance(at);
         self.requests += 1;
         let id = RequestId(self.requests);
-        self.statistics.came(arrival.prompt_tokens);
+        self.statistics.requests += 1;
         let held = Held {
             request: Request {
                 id,
@@ -266,7 +266,7 @@ impl RouterPool {
         };
         let request = completion.request;
         let at = completion.at;
-        self.leave(Served {
+        self.served.push(Served {
             request,
             arrival: dispatched.arrival,
             at,
@@ -279,19 +279,12 @@ impl RouterPool {
         });
     }
 
-    fn leave(&mut self, served: Served) {
-        self.statistics.left(&served);
-        self.served.push(served);
-    }
-
     fn reject(&mut self, held: &Held, rejection: Rejection) {
         let waited = self.now.saturating_sub(held.arrival);
-        if self.spec.flow_control.is_some() {
-            self.statistics.released(rejection.outcome(), waited);
-        } else {
+        if self.spec.flow_control.is_none() {
             self.statistics.not_picked += 1;
         }
-        self.leave(Served {
+        self.served.push(Served {
             request: held.request.id,
             arrival: held.arrival,
             at: self.now,
@@ -333,8 +326,6 @@ impl RouterPool {
     fn dispatch_held(&mut self) {
         while !self.queue.is_empty() && self.is_open() {
             if let Some(held) = self.queue.pop_front() {
-                let waited = self.now.saturating_sub(held.arrival);
-                self.statistics.released("Dispatched", waited);
                 self.dispatch(held);
             }
         }
@@ -345,7 +336,7 @@ impl RouterPool {
             self.reject(&held, Rejection::NoEndpoints);
             return;
         };
-        self.statistics.picked(&name);
+        *self.statistics.picked.entry(name.clone()).or_default() += 1;
         let Some(endpoint) = self.endpoints.get_mut(&name) else {
             return;
         };
@@ -357,7 +348,7 @@ impl RouterPool {
                 self.dispatched
                     .insert(request, Dispatched { arrival, held });
             }
-            Err(refusal) => self.leave(Served {
+            Err(refusal) => self.served.push(Served {
                 request,
                 arrival: held.arrival,
                 at: self.now,

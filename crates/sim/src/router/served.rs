@@ -15,25 +15,6 @@ pub enum Rejection {
     Expired,
 }
 
-impl Rejection {
-    /// The label `error_code`.
-    pub(super) fn error_code(self) -> &'static str {
-        match self {
-            Self::NoEndpoints | Self::Expired => "ServiceUnavailable",
-            Self::Capacity => "InferencePoolResourceExhausted",
-        }
-    }
-
-    /// The label `outcome` of flow control.
-    pub(super) fn outcome(self) -> &'static str {
-        match self {
-            Self::NoEndpoints => "RejectedNoEndpoints",
-            Self::Capacity => "RejectedCapacity",
-            Self::Expired => "EvictedTTL",
-        }
-    }
-}
-
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestVerdict {

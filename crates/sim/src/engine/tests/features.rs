@@ -67,12 +67,8 @@ fn a_prompt_is_computed_in_chunks_beside_those_who_decode() {
         .unwrap();
     let done = finish(&mut engine);
     assert_eq!(done[0].request.0, 2);
-    // 511 tokens fit beside one that decodes: four steps, each with a token for the first request.
-    let steps = &engine.statistics().step_tokens;
-    assert_eq!(steps.count(), 1 + 99);
-    assert!((steps.sum() - (100.0 + 2_000.0 + 99.0)).abs() < 1e-9);
     let first = done[0].time_to_first_token.unwrap();
-    // Waits for the step in flight, then four mixed ones.
+    // Waits for the step in flight. Then 511 tokens fit beside one that decodes: four mixed steps.
     let four = 4.0 * 6.8 + 2_000.0 * 0.0305;
     let millis = first.as_secs_f64() * 1e3;
     assert!(millis > four && millis < four + 7.0, "{millis}");

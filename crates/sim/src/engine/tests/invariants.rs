@@ -120,7 +120,6 @@ proptest! {
         prop_assert_eq!(fine_left, coarse_left);
         let (fine, coarse) = (fine.statistics(), coarse.statistics());
         prop_assert_eq!(fine.preemptions, coarse.preemptions);
-        prop_assert_eq!(fine.step_tokens.count(), coarse.step_tokens.count());
         // Sums of floating-point numbers depend on the order of adding.
         let sums = (fine.between_tokens.sum(), coarse.between_tokens.sum());
         prop_assert!((sums.0 - sums.1).abs() < 1e-6, "{sums:?}");

@@ -18,9 +18,9 @@ fn ready(binding: Binding, flow_control: Option<FlowControl>, names: &[&str]) ->
 
 /// The server that has got one more request by this one.
 fn bound(pool: &mut RouterPool, output_tokens: u32, at: Duration) -> String {
-    let before = pool.statistics().picked.clone();
+    let before = pool.statistics.picked.clone();
     pool.submit(arrival(10, output_tokens), at);
-    let grown = pool.statistics().picked.iter().find(|(name, count)| {
+    let grown = pool.statistics.picked.iter().find(|(name, count)| {
         let known = before.get(*name).copied().unwrap_or(0);
         **count > known
     });
@@ -29,10 +29,9 @@ fn bound(pool: &mut RouterPool, output_tokens: u32, at: Duration) -> String {
 
 /// Requests that each server has.
 fn loads(pool: &RouterPool) -> Vec<(String, usize)> {
-    let engines = pool.engines();
-    let loads = engines.map(|(name, engine)| {
-        let reading = engine.reading();
-        (name.to_owned(), reading.running + reading.waiting)
+    let loads = pool.endpoints.iter().map(|(name, endpoint)| {
+        let reading = endpoint.engine.reading();
+        (name.clone(), reading.running + reading.waiting)
     });
     loads.collect()
 }

@@ -19,7 +19,6 @@ fn every_generation_has_its_names_and_labels() {
             RouterMetricNames::Model,
             &[
                 "inference_model_request_total{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 2",
-                "inference_pool_ready_pods{name=\"pool\"} 0",
                 "inference_extension_scheduler_attempts_total{status=\"success\",target_model_name=\"Qwen/Qwen3-8B\",pod_name=\"a\",namespace=\"ns\",port=\"8000\"} 1",
             ],
         ),
@@ -27,7 +26,6 @@ fn every_generation_has_its_names_and_labels() {
             RouterMetricNames::Objective,
             &[
                 "inference_objective_running_requests{model_name=\"chat\"} 0",
-                "inference_objective_input_tokens_count{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
                 "inference_extension_flow_control_queue_size{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
             ],
         ),
@@ -42,12 +40,9 @@ fn every_generation_has_its_names_and_labels() {
             RouterMetricNames::Epp,
             &[
                 "llm_d_epp_request_total{model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\",fairness_id=\"default-flow\",priority=\"0\"} 2",
-                "llm_d_epp_ready_endpoints{name=\"pool\"} 0",
-                "llm_d_epp_flow_control_pool_saturation{inference_pool=\"pool\",stage=\"effective\"} 1",
                 "llm_d_epp_flow_control_queue_size{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
                 "inference_extension_flow_control_queue_size{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
                 "llm_d_epp_scheduler_attempts_total{status=\"success\",target_model_name=\"Qwen/Qwen3-8B\",endpoint_name=\"a\",namespace=\"ns\",port=\"8000\"} 1",
-                "llm_d_epp_flow_control_requests_total{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\",outcome=\"Dispatched\"} 1",
             ],
         ),
     ];
