@@ -18,6 +18,7 @@ use tower::ServiceExt;
 
 use self::answers::{asks_for, refusal};
 use super::active_faults::ActiveFaults;
+use super::check::claims::Sent;
 use super::chronicle::{Misses, short};
 use super::fault::{Api, ProcessFault};
 use super::process_state::ProcessState;
@@ -36,14 +37,14 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Hears of every request at the moment at which a process makes it.
 pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
-    /// A request is made to the API server, with this body.
-    fn called(&self, method: &Method, uri: &Uri, body: &[u8]);
+    /// A request is made to the API server.
+    fn called(&self, sent: &Sent<'_>);
 
     /// A write to this path was carried out.
     fn stored(&self, path: &str);
 
     /// A request was answered in a way that asks to be left alone for so long.
-    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration);
+    fn warded_off(&self, sent: &Sent<'_>, time: Duration);
 
     /// A question is put to Prometheus.
     fn asked(&self);
@@ -210,7 +211,7 @@ impl ApiServerProxy {
         // All of it is there already.
         let body = body.collect().await.map_err(Into::into)?.to_bytes();
         if !self.life.is_dead() {
-            self.listener.called(&method, &uri, &body);
+            self.listener.called(&Sent::new(&method, &uri, &body));
         }
         let request = Request::from_parts(head, Full::new(body));
         // What is stored when it leaves: it may wait for minutes until it is carried out.
@@ -221,7 +222,7 @@ impl ApiServerProxy {
             self.ills.struck();
             self.perish().await;
         }
-        let asked = asked(&method, &uri);
+        let asked = asked(&Sent::new(&method, &uri, b""));
         self.tell(&asked, &fate);
         if fate.unreachable {
             return Err("connection refused".into());
@@ -232,7 +233,7 @@ impl ApiServerProxy {
         }
         if let Some((code, after)) = fate.refuse {
             let answer = refusal(code, after);
-            self.arrived(&method, &uri, &answer);
+            self.arrived(&Sent::new(&method, &uri, b""), &answer);
             return Ok(answer);
         }
         if let Some(later) = self.later(&fate) {
@@ -250,7 +251,7 @@ impl ApiServerProxy {
         }
         self.life.gate().await;
         self.answered(&asked, answer.status());
-        self.arrived(&method, &uri, &answer);
+        self.arrived(&Sent::new(&method, &uri, b""), &answer);
         if fate.end == Some(ProcessFault::AfterWrite) {
             self.ills.struck();
             let life = self.life.clone();
@@ -285,10 +286,10 @@ impl ApiServerProxy {
     }
 
     /// An answer arrives at whoever sent the request.
-    fn arrived(&self, method: &Method, uri: &Uri, answer: &Response<Wire>) {
+    fn arrived(&self, sent: &Sent<'_>, answer: &Response<Wire>) {
         let time = asks_for(answer).filter(|_| !self.life.is_dead());
         if let Some(time) = time {
-            self.listener.warded_off(method, uri, time);
+            self.listener.warded_off(sent, time);
         }
     }
 
@@ -425,14 +426,13 @@ fn resource_of(path: &str) -> Option<String> {
 }
 
 /// What the trace calls a request.
-fn asked(method: &Method, uri: &Uri) -> String {
-    let query = uri.query().unwrap_or_default();
-    let verb = match *method {
-        Method::GET if query.contains("watch=") => "WATCH",
-        Method::GET if query.contains("limit=") => "LIST",
-        _ => method.as_str(),
+fn asked(sent: &Sent<'_>) -> String {
+    let verb = match *sent.method {
+        Method::GET if sent.query.contains("watch=") => "WATCH",
+        Method::GET if sent.query.contains("limit=") => "LIST",
+        _ => sent.method.as_str(),
     };
-    format!("{verb} {}", short(uri.path()))
+    format!("{verb} {}", short(sent.path))
 }
 
 /// A list as it was at an earlier version.

@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_defect_is_found_by_an_invariant_and_by_nothing_else() {
-        assert!(end(survived(|| Ok(RunOutcome::new()))).is_none());
+        assert!(end(survived(|| Ok(RunOutcome::default()))).is_none());
         let broken = RunOutcome::broken(InvariantViolation::new("D2", "-"));
         let found = end(survived(|| Ok(broken)));
         assert!(

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use http::{Method, Uri};
 use tokio::sync::Notify;
 
 use super::api_server_proxy::{RequestListener, is_write};
-use super::check::claims;
+use super::check::claims::{self, Sent};
 use super::check::holdings::Lately;
 use super::check::known::Content;
 use super::check::zero::ZeroPolicies;
@@ -30,8 +29,6 @@ mod ends;
 mod examine;
 mod leads;
 mod pace;
-mod spared;
-mod told;
 
 pub(super) use ends::Farewell;
 
@@ -112,20 +109,17 @@ pub(super) struct RequestObserver {
 }
 
 impl RequestListener for RequestObserver {
-    fn called(&self, method: &Method, uri: &Uri, body: &[u8]) {
-        let path = uri.path();
-        let sent = claims::Sent { method, path, body };
-        let query = uri.query().unwrap_or_default();
-        if !is_write(method) {
-            self.judge.0.trace.read(self.place, &sent, query);
+    fn called(&self, sent: &Sent<'_>) {
+        if !is_write(sent.method) {
+            self.judge.0.trace.read(self.place, sent);
         }
-        self.judge.called(self.place, &self.pod, &sent);
-        self.judge.counted(self.place, &sent, query);
-        self.judge.spares(self.place, method, uri);
+        self.judge.called(self.place, &self.pod, sent);
+        self.judge.counted(self.place, sent);
+        self.judge.spares(self.place, sent);
     }
 
-    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration) {
-        self.judge.warded_off(self.place, (method, uri), time);
+    fn warded_off(&self, sent: &Sent<'_>, time: Duration) {
+        self.judge.warded_off(self.place, sent, time);
     }
 
     fn stored(&self, path: &str) {
@@ -249,8 +243,8 @@ impl Checker {
     }
 
     /// A process makes a request.
-    fn called(&self, place: usize, pod: &str, sent: &claims::Sent<'_>) {
-        let claims::Sent { method, path, .. } = *sent;
+    fn called(&self, place: usize, pod: &str, sent: &Sent<'_>) {
+        let Sent { method, path, .. } = *sent;
         if !is_write(method) {
             return;
         }
@@ -376,6 +370,13 @@ impl Checker {
         };
         self.report_all(found);
         self.report_all(self.leaderless(late));
+    }
+
+    /// Whether a process that lives has been told of what changed at one kind after a version.
+    pub(super) fn was_told(&self, (plural, version): (&str, u64)) -> bool {
+        let bench = self.bench();
+        let mut seats = bench.seats.values();
+        seats.any(|seat| seat.watches.told(plural) > version)
     }
 
     /// How often each message was met since this was last asked, by role and name.

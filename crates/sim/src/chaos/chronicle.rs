@@ -34,7 +34,9 @@ impl Trace {
     /// A process writes something. That who leads renews its lease is no news, nor is that what happens to many
     /// objects at once happens to another one of them.
     pub(super) fn written(&self, place: usize, sent: &Sent<'_>, leads: bool) {
-        let Sent { method, path, body } = *sent;
+        let Sent {
+            method, path, body, ..
+        } = *sent;
         let who = format!("c{place}");
         let text = format!("{method:<6} {}", short(path));
         if leads && path.contains("/leases/") {
@@ -58,8 +60,13 @@ impl Trace {
     }
 
     /// A process reads something, which changes nothing.
-    pub(super) fn read(&self, place: usize, sent: &Sent<'_>, query: &str) {
-        let Sent { method, path, .. } = *sent;
+    pub(super) fn read(&self, place: usize, sent: &Sent<'_>) {
+        let Sent {
+            method,
+            path,
+            query,
+            ..
+        } = *sent;
         self.hum(
             &format!("c{place}"),
             "reads",
@@ -324,13 +331,20 @@ mod tests {
                     (Method::POST, events, body.as_str()),
                 ] {
                     let body = body.as_bytes();
-                    let method = &method;
-                    trace.written(0, &Sent { method, path, body }, true);
+                    let (method, query) = (&method, "");
+                    let sent = Sent {
+                        method,
+                        path,
+                        query,
+                        body,
+                    };
+                    trace.written(0, &sent, true);
                 }
             }
             let other = Sent {
                 method: &Method::POST,
                 path: "/apis/x/v1/namespaces/a/events",
+                query: "",
                 body: br#"{"reason": "Other", "regarding": {"name": "v8"}}"#,
             };
             trace.written(0, &other, true);
@@ -355,9 +369,10 @@ mod tests {
             let sent = Sent {
                 method: &Method::GET,
                 path: "/api/v1/pods",
+                query: "watch=true",
                 body: b"",
             };
-            trace.read(2, &sent, "watch=true");
+            trace.read(2, &sent);
             texts(&trace)
         };
         assert_eq!(told(Keep::Tail), Vec::<String>::new());
@@ -379,6 +394,7 @@ mod tests {
                 let sent = Sent {
                     method: &method,
                     path,
+                    query: "",
                     body: body.as_bytes(),
                 };
                 trace.written(0, &sent, leads);

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use super::campaign::{on_threads, survive};
 use super::check::InvariantViolation;
 use super::fault::ProcessFault;
@@ -28,7 +30,7 @@ const SCENARIO: (&str, u64) = ("probe", 1);
 const FORGOTTEN: Duration = Duration::from_mins(6);
 
 /// Where points are looked for. Each has one resting point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum ExhaustiveScenario {
     /// One model and one controller, with the percentage-based analysis.
     Percentages,
@@ -43,15 +45,6 @@ pub enum ExhaustiveScenario {
 }
 
 impl ExhaustiveScenario {
-    /// Every scene, in order.
-    pub const ALL: [Self; 5] = [
-        Self::Percentages,
-        Self::Tokens,
-        Self::Pair,
-        Self::Zero,
-        Self::Limited,
-    ];
-
     /// The plot of the scene.
     fn plot(self) -> Option<ChaosWorkload> {
         let (name, seed) = SCENARIO;
@@ -201,6 +194,11 @@ impl Around<'_> {
     }
 }
 
+/// Every scene, in order.
+pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> {
+    ExhaustiveScenario::value_variants().iter().copied()
+}
+
 /// Every course of a scene. The end of the root is that of the process, after which another one begins.
 fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
     let of_plot = |plot: ChaosWorkload| (plot.variants(), plot.also());
@@ -233,7 +231,7 @@ pub fn exhaustive(
 ) -> std::io::Result<Vec<Walked>> {
     let around = Around { enough, broken };
     let usual = undisturbed(around)?;
-    let waiting = Mutex::new(ExhaustiveScenario::ALL.into_iter().flat_map(courses));
+    let waiting = Mutex::new(scenes().flat_map(courses));
     let all = Mutex::new(Vec::new());
     let next = || {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,7 +258,7 @@ pub fn exhaustive(
 /// How each scene comes to rest without any end.
 fn undisturbed(around: Around<'_>) -> std::io::Result<BTreeMap<ExhaustiveScenario, Quiescence>> {
     let mut usual = BTreeMap::new();
-    for scene in ExhaustiveScenario::ALL {
+    for scene in scenes() {
         if around.is_enough() {
             break;
         }
@@ -382,7 +380,7 @@ mod tests {
             let mut outcome = if runs.get() == broken_at {
                 RunOutcome::broken(InvariantViolation::new("D2", "-"))
             } else {
-                RunOutcome::new()
+                RunOutcome::default()
             };
             outcome.struck = runs.get() <= last;
             Some(outcome)
@@ -435,7 +433,7 @@ mod tests {
         let (enough, broken) = (AtomicBool::new(true), AtomicBool::new(false));
         let none = |walked: &Walked| panic!("{walked:?}");
         let all = exhaustive(Points::Spread, 2, (&enough, &broken), none).unwrap();
-        let courses = ExhaustiveScenario::ALL.into_iter().flat_map(courses);
+        let courses = scenes().flat_map(courses);
         assert_eq!(all.len(), courses.count());
         let is_left = |walked: &Walked| !walked.is_begun() && !walked.is_whole;
         assert!(all.iter().all(is_left), "{all:?}");

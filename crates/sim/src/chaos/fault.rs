@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use wva::roles::Role;
 use wva_supervise::SeedTree;
 
 /// What is made to fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Class {
     /// The way to the API server.
     ApiServer,
@@ -26,17 +27,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class, in order.
-    pub const ALL: [Self; 7] = [
-        Self::ApiServer,
-        Self::Prometheus,
-        Self::Actors,
-        Self::Controllers,
-        Self::Objects,
-        Self::Settings,
-        Self::Workloads,
-    ];
-
     /// The name in tables.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,9 @@
 //! Defects that can be planted in a running controller, to see whether chaos finds them.
 
+use clap::ValueEnum;
+
 /// A defect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mutation {
     /// Writes do not ask for a permit.
     PermitUnasked,
@@ -104,60 +106,4 @@ pub enum Mutation {
     ExitsWithoutLease,
     /// Who ends in order keeps its lease.
     LeaseNotReleased,
-}
-
-impl Mutation {
-    /// Every defect, in order.
-    pub const ALL: [Self; 50] = [
-        Self::PermitUnasked,
-        Self::ClaimOverlong,
-        Self::LeaseTaken,
-        Self::FollowerShows,
-        Self::SeriesKept,
-        Self::DeletionsUntold,
-        Self::DeletionsIgnored,
-        Self::DeadlineUnchecked,
-        Self::PendingIgnored,
-        Self::BoundsUndone,
-        Self::SilenceLowers,
-        Self::ZeroUnasked,
-        Self::CyclesFromOne,
-        Self::GenerationRepeated,
-        Self::StaticsFollow,
-        Self::IntentDropped,
-        Self::BudgetIgnored,
-        Self::RestartForgotten,
-        Self::SweepForgotten,
-        Self::RatioUnchecked,
-        Self::TakeoverUnread,
-        Self::IdleSinceEver,
-        Self::RoutersUnheard,
-        Self::SnapshotsKept,
-        Self::NeverGrows,
-        Self::SlowShrink,
-        Self::PlanBehind,
-        Self::ConfigDeaf,
-        Self::BudgetForgotten,
-        Self::LabelsKept,
-        Self::StatusUnversioned,
-        Self::PodsMissed,
-        Self::ScalersKept,
-        Self::CurrentInflated,
-        Self::CollectorIdle,
-        Self::LearnedLost,
-        Self::ClocksForgotten,
-        Self::AgeUnjudged,
-        Self::ZeroPolicyIgnored,
-        Self::RecordsForgotten,
-        Self::ShownBehind,
-        Self::RetriesUnpaced,
-        Self::ConditionsStick,
-        Self::LeaseDated,
-        Self::ScalesKept,
-        Self::RetryAfterIgnored,
-        Self::SilenceOfSomeIgnored,
-        Self::PauseTakenForHang,
-        Self::ExitsWithoutLease,
-        Self::LeaseNotReleased,
-    ];
 }

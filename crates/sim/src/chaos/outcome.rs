@@ -29,7 +29,7 @@ pub struct Spot {
 }
 
 /// What came of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RunOutcome {
     /// The first thing that must not be, and when.
     pub violation: Option<(Duration, InvariantViolation)>,
@@ -60,23 +60,7 @@ impl RunOutcome {
     pub(super) fn broken(violation: InvariantViolation) -> Self {
         Self {
             violation: Some((Duration::ZERO, violation)),
-            ..Self::new()
-        }
-    }
-
-    pub(super) fn new() -> Self {
-        Self {
-            violation: None,
-            hash: 0,
-            events: 0,
-            lines: Vec::new(),
-            lasted: Duration::ZERO,
-            settled: None,
-            tally: BTreeMap::new(),
-            coverage: BTreeMap::new(),
-            counts: Counts::default(),
-            struck: false,
-            rest: Quiescence::default(),
+            ..Self::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::exhaustive::ExhaustiveScenario;
+use super::exhaustive::{ExhaustiveScenario, scenes};
 use super::fault::ProcessFault;
 use super::workload::Probe;
 use wva::roles::Role;
@@ -54,8 +54,7 @@ impl FromStr for Point {
         let mut parts = text.splitn(4, '/');
         let mut part = || parts.next().ok_or(NoPoint);
         let (scene, when, number) = (part()?, part()?, part()?);
-        let mut scenes = ExhaustiveScenario::ALL.into_iter();
-        let scene = scenes.find(|known| format!("{known:?}") == scene);
+        let scene = scenes().find(|known| format!("{known:?}") == scene);
         let number: u64 = number.parse().map_err(|_parse| NoPoint)?;
         // The first is 1.
         let number = Some(number).filter(|number| *number > 0).ok_or(NoPoint)?;

@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
             chronicle: Chronicle::default(),
             active: Vec::new(),
             next: 0,
-            outcome: RunOutcome::new(),
+            outcome: RunOutcome::default(),
         })
     }
 

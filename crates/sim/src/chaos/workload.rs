@@ -4,6 +4,8 @@ mod sleeper;
 
 use std::time::Duration;
 
+use clap::ValueEnum as _;
+
 use self::sleeper::{SLEEPER, visits};
 pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
 use super::dice::Dice;
@@ -125,7 +127,7 @@ pub fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         (_, Class::Settings | Class::Workloads) => Some(MINUTE * 8),
         _ => Some(MINUTE * 5),
     };
-    let rates = Class::ALL.into_iter();
+    let rates = Class::value_variants().iter().copied();
     let scenario = match *name {
         "probe" => small(faults_until)?,
         _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),

@@ -25,14 +25,14 @@ impl Ear {
 }
 
 impl RequestListener for Ear {
-    fn called(&self, _: &Method, _: &Uri, _: &[u8]) {}
+    fn called(&self, _: &Sent<'_>) {}
 
     fn stored(&self, path: &str) {
         self.note(format!("stored {}", short(path)));
     }
 
-    fn warded_off(&self, method: &Method, uri: &Uri, time: Duration) {
-        self.note(format!("{} {time:?}", asked(method, uri)));
+    fn warded_off(&self, sent: &Sent<'_>, time: Duration) {
+        self.note(format!("{} {time:?}", asked(sent)));
     }
 
     fn asked(&self) {}
@@ -148,10 +148,8 @@ async fn answers_that_ask_for_time_are_told_when_they_arrive() {
     assert_eq!(*ear.0.lock().unwrap(), ["LIST default/leases 7s"]);
     // Whoever has ended is not answered.
     line.life.end();
-    line.arrived(
-        &Method::GET,
-        &Uri::from_static("/api/v1/pods"),
-        &refusal(429, Some(7)),
-    );
+    let uri = Uri::from_static("/api/v1/pods");
+    let sent = Sent::new(&Method::GET, &uri, b"");
+    line.arrived(&sent, &refusal(429, Some(7)));
     assert_eq!(ear.0.lock().unwrap().len(), 1);
 }

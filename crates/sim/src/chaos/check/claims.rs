@@ -1,6 +1,6 @@
 //! W: who may write.
 
-use http::Method;
+use http::{Method, Uri};
 use serde_json::Value;
 
 use super::InvariantViolation;
@@ -19,10 +19,24 @@ pub(in crate::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation>
 }
 
 /// A request as it leaves a process.
+#[derive(Debug, Clone, Copy)]
 pub(in crate::chaos) struct Sent<'a> {
     pub(in crate::chaos) method: &'a Method,
     pub(in crate::chaos) path: &'a str,
+    pub(in crate::chaos) query: &'a str,
+    /// Empty where it does not matter any more.
     pub(in crate::chaos) body: &'a [u8],
+}
+
+impl<'a> Sent<'a> {
+    pub(in crate::chaos) fn new(method: &'a Method, uri: &'a Uri, body: &'a [u8]) -> Self {
+        Self {
+            method,
+            path: uri.path(),
+            query: uri.query().unwrap_or_default(),
+            body,
+        }
+    }
 }
 
 /// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
@@ -85,6 +99,7 @@ mod tests {
             let sent = Sent {
                 method: &method,
                 path,
+                query: "",
                 body: b"",
             };
             write(1, "pod-1", &sent, leads, led).map(|found| found.invariant)
@@ -104,6 +119,7 @@ mod tests {
             let sent = Sent {
                 method: &Method::POST,
                 path: &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
+                query: "",
                 body: body.as_bytes(),
             };
             write(1, "pod-1", &sent, false, true).map(|found| found.invariant)
@@ -116,6 +132,7 @@ mod tests {
             let sent = Sent {
                 method: &Method::PATCH,
                 path: &format!("/apis/events.k8s.io/v1/namespaces/{SYSTEM}/events/{name}"),
+                query: "",
                 body: b"{}",
             };
             write(1, "pod-1", &sent, false, false).map(|found| found.invariant)

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use http::Method;
 use serde_json::Value;
 
 use self::spared::Spared;
@@ -108,12 +107,11 @@ impl Pace {
     pub(in crate::chaos) fn sent(
         &mut self,
         sent: &Sent<'_>,
-        query: &str,
         now: Duration,
         were: &mut dyn FnMut(u64) -> bool,
     ) -> Option<InvariantViolation> {
         self.turn(now);
-        let path = sent.path;
+        let Sent { path, query, .. } = *sent;
         if is_write(sent.method) {
             return if is_event(path) {
                 let all = self.count_for_each(What::Event, "all", (EVENTS, EVENTS_FOR_EACH), were);
@@ -139,7 +137,7 @@ impl Pace {
     /// A request was answered in a way that asks to be left alone for so long, when so many roles had begun.
     pub(in crate::chaos) fn warded_off(
         &mut self,
-        request: Request<'_>,
+        request: &Sent<'_>,
         time: Duration,
         lives: u64,
         now: Duration,
@@ -150,7 +148,7 @@ impl Pace {
     /// A request is sent, when so many roles have begun: too soon, perhaps.
     pub(in crate::chaos) fn heeds(
         &mut self,
-        request: Request<'_>,
+        request: &Sent<'_>,
         lives: u64,
         now: Duration,
     ) -> Option<InvariantViolation> {
@@ -230,17 +228,6 @@ impl Pace {
     }
 }
 
-/// A request to the API server without what is in it.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::chaos) struct Request<'a> {
-    /// How.
-    pub(in crate::chaos) method: &'a Method,
-    /// Where to, without the query.
-    pub(in crate::chaos) path: &'a str,
-    /// The query, or nothing.
-    pub(in crate::chaos) query: &'a str,
-}
-
 /// Whether events are written to this path.
 fn is_event(path: &str) -> bool {
     path.starts_with("/apis/events.k8s.io/")
@@ -289,6 +276,7 @@ fn subject(sent: &Sent<'_>) -> (String, u64) {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
     use serde_json::json;
 
     use super::*;
@@ -303,10 +291,15 @@ mod tests {
 
     /// How many requests like this one may be sent before there is one too many.
     fn most(pace: &mut Pace, method: &Method, (path, query): (&str, &str), body: &[u8]) -> u64 {
-        let sent = Sent { method, path, body };
+        let sent = Sent {
+            method,
+            path,
+            query,
+            body,
+        };
         let mut all = 0..10_000;
         let odd = all.find(|_| {
-            pace.sent(&sent, query, seconds(1), &mut |count| count <= 3)
+            pace.sent(&sent, seconds(1), &mut |count| count <= 3)
                 .is_some()
         });
         odd.unwrap()
@@ -344,10 +337,11 @@ mod tests {
         let sent = Sent {
             method,
             path: STATUS,
+            query: "",
             body,
         };
-        assert!(pace.sent(&sent, "", seconds(59), &mut |_| false).is_some());
-        assert_eq!(pace.sent(&sent, "", seconds(60), &mut |_| false), None);
+        assert!(pace.sent(&sent, seconds(59), &mut |_| false).is_some());
+        assert_eq!(pace.sent(&sent, seconds(60), &mut |_| false), None);
         assert_eq!(pace.counts.len(), 1, "{pace:?}");
     }
 
@@ -376,10 +370,11 @@ mod tests {
         let asked = Sent {
             method: &Method::GET,
             path: PODS,
+            query: "limit=500&continue=x",
             body: b"",
         };
         for _ in 0..1_000 {
-            let page = kept.sent(&asked, "limit=500&continue=x", seconds(1), &mut |_| false);
+            let page = kept.sent(&asked, seconds(1), &mut |_| false);
             let event = kept.stored(EVENTS_OF_N, seconds(1));
             assert_eq!((page, event), (None, None));
         }
@@ -406,8 +401,13 @@ mod tests {
         let odd = (known..10_000).find(|number| {
             let body = event("VariantAutoscaling", &number.to_string(), "ScaledUp");
             let (path, body) = (EVENTS_OF_N, body.as_bytes());
-            let sent = Sent { method, path, body };
-            pace.sent(&sent, "", seconds(1), &mut |count| count <= 3)
+            let sent = Sent {
+                method,
+                path,
+                query: "",
+                body,
+            };
+            pace.sent(&sent, seconds(1), &mut |count| count <= 3)
                 .is_some()
         });
         assert_eq!(odd, Some(all));

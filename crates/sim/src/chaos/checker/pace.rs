@@ -1,4 +1,6 @@
-//! What a process asks for is counted where it leaves.
+//! What a process asks for is counted where it leaves, and a server that asks to be left alone is.
+
+use std::time::Duration;
 
 use super::{Checker, CheckerState};
 use crate::chaos::check::InvariantViolation;
@@ -6,7 +8,7 @@ use crate::chaos::check::claims::Sent;
 
 impl Checker {
     /// T7: a process sends a request to the API server.
-    pub(super) fn counted(&self, place: usize, request: &Sent<'_>, query: &str) {
+    pub(super) fn counted(&self, place: usize, sent: &Sent<'_>) {
         let now = self.now();
         let found = {
             let mut bench = self.bench();
@@ -17,7 +19,7 @@ impl Checker {
                 is_enough(lately.most()) || is_enough(lately.note(now, self.present()))
             };
             let seat = seats.get_mut(&place);
-            seat.and_then(|seat| seat.pace.sent(request, query, now, &mut were))
+            seat.and_then(|seat| seat.pace.sent(sent, now, &mut were))
         };
         self.report_all(found.map(|found| of(place, &found)));
     }
@@ -35,6 +37,29 @@ impl Checker {
             let mut bench = self.bench();
             let seat = bench.seats.get_mut(&place);
             seat.and_then(|seat| seat.pace.stored(path, now))
+        };
+        self.report_all(found.map(|found| of(place, &found)));
+    }
+
+    /// An answer to a process asks to be left alone for so long.
+    pub(super) fn warded_off(&self, place: usize, sent: &Sent<'_>, time: Duration) {
+        let now = self.now();
+        if let Some(seat) = self.bench().seats.get_mut(&place) {
+            let lives = seat.door.actors.lives();
+            seat.pace.warded_off(sent, time, lives, now);
+        }
+    }
+
+    /// T7: a process makes a request. One that is about to end has no time left to wait.
+    pub(super) fn spares(&self, place: usize, sent: &Sent<'_>) {
+        let now = self.now();
+        let found = {
+            let mut bench = self.bench();
+            let seat = bench.seats.get_mut(&place);
+            seat.filter(|seat| !seat.leaving).and_then(|seat| {
+                let lives = seat.door.actors.lives();
+                seat.pace.heeds(sent, lives, now)
+            })
         };
         self.report_all(found.map(|found| of(place, &found)));
     }

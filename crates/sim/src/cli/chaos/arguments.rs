@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum as _};
 
 use crate::chaos::Mutation;
 use crate::chaos::{PLOTS, Point, Points};
@@ -185,7 +185,7 @@ impl ChaosFlags {
         }
         let mutations = match self.mutant {
             Some(mutation) => vec![mutation],
-            None if self.mutants => Mutation::ALL.to_vec(),
+            None if self.mutants => Mutation::value_variants().to_vec(),
             None => Vec::new(),
         };
         match (self.replay, self.only) {
@@ -267,9 +267,13 @@ fn to_scenario(value: &str) -> Result<&'static str, String> {
 }
 
 fn to_defect(value: &str) -> Result<Mutation, String> {
-    let mut known = Mutation::ALL.into_iter();
+    let all = Mutation::value_variants().iter();
+    let mut known = all.clone();
     let found = known.find(|mutation| format!("{mutation:?}") == value);
-    found.ok_or_else(|| one_of(&Mutation::ALL.map(|mutation| format!("{mutation:?}"))))
+    let names = all.map(|mutation| format!("{mutation:?}"));
+    found
+        .copied()
+        .ok_or_else(|| one_of(&names.collect::<Vec<_>>()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
+
 use crate::chaos::{
     BrokenInvariant, Class, Course, Done, End, ExhaustiveScenario, FaultTally, Hunt, Summary,
     Walked,
@@ -75,7 +77,8 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
             broken.sum::<usize>()
         )
     };
-    let scenes: String = ExhaustiveScenario::ALL.map(of).concat();
+    let scenes = ExhaustiveScenario::value_variants().iter();
+    let scenes: String = scenes.map(|scene| of(*scene)).collect();
     let left = all.iter().filter(|walked| !walked.is_whole);
     let (cut, unbegun): (Vec<&Walked>, Vec<&Walked>) = left.partition(|walked| walked.is_begun());
     let left = match (cut.len(), unbegun.len()) {
@@ -139,10 +142,10 @@ fn faults(summary: &Summary) -> Vec<String> {
         "{:<28} {:>8} {:>10}",
         "fault", "injected", "effective"
     )];
-    for class in Class::ALL {
+    for class in Class::value_variants() {
         let mut sum = FaultTally::default();
         for ((of, kind), tally) in &summary.tally {
-            if *of == class {
+            if of == class {
                 sum.injected += tally.injected;
                 sum.effective += tally.effective;
                 lines.push(line(&format!("  {kind}"), *tally));
@@ -162,8 +165,9 @@ fn coverage(summary: &Summary) -> Vec<String> {
         *classes.entry(class).or_default() += count;
     }
     let row = |role: &str, message: &str, cell: &dyn Fn(Class) -> String| {
-        let cells = Class::ALL.map(|class| format!(" {:>11}", cell(class)));
-        format!("{role:<16} {message:<17}{}", cells.concat())
+        let cells = Class::value_variants().iter();
+        let cells = cells.map(|class| format!(" {:>11}", cell(*class)));
+        format!("{role:<16} {message:<17}{}", cells.collect::<String>())
     };
     let (spots, all) = (summary.coverage.len(), by_class.len() * summary.tally.len());
     let mut lines = vec![

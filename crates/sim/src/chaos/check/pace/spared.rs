@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{InvariantViolation, Request, collection};
+use super::{InvariantViolation, Sent, collection};
 
 /// The longest time for which a controller does so: `cluster::client` says why.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -22,13 +22,7 @@ struct Wait {
 
 impl Spared {
     /// Takes in an answer that asks for so much time.
-    pub(super) fn note(
-        &mut self,
-        request: Request<'_>,
-        asked: Duration,
-        lives: u64,
-        now: Duration,
-    ) {
+    pub(super) fn note(&mut self, request: &Sent<'_>, asked: Duration, lives: u64, now: Duration) {
         self.0.retain(|_, wait| now < wait.until);
         let Some(name) = name(request) else {
             return;
@@ -46,7 +40,7 @@ impl Spared {
     /// is the one that had it.
     pub(super) fn judge(
         &mut self,
-        request: Request<'_>,
+        request: &Sent<'_>,
         lives: u64,
         now: Duration,
     ) -> Option<InvariantViolation> {
@@ -68,12 +62,13 @@ impl Spared {
 
 /// What is one request, made again. Nothing where it may be repeated: who leads renews its lease in time or loses it,
 /// and a review is asked for by whoever reads a page of the process.
-fn name(request: Request<'_>) -> Option<String> {
-    let Request {
+fn name(request: &Sent<'_>) -> Option<String> {
+    let Sent {
         method,
         path,
         query,
-    } = request;
+        ..
+    } = *request;
     if path.contains("/leases") || path.contains("reviews") {
         return None;
     }
@@ -99,29 +94,30 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn list(query: &str) -> Request<'_> {
-        let (method, path) = (&Method::GET, PODS);
-        Request {
-            method,
-            path,
+    fn list(query: &str) -> Sent<'_> {
+        Sent {
+            method: &Method::GET,
+            path: PODS,
             query,
+            body: b"",
         }
     }
 
-    fn write(path: &str) -> Request<'_> {
-        Request {
+    fn write(path: &str) -> Sent<'_> {
+        Sent {
             method: &Method::PATCH,
             path,
             query: "fieldManager=me",
+            body: b"",
         }
     }
 
     /// Whether a request is too early that is made so much later than it was answered.
-    fn is_early(request: Request<'_>, asked: u64, again: Request<'_>, later: u64) -> bool {
+    fn is_early(request: Sent<'_>, asked: u64, again: Sent<'_>, later: u64) -> bool {
         let mut spared = Spared::default();
-        assert_eq!(spared.judge(request, 7, seconds(100)), None);
-        spared.note(request, seconds(asked), 7, seconds(100));
-        spared.judge(again, 7, seconds(100 + later)).is_some()
+        assert_eq!(spared.judge(&request, 7, seconds(100)), None);
+        spared.note(&request, seconds(asked), 7, seconds(100));
+        spared.judge(&again, 7, seconds(100 + later)).is_some()
     }
 
     #[test]
@@ -136,8 +132,8 @@ mod tests {
         }
         assert!(!is_early(write(LEASE), 20, write(LEASE), 0));
         let mut spared = Spared::default();
-        spared.note(write(STATUS), seconds(20), 7, seconds(100));
-        let early = spared.judge(write(STATUS), 7, seconds(105)).unwrap();
+        spared.note(&write(STATUS), seconds(20), 7, seconds(100));
+        let early = spared.judge(&write(STATUS), 7, seconds(105)).unwrap();
         let text =
             format!("T7: PATCH {STATUS} is sent 15.000 s too early: the server has asked for 20 s");
         assert_eq!(early.to_string(), text);
@@ -160,20 +156,20 @@ mod tests {
     #[test]
     fn who_begins_after_the_answer_knows_nothing_of_it() {
         let mut spared = Spared::default();
-        spared.note(write(STATUS), seconds(20), 7, seconds(100));
-        assert_eq!(spared.judge(write(STATUS), 8, seconds(101)), None);
-        assert_eq!(spared.judge(write(STATUS), 8, seconds(102)), None);
-        spared.note(write(STATUS), seconds(20), 8, seconds(103));
-        assert!(spared.judge(write(STATUS), 8, seconds(104)).is_some());
+        spared.note(&write(STATUS), seconds(20), 7, seconds(100));
+        assert_eq!(spared.judge(&write(STATUS), 8, seconds(101)), None);
+        assert_eq!(spared.judge(&write(STATUS), 8, seconds(102)), None);
+        spared.note(&write(STATUS), seconds(20), 8, seconds(103));
+        assert!(spared.judge(&write(STATUS), 8, seconds(104)).is_some());
     }
 
     #[test]
     fn what_is_over_is_not_kept() {
         let mut spared = Spared::default();
-        spared.note(write(STATUS), seconds(20), 7, seconds(100));
-        spared.note(list("limit=500"), seconds(5), 7, seconds(110));
+        spared.note(&write(STATUS), seconds(20), 7, seconds(100));
+        spared.note(&list("limit=500"), seconds(5), 7, seconds(110));
         assert_eq!(spared.0.len(), 2);
-        spared.note(list("limit=500"), seconds(5), 7, seconds(120));
+        spared.note(&list("limit=500"), seconds(5), 7, seconds(120));
         assert_eq!(spared.0.len(), 1, "{spared:?}");
     }
 }
