@@ -10,7 +10,7 @@ use wva_supervise::ActorRegistry;
 
 /// `POST /debug/kill?role=optimizer` on the metrics server.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct KillRoute;
+pub(crate) struct KillRoute;
 
 impl ControllerHooks for KillRoute {
     fn answer(&self, head: &Parts, actors: &ActorRegistry<Role>) -> Option<HttpResponse> {

@@ -1,16 +1,16 @@
 //! The simulated cluster: what surrounds a controller, in virtual or real time.
 
 pub mod apiserver;
-pub mod chaos;
+mod chaos;
 pub mod cli;
 pub mod engine;
 pub mod exposition;
 pub mod hpa;
-pub mod kill_route;
+mod kill_route;
 pub mod lab;
 pub mod load;
 mod number;
-pub mod page;
+mod page;
 pub mod prometheus;
 pub mod router;
 pub mod socket;

@@ -57,7 +57,6 @@ impl State {
             .find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
     }
 
-    /// A kind under which an object is stored.
     pub(super) fn kind_of(&self, key: &Key) -> Option<Arc<Kind>> {
         let mut kinds = self.kinds.iter();
         kinds.find(|kind| kind.stored_as == key.resource).cloned()
@@ -72,7 +71,6 @@ impl State {
         }
     }
 
-    /// The time as objects hold it.
     pub(super) fn stamp(&self) -> String {
         let seconds = self.clock.now().wall.0.div_euclid(1000);
         jiff::Timestamp::from_second(seconds)
@@ -96,7 +94,6 @@ impl State {
         )
     }
 
-    /// The end of a generated name.
     pub(super) fn suffix(&mut self) -> String {
         let mut bits = self.generator.next_u64();
         let mut suffix = String::new();
@@ -108,7 +105,6 @@ impl State {
         suffix
     }
 
-    /// Whether an object with this unique id is stored.
     pub(super) fn has_uid(&self, uid: &Value) -> bool {
         let place = uid.as_str().and_then(|uid| self.store.place_of(uid));
         place.is_some()

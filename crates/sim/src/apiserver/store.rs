@@ -17,7 +17,6 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-/// One write.
 #[derive(Debug, Clone)]
 pub(super) struct StoredChange {
     pub(super) revision: u64,
@@ -118,7 +117,6 @@ impl ObjectStore {
         Some(objects)
     }
 
-    /// The place of the object with this unique id.
     pub(super) fn place_of(&self, uid: &str) -> Option<&Key> {
         self.places.get(uid)
     }
@@ -128,7 +126,6 @@ impl ObjectStore {
         self.owned.get(uid).into_iter().flatten()
     }
 
-    /// Everything, in the order of places.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects.iter()
     }

@@ -24,7 +24,6 @@ const fn built(name: &'static str, priority: i64, cell: Cell, argument: &'static
     }
 }
 
-/// A table of objects.
 pub(super) fn of(kind: &Kind, objects: &[Value], version: &Value, now: i64) -> Value {
     let mut definitions: Vec<Value>;
     let rows: Vec<Vec<Value>>;

@@ -60,7 +60,6 @@ impl Versions {
         self.0.current.load(Ordering::Acquire)
     }
 
-    /// A reader of these resources.
     pub(super) fn follow(&self, resources: &[&str]) -> VersionFollower {
         let reader = Arc::new(Reader {
             resources: resources.iter().map(|&name| name.to_owned()).collect(),
@@ -75,7 +74,6 @@ impl Versions {
         VersionFollower(reader)
     }
 
-    /// Waits for a version.
     pub(super) async fn reach(&self, version: u64) {
         loop {
             let mut moved = pin!(self.0.moved.notified());

@@ -80,7 +80,6 @@ fn rename(object: &mut Value, names: [(&str, &str); 7]) {
     }
 }
 
-/// The metadata of an object alone.
 pub(super) fn metadata_only(object: &Value) -> Value {
     let mut result = Map::new();
     result.insert("kind".to_owned(), "PartialObjectMetadata".into());

@@ -90,7 +90,6 @@ impl WatchStream {
         Ok(watch)
     }
 
-    /// The watch as lines.
     pub(super) fn lines(self) -> impl Stream<Item = Bytes> + Send {
         futures::stream::unfold(self, |mut watch| async move {
             let events = watch.next().await?;

@@ -15,7 +15,6 @@ use super::store::Key;
 use super::validate;
 use super::{patch, scale, strategic, view};
 
-/// What became of a write.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) created: bool,
@@ -156,7 +155,6 @@ impl State {
         Ok(dropped)
     }
 
-    /// Replaces an object.
     pub(super) fn update(
         &mut self,
         target: &RequestTarget,
@@ -195,7 +193,6 @@ impl State {
         self.commit(&key, &live, proposal)
     }
 
-    /// Changes an object by a patch of any kind.
     pub(super) fn patch(
         &mut self,
         target: &RequestTarget,
@@ -364,7 +361,6 @@ impl State {
         })
     }
 
-    /// What follows from a write.
     fn settle(&mut self, key: &Key) {
         if key.resource == DEFINITIONS {
             self.establish(key);

@@ -82,17 +82,14 @@ impl ActiveFaults {
         }
     }
 
-    /// Ends every watch.
     pub(super) fn cut_watches(&self) {
         self.0.cut.notify_waiters();
     }
 
-    /// A fault of the way to Prometheus begins.
     pub(super) fn inject_prometheus(&self, id: usize, fault: Prom) {
         self.state().prometheus.insert(id, fault);
     }
 
-    /// A fault ends.
     pub(super) fn clear(&self, id: usize, now: Duration) {
         let mut state = self.state();
         let healed = state.api.remove(&id);
@@ -140,7 +137,6 @@ impl ActiveFaults {
         }
     }
 
-    /// A watch is cut.
     pub(super) fn was_cut(&self) {
         let cuts = self.state().cuts;
         if let Some(id) = cuts {
@@ -153,7 +149,6 @@ impl ActiveFaults {
         self.state().holds = Some(id);
     }
 
-    /// Whether this fault holds a write back.
     pub(super) fn holds(&self, id: usize) -> bool {
         self.state().holds == Some(id)
     }
@@ -163,7 +158,6 @@ impl ActiveFaults {
         self.state().at_question = Some((id, Act(act)));
     }
 
-    /// A question to Prometheus is on its way.
     pub(super) async fn asked(&self) {
         let act = self.state().at_question.take();
         if let Some((id, Act(act))) = act
@@ -182,7 +176,6 @@ impl ActiveFaults {
             .collect()
     }
 
-    /// When the API server last went back in time.
     pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
         let mut api = state.api.iter();
@@ -190,21 +183,18 @@ impl ActiveFaults {
         if is_now { Some(now) } else { state.younger }
     }
 
-    /// When Prometheus last hid use.
     pub(super) fn misled(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
         let is_now = state.prometheus.values().any(|fault| fault.hides_use());
         if is_now { Some(now) } else { state.misled }
     }
 
-    /// The faults of the way to Prometheus.
     pub(super) fn prometheus(&self) -> Vec<(usize, Prom)> {
         let state = self.state();
         let all = state.prometheus.iter();
         all.map(|(id, fault)| (*id, *fault)).collect()
     }
 
-    /// Whether writes are carried out late.
     pub(super) fn are_writes_late(&self) -> bool {
         let state = self.state();
         let mut api = state.api.values();
@@ -237,7 +227,6 @@ impl ActiveFaults {
         self.state().at_every_write.is_some()
     }
 
-    /// The process ends at a write.
     pub(super) fn struck(&self) {
         let awaited = {
             let mut state = self.state();
@@ -248,17 +237,14 @@ impl ActiveFaults {
         }
     }
 
-    /// A fault has hit something.
     pub(super) fn hit(&self, id: usize) {
         *self.state().hits.entry(id).or_default() += 1;
     }
 
-    /// How often it did.
     pub(super) fn hits(&self, id: usize) -> u64 {
         self.state().hits.get(&id).copied().unwrap_or(0)
     }
 
-    /// Resolves when watches are cut.
     pub(super) async fn cut(&self) {
         self.0.cut.notified().await;
     }

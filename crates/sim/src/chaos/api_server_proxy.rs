@@ -37,7 +37,6 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Hears of every request at the moment at which a process makes it.
 pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
-    /// A request is made to the API server.
     fn called(&self, sent: &Sent<'_>);
 
     /// A write to this path was carried out.
@@ -46,7 +45,6 @@ pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
     /// A request was answered in a way that asks to be left alone for so long.
     fn warded_off(&self, sent: &Sent<'_>, time: Duration);
 
-    /// A question is put to Prometheus.
     fn asked(&self);
 
     /// A request that came late has changed an object that others had changed since it was sent.
@@ -74,7 +72,6 @@ impl std::fmt::Debug for ApiServerProxy {
     }
 }
 
-/// What becomes of one request.
 #[derive(Debug, Default)]
 struct RequestOutcome {
     latency: Duration,
@@ -272,7 +269,6 @@ impl ApiServerProxy {
         )
     }
 
-    /// What the server makes of a request.
     async fn served(&self, request: Request<Full<Bytes>>) -> Response<Wire> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let answer = match self.server.clone().oneshot(request).await {
@@ -373,7 +369,6 @@ impl ApiServerProxy {
         Some(Object(object).text("/metadata/resourceVersion").to_owned())
     }
 
-    /// The process ends here.
     async fn perish(&self) {
         self.life.end();
         std::future::pending::<()>().await;

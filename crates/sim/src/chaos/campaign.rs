@@ -21,45 +21,33 @@ use crate::world::WorldError;
 /// What stands in the place of an invariant where the play itself went wrong.
 const PLAY: &str = "play";
 
-/// A run that is over.
 #[derive(Debug, Clone)]
-pub struct Done {
-    /// Its seed.
-    pub seed: u64,
-    /// What came of it.
-    pub outcome: RunOutcome,
+pub(crate) struct Done {
+    pub(crate) seed: u64,
+    pub(crate) outcome: RunOutcome,
 }
 
-/// What all runs came to.
 #[derive(Debug, Default)]
-pub struct Summary {
-    /// Runs.
-    pub seeds: u64,
-    /// Virtual time.
-    pub lasted: Duration,
-    /// Lines of all traces.
-    pub events: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Plans.
-    pub plans: u64,
+pub(crate) struct Summary {
+    pub(crate) seeds: u64,
+    pub(crate) lasted: Duration,
+    pub(crate) events: u64,
+    pub(crate) writes: u64,
+    pub(crate) plans: u64,
     /// The most bytes that one process held.
-    pub held: usize,
-    /// Faults by class and kind.
-    pub tally: BTreeMap<(Class, String), FaultTally>,
+    pub(crate) held: usize,
+    pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
     /// How often roles met messages while faults of a kind were in force.
-    pub coverage: BTreeMap<Spot, u64>,
+    pub(crate) coverage: BTreeMap<Spot, u64>,
     /// The longest time to rest after the last fault.
-    pub slowest: Option<Duration>,
+    pub(crate) slowest: Option<Duration>,
     /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
-    pub hash: u64,
-    /// Runs with a violation.
-    pub failed: Vec<Done>,
+    pub(crate) hash: u64,
+    pub(crate) failed: Vec<Done>,
 }
 
 impl Summary {
-    /// Takes a run in.
-    pub fn add(&mut self, done: Done) {
+    pub(crate) fn add(&mut self, done: Done) {
         let outcome = &done.outcome;
         self.seeds += 1;
         self.lasted += outcome.lasted;
@@ -90,7 +78,7 @@ impl Summary {
 }
 
 /// Plays one seed; what goes wrong with the play itself counts as a violation as well.
-pub fn survive(
+pub(crate) fn survive(
     plot: &ChaosWorkload,
     seed: u64,
     schedule: &FaultSchedule,
@@ -112,23 +100,17 @@ fn survived(play: impl FnOnce() -> Result<RunOutcome, WorldError>) -> RunOutcome
     RunOutcome::broken(InvariantViolation::new(PLAY, why))
 }
 
-/// A planted defect, and what became of it.
 #[derive(Debug, Clone)]
-pub struct Hunt {
-    /// The defect.
-    pub mutation: Mutation,
-    /// Seeds that were played.
-    pub seeds: u64,
-    /// How it ended.
-    pub end: End,
+pub(crate) struct Hunt {
+    pub(crate) mutation: Mutation,
+    pub(crate) seeds: u64,
+    pub(crate) end: End,
 }
 
-/// How the search for a planted defect ended.
 #[derive(Debug, Clone)]
-pub enum End {
+pub(crate) enum End {
     /// The last seed broke an invariant.
     Found(Box<Done>),
-    /// No seed did.
     Missed,
     /// The last seed could not be played to its end, which tells nothing of the defect.
     Unplayed(Box<Done>),
@@ -153,7 +135,7 @@ impl End {
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn hunt(
+pub(crate) fn hunt(
     name: &str,
     mutations: &[Mutation],
     seeds: std::ops::Range<u64>,
@@ -225,7 +207,7 @@ pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn campaign(
+pub(crate) fn campaign(
     name: &str,
     seeds: std::ops::Range<u64>,
     jobs: usize,

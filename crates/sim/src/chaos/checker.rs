@@ -59,7 +59,6 @@ struct CheckerState {
     around: Option<Arc<Surroundings>>,
     /// When the bounds of each variant last allowed it to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
-    /// Which models may go to zero.
     policies: ZeroPolicies,
     /// When somebody last led.
     led: Duration,
@@ -75,19 +74,15 @@ struct CheckerState {
     counts: Counts,
     /// Whose is what each process that there was holds.
     owners: Vec<(usize, Owner)>,
-    /// How often each message was met, by role and name.
     met: Met,
 }
 
-/// What a judge has counted.
 #[derive(Debug, Clone, Default)]
-pub struct Counts {
-    /// Writes of controllers.
-    pub writes: u64,
-    /// Plans that were published.
-    pub plans: u64,
+pub(crate) struct Counts {
+    pub(crate) writes: u64,
+    pub(crate) plans: u64,
     /// The most bytes that one process held.
-    pub held: usize,
+    pub(crate) held: usize,
 }
 
 impl std::fmt::Debug for Checker {
@@ -99,12 +94,10 @@ impl std::fmt::Debug for Checker {
     }
 }
 
-/// Hears of the requests of one process.
 #[derive(Debug, Clone)]
 pub(super) struct RequestObserver {
     pub(super) judge: Checker,
     pub(super) place: usize,
-    /// The pod of the process.
     pub(super) pod: String,
 }
 
@@ -169,7 +162,6 @@ impl Checker {
         }
     }
 
-    /// What was found first.
     pub(super) fn found(&self) -> Option<(Duration, InvariantViolation)> {
         self.bench().found.clone()
     }
@@ -203,7 +195,6 @@ impl Checker {
         }
     }
 
-    /// A process begins.
     pub(super) fn came(&self, place: usize, door: Arc<ControllerView>, hears: Hears) {
         let owner = door.owner;
         let seat = ProcessChecker::new(door, hears);
@@ -213,14 +204,12 @@ impl Checker {
         bench.close(before);
     }
 
-    /// A process has ended.
     pub(super) fn left(&self, place: usize) {
         let mut bench = self.bench();
         let seat = bench.seats.remove(&place);
         bench.close(seat);
     }
 
-    /// A process stands still, or goes on.
     pub(super) fn paused(&self, place: usize, paused: bool) {
         if let Some(seat) = self.bench().seats.get_mut(&place) {
             seat.paused = paused;
@@ -229,7 +218,6 @@ impl Checker {
         }
     }
 
-    /// Follows the plans that a process publishes.
     pub(super) async fn follow(self, place: usize, door: Arc<ControllerView>) {
         let mut plans = door.shared.plan.follow();
         loop {
@@ -242,7 +230,6 @@ impl Checker {
         }
     }
 
-    /// A process makes a request.
     fn called(&self, place: usize, pod: &str, sent: &Sent<'_>) {
         let Sent { method, path, .. } = *sent;
         if !is_write(method) {
@@ -379,7 +366,6 @@ impl Checker {
         seats.any(|seat| seat.watches.told(plural) > version)
     }
 
-    /// How often each message was met since this was last asked, by role and name.
     pub(super) fn take_met(&self) -> Met {
         let mut bench = self.bench();
         let CheckerState { seats, met, .. } = &mut *bench;
@@ -407,7 +393,6 @@ impl CheckerState {
     }
 }
 
-/// Counts the messages that the roles of a process have met since this was last done.
 fn tally(met: &mut Met, seat: &ProcessChecker) {
     seat.door.actors.take_met(|role, name, times| {
         let of_role = met.entry(role.label()).or_default();

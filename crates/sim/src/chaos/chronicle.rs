@@ -192,7 +192,6 @@ pub(super) struct Chronicle {
 }
 
 impl Chronicle {
-    /// Looks at the cluster, and tells what is new in it.
     pub(super) fn look(&mut self, insider: &Insider, trace: &Trace) {
         let known = self.version.replace(insider.version());
         if known.is_some_and(|version| !insider.changed_since(version, &FOLLOWED)) {
@@ -244,7 +243,6 @@ fn named(object: &Object) -> String {
     format!("{}/{}", object.namespace(), object.name())
 }
 
-/// What is told of a pod.
 fn stage(pod: &Object) -> &'static str {
     match (
         pod.is_deleted(),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use wva_supervise::Generator;
 
-/// A generator with the questions that a schedule asks.
 #[derive(Debug, Clone)]
 pub(super) struct Dice(Generator);
 
@@ -25,7 +24,6 @@ impl Dice {
         usize::try_from(self.below(length)).unwrap_or(0)
     }
 
-    /// One of a list.
     pub(super) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.place(of.len()))
     }

@@ -31,7 +31,7 @@ const FORGOTTEN: Duration = Duration::from_mins(6);
 
 /// Where points are looked for. Each has one resting point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum ExhaustiveScenario {
+pub(crate) enum ExhaustiveScenario {
     /// One model and one controller, with the percentage-based analysis.
     Percentages,
     /// The same with the analysis by tokens.
@@ -45,7 +45,6 @@ pub enum ExhaustiveScenario {
 }
 
 impl ExhaustiveScenario {
-    /// The plot of the scene.
     fn plot(self) -> Option<ChaosWorkload> {
         let (name, seed) = SCENARIO;
         let mut plot = plot(name, seed)?;
@@ -115,46 +114,39 @@ fn analyzed(entry: &str) -> ConfigMap {
 
 /// Which occasions of a role are points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Points {
+pub(crate) enum Points {
     /// Of a role the first ones, and from then on each that is twice as late; of writes all.
     Spread,
-    /// All of them.
     All,
 }
 
 /// What is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Course {
+pub(crate) enum Course {
     /// A role, before and after its occasions.
     Role(Role),
     /// The process, this way at each of its writes.
     Writes(ProcessFault),
 }
 
-/// What was wrong after an end.
 #[derive(Debug, Clone)]
-pub struct BrokenInvariant {
-    /// Where it was.
-    pub point: Point,
-    /// What was wrong.
-    pub violation: InvariantViolation,
+pub(crate) struct BrokenInvariant {
+    pub(crate) point: Point,
+    pub(crate) violation: InvariantViolation,
     /// The last lines of the trace, where it is the first of its course.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
-/// What came of a course.
 #[derive(Debug, Clone)]
-pub struct Walked {
-    /// Where it was.
-    pub scene: ExhaustiveScenario,
-    /// What was ended.
-    pub course: Course,
+pub(crate) struct Walked {
+    pub(crate) scene: ExhaustiveScenario,
+    pub(crate) course: Course,
     /// Points at which it was.
-    pub ends: u64,
+    pub(crate) ends: u64,
     /// Points after which something was not as it must be.
-    pub broken: Vec<BrokenInvariant>,
+    pub(crate) broken: Vec<BrokenInvariant>,
     /// Whether these were all of its points.
-    pub is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl Walked {
@@ -169,12 +161,11 @@ impl Walked {
     }
 
     /// Whether something was not as it must be after an end, or the whole course had no point.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty() || (self.is_whole && self.ends == 0)
     }
 
-    /// Whether anything of it was played.
-    pub fn is_begun(&self) -> bool {
+    pub(crate) fn is_begun(&self) -> bool {
         self.is_whole || self.ends > 0 || self.is_broken()
     }
 }
@@ -194,7 +185,6 @@ impl Around<'_> {
     }
 }
 
-/// Every scene, in order.
 pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> {
     ExhaustiveScenario::value_variants().iter().copied()
 }
@@ -223,7 +213,7 @@ fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
 ///
 /// # Errors
 /// When the system gives no thread, or a scene does not hold without any end.
-pub fn exhaustive(
+pub(crate) fn exhaustive(
     points: Points,
     jobs: usize,
     (enough, broken): (&AtomicBool, &AtomicBool),
@@ -285,7 +275,9 @@ fn at_rest(scene: ExhaustiveScenario) -> std::io::Result<Option<Quiescence>> {
 ///
 /// # Errors
 /// When the scene does not hold without any end, or has no such point.
-pub fn disturbed(point: &Point) -> std::io::Result<(RunOutcome, Option<InvariantViolation>)> {
+pub(crate) fn disturbed(
+    point: &Point,
+) -> std::io::Result<(RunOutcome, Option<InvariantViolation>)> {
     let Point { scene, probe } = point;
     let outcome = scene.play(Some(probe.clone()), Keep::All);
     if let (Some(usual), Some(outcome)) = (at_rest(*scene)?, outcome)

@@ -9,10 +9,8 @@ use wva_supervise::SeedTree;
 
 /// What is made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Class {
-    /// The way to the API server.
+pub(crate) enum Class {
     ApiServer,
-    /// The way to Prometheus.
     Prometheus,
     /// Actors within a process.
     Actors,
@@ -20,15 +18,13 @@ pub enum Class {
     Controllers,
     /// Objects that people and other controllers own.
     Objects,
-    /// ConfigMaps with settings.
     Settings,
-    /// Pods and nodes.
     Workloads,
 }
 
 impl Class {
     /// The name in tables.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::ApiServer => "api",
             Self::Prometheus => "prometheus",
@@ -46,7 +42,7 @@ pub(super) const LEADER: usize = usize::MAX;
 
 /// Something that goes wrong. Where it names a controller, that is its number.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ChaosFault {
+pub(crate) enum ChaosFault {
     /// Between one controller and the API server.
     Api(usize, Api),
     /// Between one controller and Prometheus.
@@ -65,7 +61,7 @@ pub enum ChaosFault {
 
 /// What happens on the way to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
+pub(crate) enum Api {
     /// Requests take so much longer.
     Latency(Duration),
     /// Requests are answered with this status, and so many seconds to wait.
@@ -111,7 +107,7 @@ pub enum Api {
 
 /// What happens on the way to Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prom {
+pub(crate) enum Prom {
     /// Nobody can be reached.
     Down,
     /// Requests are answered with this status.
@@ -152,9 +148,8 @@ pub enum Prom {
     Reset,
 }
 
-/// What happens to actors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RoleFault {
+pub(crate) enum RoleFault {
     /// One ends now, with everything below it.
     Kill(Role),
     /// One ends before its next occasion.
@@ -176,9 +171,8 @@ pub enum RoleFault {
     Storm(Role),
 }
 
-/// What happens to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessFault {
+pub(crate) enum ProcessFault {
     /// It ends without a word.
     Crash,
     /// It ends in order, and another one comes.
@@ -199,9 +193,8 @@ pub enum ProcessFault {
     Handover,
 }
 
-/// What happens to objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectFault {
+pub(crate) enum ObjectFault {
     /// The target is deleted, and another one of its name comes.
     TargetReplaced,
     /// Somebody scales the target by hand.
@@ -232,9 +225,8 @@ pub enum ObjectFault {
     Crowd(u32),
 }
 
-/// What happens to settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edit {
+pub(crate) enum Edit {
     /// Another interval.
     Interval(u64),
     /// Other thresholds.
@@ -265,9 +257,8 @@ pub enum Edit {
     Random(u64),
 }
 
-/// What happens to workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkloadFaultKind {
+pub(crate) enum WorkloadFaultKind {
     /// Containers die.
     Crash(usize),
     /// Pods are evicted.
@@ -285,7 +276,6 @@ pub enum WorkloadFaultKind {
 }
 
 impl ProcessFault {
-    /// Whether it waits for a write.
     pub(super) fn is_at_a_write(self) -> bool {
         matches!(
             self,
@@ -329,7 +319,7 @@ impl Prom {
 impl ChaosFault {
     /// The same, with this controller in place of the leader.
     #[must_use]
-    pub fn aimed(mut self, leader: usize) -> Self {
+    pub(crate) fn aimed(mut self, leader: usize) -> Self {
         if let Self::Api(whom, _)
         | Self::Prometheus(whom, _)
         | Self::Actor(whom, _)
@@ -341,8 +331,7 @@ impl ChaosFault {
         self
     }
 
-    /// Its class.
-    pub fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> Class {
         match self {
             Self::Api(..) => Class::ApiServer,
             Self::Prometheus(..) => Class::Prometheus,
@@ -355,7 +344,7 @@ impl ChaosFault {
     }
 
     /// Its kind, for tables: without numbers other than a status.
-    pub fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         let status = match self {
             Self::Api(_, Api::Refuse(status, _)) | Self::Prometheus(_, Prom::Status(status)) => {
                 format!("-{status}")

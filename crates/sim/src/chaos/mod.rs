@@ -4,13 +4,13 @@
 mod active_faults;
 mod api_server_proxy;
 mod campaign;
-mod check;
+pub(crate) mod check;
 mod checker;
 mod chronicle;
 mod conditions;
 mod dice;
 mod exhaustive;
-mod fault;
+pub(crate) mod fault;
 mod fleet;
 mod injector;
 mod liveness;
@@ -37,20 +37,13 @@ mod trace;
 mod watches;
 mod workload;
 
-pub use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
-pub use check::InvariantViolation;
-pub use checker::Counts;
-pub use exhaustive::{
+pub(crate) use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
+pub(crate) use exhaustive::{
     BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
 };
-pub use fault::{ChaosFault, Class, ProcessFault};
-pub use mutation::Mutation;
-pub use outcome::{FaultTally, RunOutcome, Spot};
-pub use point::{NoPoint, Point};
-pub use quiescence::Quiescence;
-pub use report::{FailureReport, Played};
-pub use run::play;
-pub use scale_to_zero::ScaleToZeroModel;
-pub use schedule::{FaultSchedule, Strike};
-pub use trace::{Keep, TAIL};
-pub use workload::{ChaosWorkload, PLOTS, Probe, plot};
+pub(crate) use mutation::Mutation;
+pub(crate) use outcome::FaultTally;
+pub(crate) use point::Point;
+pub(crate) use report::{FailureReport, Played};
+pub(crate) use trace::Keep;
+pub(crate) use workload::{PLOTS, plot};

@@ -2,9 +2,8 @@
 
 use clap::ValueEnum;
 
-/// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Mutation {
+pub(crate) enum Mutation {
     /// Writes do not ask for a permit.
     PermitUnasked,
     /// The claim outlasts the lease.

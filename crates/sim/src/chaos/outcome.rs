@@ -8,51 +8,40 @@ use super::checker::Counts;
 use super::fault::Class;
 use super::quiescence::Quiescence;
 
-/// How often faults of one kind happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FaultTally {
-    /// How many were injected.
-    pub injected: u64,
+pub(crate) struct FaultTally {
+    pub(crate) injected: u64,
     /// How many of them hit something.
-    pub effective: u64,
+    pub(crate) effective: u64,
 }
 
 /// A role at a message while a fault is in force.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
-    /// The role, by its label.
-    pub role: &'static str,
-    /// The name of the message.
-    pub message: String,
-    /// The kind of the fault.
-    pub fault: String,
+pub(crate) struct Spot {
+    pub(crate) role: &'static str,
+    pub(crate) message: String,
+    pub(crate) fault: String,
 }
 
-/// What came of a run.
 #[derive(Debug, Clone, Default)]
-pub struct RunOutcome {
+pub(crate) struct RunOutcome {
     /// The first thing that must not be, and when.
-    pub violation: Option<(Duration, InvariantViolation)>,
+    pub(crate) violation: Option<(Duration, InvariantViolation)>,
     /// Of all that happened, in its order.
-    pub hash: u64,
+    pub(crate) hash: u64,
     /// Lines of the trace.
-    pub events: u64,
-    /// The lines that were kept.
-    pub lines: Vec<String>,
-    /// Virtual time.
-    pub lasted: Duration,
+    pub(crate) events: u64,
+    pub(crate) lines: Vec<String>,
+    pub(crate) lasted: Duration,
     /// How long after the last fault everything stood still, where it did.
-    pub settled: Option<Duration>,
-    /// Faults by class and kind.
-    pub tally: BTreeMap<(Class, String), FaultTally>,
-    /// How often a role met a message while faults of a kind were in force.
-    pub coverage: BTreeMap<Spot, u64>,
-    /// Writes and plans.
-    pub counts: Counts,
+    pub(crate) settled: Option<Duration>,
+    pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
+    pub(crate) coverage: BTreeMap<Spot, u64>,
+    pub(crate) counts: Counts,
     /// Whether the probe of the plot has struck.
-    pub struck: bool,
+    pub(crate) struck: bool,
     /// What there was in the end, where no invariant was broken.
-    pub rest: Quiescence,
+    pub(crate) rest: Quiescence,
 }
 
 impl RunOutcome {

@@ -421,7 +421,6 @@ fn is_moved(decision: &Decision, way: Ordering) -> bool {
         && !decision.steps.iter().any(by_rule)
 }
 
-/// Takes everything back.
 fn undo(decision: &mut Decision) {
     decision.steps.truncate(1);
     if let Some(first) = decision.steps.first_mut() {

@@ -18,11 +18,9 @@ const WRITES: [(&str, ProcessFault); 3] = [
 /// What is ended, when, and in which scene. As text it is `SCENE/before/NUMBER/ROLE`, with `after` likewise,
 /// or `SCENE/during-write/NUMBER`, with `before-write` and `after-write` likewise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
-    /// Where.
-    pub scene: ExhaustiveScenario,
-    /// What and when.
-    pub probe: Probe,
+pub(crate) struct Point {
+    pub(crate) scene: ExhaustiveScenario,
+    pub(crate) probe: Probe,
 }
 
 impl fmt::Display for Point {
@@ -42,10 +40,9 @@ impl fmt::Display for Point {
     }
 }
 
-/// A text that names no point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no point is called so")]
-pub struct NoPoint;
+pub(crate) struct NoPoint;
 
 impl FromStr for Point {
     type Err = NoPoint;

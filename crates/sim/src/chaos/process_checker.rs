@@ -199,7 +199,6 @@ impl ProcessChecker {
         self.calm.filter(|_| !self.paused && !self.leaving)
     }
 
-    /// What has become of roles since it was last asked.
     pub(super) fn take_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
@@ -234,7 +233,6 @@ impl ProcessChecker {
         }
     }
 
-    /// Looks at everything.
     pub(super) fn second(
         &mut self,
         place: usize,

@@ -63,7 +63,6 @@ pub(super) struct ProcessSetting {
     pub(super) ended: Arc<Notify>,
 }
 
-/// One place for a process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) pod: String,

@@ -6,7 +6,6 @@ use tokio::sync::Notify;
 
 use super::fault::ProcessFault;
 
-/// The state of a process. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessState(Arc<Inner>);
 
@@ -46,7 +45,6 @@ impl ProcessState {
         self.state().dead
     }
 
-    /// It stands still, or goes on.
     pub(super) fn freeze(&self, frozen: bool) {
         self.state().frozen = frozen;
         self.0.moved.notify_waiters();
@@ -61,7 +59,6 @@ impl ProcessState {
         self.state().at_write = Some((after, how));
     }
 
-    /// It does not end at a write any more.
     pub(super) fn forgive(&self) {
         self.state().at_write = None;
     }

@@ -224,7 +224,6 @@ impl PrometheusProxy {
         Ok(answer)
     }
 
-    /// Why there is no answer.
     async fn fail(&self, fault: Prom) -> Option<QueryError> {
         Some(match fault {
             Prom::Down => QueryError::Unreachable {

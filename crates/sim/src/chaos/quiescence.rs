@@ -15,7 +15,7 @@ const LEARNED: &str = "wva_replica_start_seconds";
 
 /// What it is, a line for each fact. Counts of what has happened, times, and what was learned are no part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Quiescence(BTreeSet<String>);
+pub(crate) struct Quiescence(BTreeSet<String>);
 
 impl Quiescence {
     /// The variants as they are stored, and each process by whether it leads: which one does may differ.

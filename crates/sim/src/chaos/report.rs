@@ -10,22 +10,18 @@ use super::outcome::RunOutcome;
 use super::schedule::FaultSchedule;
 use super::workload::ChaosWorkload;
 
-/// A run that is over, with what was played.
 #[derive(Debug, Clone, Copy)]
-pub struct Played<'a> {
+pub(crate) struct Played<'a> {
     /// The world, with the defect that is planted in it, where one is.
-    pub plot: &'a ChaosWorkload,
-    /// The seed.
-    pub seed: u64,
-    /// The faults.
-    pub schedule: &'a FaultSchedule,
-    /// What came of it.
-    pub outcome: &'a RunOutcome,
+    pub(crate) plot: &'a ChaosWorkload,
+    pub(crate) seed: u64,
+    pub(crate) schedule: &'a FaultSchedule,
+    pub(crate) outcome: &'a RunOutcome,
 }
 
 /// What somebody needs who looks into a failure.
 #[derive(Debug)]
-pub struct FailureReport<'a> {
+pub(crate) struct FailureReport<'a> {
     played: Played<'a>,
     commit: &'a str,
     at: Duration,
@@ -33,8 +29,7 @@ pub struct FailureReport<'a> {
 }
 
 impl<'a> FailureReport<'a> {
-    /// The report of a run, if it broke an invariant.
-    pub fn of(played: Played<'a>, commit: &'a str) -> Option<Self> {
+    pub(crate) fn of(played: Played<'a>, commit: &'a str) -> Option<Self> {
         let (at, violation) = played.outcome.violation.as_ref()?;
         Some(Self {
             played,
@@ -45,7 +40,7 @@ impl<'a> FailureReport<'a> {
     }
 
     /// Plays up to so many `runs` to make the schedule smaller; none is begun once `enough` is true.
-    pub fn smaller(&self, runs: usize, enough: &AtomicBool) -> Smaller {
+    pub(crate) fn smaller(&self, runs: usize, enough: &AtomicBool) -> Smaller {
         let Played {
             plot,
             seed,
@@ -61,7 +56,6 @@ impl<'a> FailureReport<'a> {
         }
     }
 
-    /// The command that plays it again.
     fn replay(&self) -> String {
         let Played { plot, seed, .. } = self.played;
         let mutant = plot
@@ -103,21 +97,16 @@ impl fmt::Display for FailureReport<'_> {
 
 /// The fewest faults that still break the same in the same way, as far as the runs tell that were played for it.
 #[derive(Debug)]
-pub struct Smaller {
+pub(crate) struct Smaller {
     of: usize,
     runs: usize,
     replay: String,
-    reduced: Reduced,
+    pub(super) reduced: Reduced,
 }
 
 impl Smaller {
-    /// The faults.
-    pub fn smallest(&self) -> &FaultSchedule {
-        &self.reduced.smallest
-    }
-
     /// Whether it was ended before its time.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.reduced.is_cut
     }
 }

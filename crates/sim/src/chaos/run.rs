@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When there is no world.
-pub fn play(
+pub(crate) fn play(
     plot: &ChaosWorkload,
     seed: u64,
     schedule: &FaultSchedule,

@@ -30,13 +30,11 @@ const WOKEN: Duration = Duration::from_secs(75);
 
 /// A model that may go to zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScaleToZeroModel {
+pub(crate) struct ScaleToZeroModel {
     /// Its place in the scenario.
-    pub number: usize,
-    /// The model.
-    pub model: ModelKey,
-    /// All of its variants.
-    pub variants: Vec<VariantKey>,
+    pub(crate) number: usize,
+    pub(crate) model: ModelKey,
+    pub(crate) variants: Vec<VariantKey>,
 }
 
 impl ScaleToZeroModel {
@@ -53,16 +51,13 @@ impl ScaleToZeroModel {
 /// What is true of its use at one moment, whoever knows of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use {
-    /// Whether requests come.
     pub(super) comes: bool,
     /// Whether its router holds requests.
     pub(super) waits: bool,
-    /// Whether its router answers.
     pub(super) answers: bool,
 }
 
 impl Use {
-    /// What the world knows of it.
     pub(super) fn of(
         sleeper: &ScaleToZeroModel,
         (scenario, world): (&Scenario, &World),

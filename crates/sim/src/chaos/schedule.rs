@@ -18,45 +18,40 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// One fault at its time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Strike {
+pub(crate) struct Strike {
     /// Its number within the schedule, which it keeps when others are left out.
-    pub id: usize,
-    /// When it begins.
-    pub at: Duration,
+    pub(crate) id: usize,
+    pub(crate) at: Duration,
     /// How long it lasts, or how long it takes until what it broke is put back.
-    pub lasts: Duration,
-    /// What it is.
-    pub fault: ChaosFault,
+    pub(crate) lasts: Duration,
+    pub(crate) fault: ChaosFault,
 }
 
 /// Faults in the order of their times.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FaultSchedule(pub Vec<Strike>);
+pub(crate) struct FaultSchedule(pub(crate) Vec<Strike>);
 
 /// What there is to be broken.
 #[derive(Debug, Clone)]
-pub struct Terrain {
-    /// Number of controllers.
-    pub controllers: usize,
-    /// The variants.
-    pub variants: Vec<VariantKey>,
+pub(crate) struct Terrain {
+    pub(crate) controllers: usize,
+    pub(crate) variants: Vec<VariantKey>,
     /// Roles with something to do, beside those of every world.
-    pub also: Vec<Role>,
+    pub(crate) also: Vec<Role>,
     /// When the first fault may happen.
-    pub from: Duration,
+    pub(crate) from: Duration,
     /// When the last one has ended, but for one that meets who leads on the way to rest.
-    pub until: Duration,
+    pub(crate) until: Duration,
     /// When that way begins.
-    pub load_until: Duration,
+    pub(crate) load_until: Duration,
     /// Whether a model may go to zero.
-    pub sleeps: bool,
+    pub(crate) sleeps: bool,
     /// Classes, each with how far its faults are from each other on average.
-    pub rates: Vec<(Class, Duration)>,
+    pub(crate) rates: Vec<(Class, Duration)>,
 }
 
 impl FaultSchedule {
-    /// Draws a schedule.
-    pub fn draw(seed: u64, terrain: &Terrain) -> Self {
+    pub(crate) fn draw(seed: u64, terrain: &Terrain) -> Self {
         let tree = SeedTree::new(seed);
         let mut strikes = Vec::new();
         for (class, mean) in &terrain.rates {
@@ -119,9 +114,8 @@ impl FaultSchedule {
         Self(strikes)
     }
 
-    /// With one more fault.
     #[must_use]
-    pub fn with(mut self, at: Duration, lasts: Duration, fault: ChaosFault) -> Self {
+    pub(crate) fn with(mut self, at: Duration, lasts: Duration, fault: ChaosFault) -> Self {
         self.0.push(Strike {
             id: 0,
             at,
@@ -131,21 +125,18 @@ impl FaultSchedule {
         Self::of(self.0)
     }
 
-    /// The faults with these numbers.
     #[must_use]
-    pub fn only(&self, ids: &[usize]) -> Self {
+    pub(crate) fn only(&self, ids: &[usize]) -> Self {
         let kept = self.0.iter().filter(|strike| ids.contains(&strike.id));
         Self(kept.cloned().collect())
     }
 
-    /// When the last fault has ended.
-    pub fn end(&self) -> Duration {
+    pub(crate) fn end(&self) -> Duration {
         let ends = self.0.iter().map(|strike| strike.at + strike.lasts);
         ends.max().unwrap_or_default()
     }
 
-    /// The numbers of all faults.
-    pub fn ids(&self) -> Vec<usize> {
+    pub(crate) fn ids(&self) -> Vec<usize> {
         self.0.iter().map(|strike| strike.id).collect()
     }
 }

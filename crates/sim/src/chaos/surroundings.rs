@@ -23,7 +23,6 @@ pub(super) struct Stored {
     pub(super) object: Object,
 }
 
-/// What the API server holds.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     /// The version of the last look.

@@ -9,9 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::fault::{Api, LEADER, ObjectFault, Prom, RoleFault, WorkloadFaultKind};
+use super::fault::{
+    Api, ChaosFault, Class, LEADER, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
+};
+use super::outcome::RunOutcome;
+use super::quiescence::Quiescence;
+use super::schedule::{FaultSchedule, Strike};
+use super::trace::TAIL;
+use super::workload::{ChaosWorkload, Probe};
 use super::*;
-use crate::chaos::Mutation;
 use crate::world::Replica;
 use wva::cluster::kinds::WatchedKind;
 use wva::roles::Role;

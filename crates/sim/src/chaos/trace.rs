@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wva_supervise::Clock;
 
 /// Lines that a report shows.
-pub const TAIL: usize = 100;
+pub(crate) const TAIL: usize = 100;
 
 /// Takes down what happens. Clones share it.
 #[derive(Debug, Clone)]
@@ -40,10 +40,9 @@ pub(super) fn hashed(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub(crate) enum Keep {
     /// The last hundred lines, without what is done again and again.
     Tail,
-    /// Every line.
     All,
 }
 
@@ -79,7 +78,6 @@ impl Trace {
         lines.hash = hashed(lines.hash, text.bytes().chain([0xfe]));
     }
 
-    /// Counts something; how often it was counted within this second.
     pub(super) fn counts(&self, what: &str) -> u32 {
         let second = self.clock.now().monotonic.as_secs();
         let mut lines = self.lines();

@@ -27,47 +27,40 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// Objects of the scenario `crowd`.
 const CROWD: u32 = 10_000;
 
-/// A scenario for chaos.
 #[derive(Debug, Clone)]
-pub struct ChaosWorkload {
+pub(crate) struct ChaosWorkload {
     /// What it is called on the command line.
-    pub name: &'static str,
-    /// One sentence.
-    pub about: &'static str,
-    /// The world.
-    pub scenario: Scenario,
-    /// The model that may go to zero, where one may.
-    pub sleeper: Option<ScaleToZeroModel>,
+    pub(crate) name: &'static str,
+    pub(crate) scenario: Scenario,
+    pub(crate) sleeper: Option<ScaleToZeroModel>,
     /// Pools in front of nothing, beside one for each model.
-    pub more_pools: u32,
+    pub(crate) more_pools: u32,
     /// Keys of the main ConfigMap beside the interval.
-    pub main: Vec<(&'static str, &'static str)>,
+    pub(crate) main: Vec<(&'static str, &'static str)>,
     /// The instance that all objects and controllers belong to, where they do to one.
-    pub instance: Option<&'static str>,
-    /// Number of controllers.
-    pub controllers: usize,
+    pub(crate) instance: Option<&'static str>,
+    pub(crate) controllers: usize,
     /// When everything is put back; one last fault on the way to the API server may follow.
-    pub faults_until: Duration,
+    pub(crate) faults_until: Duration,
     /// How long the load lasts after that, higher than before, until it ends: what serves has to be enough
     /// then.
-    pub climb: Duration,
+    pub(crate) climb: Duration,
     /// How long after the last fault everything is at rest at the latest.
-    pub rest: Duration,
+    pub(crate) rest: Duration,
     /// How long everything has been at rest when a run ends before its time.
-    pub stays: Duration,
+    pub(crate) stays: Duration,
     /// How long it is, if no fault follows after everything was put back.
-    pub lasts: Duration,
-    /// The defect that is planted in every controller.
-    pub mutation: Option<Mutation>,
+    pub(crate) lasts: Duration,
+    pub(crate) mutation: Option<Mutation>,
     /// What ends the first process of the first controller, or one of its roles.
-    pub probe: Option<Probe>,
+    pub(crate) probe: Option<Probe>,
     /// Classes, each with how far its faults are from each other on average.
     rates: Vec<(Class, Duration)>,
 }
 
 /// One end at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Probe {
+pub(crate) enum Probe {
     /// Of a role, at an occasion.
     Role(Role, KillAt),
     /// Of the process, at the write of this number, the first being 1.
@@ -75,7 +68,7 @@ pub enum Probe {
 }
 
 /// The names of all plots, each with what it is about; the first is the default.
-pub const PLOTS: [(&str, &str); 6] = [
+pub(crate) const PLOTS: [(&str, &str); 6] = [
     (
         "storm",
         "Three models, one to three controllers, faults of every class.",
@@ -99,9 +92,8 @@ pub const PLOTS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The plot of this name for a seed.
-pub fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
-    let (name, about) = PLOTS.iter().find(|(known, _)| *known == name)?;
+pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
+    let (name, _) = PLOTS.iter().find(|(known, _)| *known == name)?;
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
     let (faults_until, climb) = match *name {
         "brief" => (MINUTE * 14, MINUTE * 8),
@@ -137,7 +129,6 @@ pub fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
     let rest = rest(&scenario);
     Some(ChaosWorkload {
         name,
-        about,
         sleeper,
         scenario,
         more_pools: if is_slow { MORE_POOLS } else { 0 },
@@ -333,7 +324,6 @@ limiters:
 /// The analysis by tokens.
 pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
 
-/// Whether models are analysed by tokens, rather than by percentages.
 pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     let mut config = scenario.config.iter().flat_map(|map| &map.data);
     config.any(|(_, text)| text.contains(BY_TOKENS))
@@ -400,7 +390,7 @@ fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile
 
 impl ChaosWorkload {
     /// The variants, in the order in which faults number them.
-    pub fn variants(&self) -> Vec<VariantKey> {
+    pub(crate) fn variants(&self) -> Vec<VariantKey> {
         let models = self.scenario.models.iter();
         let variants = models.flat_map(|model| &model.variants);
         variants
@@ -427,8 +417,7 @@ impl ChaosWorkload {
         kinds.into_iter().map(Role::Watcher).collect()
     }
 
-    /// The faults that a seed draws.
-    pub fn schedule(&self, seed: u64) -> FaultSchedule {
+    pub(crate) fn schedule(&self, seed: u64) -> FaultSchedule {
         let terrain = Terrain {
             controllers: self.controllers,
             variants: self.variants(),

@@ -67,7 +67,6 @@ impl Engine {
     }
 }
 
-/// The figures behind a page.
 pub(super) struct Shown<'a> {
     pub(super) running: f64,
     pub(super) waiting: f64,
@@ -75,9 +74,7 @@ pub(super) struct Shown<'a> {
     pub(super) used: u32,
     /// Blocks kept for later.
     pub(super) kept: u32,
-    /// All blocks.
     pub(super) capacity: u32,
-    /// Tokens of a block.
     pub(super) block_size: u32,
     pub(super) statistics: &'a Statistics,
 }

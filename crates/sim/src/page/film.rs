@@ -11,7 +11,7 @@ const FRAMES: usize = 600;
 
 /// The frames of a world as they happen. Cheap to clone; all clones share the frames.
 #[derive(Debug, Clone)]
-pub struct Film(Arc<Mutex<Reel>>);
+pub(crate) struct Film(Arc<Mutex<Reel>>);
 
 #[derive(Debug)]
 struct Reel {
@@ -45,7 +45,7 @@ pub(super) struct FilmReading {
 impl Film {
     /// A film without frames. `run` tells it from others at the same address, `distance` is the time
     /// between two frames that are kept at first, in virtual seconds.
-    pub fn new(run: &str, distance: f64) -> Self {
+    pub(crate) fn new(run: &str, distance: f64) -> Self {
         Self(Arc::new(Mutex::new(Reel {
             run: run.to_owned(),
             distance,
@@ -63,7 +63,11 @@ impl Film {
     ///
     /// # Errors
     /// When it is no JSON; the film goes on without it.
-    pub fn record(&self, seconds: f64, frame: &impl Serialize) -> Result<(), serde_json::Error> {
+    pub(crate) fn record(
+        &self,
+        seconds: f64,
+        frame: &impl Serialize,
+    ) -> Result<(), serde_json::Error> {
         let frame = Arc::new(serde_json::to_value(frame)?);
         self.reel().take(seconds, frame);
         Ok(())

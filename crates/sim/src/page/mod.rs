@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-pub use film::Film;
+pub(crate) use film::Film;
 use routes::PageRoutes;
 
 use wva::serve::connection::ConnectionConfig;
@@ -19,7 +19,7 @@ use wva::serve::server;
 
 /// Serves the page of a film until dropped. Everybody who reaches the socket may look; nobody can
 /// change anything.
-pub async fn serve(listener: TcpListener, film: Film) -> Infallible {
+pub(crate) async fn serve(listener: TcpListener, film: Film) -> Infallible {
     let config = ConnectionConfig {
         tls: None,
         authorizer: None,

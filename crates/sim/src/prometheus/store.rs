@@ -65,7 +65,6 @@ pub(super) struct SeriesStore {
 }
 
 impl SeriesStore {
-    /// An empty store.
     pub(super) fn new(retention: i64) -> Self {
         Self {
             retention,
@@ -76,7 +75,6 @@ impl SeriesStore {
         }
     }
 
-    /// Number of series.
     pub(super) fn len(&self) -> usize {
         self.series.len().saturating_sub(self.free.len())
     }
@@ -114,7 +112,6 @@ impl SeriesStore {
         (series.number == id.number).then_some(series)
     }
 
-    /// Whether a series is kept.
     pub(super) fn holds(&self, id: SeriesId) -> bool {
         self.get(id).is_some()
     }

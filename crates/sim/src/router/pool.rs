@@ -109,7 +109,6 @@ struct Dispatched {
 /// What a router counts, from its start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RouterStatistics {
-    /// Requests that came.
     pub(super) requests: u64,
     /// Attempts to pick a server, by the one that was found.
     pub(super) picked: BTreeMap<String, u64>,
@@ -427,12 +426,10 @@ impl RouterPool {
         }
     }
 
-    /// Requests that are held.
     pub(super) fn held(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes of the requests that are held.
     pub(super) fn held_bytes(&self) -> f64 {
         let tokens = self
             .queue

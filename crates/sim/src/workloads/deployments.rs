@@ -25,7 +25,6 @@ struct Rollout<'a> {
     recreate: bool,
 }
 
-/// What a deployment needs next.
 pub(super) fn reconcile(deployment: &Object, sets: &[Object], now: WallTime) -> Vec<Write> {
     if deployment.is_deleted() {
         return Vec::new();

@@ -38,7 +38,6 @@ pub(super) struct Next {
     pub(super) due: Option<WallTime>,
 }
 
-/// How a container dies.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Death {
     pub(super) code: i64,

@@ -26,7 +26,6 @@ const LEADER_NAME: &str = "leaderworkerset.sigs.k8s.io/leader-name";
 /// The place of a leader in its group.
 const LEADER: &str = "0";
 
-/// A set with what there is of it.
 struct Groups<'a> {
     set: &'a Object,
     size: i64,
@@ -35,7 +34,6 @@ struct Groups<'a> {
     pods: &'a [Object],
 }
 
-/// What a LeaderWorkerSet needs next.
 pub(super) fn reconcile(set: &Object, stateful_sets: &[Object], pods: &[Object]) -> Vec<Write> {
     if set.is_deleted() {
         return Vec::new();

@@ -13,7 +13,6 @@ pub(crate) struct Object(pub(crate) Arc<Value>);
 /// A change that a controller wants.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Write {
-    /// A new object in a collection.
     Create(String, Value),
     /// A new pod of a ReplicaSet.
     Spawn(Object, Value),

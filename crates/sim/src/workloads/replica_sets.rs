@@ -21,7 +21,6 @@ pub(super) fn is_active(pod: &Object) -> bool {
     !pod.is_deleted() && !matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
 }
 
-/// What a ReplicaSet needs next.
 pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Write> {
     if set.is_deleted() {
         return Vec::new();
@@ -68,7 +67,6 @@ fn create(set: &Object) -> Write {
     Write::Spawn(set.clone(), pod)
 }
 
-/// The event about a new pod.
 pub(super) fn created(set: &Object, pod: &str, now: WallTime) -> Write {
     let about = ("apps/v1", "ReplicaSet", set);
     let what = (Volume::Normal, "SuccessfulCreate");

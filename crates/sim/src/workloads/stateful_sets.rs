@@ -24,7 +24,6 @@ struct Ranks<'a> {
     revision: String,
 }
 
-/// What a StatefulSet needs next.
 pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Write> {
     if set.is_deleted() {
         return Vec::new();

@@ -32,7 +32,6 @@ pub(super) trait Backend: Send {
     fn reading(&self) -> PoolReading;
     /// What a server shows; none where nobody answers.
     fn server_page(&self, pod: &str) -> Option<Page>;
-    /// What the router shows.
     fn router_page(&self) -> Page;
     /// The part of it that says how many requests the router holds.
     fn router_queue_page(&self) -> Page;

@@ -43,13 +43,11 @@ pub(crate) struct Signals {
     pub(crate) routers: Arc<dyn RouterApi>,
 }
 
-/// What a process of the controller begins with.
 pub(crate) struct ProcessConfig {
     pub(crate) clock: Clock,
     pub(crate) seed: SeedTree,
     pub(crate) kube: Client,
     pub(crate) signals: Signals,
-    /// Unique name of the process.
     pub(crate) identity: Arc<str>,
     /// Flags, environment and file.
     pub(crate) fixed: Sources,

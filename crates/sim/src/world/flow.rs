@@ -28,7 +28,6 @@ pub(super) struct Flow {
     control: FlowControl,
     /// Those who serve it, in the order in which a request meets them.
     crews: Vec<ReplicaGroup>,
-    /// Requests that the router holds.
     held: f64,
     /// What has come and does not make a whole request yet.
     rest: f64,

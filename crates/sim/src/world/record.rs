@@ -49,7 +49,6 @@ impl Recorder {
         }
     }
 
-    /// Takes a plan down.
     pub(super) fn plan(&mut self, plan: &Plan) {
         self.decisions += 1;
         match serde_json::to_string(plan) {

@@ -38,7 +38,6 @@ impl Lately {
     }
 }
 
-/// What one process holds.
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Holdings {
     /// The most variants and pods that there were at one time. What has made room for them may keep it.

@@ -23,11 +23,9 @@ use std::fmt;
 
 /// Something that must not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvariantViolation {
-    /// The number of the invariant.
-    pub invariant: &'static str,
-    /// What is, in words.
-    pub text: String,
+pub(crate) struct InvariantViolation {
+    pub(crate) invariant: &'static str,
+    pub(crate) text: String,
 }
 
 impl InvariantViolation {

@@ -56,7 +56,6 @@ const COLLECTED: u64 = 3;
 /// Collections for early cycles: there is one in a second at most.
 const EARLY: u64 = 60;
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Tried,
@@ -97,7 +96,6 @@ pub(in crate::chaos) struct Pace {
 }
 
 impl Pace {
-    /// A plan is published.
     pub(in crate::chaos) fn planned(&mut self, now: Duration) {
         self.turn(now);
         self.plans += 1;
@@ -155,7 +153,6 @@ impl Pace {
         self.spared.judge(request, lives, now)
     }
 
-    /// A write to this path was carried out.
     pub(in crate::chaos) fn stored(
         &mut self,
         path: &str,

@@ -10,7 +10,6 @@ use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
 use wva::policy::snapshot::DeclaredBounds;
 use wva::policy::units::Replicas;
 
-/// The plans of one process, as they are published.
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Plans {
     last: Option<(u64, u64)>,
@@ -54,7 +53,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(in crate::chaos) struct Circumstances<'a> {
     /// Number of the settings in force.
     pub(in crate::chaos) generation: u64,
-    /// The term of the claim.
     pub(in crate::chaos) term: u64,
     /// What the first plan of a term goes on from.
     pub(in crate::chaos) stored: Inherited,
@@ -88,19 +86,15 @@ pub(in crate::chaos) struct Circumstances<'a> {
     pub(in crate::chaos) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
     /// Whether the target of a variant has gone since the last plan: another one begins with what exists.
     pub(in crate::chaos) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
-    /// The unique id of the object that the process knows.
     pub(in crate::chaos) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
-    /// The bounds that the process knows.
     pub(in crate::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
 }
 
 impl Plans {
-    /// When the last plan was published.
     pub(in crate::chaos) fn last_at(&self) -> Option<Duration> {
         self.recent.back().map(|(at, _)| *at)
     }
 
-    /// The cycle of the last plan.
     pub(in crate::chaos) fn last_cycle(&self) -> Option<u64> {
         self.last.map(|(cycle, _)| cycle)
     }
@@ -110,7 +104,6 @@ impl Plans {
         self.term != Some(term)
     }
 
-    /// Takes in a plan that is published.
     pub(in crate::chaos) fn judge(
         &mut self,
         plan: &Plan,

@@ -11,7 +11,6 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 /// Times that were in force together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chaos) struct Span {
-    /// Between two decisions.
     pub(in crate::chaos) interval: Duration,
     /// How old a sample is that is fresh.
     pub(in crate::chaos) fresh: Duration,
@@ -62,7 +61,6 @@ impl Spans {
             .retain(|(until, _)| now.saturating_sub(*until) <= REMEMBERED);
     }
 
-    /// Since when the interval is what it is.
     pub(in crate::chaos) fn beat_since(&self) -> Duration {
         self.beat_since
     }

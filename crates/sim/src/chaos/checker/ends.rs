@@ -25,7 +25,6 @@ pub(in crate::chaos) enum Farewell {
 }
 
 impl Checker {
-    /// A process was asked to end.
     pub(in crate::chaos) fn leaves(&self, place: usize) {
         let holder = self.holder();
         if let Some(seat) = self.bench().seats.get_mut(&place) {

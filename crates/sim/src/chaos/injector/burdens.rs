@@ -90,7 +90,6 @@ impl Injector {
         self.workloads.strike(&fault).await.is_ok() && effective
     }
 
-    /// Puts workloads back.
     pub(in crate::chaos) async fn relieve(&self, number: usize, how: WorkloadFaultKind) {
         let Some((_, variant)) = self.variant(number) else {
             return;

@@ -14,7 +14,6 @@ use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What there is to be edited.
 #[derive(Debug)]
 pub(super) struct EditTargets<'a> {
     /// The entry `default` of analyzers and limiters.

@@ -1,10 +1,6 @@
 //! Planted defects, each with the disturbance that shows it and that does no harm without it.
 
-use super::super::fault::Prom;
-use super::super::*;
-use super::{Api, LEADER};
-use crate::chaos::Mutation;
-use std::time::Duration;
+use super::*;
 
 /// What is found of one fault of these seconds with a defect, where nothing is without.
 fn found(

@@ -1,11 +1,6 @@
 //! What a failure prints.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use super::super::fault::{Api, ObjectFault, Prom, WorkloadFaultKind};
-use super::super::*;
-use crate::chaos::Mutation;
+use super::*;
 
 /// Three faults, of which one shows that series of a variant that is gone stay.
 fn schedule() -> FaultSchedule {
@@ -48,7 +43,7 @@ fn told(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<Told>) {
         assert_eq!((smaller.is_cut(), cut.is_cut()), (false, true));
         Told {
             report: report.to_string(),
-            smallest: smaller.smallest().clone(),
+            smallest: smaller.reduced.smallest.clone(),
             smaller: smaller.to_string(),
             cut: cut.to_string(),
         }

@@ -1,10 +1,7 @@
 //! Kill once, everywhere, in the scenes beside the first.
 
 use super::super::exhaustive::{scenes, wrong};
-use super::super::*;
-use wva::cluster::kinds::WatchedKind;
-use wva::roles::Role;
-use wva_supervise::KillAt;
+use super::*;
 
 /// Without a disturbance each scene comes to rest in its own way, and after one in the same.
 /// `wva-sim chaos --everywhere` ends every role in each of them.

@@ -54,7 +54,6 @@ pub(in crate::chaos) fn may_go_to_zero(scenario: &Scenario, model: &ScenarioMode
     entries.any(|(key, text)| *key == model.name && text.contains("enable_scale_to_zero: true"))
 }
 
-/// The model that may go to zero.
 pub(in crate::chaos) fn sleeper(scenario: &Scenario) -> Option<ScaleToZeroModel> {
     let may_sleep = |model: &ScenarioModel| may_go_to_zero(scenario, model);
     let number = scenario.models.iter().position(may_sleep)?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 
+use crate::chaos::fault::Class;
 use crate::chaos::{
-    BrokenInvariant, Class, Course, Done, End, ExhaustiveScenario, FaultTally, Hunt, Summary,
-    Walked,
+    BrokenInvariant, Course, Done, End, ExhaustiveScenario, FaultTally, Hunt, Summary, Walked,
 };
 
 pub(super) fn hunt(hunt: &Hunt) -> String {
@@ -189,7 +189,9 @@ fn coverage(summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::chaos::Mutation;
-    use crate::chaos::{InvariantViolation, Point, ProcessFault};
+    use crate::chaos::Point;
+    use crate::chaos::check::InvariantViolation;
+    use crate::chaos::fault::ProcessFault;
 
     #[test]
     fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {

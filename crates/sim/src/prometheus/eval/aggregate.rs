@@ -7,7 +7,6 @@ use crate::prometheus::labels::{LabelSet, NAME};
 use crate::prometheus::number::Sum;
 use crate::prometheus::promql::{Aggregation, Grouping};
 
-/// One series per group.
 pub(super) fn aggregate(
     how: Aggregation,
     grouping: &Grouping,

@@ -25,7 +25,6 @@ pub(super) struct Row {
 }
 
 impl Steps {
-    /// A single step.
     pub(super) fn once(at: i64) -> Self {
         Self {
             start: at,
@@ -61,7 +60,6 @@ impl Steps {
             .saturating_add(after.saturating_mul(self.interval))
     }
 
-    /// The time of each step.
     pub(super) fn times(self) -> impl Iterator<Item = i64> {
         std::iter::successors(Some(self.start), move |time| {
             time.checked_add(self.interval)

@@ -1,9 +1,7 @@
 //! Expressions.
 
-/// What is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::prometheus) enum Query {
-    /// A value per series.
     Instant(Expr),
     /// Values of each series at several moments.
     Past(Subquery),
@@ -77,7 +75,6 @@ impl RangeFunction {
     }
 }
 
-/// How several series become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::prometheus) enum Aggregation {
     Count,
