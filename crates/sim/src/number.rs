@@ -36,6 +36,29 @@ pub(super) fn duration(seconds: f64) -> Duration {
     }
 }
 
+/// FNV-1a of nothing.
+pub(super) const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a of what had this hash, and more bytes: the same for the same bytes, always.
+pub(super) fn hash(before: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let bytes = bytes.into_iter();
+    bytes.fold(before, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A text of so many letters drawn from these bits, without those that could spell words.
+pub(super) fn letters(mut bits: u64, length: usize) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut text = String::new();
+    for _ in 0..length {
+        let at = usize::try_from(bits % 27).unwrap_or(0);
+        text.push(LETTERS.get(at).copied().map_or('x', char::from));
+        bits /= 27;
+    }
+    text
+}
+
 /// Evenly spread above 0 and below 1.
 pub(super) fn uniform(generator: &mut Generator) -> f64 {
     let bits = generator.next_u64() >> 11;

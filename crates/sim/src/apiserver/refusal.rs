@@ -67,11 +67,6 @@ impl ApiRefusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// A patch that can be read, but not carried out on this object.
-    pub(super) fn inapplicable(message: impl Into<String>) -> Self {
-        Self::new(422, "Invalid", message)
-    }
-
     pub(super) fn no_such_path() -> Self {
         Self::new(
             404,
@@ -212,8 +207,7 @@ impl ApiRefusal {
     pub(super) fn unsupported_media(kind: &str) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: \
-             application/json-patch+json, application/merge-patch+json, \
-             application/apply-patch+yaml ({kind:?} is not one of them)"
+             application/merge-patch+json, application/apply-patch+yaml ({kind:?} is not one of them)"
         );
         Self::new(415, "UnsupportedMediaType", message)
     }

@@ -7,10 +7,8 @@ use serde_json::{Map, Value, json};
 use super::builtin;
 use super::kind::{self, Kind};
 use super::store::{Key, ObjectStore};
+use crate::number;
 use wva_supervise::{Clock, Generator};
-
-/// Letters of generated names, without those that could spell words.
-const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -95,14 +93,7 @@ impl State {
     }
 
     pub(super) fn suffix(&mut self) -> String {
-        let mut bits = self.generator.next_u64();
-        let mut suffix = String::new();
-        for _ in 0..5 {
-            let at = usize::try_from(bits % 27).unwrap_or(0);
-            suffix.push(LETTERS.get(at).copied().map_or('x', char::from));
-            bits /= 27;
-        }
-        suffix
+        number::letters(self.generator.next_u64(), 5)
     }
 
     pub(super) fn has_uid(&self, uid: &Value) -> bool {

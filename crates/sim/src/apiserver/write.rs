@@ -231,9 +231,6 @@ impl State {
         match media {
             _ if apply => next = self.apply(target, ask, &live, change)?,
             "application/merge-patch+json" => patch::merge(&mut next, &change),
-            "application/json-patch+json" => {
-                patch::json(&mut next, &change).map_err(ApiRefusal::inapplicable)?;
-            }
             "application/strategic-merge-patch+json" if !kind.is_custom() => {
                 let schema = (!scaled).then_some(&*kind.schema);
                 strategic::merge(schema, &mut next, &change);

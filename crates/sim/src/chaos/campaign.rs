@@ -13,9 +13,10 @@ use super::fault::Class;
 use super::outcome::{FaultTally, RunOutcome, Spot};
 use super::run::play;
 use super::schedule::FaultSchedule;
-use super::trace::{EMPTY, Keep, hashed};
+use super::trace::Keep;
 use super::workload::{ChaosWorkload, plot};
 use crate::chaos::Mutation;
+use crate::number::{HASH_OF_NOTHING, hash};
 use crate::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.
@@ -69,7 +70,7 @@ impl Summary {
             *self.coverage.entry(key.clone()).or_default() += count;
         }
         let bytes = [done.seed, outcome.hash].map(u64::to_le_bytes);
-        self.hash ^= hashed(EMPTY, bytes.into_iter().flatten());
+        self.hash ^= hash(HASH_OF_NOTHING, bytes.into_iter().flatten());
         self.slowest = self.slowest.max(outcome.settled);
         if outcome.violation.is_some() {
             self.failed.push(done);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::number::{HASH_OF_NOTHING, hash};
 use wva_supervise::Clock;
 
 /// Lines that a report shows.
@@ -27,17 +28,6 @@ struct Lines {
     lately: (u64, BTreeMap<String, u32>),
 }
 
-/// FNV-1a of nothing.
-pub(super) const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a of more bytes.
-pub(super) fn hashed(hash: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
-    let bytes = bytes.into_iter();
-    bytes.fold(hash, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -50,7 +40,7 @@ impl Trace {
     pub(super) fn new(clock: Clock, keep: Keep) -> Self {
         let lines = Lines {
             count: 0,
-            hash: EMPTY,
+            hash: HASH_OF_NOTHING,
             tail: VecDeque::with_capacity(TAIL),
             is_sealed: false,
             whole: (keep == Keep::All).then(Vec::new),
@@ -75,7 +65,7 @@ impl Trace {
     /// Takes into the hash what no line tells.
     pub(super) fn fold(&self, text: &str) {
         let mut lines = self.lines();
-        lines.hash = hashed(lines.hash, text.bytes().chain([0xfe]));
+        lines.hash = hash(lines.hash, text.bytes().chain([0xfe]));
     }
 
     pub(super) fn counts(&self, what: &str) -> u32 {
@@ -97,7 +87,7 @@ impl Trace {
         lines.count += 1;
         let (seconds, count) = (now.as_secs_f64(), lines.count);
         let line = format!("{seconds:>11.3} {count:>7} {who:<5} {what:<12} {text}");
-        lines.hash = hashed(lines.hash, line.bytes().chain([0xff]));
+        lines.hash = hash(lines.hash, line.bytes().chain([0xff]));
         if let Some(whole) = &mut lines.whole {
             whole.push(line.clone());
         }

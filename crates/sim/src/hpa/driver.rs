@@ -383,7 +383,7 @@ fn current(spec: &HpaSpec, seen: &Observed, outcome: &HpaDecision) -> Value {
     let shown = spec.metrics.iter().zip(&outcome.current);
     let shown = shown.filter_map(|(metric, value)| Some((metric, (*value)?)));
     let document = |(metric, value): (&ExternalMetricSpec, Milli)| {
-        let value = text(value);
+        let value = value.text();
         let current = match metric.target {
             ExternalMetricTarget::AverageValue(_) => json!({"averageValue": value}),
             ExternalMetricTarget::Value(_) => json!({"value": value}),
@@ -397,12 +397,4 @@ fn current(spec: &HpaSpec, seen: &Observed, outcome: &HpaDecision) -> Value {
         return Value::Null;
     }
     all.into()
-}
-
-fn text(Milli(thousandths): Milli) -> String {
-    if thousandths.is_multiple_of(1_000) {
-        (thousandths / 1_000).to_string()
-    } else {
-        format!("{thousandths}m")
-    }
 }

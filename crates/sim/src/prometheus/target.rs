@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::labels::{LabelSet, NAME};
 use super::number::milliseconds;
+use crate::number;
 use wva::signals::exposition as text;
 
 /// A page that is scraped on an interval.
@@ -51,15 +52,12 @@ impl ScrapeTarget {
         now.saturating_add(ahead)
     }
 
-    /// The same for the same labels, always: FNV-1a.
     fn hash(&self) -> u64 {
         let bytes = self.labels.iter().flat_map(|(name, value)| {
             let name = name.bytes().chain([0xff]);
             name.chain(value.bytes()).chain([0xff])
         });
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        number::hash(number::HASH_OF_NOTHING, bytes)
     }
 
     /// Whether a series of the page is stored.

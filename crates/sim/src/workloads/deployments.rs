@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::event::{Volume, event};
 use super::object::{Object, Write, count, path, stamp};
+use crate::number;
 use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "deployment-controller";
@@ -22,7 +23,6 @@ struct Rollout<'a> {
     desired: i64,
     surge: i64,
     unavailable: i64,
-    recreate: bool,
 }
 
 pub(super) fn reconcile(deployment: &Object, sets: &[Object], now: WallTime) -> Vec<Write> {
@@ -70,23 +70,11 @@ fn share(value: &Value, desired: i64, up: bool) -> i64 {
     }
 }
 
-/// A short name for a template: FNV-1a over its text, in letters that form no words.
+/// A short name for a template.
 pub(super) fn hash(template: &Value) -> String {
-    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     // A document always has a text.
-    let mut hash = serde_json::to_vec(template)
-        .unwrap_or_default()
-        .into_iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    let mut name = String::new();
-    for _ in 0..10 {
-        let at = usize::try_from(hash % 27).unwrap_or(0);
-        name.push(LETTERS.get(at).copied().map_or('x', char::from));
-        hash /= 27;
-    }
-    name
+    let text = serde_json::to_vec(template).unwrap_or_default();
+    number::letters(number::hash(number::HASH_OF_NOTHING, text), 10)
 }
 
 impl<'a> Rollout<'a> {
@@ -118,21 +106,12 @@ impl<'a> Rollout<'a> {
             } else {
                 unavailable
             },
-            recreate: deployment.text("/spec/strategy/type") == "Recreate",
         }
     }
 
     /// Replicas that the new set should have now.
     fn next_new(&self, new: &Object) -> i64 {
         let others = sum(&self.old, replicas);
-        if self.recreate {
-            let left = sum(&self.old, |set| set.number("/status/replicas"));
-            return if others + left == 0 {
-                self.desired
-            } else {
-                replicas(new)
-            };
-        }
         if others == 0 {
             return self.desired;
         }
@@ -142,13 +121,6 @@ impl<'a> Rollout<'a> {
 
     fn found(&self, writes: &mut Vec<Write>, now: WallTime) {
         let others = sum(&self.old, replicas);
-        let left = sum(&self.old, |set| set.number("/status/replicas"));
-        if self.recreate && others + left > 0 {
-            for set in &self.old {
-                self.scale(set, 0, writes, now);
-            }
-            return;
-        }
         let first = self
             .desired
             .min((self.desired + self.surge - others).max(0));

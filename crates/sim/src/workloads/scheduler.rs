@@ -140,7 +140,7 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
     let untolerated = taints
         .into_iter()
         .flatten()
-        .find(|taint| taint["effect"] != "PreferNoSchedule" && !tolerates(pod, taint));
+        .find(|taint| taint["effect"] != "PreferNoSchedule");
     if let Some(taint) = untolerated {
         let key = taint["key"].as_str().unwrap_or_default();
         let value = taint["value"].as_str().unwrap_or_default();
@@ -148,15 +148,7 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
     }
     let selector = pod.at("/spec/nodeSelector").as_object();
     let mut selector = selector.into_iter().flatten();
-    let affinity = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-    let terms = pod.at(affinity)["nodeSelectorTerms"].as_array();
-    let matches = |term: &Value| {
-        let all = term["matchExpressions"].as_array();
-        all.into_iter().flatten().all(|one| expression(node, one))
-    };
-    if !selector.all(|(name, value)| node.label(name) == value.as_str())
-        || terms.is_some_and(|terms| !terms.iter().any(matches))
-    {
+    if !selector.all(|(name, value)| node.label(name) == value.as_str()) {
         return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
     }
     let mut wanted = wanted.iter();
@@ -165,34 +157,6 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
         "pods" => "Too many pods".to_owned(),
         name => format!("Insufficient {name}"),
     })
-}
-
-fn tolerates(pod: &Object, taint: &Value) -> bool {
-    let tolerations = pod.at("/spec/tolerations").as_array();
-    tolerations.into_iter().flatten().any(|one| {
-        let key = one["key"].as_str().unwrap_or_default();
-        let effect = one["effect"].as_str().unwrap_or_default();
-        let same_key = key.is_empty() || taint["key"] == key;
-        let same_effect = effect.is_empty() || taint["effect"] == effect;
-        let same_value = one["operator"] == "Exists" || one["value"] == taint["value"];
-        same_key && same_effect && same_value
-    })
-}
-
-fn expression(node: &Object, expression: &Value) -> bool {
-    let label = node.label(expression["key"].as_str().unwrap_or_default());
-    let values = expression["values"].as_array();
-    let listed = values
-        .into_iter()
-        .flatten()
-        .any(|value| value.as_str() == label);
-    match expression["operator"].as_str().unwrap_or_default() {
-        "In" => label.is_some() && listed,
-        "NotIn" => label.is_none() || !listed,
-        "Exists" => label.is_some(),
-        "DoesNotExist" => label.is_none(),
-        _ => false,
-    }
 }
 
 fn bind(pod: &Object, node: &str, writes: &mut Vec<Write>, now: WallTime) {

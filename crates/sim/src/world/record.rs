@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::apiserver::Insider;
+use crate::number::{HASH_OF_NOTHING, hash};
 use wva::policy::plan::Plan;
 
 /// Folds every write to the API server and every plan into a hash, FNV-1a.
@@ -31,7 +32,7 @@ impl Recorder {
         Self {
             server,
             version: 1,
-            hash: 0xcbf2_9ce4_8422_2325,
+            hash: HASH_OF_NOTHING,
             writes: 0,
             decisions: 0,
         }
@@ -58,9 +59,7 @@ impl Recorder {
     }
 
     fn fold(&mut self, text: &str) {
-        for byte in text.bytes().chain([0xff]) {
-            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.hash = hash(self.hash, text.bytes().chain([0xff]));
     }
 
     pub(super) fn record(&self) -> RunRecord {
