@@ -7,18 +7,14 @@ use std::sync::Arc;
 
 /// What kind of value a family holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MetricKind {
-    /// Only grows while its process lives.
+pub(crate) enum MetricKind {
     Counter,
-    /// Goes up and down.
     Gauge,
-    /// Counts observations by size.
     Histogram,
 }
 
 impl MetricKind {
-    /// The word behind `# TYPE`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -28,23 +24,24 @@ impl MetricKind {
 }
 
 /// Label names with values, in the order of exposition. Cheap to clone.
-pub type ExpositionLabels = Arc<[(Cow<'static, str>, String)]>;
+pub(crate) type ExpositionLabels = Arc<[(Cow<'static, str>, String)]>;
 
-/// Labels from pairs.
-pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'static str, &'a str)>) -> ExpositionLabels {
+pub(crate) fn labels<'a>(
+    pairs: impl IntoIterator<Item = (&'static str, &'a str)>,
+) -> ExpositionLabels {
     let owned = |(name, value): (&'static str, &str)| (Cow::Borrowed(name), value.to_owned());
     pairs.into_iter().map(owned).collect()
 }
 
 /// The same labels and one more.
-pub fn with(labels: &ExpositionLabels, name: &'static str, value: &str) -> ExpositionLabels {
+pub(crate) fn with(labels: &ExpositionLabels, name: &'static str, value: &str) -> ExpositionLabels {
     let more = (Cow::Borrowed(name), value.to_owned());
     labels.iter().cloned().chain([more]).collect()
 }
 
 /// Counts of observations by upper bound.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     bounds: Arc<[f64]>,
     /// Observations per bucket, not cumulated; the last one has no bound.
     counts: Vec<u64>,
@@ -53,7 +50,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Without observations; `bounds` ascend.
-    pub fn new(bounds: impl Into<Arc<[f64]>>) -> Self {
+    pub(crate) fn new(bounds: impl Into<Arc<[f64]>>) -> Self {
         let bounds = bounds.into();
         Self {
             counts: vec![0; bounds.len() + 1],
@@ -62,13 +59,12 @@ impl Histogram {
         }
     }
 
-    /// One observation.
-    pub fn observe(&mut self, value: f64) {
+    pub(crate) fn observe(&mut self, value: f64) {
         self.observe_many(value, 1);
     }
 
     /// As many observations of the same value.
-    pub fn observe_many(&mut self, value: f64, times: u64) {
+    pub(crate) fn observe_many(&mut self, value: f64, times: u64) {
         let bucket = self.bucket(value);
         self.add(bucket, times, value * super::number::real(times));
     }
@@ -86,23 +82,20 @@ impl Histogram {
         }
     }
 
-    /// All observations.
-    pub fn count(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sum of all observed values.
-    pub fn sum(&self) -> f64 {
+    pub(crate) fn sum(&self) -> f64 {
         self.sum
     }
 }
 
 /// What one series shows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SeriesValue {
-    /// A counter or gauge.
+pub(crate) enum SeriesValue {
     Value(f64),
-    /// A histogram.
     Buckets(Histogram),
 }
 
@@ -120,31 +113,26 @@ impl SeriesValue {
 
 /// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MetricFamily {
+pub(crate) struct MetricFamily {
     /// The name, with `_total` where it has one.
-    pub name: Cow<'static, str>,
-    /// One line on the meaning.
-    pub help: &'static str,
-    /// The type.
-    pub kind: MetricKind,
-    /// The series by labels.
-    pub series: Vec<ExpositionSeries>,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) help: &'static str,
+    pub(crate) kind: MetricKind,
+    pub(crate) series: Vec<ExpositionSeries>,
 }
 
 /// Labels, and what is shown under them.
-pub type ExpositionSeries = (ExpositionLabels, SeriesValue);
+pub(crate) type ExpositionSeries = (ExpositionLabels, SeriesValue);
 
 /// One sample as a store keeps it: a histogram makes one per bucket, a sum and a count.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExpositionSample {
+pub(crate) struct ExpositionSample {
     /// The series' name, with `_bucket`, `_sum` or `_count` where it belongs to a histogram.
-    pub name: Cow<'static, str>,
+    pub(crate) name: Cow<'static, str>,
     /// Labels; a bucket's bound is `le`.
-    pub labels: ExpositionLabels,
-    /// The value.
-    pub value: f64,
-    /// The type of the family.
-    pub kind: MetricKind,
+    pub(crate) labels: ExpositionLabels,
+    pub(crate) value: f64,
+    pub(crate) kind: MetricKind,
 }
 
 impl ExpositionSample {
@@ -158,8 +146,7 @@ impl ExpositionSample {
 }
 
 impl MetricFamily {
-    /// A family of one counter or gauge.
-    pub fn single(
+    pub(crate) fn single(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
         kind: MetricKind,
@@ -174,8 +161,7 @@ impl MetricFamily {
         )
     }
 
-    /// A family of one histogram.
-    pub fn histogram(
+    pub(crate) fn histogram(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
         labels: &ExpositionLabels,
@@ -190,8 +176,7 @@ impl MetricFamily {
         )
     }
 
-    /// A family of these series.
-    pub fn of(
+    pub(crate) fn of(
         name: impl Into<Cow<'static, str>>,
         help: &'static str,
         kind: MetricKind,
@@ -238,7 +223,7 @@ impl MetricFamily {
     }
 
     /// Its samples, in the order of exposition.
-    pub fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
         self.series
             .iter()
             .flat_map(|(labels, reading)| self.samples_of(labels, reading))
@@ -281,7 +266,7 @@ impl MetricFamily {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// In the order of exposition, one per name.
-    pub families: Vec<MetricFamily>,
+    pub(crate) families: Vec<MetricFamily>,
 }
 
 impl Page {
@@ -300,7 +285,7 @@ impl Page {
     }
 
     /// All samples, without going through text.
-    pub fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
         self.families.iter().flat_map(MetricFamily::samples)
     }
 }

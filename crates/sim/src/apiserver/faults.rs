@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
-/// What happens to one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RequestFault {
+pub(crate) struct RequestFault {
     /// Time before the server sees it.
-    pub latency: Duration,
+    pub(crate) latency: Duration,
     /// A status code to answer instead, such as 429, 500 or 503.
-    pub refuse: Option<u16>,
-    /// Never answers.
-    pub hang: bool,
+    pub(crate) refuse: Option<u16>,
+    pub(crate) hang: bool,
     /// How long a watch lasts at most.
-    pub cut_after: Option<Duration>,
+    pub(crate) cut_after: Option<Duration>,
 }
 
 /// Decides about every request of one client.
-pub trait Faults: Send + Sync {
-    /// What happens to a request that is made now.
+pub(crate) trait Faults: Send + Sync {
     fn decide(&self) -> RequestFault;
 }

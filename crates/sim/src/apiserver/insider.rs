@@ -18,17 +18,14 @@ pub struct Insider {
     manager: &'static str,
 }
 
-/// One write.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StoreWrite {
-    /// The version that it made.
-    pub version: u64,
+pub(crate) struct StoreWrite {
+    pub(crate) version: u64,
     /// The resource, as in [`Insider::list`].
-    pub resource: String,
+    pub(crate) resource: String,
     /// The object as it is since, or was last.
-    pub object: Arc<Value>,
-    /// Whether it was removed.
-    pub removed: bool,
+    pub(crate) object: Arc<Value>,
+    pub(crate) removed: bool,
 }
 
 /// An answer other than success.
@@ -37,8 +34,7 @@ pub struct StoreWrite {
 pub struct Denied {
     method: Method,
     path: String,
-    /// The status code.
-    pub code: u16,
+    pub(crate) code: u16,
     message: String,
 }
 
@@ -69,18 +65,17 @@ impl Insider {
             .with(|state| state.store.get(&key).cloned())
     }
 
-    /// The version of the last change.
-    pub fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.server.shared.versions.current()
     }
 
     /// Hears of changes of these resources from now on.
-    pub fn follow(&self, resources: &[&str]) -> VersionFollower {
+    pub(crate) fn follow(&self, resources: &[&str]) -> VersionFollower {
         self.server.shared.versions.follow(resources)
     }
 
     /// Whether one of these resources has changed after a version; true where that is forgotten.
-    pub fn changed_since(&self, version: u64, resources: &[&str]) -> bool {
+    pub(crate) fn changed_since(&self, version: u64, resources: &[&str]) -> bool {
         self.server.shared.with(|state| {
             let changes = state.store.all_changes(version);
             changes.is_none_or(|mut changes| {
@@ -90,7 +85,7 @@ impl Insider {
     }
 
     /// What has changed after a version, oldest first; `None` where some of it is forgotten.
-    pub fn changes_after(&self, version: u64) -> Option<Vec<StoreWrite>> {
+    pub(crate) fn changes_after(&self, version: u64) -> Option<Vec<StoreWrite>> {
         self.server.shared.with(|state| {
             let changes = state.store.all_changes(version)?;
             let told = |change: &StoredChange| StoreWrite {
@@ -105,7 +100,7 @@ impl Insider {
 
     /// Changes the specification of a stored object without asking any rule, as it would have been
     /// stored before there was one; `false` if there is no such object.
-    pub fn bend(&self, resource: &str, namespace: &str, name: &str, spec: &Value) -> bool {
+    pub(crate) fn bend(&self, resource: &str, namespace: &str, name: &str, spec: &Value) -> bool {
         let key = Key {
             resource: resource.to_owned(),
             namespace: namespace.to_owned(),

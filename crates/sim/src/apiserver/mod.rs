@@ -45,8 +45,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{Faults, RequestFault};
-pub use insider::{Denied, Insider, StoreWrite};
+pub(crate) use faults::{Faults, RequestFault};
+pub use insider::{Denied, Insider};
 pub use kubeconfig::kubeconfig;
 pub use server::{ApiServer, Wire};
-pub use versions::VersionFollower;

@@ -109,7 +109,7 @@ impl ApiServer {
     /// The same server for one request of somebody whose clock shows this date: events are told in
     /// times by which their ages come out right.
     #[must_use]
-    pub fn read_at(&self, date: WallTime) -> Self {
+    pub(crate) fn read_at(&self, date: WallTime) -> Self {
         Self {
             date: Some(date),
             ..self.clone()
@@ -118,7 +118,7 @@ impl ApiServer {
 
     /// The same server as a client sees it whose requests meet these faults.
     #[must_use]
-    pub fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
+    pub(crate) fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             faults: Some(faults),
@@ -127,12 +127,12 @@ impl ApiServer {
     }
 
     /// A client in this process. It needs a runtime.
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
 
     /// Forgets past changes, as compaction does: watches from before now end with 410.
-    pub fn compact(&self) {
+    pub(crate) fn compact(&self) {
         self.shared.with(|state| state.store.compact());
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Versions(Arc<Inner>);
 
 /// Waits for changes of some resources.
 #[derive(Debug)]
-pub struct VersionFollower(Arc<Reader>);
+pub(crate) struct VersionFollower(Arc<Reader>);
 
 impl Versions {
     /// Wakes all who wait for this version or follow one of these resources.
@@ -89,7 +89,7 @@ impl Versions {
 
 impl VersionFollower {
     /// Waits for a change since the last call. At times there is none: whoever waits looks for it.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         self.0.moved.notified().await;
     }
 }

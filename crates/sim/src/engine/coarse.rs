@@ -26,7 +26,7 @@ pub struct Mix {
 
 /// A server without single requests, which obeys the same step times as [`super::Engine`].
 #[derive(Debug, Clone)]
-pub struct CoarseEngine {
+pub(crate) struct CoarseEngine {
     profile: Profile,
     limits: Limits,
     mix: Mix,
@@ -40,7 +40,7 @@ pub struct CoarseEngine {
 
 impl CoarseEngine {
     /// An empty server that serves from `start` on.
-    pub fn new(profile: Profile, limits: Limits, mix: Mix, start: Duration) -> Self {
+    pub(crate) fn new(profile: Profile, limits: Limits, mix: Mix, start: Duration) -> Self {
         Self {
             profile,
             limits,
@@ -56,41 +56,38 @@ impl CoarseEngine {
     /// One that holds this share of its KV cache and this queue. It stays so for as long as time does
     /// not pass in it.
     #[must_use]
-    pub fn posed(mut self, kv_usage: f64, waiting: f64) -> Self {
+    pub(crate) fn posed(mut self, kv_usage: f64, waiting: f64) -> Self {
         self.running = kv_usage * f64::from(self.profile.kv_tokens) / self.context().max(1.0);
         self.waiting = waiting;
         self
     }
 
     /// Requests are like this from now on, those that it has included.
-    pub fn adapt(&mut self, mix: Mix) {
+    pub(crate) fn adapt(&mut self, mix: Mix) {
         self.mix = mix;
     }
 
-    /// Requests in the running batch.
-    pub fn running(&self) -> f64 {
+    pub(crate) fn running(&self) -> f64 {
         self.running
     }
 
-    /// Requests in the queue.
-    pub fn waiting(&self) -> f64 {
+    pub(crate) fn waiting(&self) -> f64 {
         self.waiting
     }
 
-    /// Share of the KV cache in use, 0 to 1.
-    pub fn kv_usage(&self) -> f64 {
+    pub(crate) fn kv_usage(&self) -> f64 {
         let used = self.running * self.context();
         (used / f64::from(self.profile.kv_tokens.max(1))).min(1.0)
     }
 
     /// What it has counted; requests count when they have flowed out as a whole.
-    pub fn statistics(&self) -> &Statistics {
+    pub(crate) fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
     /// More requests at once, such as those that a router had held. They wait only where there is no
     /// room for them.
-    pub fn pour(&mut self, requests: f64) {
+    pub(crate) fn pour(&mut self, requests: f64) {
         let offered = self.waiting + requests.max(0.0);
         let admitted = offered.min((self.most() - self.running).max(0.0));
         self.running += admitted;
@@ -99,7 +96,7 @@ impl CoarseEngine {
 
     /// Does all work up to `to` while requests come at `rate` per second. A time that has passed
     /// changes nothing. Returns how much time has passed.
-    pub fn advance(&mut self, to: Duration, rate: f64) -> Duration {
+    pub(crate) fn advance(&mut self, to: Duration, rate: f64) -> Duration {
         let passed = to.saturating_sub(self.now);
         while self.now < to {
             let stride = to.saturating_sub(self.now).min(STRIDE);
@@ -182,7 +179,7 @@ impl CoarseEngine {
     }
 
     /// What it shows to a scrape.
-    pub fn page(&self, dialect: Dialect, model: &str) -> Page {
+    pub(crate) fn page(&self, dialect: Dialect, model: &str) -> Page {
         let block_size = self.limits.block_size.max(1);
         let capacity = self.profile.kv_tokens / block_size;
         let shown = Shown {

@@ -7,7 +7,7 @@ use super::request::Request;
 /// Blocks of KV cache. Every block is held by one sequence, shared by several, kept for later
 /// (evictable), or empty.
 #[derive(Debug, Clone)]
-pub struct KvPool {
+pub(crate) struct KvPool {
     capacity: u32,
     block_size: u32,
     /// Held by single sequences.
@@ -44,7 +44,7 @@ pub(super) struct CacheClaim {
 
 impl KvPool {
     /// An empty cache of so many tokens.
-    pub fn new(tokens: u32, block_size: u32) -> Self {
+    pub(crate) fn new(tokens: u32, block_size: u32) -> Self {
         let block_size = block_size.max(1);
         Self {
             capacity: tokens / block_size,
@@ -58,33 +58,30 @@ impl KvPool {
         }
     }
 
-    /// All blocks.
-    pub fn capacity(&self) -> u32 {
+    pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Blocks in use by requests.
-    pub fn used(&self) -> u32 {
+    pub(crate) fn used(&self) -> u32 {
         self.private + self.shared
     }
 
     /// Blocks that can be had, those kept for later included.
-    pub fn available(&self) -> u32 {
+    pub(crate) fn available(&self) -> u32 {
         self.capacity.saturating_sub(self.used())
     }
 
-    /// Share in use, 0 to 1.
-    pub fn usage(&self) -> f64 {
+    pub(crate) fn usage(&self) -> f64 {
         f64::from(self.used()) / f64::from(self.capacity.max(1))
     }
 
     /// Blocks that hold reusable prompts nobody uses at present.
-    pub fn kept(&self) -> u32 {
+    pub(crate) fn kept(&self) -> u32 {
         self.kept
     }
 
     /// Prompt tokens of a request that it would find here.
-    pub fn lookup(&self, request: &Request) -> u32 {
+    pub(crate) fn lookup(&self, request: &Request) -> u32 {
         let (ids, tokens, blocks) = self.sharable(request);
         let found = ids
             .iter()

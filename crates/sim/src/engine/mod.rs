@@ -19,11 +19,11 @@ mod step;
 mod tests;
 mod timing;
 
-pub use coarse::{CoarseEngine, Mix};
-pub use kv::KvPool;
+pub(crate) use coarse::CoarseEngine;
+pub use coarse::Mix;
 pub use page::Dialect;
 pub use profile::{Limits, Profile, StartUp};
-pub use request::{Completion, EngineRefusal, Prefix, Request, RequestEnd, RequestId};
-pub use server::{Engine, EngineReading, Phase};
-pub use statistics::Statistics;
-pub use timing::{Picoseconds, Timing};
+pub use request::Prefix;
+pub(crate) use request::{Completion, EngineRefusal, Request, RequestEnd, RequestId};
+pub use server::Engine;
+pub(crate) use server::{EngineReading, Phase};

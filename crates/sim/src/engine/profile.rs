@@ -10,9 +10,9 @@ use wva_supervise::Generator;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
     /// Model, weights, accelerators.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What its steps take.
-    pub timing: Timing,
+    pub(crate) timing: Timing,
     /// KV cache, in tokens.
     pub kv_tokens: u32,
 }
@@ -53,7 +53,7 @@ impl Profile {
     };
 
     /// Qwen3-8B in FP8 on one H100-80GB, from the same data.
-    pub const QWEN3_8B_FP8_H100: Self = Self {
+    pub(crate) const QWEN3_8B_FP8_H100: Self = Self {
         name: "Qwen3-8B FP8, 1×H100-80GB",
         timing: timing(
             H100_RIDGE,
@@ -66,7 +66,7 @@ impl Profile {
     /// Llama-3.1-8B in BF16 on two A100-80GB. Fitted to an older engine (SageServe), 1 to 32
     /// sequences of one length, so its per-sequence cost includes that of context. KV: what 0.9 of
     /// the memory leaves after 16 GB of weights, at 131 072 bytes a token.
-    pub const LLAMA_8B_A100_TP2: Self = Self {
+    pub(crate) const LLAMA_8B_A100_TP2: Self = Self {
         name: "Llama-3.1-8B BF16, 2×A100-80GB",
         timing: timing(A100_RIDGE, [8_290_000_000, 244_000_000, 0], [0, 62_000_000]),
         kv_tokens: 945_000,
@@ -74,7 +74,7 @@ impl Profile {
 
     /// Llama-2-70B on four H100-80GB (SageServe). KV: what 0.9 of the memory leaves after 140 GB of
     /// weights and 12 GB of overhead, at 327 680 bytes a token.
-    pub const LLAMA_70B_H100_TP4: Self = Self {
+    pub(crate) const LLAMA_70B_H100_TP4: Self = Self {
         name: "Llama-2-70B, 4×H100-80GB",
         timing: timing(
             H100_RIDGE,
@@ -85,7 +85,7 @@ impl Profile {
     };
 
     /// Llama-2-70B on eight H100-80GB (SageServe); KV as with four, from twice the memory.
-    pub const LLAMA_70B_H100_TP8: Self = Self {
+    pub(crate) const LLAMA_70B_H100_TP8: Self = Self {
         name: "Llama-2-70B, 8×H100-80GB",
         timing: timing(
             H100_RIDGE,
@@ -96,7 +96,7 @@ impl Profile {
     };
 
     /// Llama-2-70B on four A100-80GB (SageServe).
-    pub const LLAMA_70B_A100_TP4: Self = Self {
+    pub(crate) const LLAMA_70B_A100_TP4: Self = Self {
         name: "Llama-2-70B, 4×A100-80GB",
         timing: timing(
             A100_RIDGE,
@@ -107,7 +107,7 @@ impl Profile {
     };
 
     /// Llama-2-70B on eight A100-80GB (SageServe).
-    pub const LLAMA_70B_A100_TP8: Self = Self {
+    pub(crate) const LLAMA_70B_A100_TP8: Self = Self {
         name: "Llama-2-70B, 8×A100-80GB",
         timing: timing(
             A100_RIDGE,
@@ -117,8 +117,7 @@ impl Profile {
         kv_tokens: 1_257_000,
     };
 
-    /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::QWEN3_8B_BF16_H100,
         Self::QWEN3_8B_FP8_H100,
         Self::LLAMA_8B_A100_TP2,
@@ -167,9 +166,9 @@ pub struct StartUp {
 
 impl StartUp {
     /// 32 billion parameters on an H100.
-    pub const LARGE: Self = Self::loading(110, 150);
+    pub(crate) const LARGE: Self = Self::loading(110, 150);
     /// Below a billion parameters.
-    pub const SMALL: Self = Self::loading(65, 85);
+    pub(crate) const SMALL: Self = Self::loading(65, 85);
     /// A server that slept with its weights in memory.
     pub const WAKING: Self = Self::loading(6, 7);
 
@@ -182,7 +181,7 @@ impl StartUp {
     }
 
     /// One case.
-    pub fn draw(&self, generator: &mut Generator) -> Duration {
+    pub(crate) fn draw(&self, generator: &mut Generator) -> Duration {
         /// Standard deviations between the median and the 95th percentile of a normal.
         const P95: f64 = 1.644_853_626_951;
         let median = self.median.as_secs_f64();

@@ -22,20 +22,18 @@ pub struct Prefix {
 
 /// One request: lengths are known beforehand, as the simulation decides when an answer ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Its name.
-    pub id: RequestId,
+pub(crate) struct Request {
+    pub(crate) id: RequestId,
     /// Tokens of the prompt; at least one.
-    pub prompt_tokens: u32,
+    pub(crate) prompt_tokens: u32,
     /// Tokens of the answer; at least one.
-    pub output_tokens: u32,
-    /// What it shares with others.
-    pub prefix: Option<Prefix>,
+    pub(crate) output_tokens: u32,
+    pub(crate) prefix: Option<Prefix>,
 }
 
 /// Why a server does not take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum EngineRefusal {
+pub(crate) enum EngineRefusal {
     /// Not (or no longer) serving.
     #[error("the server does not serve: it is {phase}; send the request to another one")]
     NotServing {
@@ -48,9 +46,7 @@ pub enum EngineRefusal {
          shorten it or raise max_model_len or the KV cache"
     )]
     TooLong {
-        /// Tokens of the prompt.
         prompt: u32,
-        /// Tokens of the answer.
         output: u32,
         /// The smaller of `max_model_len` and the KV cache.
         limit: u32,
@@ -60,10 +56,8 @@ pub enum EngineRefusal {
     Empty,
 }
 
-/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RequestEnd {
-    /// Answered in full.
+pub(crate) enum RequestEnd {
     Finished,
     /// The server died under it, or the client left.
     Aborted,
@@ -71,30 +65,23 @@ pub enum RequestEnd {
 
 /// A request that has left its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
-    /// Which.
-    pub request: RequestId,
-    /// How.
-    pub outcome: RequestEnd,
-    /// When it left.
-    pub at: Duration,
+pub(crate) struct Completion {
+    pub(crate) request: RequestId,
+    pub(crate) outcome: RequestEnd,
+    pub(crate) at: Duration,
     /// From its arrival at the server to its first token, if it had one.
-    pub time_to_first_token: Option<Duration>,
+    pub(crate) time_to_first_token: Option<Duration>,
     /// From its arrival at the server to its end.
-    pub duration: Duration,
-    /// Tokens of the prompt.
-    pub prompt_tokens: u32,
+    pub(crate) duration: Duration,
+    pub(crate) prompt_tokens: u32,
     /// Prompt tokens found in the prefix cache when it was first taken up.
-    pub cached_tokens: u32,
-    /// Tokens answered.
-    pub output_tokens: u32,
-    /// How often it was preempted.
-    pub preemptions: u32,
+    pub(crate) cached_tokens: u32,
+    pub(crate) output_tokens: u32,
+    pub(crate) preemptions: u32,
 }
 
 impl Completion {
-    /// Mean time between tokens, if there were at least two.
-    pub fn time_per_output_token(&self) -> Option<Duration> {
+    pub(crate) fn time_per_output_token(&self) -> Option<Duration> {
         let first = self.time_to_first_token?;
         let gaps = self.output_tokens.checked_sub(1).filter(|gaps| *gaps > 0)?;
         Some(self.duration.saturating_sub(first) / gaps)

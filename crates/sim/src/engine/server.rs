@@ -11,22 +11,19 @@ use super::statistics::Statistics;
 use super::step::{EngineStep, Prefilling};
 use super::timing::Picoseconds;
 
-/// What a server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Pulls its image, loads and compiles its model.
     Loading,
-    /// Takes requests.
     Serving,
     /// Ends what it has and takes nothing more.
     Draining,
-    /// Gone.
     Stopped,
 }
 
 impl Phase {
     /// The word for messages.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Loading => "loading",
             Self::Serving => "serving",
@@ -38,15 +35,11 @@ impl Phase {
 
 /// What a router or a dashboard wants to know of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EngineReading {
-    /// What it is doing.
-    pub phase: Phase,
-    /// Requests in the running batch.
-    pub running: usize,
-    /// Requests in its queue.
-    pub waiting: usize,
-    /// Share of the KV cache in use, 0 to 1.
-    pub kv_usage: f64,
+pub(crate) struct EngineReading {
+    pub(crate) phase: Phase,
+    pub(crate) running: usize,
+    pub(crate) waiting: usize,
+    pub(crate) kv_usage: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +98,7 @@ impl Engine {
     }
 
     /// What it is doing at the time it was advanced to.
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         match self.life {
             Life::Stopped => Phase::Stopped,
             Life::Draining => Phase::Draining,
@@ -114,8 +107,7 @@ impl Engine {
         }
     }
 
-    /// Its state at the time it was advanced to.
-    pub fn reading(&self) -> EngineReading {
+    pub(crate) fn reading(&self) -> EngineReading {
         EngineReading {
             phase: self.phase(),
             running: self.running(),
@@ -124,14 +116,8 @@ impl Engine {
         }
     }
 
-    /// The KV cache.
-    pub fn kv(&self) -> &KvPool {
+    pub(crate) fn kv(&self) -> &KvPool {
         &self.kv
-    }
-
-    /// What it has counted.
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
     }
 
     /// Requests in the batch, those whose prompt is being computed included.
@@ -139,13 +125,12 @@ impl Engine {
         self.batch.len() + self.prefilling.len()
     }
 
-    /// Whether it holds no request.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.running() == 0 && self.waiting.is_empty()
     }
 
     /// Queues a request that arrives at `at`. A time that has passed counts as the present.
-    pub fn submit(&mut self, request: Request, at: Duration) -> Result<(), EngineRefusal> {
+    pub(crate) fn submit(&mut self, request: Request, at: Duration) -> Result<(), EngineRefusal> {
         self.advance(at);
         let phase = self.phase();
         if phase != Phase::Serving {
@@ -172,21 +157,9 @@ impl Engine {
     }
 
     /// Does all work up to `to`. A time that has passed changes nothing.
-    pub fn advance(&mut self, to: Duration) {
-        self.run(Picoseconds::of(to), Until::Time);
-    }
-
-    /// Does work up to the next completion, `limit` at the latest; the time reached.
-    pub fn advance_to_completion(&mut self, limit: Duration) -> Duration {
-        self.run(Picoseconds::of(limit), Until::Completion);
-        self.now.duration()
-    }
-
-    fn run(&mut self, to: Picoseconds, until: Until) {
+    pub(crate) fn advance(&mut self, to: Duration) {
+        let to = Picoseconds::of(to);
         loop {
-            if until == Until::Completion && !self.completions.is_empty() {
-                return;
-            }
             match self.step.take() {
                 Some(step) if step.end > to => {
                     self.step = Some(step);
@@ -202,7 +175,7 @@ impl Engine {
     }
 
     /// Takes no more requests from now on, but ends those it has.
-    pub fn drain(&mut self, at: Duration) {
+    pub(crate) fn drain(&mut self, at: Duration) {
         self.advance(at);
         if self.life == Life::Open {
             self.life = Life::Draining;
@@ -210,7 +183,7 @@ impl Engine {
     }
 
     /// Dies: whatever it has is aborted.
-    pub fn stop(&mut self, at: Duration) {
+    pub(crate) fn stop(&mut self, at: Duration) {
         self.advance(at);
         self.life = Life::Stopped;
         self.step = None;
@@ -235,13 +208,7 @@ impl Engine {
     }
 
     /// The requests that left since this was last asked, in the order of leaving.
-    pub fn take_completions(&mut self) -> Vec<Completion> {
+    pub(crate) fn take_completions(&mut self) -> Vec<Completion> {
         std::mem::take(&mut self.completions)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Until {
-    Time,
-    Completion,
 }

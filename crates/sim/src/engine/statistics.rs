@@ -36,35 +36,30 @@ fn one_two_five(most: u32) -> Vec<f64> {
 /// Counters and histograms of one server. Tokens are counted when their request gets its first token
 /// (the prompt) and when they are answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     /// Requests taken into the queue.
-    pub submitted: u64,
-    /// Requests answered in full.
-    pub finished: u64,
+    pub(crate) submitted: u64,
+    pub(crate) finished: u64,
     /// Requests that ended with their server.
-    pub aborted: u64,
+    pub(crate) aborted: u64,
     /// Prompt tokens, cached ones included, counted once however often a request is preempted.
-    pub prompt_tokens: u64,
-    /// Tokens answered.
-    pub generation_tokens: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) generation_tokens: u64,
     /// Prompt tokens looked up in the prefix cache.
-    pub prefix_queries: u64,
-    /// Of these, found.
-    pub prefix_hits: u64,
+    pub(crate) prefix_queries: u64,
+    pub(crate) prefix_hits: u64,
     /// Sequences sent back to the queue for lack of KV cache.
-    pub preemptions: u64,
+    pub(crate) preemptions: u64,
     /// Arrival to first token, in seconds.
-    pub first_token: Histogram,
+    pub(crate) first_token: Histogram,
     /// Between two tokens of a request, in seconds.
-    pub between_tokens: Histogram,
+    pub(crate) between_tokens: Histogram,
     /// Mean of the former per request.
-    pub per_output_token: Histogram,
+    pub(crate) per_output_token: Histogram,
     /// Arrival to end, in seconds.
-    pub whole: Histogram,
-    /// Tokens of a prompt.
-    pub prompt_lengths: Histogram,
-    /// Tokens of an answer.
-    pub output_lengths: Histogram,
+    pub(crate) whole: Histogram,
+    pub(crate) prompt_lengths: Histogram,
+    pub(crate) output_lengths: Histogram,
 }
 
 impl Statistics {

@@ -6,31 +6,26 @@ use crate::number;
 
 /// A time or a length of time, exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Picoseconds(pub u64);
+pub(crate) struct Picoseconds(pub(crate) u64);
 
 impl Picoseconds {
-    /// The latest time that can be counted: 213 days.
-    pub const MAX: Self = Self(u64::MAX);
-
-    /// From a duration; what is too long is [`Picoseconds::MAX`].
-    pub fn of(duration: Duration) -> Self {
+    /// From a duration; what is too long is 213 days, the most that can be counted.
+    pub(crate) fn of(duration: Duration) -> Self {
         let exact = duration.as_nanos().saturating_mul(1_000);
         Self(u64::try_from(exact).unwrap_or(u64::MAX))
     }
 
     /// As a duration, rounded down to the nanosecond.
-    pub fn duration(self) -> Duration {
+    pub(crate) fn duration(self) -> Duration {
         Duration::from_nanos(self.0 / 1_000)
     }
 
-    /// In seconds.
-    pub fn seconds(self) -> f64 {
+    pub(crate) fn seconds(self) -> f64 {
         number::real(self.0) / 1e12
     }
 
-    /// Time that has passed since `earlier`.
     #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
+    pub(crate) fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
@@ -54,19 +49,19 @@ impl Picoseconds {
 /// From there on it waits for arithmetic, so that each further sequence costs what a token of a prompt
 /// costs. The ridge of an accelerator is its arithmetic per byte from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// Any step that decodes.
-    pub step: Picoseconds,
+    pub(crate) step: Picoseconds,
     /// Each decoding sequence of a step.
-    pub sequence: Picoseconds,
+    pub(crate) sequence: Picoseconds,
     /// Each token that a decoding sequence looks back on.
-    pub context: Picoseconds,
+    pub(crate) context: Picoseconds,
     /// Decoding sequences up to which `sequence` is the price of one.
-    pub ridge: u64,
+    pub(crate) ridge: u64,
     /// Any step without decoding.
-    pub prompt: Picoseconds,
+    pub(crate) prompt: Picoseconds,
     /// Each prompt token that is not in the prefix cache.
-    pub prompt_token: Picoseconds,
+    pub(crate) prompt_token: Picoseconds,
 }
 
 /// Steps of one unchanged batch, of which each takes longer than the one before, as contexts grow.

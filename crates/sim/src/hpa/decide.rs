@@ -53,8 +53,7 @@ pub struct HpaCondition {
     pub holds: bool,
     /// One word.
     pub reason: &'static str,
-    /// One sentence.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl HpaCondition {

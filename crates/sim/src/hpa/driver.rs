@@ -27,8 +27,7 @@ const MANAGER: &str = "horizontal-pod-autoscaler";
 /// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
 pub(crate) const SYNC: Duration = Duration::from_secs(15);
 
-/// Where external metrics come from.
-pub trait ExternalMetricsSource: Send + Sync {
+pub(crate) trait ExternalMetricsSource: Send + Sync {
     /// The sum of the series of a metric that a selector chooses, or why there is none.
     ///
     /// # Errors
@@ -37,7 +36,7 @@ pub trait ExternalMetricsSource: Send + Sync {
 }
 
 /// The controller of all autoscalers of one cluster.
-pub struct Autoscalers {
+pub(crate) struct Autoscalers {
     server: Insider,
     clock: Clock,
     metrics: Arc<dyn ExternalMetricsSource>,
@@ -67,7 +66,11 @@ struct Look<'a> {
 
 impl Autoscalers {
     /// Autoscalers for what this server stores, with these metrics.
-    pub fn new(server: ApiServer, clock: Clock, metrics: Arc<dyn ExternalMetricsSource>) -> Self {
+    pub(crate) fn new(
+        server: ApiServer,
+        clock: Clock,
+        metrics: Arc<dyn ExternalMetricsSource>,
+    ) -> Self {
         Self {
             server: Insider::new(server, MANAGER),
             clock,
@@ -80,13 +83,12 @@ impl Autoscalers {
 
     /// The same with another time between two looks.
     #[must_use]
-    pub fn every(mut self, sync: Duration) -> Self {
+    pub(crate) fn every(mut self, sync: Duration) -> Self {
         self.sync = sync;
         self
     }
 
-    /// Works until dropped.
-    pub async fn run(mut self) -> Infallible {
+    pub(crate) async fn run(mut self) -> Infallible {
         loop {
             sleep(self.sync).await;
             let objects = self.server.list("horizontalpodautoscalers.autoscaling");

@@ -18,9 +18,10 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
+pub use decide::{History, HpaDecision, Observed, decide};
 pub(crate) use driver::SYNC;
-pub use driver::{Autoscalers, ExternalMetricsSource};
+pub(crate) use driver::{Autoscalers, ExternalMetricsSource};
 pub use quantity::Milli;
-pub use rules::{Policy, ScalingDirection, ScalingRules, Select, Size};
-pub use spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget, HpaSpec, UnusableHpa};
+pub(crate) use rules::{Policy, ScalingDirection, ScalingRules, Size};
+pub use spec::HpaSpec;
+pub(crate) use spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget};

@@ -4,7 +4,7 @@ use crate::number;
 
 /// Thousandths of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Milli(pub u64);
+pub struct Milli(pub(crate) u64);
 
 const SUFFIXES: [(&str, f64); 15] = [
     ("Ki", 1_024.0),
@@ -26,7 +26,7 @@ const SUFFIXES: [(&str, f64); 15] = [
 
 impl Milli {
     /// A count of whole units.
-    pub const fn units(count: u64) -> Self {
+    pub(crate) const fn units(count: u64) -> Self {
         Self(count.saturating_mul(1_000))
     }
 
@@ -44,7 +44,7 @@ impl Milli {
     }
 
     /// The least number of thousandths that is no less; nothing for a negative or no number.
-    pub fn of(value: f64) -> Option<Self> {
+    pub(crate) fn of(value: f64) -> Option<Self> {
         if !value.is_finite() || value < 0.0 {
             return None;
         }
@@ -60,7 +60,7 @@ impl Milli {
     }
 
     /// As the API writes it.
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         if self.0.is_multiple_of(1_000) {
             (self.0 / 1_000).to_string()
         } else {

@@ -4,55 +4,43 @@ use std::time::Duration;
 
 use wva::policy::rounding;
 
-/// Up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScalingDirection {
-    /// More replicas.
+pub(crate) enum ScalingDirection {
     Up,
-    /// Fewer replicas.
     Down,
 }
 
 /// How much one policy allows in its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// So many pods.
+pub(crate) enum Size {
     Pods(u32),
     /// So many per cent of the replicas at the start of the period.
     Percent(u32),
 }
 
-/// One scaling policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// How much it allows.
-    pub size: Size,
-    /// In which time.
-    pub period: Duration,
+pub(crate) struct Policy {
+    pub(crate) size: Size,
+    pub(crate) period: Duration,
 }
 
 /// Which of several policies counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Select {
-    /// The one that allows the largest change.
+pub(crate) enum Select {
     Max,
-    /// The one that allows the smallest change.
     Min,
     /// None: this direction is off.
     Disabled,
 }
 
-/// The rules of one direction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ScalingRules {
+pub(crate) struct ScalingRules {
     /// How long back recommendations count.
-    pub window: Duration,
-    /// Which policy counts.
-    pub select: Select,
-    /// The policies.
-    pub policies: Vec<Policy>,
+    pub(crate) window: Duration,
+    pub(crate) select: Select,
+    pub(crate) policies: Vec<Policy>,
     /// Share around the target within which nothing changes.
-    pub tolerance: f64,
+    pub(crate) tolerance: f64,
 }
 
 /// Of every autoscaler unless it says otherwise.
@@ -60,7 +48,7 @@ pub(super) const TOLERANCE: f64 = 0.1;
 
 impl ScalingRules {
     /// What holds in a direction that a behavior leaves open.
-    pub fn standard(direction: ScalingDirection) -> Self {
+    pub(crate) fn standard(direction: ScalingDirection) -> Self {
         let policy = |size| Policy {
             size,
             period: Duration::from_secs(15),

@@ -12,44 +12,36 @@ use super::rules::{Policy, ScalingDirection, ScalingRules, Select, Size, TOLERAN
 
 /// What an autoscaler keeps a metric at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExternalMetricTarget {
+pub(crate) enum ExternalMetricTarget {
     /// So much for each replica.
     AverageValue(Milli),
     /// So much in total; replicas change in proportion.
     Value(Milli),
 }
 
-/// One external metric and its target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExternalMetricSpec {
-    /// Its name.
-    pub name: String,
+pub(crate) struct ExternalMetricSpec {
+    pub(crate) name: String,
     /// Which of its series count.
-    pub selector: LabelSelector,
-    /// What it is kept at.
-    pub target: ExternalMetricTarget,
+    pub(crate) selector: LabelSelector,
+    pub(crate) target: ExternalMetricTarget,
 }
 
-/// Rules for both directions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Behavior {
-    /// For more replicas.
-    pub up: ScalingRules,
-    /// For fewer replicas.
-    pub down: ScalingRules,
+pub(crate) struct Behavior {
+    pub(crate) up: ScalingRules,
+    pub(crate) down: ScalingRules,
 }
 
 /// What one autoscaler asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HpaSpec {
-    /// Fewest replicas.
-    pub min: u32,
-    /// Most replicas.
-    pub max: u32,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
     /// The metrics; the one that asks for most replicas counts.
-    pub metrics: Vec<ExternalMetricSpec>,
+    pub(crate) metrics: Vec<ExternalMetricSpec>,
     /// Rules, if it names any: other ones hold if not.
-    pub behavior: Option<Behavior>,
+    pub(crate) behavior: Option<Behavior>,
 }
 
 /// An autoscaler that cannot be followed.

@@ -19,19 +19,17 @@ pub enum Spacing {
 /// Everything about a generated load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
-    /// The rate over time.
-    pub shape: RateProfile,
+    pub(crate) shape: RateProfile,
     /// Spacing around it.
     pub spacing: Spacing,
-    /// Prompts and answers.
-    pub lengths: Lengths,
+    pub(crate) lengths: Lengths,
     /// What prompts share; none where they share nothing.
-    pub sharing: Option<Sharing>,
+    pub(crate) sharing: Option<Sharing>,
 }
 
 impl Demand {
     /// What its requests are like on average, for servers that know no single one.
-    pub fn mix(&self) -> Mix {
+    pub(crate) fn mix(&self) -> Mix {
         let (prompt, output) = self.lengths.mean();
         let shared = self.sharing.map_or(0.0, |sharing| {
             sharing.share * f64::from(sharing.tokens) / prompt.max(1.0)
@@ -46,7 +44,7 @@ impl Demand {
 
 /// Requests in the order of arrival; ends when the rate stays zero.
 #[derive(Debug, Clone)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     demand: Demand,
     seconds: f64,
     gaps: Generator,
@@ -56,7 +54,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// From this demand; `name` tells it from other loads of the same seed.
-    pub fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
+    pub(crate) fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
         demand.shape.check()?;
         let child = |part: &str| seed.child(&format!("load/{name}/{part}"));
         Ok(Self {

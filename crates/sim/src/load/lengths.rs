@@ -8,23 +8,19 @@ use wva_supervise::Generator;
 
 /// A number of tokens drawn by chance; never below one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Tokens {
-    /// Always the same.
+pub(crate) enum Tokens {
     Fixed(u32),
     /// Log-normal, cut off at `most`.
     LogNormal {
-        /// The median.
         median: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
-        /// The most.
         most: u32,
     },
 }
 
 impl Tokens {
-    /// One draw.
-    pub fn draw(&self, generator: &mut Generator) -> u32 {
+    pub(crate) fn draw(&self, generator: &mut Generator) -> u32 {
         let drawn = match *self {
             Self::Fixed(tokens) => tokens,
             Self::LogNormal {
@@ -52,21 +48,13 @@ impl Tokens {
     }
 }
 
-/// Prompt and answer together.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Lengths {
-    /// Each by itself.
-    Independent {
-        /// The prompt.
-        prompt: Tokens,
-        /// The answer.
-        output: Tokens,
-    },
+pub(crate) enum Lengths {
+    Independent { prompt: Tokens, output: Tokens },
 }
 
 impl Lengths {
-    /// A prompt and its answer.
-    pub fn draw(&self, generator: &mut Generator) -> (u32, u32) {
+    pub(crate) fn draw(&self, generator: &mut Generator) -> (u32, u32) {
         let Self::Independent { prompt, output } = self;
         (prompt.draw(generator), output.draw(generator))
     }
@@ -80,13 +68,13 @@ impl Lengths {
 
 /// Prompts that begin alike, as those of one application do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sharing {
+pub(crate) struct Sharing {
     /// How many of all requests begin with a shared text, 0 to 1.
-    pub share: f64,
+    pub(crate) share: f64,
     /// How many such texts there are, each as likely as any other.
-    pub texts: u32,
+    pub(crate) texts: u32,
     /// Tokens of a text; a shorter prompt shares nothing.
-    pub tokens: u32,
+    pub(crate) tokens: u32,
 }
 
 impl Sharing {

@@ -8,11 +8,11 @@ mod shape;
 mod tests;
 mod trace;
 
-pub use arrivals::{Arrivals, Demand, Spacing};
-pub use lengths::{Lengths, Sharing, Tokens};
-pub use rows::{TraceError, TraceProblem};
-pub use shape::{RateProfile, RateStage, ShapeError};
-pub use trace::RequestTrace;
+pub(crate) use arrivals::{Arrivals, Demand, Spacing};
+pub(crate) use lengths::{Lengths, Sharing, Tokens};
+pub(crate) use rows::TraceError;
+pub use shape::{RateProfile, RateStage};
+pub(crate) use trace::RequestTrace;
 
 use std::time::Duration;
 

@@ -14,23 +14,18 @@ pub(super) const AGGREGATE: &str =
 /// What is wrong with a trace, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub struct TraceError {
+pub(crate) struct TraceError {
     /// The line, from 1; 0 where there is none.
-    pub line: u64,
-    /// What is wrong.
-    pub problem: TraceProblem,
+    pub(crate) line: u64,
+    pub(crate) problem: TraceProblem,
 }
 
-/// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
-pub enum TraceProblem {
-    /// Nothing to read.
+pub(crate) enum TraceProblem {
     #[error("the file holds no requests; give one that does")]
     Empty,
-    /// Gzip.
     #[error("the file is compressed; unpack it first (gunzip -k FILE)")]
     Compressed,
-    /// Not one of the known formats.
     #[error(
         "unknown format, the file begins {beginning:?}; known are CSV files that begin \
          \"{AZURE}\", \"{AIBRIX}\" or \"{AGGREGATE}\", and JSON lines with timestamp, \
@@ -43,31 +38,18 @@ pub enum TraceProblem {
     /// Longer than any known trace has.
     #[error("longer than {MAX_LINE} bytes; is this a trace of one request per line?")]
     Long,
-    /// Not text.
     #[error("not UTF-8; save the file as UTF-8")]
     NotText,
-    /// Too few columns.
     #[error("{found} columns where {wanted} are needed; add what is missing or delete the line")]
-    Columns {
-        /// How many there are.
-        found: usize,
-        /// How many are needed.
-        wanted: usize,
-    },
-    /// A value that cannot be read.
+    Columns { found: usize, wanted: usize },
     #[error("{field} is {value:?}; give {wanted}")]
     Value {
-        /// The column.
         field: &'static str,
-        /// What it holds.
         value: String,
-        /// What it should hold.
         wanted: &'static str,
     },
-    /// Not the JSON that is needed.
     #[error("{0}; give an object with timestamp, input_length, output_length and hash_ids")]
     Json(#[from] serde_json::Error),
-    /// Out of order.
     #[error("the time goes back from {before:?} to {at:?}; sort the file by time")]
     Backwards {
         /// The time of the line before.
@@ -75,13 +57,8 @@ pub enum TraceProblem {
         /// The time of this line.
         at: Duration,
     },
-    /// Too much to hold.
     #[error("more than {most} requests belong together; split the file")]
-    TooMany {
-        /// How many can be held.
-        most: usize,
-    },
-    /// Reading failed.
+    TooMany { most: usize },
     #[error("cannot be read: {0}; check the file and the disk")]
     Read(#[from] std::io::Error),
 }

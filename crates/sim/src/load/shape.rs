@@ -75,42 +75,20 @@ pub struct RateStage {
 
 /// Why a shape makes no sense.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ShapeError {
-    /// A rate out of range.
+pub(crate) enum ShapeError {
     #[error("{field} is {value} requests/s; give a rate from 0 to {MAX_RATE}")]
-    Rate {
-        /// Which rate.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-    },
-    /// A time that must not be zero.
+    Rate { field: &'static str, value: f64 },
     #[error("{field} is zero; give a longer time")]
-    Zero {
-        /// Which time.
-        field: &'static str,
-    },
-    /// A peak longer than its cycle.
+    Zero { field: &'static str },
     #[error("length is {length:?}, longer than every, {every:?}; shorten the burst")]
-    LongBurst {
-        /// The peak.
-        length: Duration,
-        /// The cycle.
-        every: Duration,
-    },
-    /// A wave that would go below zero.
+    LongBurst { length: Duration, every: Duration },
     #[error("swing is {swing}, above the mean of {mean} requests/s; lower it")]
-    HighSwing {
-        /// The swing.
-        swing: f64,
-        /// The mean.
-        mean: f64,
-    },
+    HighSwing { swing: f64, mean: f64 },
 }
 
 impl RateProfile {
     /// Says what makes no sense in it.
-    pub fn check(&self) -> Result<(), ShapeError> {
+    pub(crate) fn check(&self) -> Result<(), ShapeError> {
         match self {
             Self::Constant { rate } => in_range("rate", *rate),
             Self::Step { before, after, .. } => {
@@ -159,7 +137,7 @@ impl RateProfile {
     }
 
     /// The rate at a time, in requests per second.
-    pub fn rate(&self, at: Duration) -> f64 {
+    pub(crate) fn rate(&self, at: Duration) -> f64 {
         let t = at.as_secs_f64();
         match self {
             Self::Constant { rate } => *rate,

@@ -83,7 +83,7 @@ impl Window {
 }
 
 /// Requests of a trace in the order of arrival. The first error is the last item.
-pub struct RequestTrace {
+pub(crate) struct RequestTrace {
     lines: Box<dyn Iterator<Item = Result<(u64, String), TraceError>> + Send>,
     format: Format,
     scale: f64,
@@ -112,7 +112,7 @@ impl std::fmt::Debug for RequestTrace {
 impl RequestTrace {
     /// Tells the format by the first line. `scale` multiplies the rates of a trace that holds rates
     /// instead of requests; the others are played as they are.
-    pub fn open(
+    pub(crate) fn open(
         reader: impl BufRead + Send + 'static,
         scale: f64,
         seed: &SeedTree,

@@ -16,14 +16,13 @@ use wva_supervise::Clock;
 
 /// A handle of a server in this process. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct InProcess {
+pub(crate) struct InProcess {
     server: Arc<Mutex<Prometheus>>,
     clock: Clock,
 }
 
 impl InProcess {
-    /// Asks this server, by this clock.
-    pub fn new(server: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
+    pub(crate) fn new(server: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
         Self { server, clock }
     }
 

@@ -14,7 +14,7 @@ type Label = (Arc<str>, Arc<str>);
 
 impl LabelSet {
     /// Labels from pairs; of two values of one name the later counts.
-    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let owned = |(name, value): (&str, &str)| (Arc::from(name), Arc::from(value));
         Self::of(pairs.into_iter().map(owned).collect())
     }
@@ -34,7 +34,7 @@ impl LabelSet {
     }
 
     /// The value of a label; empty if there is none.
-    pub fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(label, _)| **label == *name);
         found.map_or("", |(_, value)| value)
     }

@@ -17,10 +17,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use client::InProcess;
-pub use eval::{Past, QueryValue, VectorSample};
+pub(crate) use client::InProcess;
+pub use eval::QueryValue;
 pub use labels::LabelSet;
-pub use refusal::{FaultKind, QueryRefusal};
 pub use scrape::Scraped;
-pub use server::{Prometheus, QueryAnswer, Settings};
+pub use server::{Prometheus, Settings};
 pub use target::{Conflicts, ScrapeTarget, TargetId};

@@ -94,8 +94,8 @@ impl Prometheus {
         }
     }
 
-    /// Number of series that are kept.
-    pub fn series(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn series(&self) -> usize {
         self.store.len()
     }
 
@@ -130,7 +130,7 @@ impl Prometheus {
     }
 
     /// When [`Prometheus::due`] has to be called next.
-    pub fn next_event(&self) -> Option<WallTime> {
+    pub(crate) fn next_event(&self) -> Option<WallTime> {
         let scrapes = self.targets.values().map(|scraping| scraping.next);
         let marks = self.farewells.iter().map(|farewell| farewell.written);
         scrapes.chain(marks).min().map(WallTime)
@@ -224,18 +224,18 @@ impl Prometheus {
     }
 
     /// Lets answers know nothing that is newer than this; nothing is late with zero.
-    pub fn set_lag(&mut self, lag: Duration) {
+    pub(crate) fn set_lag(&mut self, lag: Duration) {
         self.faults.lag = milliseconds(lag);
     }
 
     /// Lets nothing be scraped until then: no samples, and no marks of failed scrapes either.
-    pub fn set_gap(&mut self, until: Option<WallTime>) {
+    pub(crate) fn set_gap(&mut self, until: Option<WallTime>) {
         self.faults.gap = until.map(|WallTime(until)| until);
     }
 
     /// Lets all counters of simulated servers begin anew, each at the first scrape from now on by which that can be
     /// seen; or lets those be that have not until now.
-    pub fn set_reset(&mut self, begins: bool) {
+    pub(crate) fn set_reset(&mut self, begins: bool) {
         for scraping in self.targets.values_mut() {
             if begins {
                 scraping.reset(&self.store);
@@ -246,17 +246,15 @@ impl Prometheus {
     }
 
     /// How many counters have fallen by that so far.
-    pub fn falls(&self) -> u64 {
+    pub(crate) fn falls(&self) -> u64 {
         self.falls
     }
 
-    /// Lets nobody reach it, or ends that.
-    pub fn set_down(&mut self, is_down: bool) {
+    pub(crate) fn set_down(&mut self, is_down: bool) {
         self.faults.is_down = is_down;
     }
 
-    /// Whether nobody reaches it.
-    pub fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         self.faults.is_down
     }
 }

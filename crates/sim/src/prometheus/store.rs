@@ -75,6 +75,7 @@ impl SeriesStore {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.series.len().saturating_sub(self.free.len())
     }

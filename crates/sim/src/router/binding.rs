@@ -18,7 +18,7 @@ pub enum Binding {
 impl Binding {
     /// Whether a request gets its server on arrival and waits in that server's queue. Flow control then holds requests
     /// only while no server is ready.
-    pub fn is_early(self) -> bool {
+    pub(crate) fn is_early(self) -> bool {
         self != Self::Late
     }
 }

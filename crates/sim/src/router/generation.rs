@@ -23,9 +23,6 @@ pub(super) enum Name {
 }
 
 impl RouterMetricNames {
-    /// All, from the oldest.
-    pub const ALL: [Self; 4] = [Self::Model, Self::Objective, Self::RouterEpp, Self::Epp];
-
     fn name(self, name: Name) -> String {
         let (Name::Request(current, _) | Name::Extension(current, _)) = name;
         let requests = match self {

@@ -61,7 +61,7 @@ impl RouterPool {
     }
 
     /// The part of [`RouterPool::page`] that says how many requests are held.
-    pub fn queue_page(&self, generation: RouterMetricNames) -> Page {
+    pub(crate) fn queue_page(&self, generation: RouterMetricNames) -> Page {
         let mut page = Writer {
             generation,
             families: Vec::new(),

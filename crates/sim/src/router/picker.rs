@@ -6,11 +6,10 @@ use wva_supervise::Generator;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// Short queues: 1 for the shortest of all, 0 for the longest.
-    pub queue: f64,
-    /// Free KV cache.
-    pub kv_cache: f64,
+    pub(crate) queue: f64,
+    pub(crate) kv_cache: f64,
     /// Share of the prompt in the server's prefix cache.
-    pub prefix: f64,
+    pub(crate) prefix: f64,
 }
 
 /// The weights of llm-d's default profile.

@@ -21,13 +21,13 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowControl {
     /// Requests that are held at most.
-    pub max_requests: usize,
+    pub(crate) max_requests: usize,
     /// How long one is held at most.
-    pub ttl: Duration,
+    pub(crate) ttl: Duration,
     /// The queue of a server that counts as full.
-    pub queue_depth: f64,
+    pub(crate) queue_depth: f64,
     /// The KV usage of a server that counts as full, 0 to 1.
-    pub kv_usage: f64,
+    pub(crate) kv_usage: f64,
 }
 
 /// The set points of the endpoint picker's saturation detector, and room for a wake from zero.
@@ -61,25 +61,23 @@ pub struct PoolSpec {
     pub flow_control: Option<FlowControl>,
 }
 
-/// The state of a pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PoolReading {
-    /// Requests held by the router.
-    pub held: usize,
+pub(crate) struct PoolReading {
+    pub(crate) held: usize,
     /// Requests that servers have, in their queues or running.
-    pub dispatched: usize,
+    pub(crate) dispatched: usize,
     /// Servers that take requests.
-    pub ready: usize,
+    pub(crate) ready: usize,
     /// Mean queue per ready server.
-    pub queue: f64,
+    pub(crate) queue: f64,
     /// Shortest queue of a ready server; 0 without any.
-    pub shortest_queue: f64,
+    pub(crate) shortest_queue: f64,
     /// Mean KV usage of ready servers, 0 to 1.
-    pub kv_usage: f64,
+    pub(crate) kv_usage: f64,
     /// Mean of running requests per ready server.
-    pub running: f64,
+    pub(crate) running: f64,
     /// How full the ready servers are, 1 at the set point; 1 without any.
-    pub saturation: f64,
+    pub(crate) saturation: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -149,8 +147,7 @@ impl RouterPool {
         }
     }
 
-    /// What it is.
-    pub fn spec(&self) -> &PoolSpec {
+    pub(crate) fn spec(&self) -> &PoolSpec {
         &self.spec
     }
 
@@ -173,7 +170,7 @@ impl RouterPool {
     }
 
     /// Lets a server end what it has and sends it nothing more.
-    pub fn drain(&mut self, endpoint: &str, at: Duration) {
+    pub(crate) fn drain(&mut self, endpoint: &str, at: Duration) {
         self.advance(at);
         if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
             endpoint.engine.drain(at);
@@ -181,7 +178,7 @@ impl RouterPool {
     }
 
     /// Stops and forgets a server; what it had is lost.
-    pub fn remove(&mut self, endpoint: &str, at: Duration) {
+    pub(crate) fn remove(&mut self, endpoint: &str, at: Duration) {
         self.advance(at);
         if let Some((name, mut removed)) = self.endpoints.remove_entry(endpoint) {
             removed.engine.stop(at);
@@ -407,8 +404,7 @@ impl RouterPool {
         .unwrap_or(1.0)
     }
 
-    /// Its state at the time it was advanced to.
-    pub fn reading(&self) -> PoolReading {
+    pub(crate) fn reading(&self) -> PoolReading {
         let readings = ready(&self.endpoints).map(|(_, endpoint)| endpoint.engine.reading());
         let readings: Vec<_> = readings.collect();
         let of = |value: fn(&crate::engine::EngineReading) -> f64| {
@@ -439,7 +435,7 @@ impl RouterPool {
     }
 
     /// The requests that left since this was last asked, in the order of leaving.
-    pub fn take_served(&mut self) -> Vec<Served> {
+    pub(crate) fn take_served(&mut self) -> Vec<Served> {
         std::mem::take(&mut self.served)
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::{Completion, EngineRefusal, RequestId};
 
 /// Why the router did not get a request to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rejection {
+pub(crate) enum Rejection {
     /// No ready server, and no flow control that would hold it.
     NoEndpoints,
     /// The queue of flow control is full.
@@ -15,39 +15,29 @@ pub enum Rejection {
     Expired,
 }
 
-/// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RequestVerdict {
-    /// Answered.
+pub(crate) enum RequestVerdict {
     Answered(Completion),
-    /// Its server died.
     Lost(Completion),
-    /// Its server refused it.
     Refused(EngineRefusal),
-    /// It never got to a server.
     Rejected(Rejection),
 }
 
 /// A request that has left the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
-    /// Which.
-    pub request: RequestId,
-    /// When it came.
-    pub arrival: Duration,
-    /// When it left.
-    pub at: Duration,
+pub(crate) struct Served {
+    pub(crate) request: RequestId,
+    pub(crate) arrival: Duration,
+    pub(crate) at: Duration,
     /// How long the router held it.
-    pub held: Duration,
-    /// The server that had it, if one had.
-    pub endpoint: Option<String>,
-    /// How it ended.
-    pub verdict: RequestVerdict,
+    pub(crate) held: Duration,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) verdict: RequestVerdict,
 }
 
 impl Served {
     /// From its arrival at the router to its first token, if it had one.
-    pub fn time_to_first_token(&self) -> Option<Duration> {
+    pub(crate) fn time_to_first_token(&self) -> Option<Duration> {
         let (RequestVerdict::Answered(completion) | RequestVerdict::Lost(completion)) =
             &self.verdict
         else {

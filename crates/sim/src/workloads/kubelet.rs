@@ -14,11 +14,11 @@ use wva_supervise::SeedTree;
 
 const COMPONENT: &str = "kubelet";
 /// Seconds to get the image.
-pub const IMAGE_PULL: &str = "simulation.wva.llmd.ai/image-pull-seconds";
+pub(crate) const IMAGE_PULL: &str = "simulation.wva.llmd.ai/image-pull-seconds";
 /// Seconds from the start of a container to its readiness, in half of all cases at most.
-pub const START_UP: &str = "simulation.wva.llmd.ai/start-up-seconds";
+pub(crate) const START_UP: &str = "simulation.wva.llmd.ai/start-up-seconds";
 /// The same in 95 % of all cases.
-pub const START_UP_P95: &str = "simulation.wva.llmd.ai/start-up-p95-seconds";
+pub(crate) const START_UP_P95: &str = "simulation.wva.llmd.ai/start-up-p95-seconds";
 /// What a container takes that says nothing about it.
 const PLAIN: StartUp = StartUp {
     image_pull: Duration::from_secs(1),

@@ -35,8 +35,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-pub use fault::WorkloadFault;
-pub use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
+pub(crate) use fault::WorkloadFault;
+pub(crate) use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
 pub use nodes::NodeGroup;
 
 use self::object::{Object, Write, path};
@@ -63,7 +63,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Nodes that do not answer, with since when. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Outages(Arc<Silent>);
+pub(crate) struct Outages(Arc<Silent>);
 
 #[derive(Debug, Default)]
 struct Silent {
@@ -73,12 +73,12 @@ struct Silent {
 
 impl Outages {
     /// Whether a node is out.
-    pub fn holds(&self, node: &str) -> bool {
+    pub(crate) fn holds(&self, node: &str) -> bool {
         self.nodes().contains_key(node)
     }
 
     /// Whether all nodes answer.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.nodes().is_empty()
     }
 
@@ -96,7 +96,7 @@ impl Outages {
 
 /// The controllers of one cluster.
 #[derive(Debug, Clone)]
-pub struct Workloads {
+pub(crate) struct Workloads {
     server: Insider,
     clock: Clock,
     seed: SeedTree,
@@ -132,7 +132,7 @@ impl Passed {
 
 impl Workloads {
     /// Controllers for what this server stores.
-    pub fn new(server: ApiServer, clock: Clock, seed: SeedTree) -> Self {
+    pub(crate) fn new(server: ApiServer, clock: Clock, seed: SeedTree) -> Self {
         Self {
             server: Insider::new(server, MANAGER),
             clock,
@@ -142,12 +142,12 @@ impl Workloads {
     }
 
     /// The nodes that do not answer.
-    pub fn outages(&self) -> Outages {
+    pub(crate) fn outages(&self) -> Outages {
         self.outages.clone()
     }
 
     /// Works until dropped.
-    pub async fn run(self) -> Infallible {
+    pub(crate) async fn run(self) -> Infallible {
         let mut news = self.server.follow(&RESOURCES);
         loop {
             let seen = self.server.version();
@@ -173,7 +173,7 @@ impl Workloads {
     }
 
     /// Removes old events until dropped, as the lifetime of their keys does.
-    pub async fn sweep(self) -> Infallible {
+    pub(crate) async fn sweep(self) -> Infallible {
         let lifetime = i64::try_from(EVENT_TTL.as_millis()).unwrap_or(i64::MAX);
         loop {
             sleep(SWEEP).await;
@@ -194,7 +194,7 @@ impl Workloads {
     ///
     /// # Errors
     /// What the server refuses.
-    pub async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
+    pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
         let cluster = self.look();
         for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {
             self.perform(write).await?;

@@ -30,8 +30,7 @@ pub struct NodeGroup {
 }
 
 impl NodeGroup {
-    /// The nodes as objects.
-    pub fn objects(&self, now: WallTime) -> Vec<Value> {
+    pub(crate) fn objects(&self, now: WallTime) -> Vec<Value> {
         (0..self.count)
             .map(|number| self.object(number, now))
             .collect()

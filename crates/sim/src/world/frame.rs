@@ -8,15 +8,15 @@ pub struct Frame {
     /// Virtual seconds since the start.
     pub seconds: f64,
     /// The virtual date, RFC 3339.
-    pub at: String,
+    pub(crate) at: String,
     /// The models in the order of the scenario.
     pub models: Vec<ModelFrame>,
     /// What all pods with a node cost per hour.
-    pub cost_per_hour: f64,
+    pub(crate) cost_per_hour: f64,
     /// GPUs that pods hold.
     pub gpus_used: u32,
     /// GPUs that there are.
-    pub gpus_total: u32,
+    pub(crate) gpus_total: u32,
     /// From the start until now.
     pub totals: Totals,
 }
@@ -24,37 +24,36 @@ pub struct Frame {
 /// One model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFrame {
-    /// Its short name.
-    pub name: String,
+    pub(crate) name: String,
     /// The name that requests carry.
-    pub id: String,
+    pub(crate) id: String,
     /// Requests per second over the last minute.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Requests that the router holds.
     pub held: usize,
     /// Requests that servers have, in their queues or running.
     #[serde(default)]
-    pub dispatched: usize,
+    pub(crate) dispatched: usize,
     /// Running requests of ready servers, on average.
     #[serde(default)]
-    pub running: f64,
+    pub(crate) running: f64,
     /// Requests in the queues of ready servers, on average.
     pub queue: f64,
     /// Requests in the shortest of those queues.
-    pub shortest_queue: f64,
+    pub(crate) shortest_queue: f64,
     /// Share of the KV cache of ready servers in use, on average, 0 to 1.
-    pub kv_usage: f64,
+    pub(crate) kv_usage: f64,
     /// 95th percentile of the time to the first token over the last minute, in milliseconds; like the
     /// next one taken every five seconds.
     pub first_token_p95_ms: Option<f64>,
     /// 95th percentile of the mean time between tokens over the last minute, in milliseconds.
     pub per_token_p95_ms: Option<f64>,
     /// What is promised, in milliseconds: first token, between tokens.
-    pub slo_ms: (f64, f64),
+    pub(crate) slo_ms: (f64, f64),
     /// Share of the requests of the last minute that kept the promise, 0 to 1.
-    pub attainment: Option<f64>,
+    pub(crate) attainment: Option<f64>,
     /// Why its load has ended early, if a trace cannot be read to its end.
-    pub broken: Option<String>,
+    pub(crate) broken: Option<String>,
     /// The ways to serve it.
     pub variants: Vec<VariantFrame>,
 }
@@ -64,12 +63,11 @@ pub struct ModelFrame {
 pub struct VariantFrame {
     /// Its name.
     pub name: String,
-    /// Its accelerator.
-    pub accelerator: String,
+    pub(crate) accelerator: String,
     /// GPUs of a replica.
-    pub gpus: u32,
+    pub(crate) gpus: u32,
     /// Cost of a replica per hour.
-    pub cost: f64,
+    pub(crate) cost: f64,
     /// What the controller publishes.
     pub desired: Option<u32>,
     /// What its workload is scaled to.
@@ -77,9 +75,9 @@ pub struct VariantFrame {
     /// Replicas that are ready, with all their pods.
     pub ready: u32,
     /// Replicas that are not.
-    pub pending: u32,
+    pub(crate) pending: u32,
     /// What was decided last, in one word.
-    pub action: String,
+    pub(crate) action: String,
     /// Why.
     pub why: String,
 }
@@ -94,22 +92,22 @@ pub struct Totals {
     /// Requests that were refused or lost.
     pub failed: u64,
     /// Answered requests that kept the promise.
-    pub good: u64,
+    pub(crate) good: u64,
     /// GPUs times hours.
     pub gpu_hours: f64,
     /// What they cost.
-    pub cost: f64,
+    pub(crate) cost: f64,
     /// What it would have cost to hold the dearest fleet that was ever in use all the time.
-    pub fixed_cost: f64,
+    pub(crate) fixed_cost: f64,
     /// Changes of a deployment's size.
     pub scalings: u64,
     /// Virtual seconds from the start to the first of them.
-    pub first_scaling: Option<f64>,
+    pub(crate) first_scaling: Option<f64>,
 }
 
 impl Totals {
     /// Share of all requests that ended which kept the promise, 0 to 1.
-    pub fn attainment(&self) -> Option<f64> {
+    pub(crate) fn attainment(&self) -> Option<f64> {
         let ended = crate::number::real(self.answered + self.failed);
         (ended > 0.0).then(|| crate::number::real(self.good) / ended)
     }

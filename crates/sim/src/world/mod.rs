@@ -13,7 +13,7 @@ mod external;
 mod flow;
 mod frame;
 pub(crate) mod objects;
-pub mod pace;
+pub(crate) mod pace;
 mod pod_listeners;
 mod posed;
 mod record;
@@ -35,13 +35,15 @@ use tokio::task::JoinSet;
 pub(crate) use pod_listeners::PodListeners;
 pub(crate) use routers::Routers;
 
-pub use catalogue::{scenario, scenarios};
-pub use frame::{Frame, ModelFrame, Totals, VariantFrame};
-pub use record::RunRecord;
-pub use request_log::{EndedRequest, RequestLog, RequestResult};
+pub use catalogue::scenario;
+pub(crate) use catalogue::scenarios;
+pub use frame::Frame;
+pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
+pub(crate) use record::RunRecord;
+pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
 pub use scenario::{
-    ApiFault, ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
-    ScenarioVariant, Slo,
+    ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
+    Slo,
 };
 
 use self::controller::{ControllerView, Signals};
@@ -102,9 +104,9 @@ pub struct World {
     /// The API server.
     pub server: ApiServer,
     /// The Prometheus.
-    pub prometheus: Arc<Mutex<Prometheus>>,
+    pub(crate) prometheus: Arc<Mutex<Prometheus>>,
     /// The time in the world.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
     plans: Reader<Option<PlanProposal>>,

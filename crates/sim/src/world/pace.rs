@@ -39,28 +39,22 @@ const BODY_BYTES: usize = 3 * 1024 * 1024;
 /// Chunks of an answer that wait for a slow reader.
 const CHUNKS: usize = 64;
 
-/// How fast virtual time passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
-    /// So many times as fast as real time.
+pub(crate) enum Speed {
     Times(f64),
-    /// As fast as it can be computed.
     Unbounded,
 }
 
 /// What to play.
 #[derive(Debug, Clone)]
-pub struct Play {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// The seed.
-    pub seed: u64,
+pub(crate) struct Play {
+    pub(crate) scenario: Scenario,
+    pub(crate) seed: u64,
     /// The date at which it begins.
-    pub date: WallTime,
-    /// How fast.
-    pub speed: Speed,
+    pub(crate) date: WallTime,
+    pub(crate) speed: Speed,
     /// How long, in virtual time; without end if not given.
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
 }
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -74,15 +68,14 @@ struct Call {
 
 /// The API server of a world on another thread, as a service.
 #[derive(Debug, Clone)]
-pub struct Gateway(Sender<Call>);
+pub(crate) struct Gateway(Sender<Call>);
 
 /// A world that is being played.
 #[derive(Debug)]
-pub struct Show {
+pub(crate) struct Show {
     /// A frame every virtual second.
-    pub frames: watch::Receiver<Arc<Frame>>,
-    /// The way to the API server.
-    pub gateway: Gateway,
+    pub(crate) frames: watch::Receiver<Arc<Frame>>,
+    pub(crate) gateway: Gateway,
     stop: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
     thread: JoinHandle<()>,
@@ -98,16 +91,12 @@ struct Stage {
     over: watch::Sender<bool>,
 }
 
-/// Why a world cannot be played.
 #[derive(Debug, thiserror::Error)]
-pub enum NoShow {
-    /// It cannot be built.
+pub(crate) enum NoShow {
     #[error(transparent)]
     World(#[from] WorldError),
-    /// The system gives no thread or timer.
     #[error("the thread of the world cannot start: {0}; close other programs and try again")]
     Thread(#[from] std::io::Error),
-    /// The thread has ended before the world stood.
     #[error("the thread of the world ended early; run again with RUST_BACKTRACE=1")]
     Ended,
 }
@@ -117,7 +106,7 @@ impl Show {
     ///
     /// # Errors
     /// When it cannot be built.
-    pub async fn begin(play: Play) -> Result<Self, NoShow> {
+    pub(crate) async fn begin(play: Play) -> Result<Self, NoShow> {
         let (calls, inbox) = channel();
         let (begun, stands) = oneshot::channel();
         let (over, ended) = watch::channel(false);
@@ -140,15 +129,14 @@ impl Show {
         })
     }
 
-    /// Resolves when the play is over.
-    pub async fn over(&self) {
+    pub(crate) async fn over(&self) {
         let mut ended = self.ended.clone();
         // An error means that the thread is gone.
         drop(ended.wait_for(|ended| *ended).await);
     }
 
     /// Ends the play in order; the last frame.
-    pub async fn end(self) -> Arc<Frame> {
+    pub(crate) async fn end(self) -> Arc<Frame> {
         self.stop.store(true, Ordering::Relaxed);
         self.over().await;
         let frame = Arc::clone(&self.frames.borrow());

@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use crate::router::{RequestVerdict, Served};
 
-/// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestResult {
-    /// Answered in full.
+pub(crate) enum RequestResult {
     Answered {
         /// From its arrival at the router to its first token.
         first_token: Duration,
         /// Mean time between its tokens; none with a single token.
         per_token: Option<Duration>,
-        /// Tokens answered.
         tokens: u32,
     },
     /// A server or the router did not take it.
@@ -23,17 +20,13 @@ pub enum RequestResult {
     Failed,
 }
 
-/// The end of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndedRequest {
+pub(crate) struct EndedRequest {
     /// Its place in the order of arrival, from 0.
-    pub index: u64,
-    /// When it came.
-    pub arrival: Duration,
-    /// When it left.
-    pub at: Duration,
-    /// How it ended.
-    pub result: RequestResult,
+    pub(crate) index: u64,
+    pub(crate) arrival: Duration,
+    pub(crate) at: Duration,
+    pub(crate) result: RequestResult,
 }
 
 /// Ends of requests in the order of leaving. Clones share it.
@@ -69,7 +62,7 @@ impl RequestLog {
     }
 
     /// Takes what has ended since this was last called.
-    pub fn take(&self) -> Vec<EndedRequest> {
+    pub(crate) fn take(&self) -> Vec<EndedRequest> {
         std::mem::take(&mut *self.all())
     }
 

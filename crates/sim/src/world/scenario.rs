@@ -163,7 +163,7 @@ impl ScenarioVariant {
     }
 
     /// GPUs of all pods of a replica.
-    pub fn replica_gpus(&self) -> u32 {
+    pub(crate) fn replica_gpus(&self) -> u32 {
         match self.replica {
             Replica::Pod | Replica::Single => self.gpus,
             Replica::Group { workers, gpus } => {
@@ -212,7 +212,7 @@ pub enum ApiFault {
 impl Scenario {
     /// The same with the load of its first model replayed from a file.
     #[must_use]
-    pub fn replaying(mut self, trace: PathBuf) -> Self {
+    pub(crate) fn replaying(mut self, trace: PathBuf) -> Self {
         if let Some(model) = self.models.first_mut() {
             model.load = LoadSource::Replayed(trace);
         }
@@ -221,7 +221,7 @@ impl Scenario {
 
     /// The same with streams instead of single requests, of the same rates and lengths.
     #[must_use]
-    pub fn coarse(mut self) -> Self {
+    pub(crate) fn coarse(mut self) -> Self {
         for model in &mut self.models {
             if let LoadSource::Generated(demand) = &model.load {
                 model.load = LoadSource::Flow {
@@ -233,8 +233,7 @@ impl Scenario {
         self
     }
 
-    /// All GPUs of all nodes.
-    pub fn gpus(&self) -> u32 {
+    pub(crate) fn gpus(&self) -> u32 {
         self.nodes
             .iter()
             .map(|group| group.count.saturating_mul(group.gpus))

@@ -6,7 +6,8 @@ use std::fs;
 use std::time::Duration;
 
 use super::request;
-use crate::engine::{Engine, Limits, Picoseconds, Profile};
+use crate::engine::timing::Picoseconds;
+use crate::engine::{Engine, Limits, Profile};
 
 /// Output tokens per second and median inter-token latency in milliseconds.
 #[derive(Clone, Copy)]

@@ -57,11 +57,7 @@ fn a_prompt_is_computed_in_chunks_beside_those_who_decode() {
     let mut engine = engine(376_000, limits);
     engine.submit(request(1, 100, 100), Duration::ZERO).unwrap();
     engine.advance(Duration::from_millis(10));
-    assert_eq!(
-        engine.statistics().generation_tokens,
-        1,
-        "the first decodes"
-    );
+    assert_eq!(engine.statistics.generation_tokens, 1, "the first decodes");
     engine
         .submit(request(2, 2_000, 1), Duration::from_millis(10))
         .unwrap();
@@ -86,7 +82,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
     engine.advance(Duration::from_millis(10));
     assert_eq!((engine.reading().running, engine.reading().waiting), (2, 0));
     let mut limit = Duration::from_millis(10);
-    while engine.statistics().preemptions == 0 {
+    while engine.statistics.preemptions == 0 {
         limit += Duration::from_millis(1);
         engine.advance(limit);
     }
@@ -110,7 +106,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
             (2, RequestEnd::Finished, 200, 1)
         ]
     );
-    let statistics = engine.statistics();
+    let statistics = &engine.statistics;
     assert_eq!(statistics.prompt_tokens, 200);
     assert_eq!(statistics.generation_tokens, 400);
     assert_eq!(statistics.preemptions, 1);
@@ -152,7 +148,7 @@ fn a_prompt_is_found_once_it_was_computed() {
     let first = warm.time_to_first_token.unwrap();
     assert_eq!(cold.time_to_first_token, Some(first + saved));
     assert_eq!(ask(3, &[7, 1]).cached_tokens, 512);
-    let statistics = engine.statistics();
+    let statistics = &engine.statistics;
     assert_eq!(statistics.prefix_queries, 4_500);
     assert_eq!(statistics.prefix_hits, 1_536);
     assert_eq!((engine.kv().used(), engine.kv().kept() > 0), (0, true));

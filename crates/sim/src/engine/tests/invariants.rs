@@ -4,10 +4,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::engine;
-use crate::engine::timing::Run;
-use crate::engine::{
-    Completion, Engine, Limits, Picoseconds, Prefix, Request, RequestEnd, RequestId,
-};
+use crate::engine::timing::{Picoseconds, Run};
+use crate::engine::{Completion, Engine, Limits, Prefix, Request, RequestEnd, RequestId};
 
 #[derive(Debug, Clone)]
 struct Ask {
@@ -41,7 +39,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 /// Whatever was asked is somewhere, and blocks are held by those who run.
 fn check(engine: &Engine, left: &[Completion]) -> Result<(), TestCaseError> {
     let reading = engine.reading();
-    let statistics = engine.statistics();
+    let statistics = &engine.statistics;
     let inside = u64::try_from(reading.running + reading.waiting).unwrap();
     let ended = statistics.finished + statistics.aborted;
     prop_assert_eq!(statistics.submitted, inside + ended);
@@ -96,7 +94,7 @@ proptest! {
         let (engine, left) = play(&asks, limits, Duration::from_millis(7))?;
         prop_assert_eq!(left.len(), asks.len());
         prop_assert!(engine.is_idle());
-        let statistics = engine.statistics();
+        let statistics = &engine.statistics;
         let prompts: u64 = asks.iter().map(|ask| u64::from(ask.prompt)).sum();
         let outputs: u64 = asks.iter().map(|ask| u64::from(ask.output)).sum();
         prop_assert_eq!(statistics.prompt_tokens, prompts);
@@ -118,7 +116,7 @@ proptest! {
         let (fine, fine_left) = play(&asks, limits, Duration::from_micros(part * 500))?;
         let (coarse, coarse_left) = play(&asks, limits, Duration::from_hours(1))?;
         prop_assert_eq!(fine_left, coarse_left);
-        let (fine, coarse) = (fine.statistics(), coarse.statistics());
+        let (fine, coarse) = (&fine.statistics, &coarse.statistics);
         prop_assert_eq!(fine.preemptions, coarse.preemptions);
         // Sums of floating-point numbers depend on the order of adding.
         let sums = (fine.between_tokens.sum(), coarse.between_tokens.sum());

@@ -1,7 +1,7 @@
 //! What is refused, and how.
 
 use super::*;
-use crate::prometheus::FaultKind;
+use crate::prometheus::refusal::FaultKind;
 
 fn refused(promql: &str) -> (FaultKind, String) {
     let (mut server, id) = server(target("a"));
