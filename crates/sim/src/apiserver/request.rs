@@ -117,9 +117,6 @@ impl Ask {
     }
 
     /// A parameter that is a number.
-    ///
-    /// # Errors
-    /// When it is none.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiRefusal> {
         let Some(text) = self.parameter(name) else {
             return Ok(None);
@@ -164,9 +161,6 @@ impl Ask {
     }
 
     /// The body as a document, YAML or JSON.
-    ///
-    /// # Errors
-    /// When it is neither.
     pub(super) fn document(&self) -> Result<Value, ApiRefusal> {
         if self.content_type.contains("protobuf") {
             return Err(ApiRefusal::protobuf());
@@ -188,9 +182,6 @@ impl Ask {
 
 impl RequestTarget {
     /// The place of the object.
-    ///
-    /// # Errors
-    /// When the path names none.
     pub(super) fn key(&self) -> Result<Key, ApiRefusal> {
         let name = self
             .name

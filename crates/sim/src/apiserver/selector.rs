@@ -27,9 +27,6 @@ enum Test {
 
 impl Selector {
     /// Reads both selectors of a request.
-    ///
-    /// # Errors
-    /// Names what cannot be read.
     pub(super) fn read(labels: &str, fields: &str) -> Result<Self, ApiRefusal> {
         Ok(Self {
             labels: split(labels)

@@ -41,9 +41,6 @@ pub(super) struct WatchStream {
 
 impl WatchStream {
     /// Opens a watch.
-    ///
-    /// # Errors
-    /// When the request contradicts itself.
     pub(super) fn open(
         shared: &Arc<Shared>,
         state: &State,

@@ -133,9 +133,6 @@ impl End {
 
 /// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each whose search came to its
 /// end. From when `enough` is true, what is played then is played to its end, and all others are left out.
-///
-/// # Errors
-/// When the system gives no thread.
 pub(crate) fn hunt(
     name: &str,
     mutations: &[Mutation],
@@ -205,9 +202,6 @@ pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result
 
 /// Plays these seeds on so many threads; `done` hears of each in the order in which they end. Stops after
 /// so many violations, or when `enough` is true: what is played then is played to its end.
-///
-/// # Errors
-/// When the system gives no thread.
 pub(crate) fn campaign(
     name: &str,
     seeds: std::ops::Range<u64>,

@@ -35,9 +35,6 @@ const DATE: WallTime = WallTime(1_767_225_600_000);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Plays a plot with these faults to its end, or to the first violation.
-///
-/// # Errors
-/// When there is no world.
 pub(crate) fn play(
     plot: &ChaosWorkload,
     seed: u64,

@@ -191,9 +191,6 @@ impl Workloads {
     }
 
     /// Makes something go wrong now.
-    ///
-    /// # Errors
-    /// What the server refuses.
     pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
         let cluster = self.look();
         for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {

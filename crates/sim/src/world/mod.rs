@@ -162,9 +162,6 @@ impl World {
     }
 
     /// Builds a world for an experiment, with or without a controller of its own.
-    ///
-    /// # Errors
-    /// When the scenario makes no sense.
     pub(crate) async fn arranged(
         scenario: &Scenario,
         seed: u64,

@@ -103,9 +103,6 @@ pub(crate) enum NoShow {
 
 impl Show {
     /// Begins to play; returns when the world stands.
-    ///
-    /// # Errors
-    /// When it cannot be built.
     pub(crate) async fn begin(play: Play) -> Result<Self, NoShow> {
         let (calls, inbox) = channel();
         let (begun, stands) = oneshot::channel();
