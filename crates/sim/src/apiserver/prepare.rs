@@ -156,16 +156,6 @@ pub(super) fn defaults(kind: &Kind, object: &mut Value) {
                 object["metadata"]["labels"] = labels;
             }
         }
-        ("", "Secret") => {
-            let Some(text) = object.get("stringData").and_then(Value::as_object).cloned() else {
-                return;
-            };
-            cut(object, &["stringData"]);
-            for (name, value) in text {
-                let bytes = k8s_openapi::ByteString(value.as_str().unwrap_or_default().into());
-                object["data"][name] = serde_json::to_value(bytes).unwrap_or_default();
-            }
-        }
         _ => {}
     }
 }

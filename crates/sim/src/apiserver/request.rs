@@ -68,16 +68,8 @@ impl Ask {
         Self {
             method: head.method.clone(),
             path: steps(head.uri.path()),
-            query: head
-                .uri
-                .query()
-                .unwrap_or_default()
-                .split('&')
-                .filter(|pair| !pair.is_empty())
-                .map(|pair| {
-                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    (decode(name, true), decode(value, true))
-                })
+            query: form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes())
+                .into_owned()
                 .collect(),
             accept: header("accept"),
             content_type: header("content-type"),
@@ -199,31 +191,13 @@ impl RequestTarget {
     }
 }
 
-/// The parts of a path, decoded.
+/// The parts of a path, decoded. In a path `+` is itself, unlike in a query.
 fn steps(path: &str) -> Vec<String> {
     let parts = path.split('/').filter(|part| !part.is_empty());
-    parts.map(|part| decode(part, false)).collect()
-}
-
-/// Decodes `%20`, and `+` where it stands for a space.
-fn decode(text: &str, plus: bool) -> String {
-    if !text.contains(['%', '+']) {
-        return text.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'%' => {
-                let digits = [rest.next().unwrap_or(b'%'), rest.next().unwrap_or(b'%')];
-                let code = std::str::from_utf8(&digits)
-                    .ok()
-                    .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                bytes.push(code.unwrap_or(b'?'));
-            }
-            b'+' if plus => bytes.push(b' '),
-            byte => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let decoded = |part: &str| {
+        let part = part.replace('+', "%2B");
+        let mut texts = form_urlencoded::parse(part.as_bytes());
+        texts.next().map(|(text, _)| text.into_owned())
+    };
+    parts.filter_map(decoded).collect()
 }
