@@ -61,17 +61,8 @@ impl Trace {
 
     /// A process reads something, which changes nothing.
     pub(super) fn read(&self, place: usize, sent: &Sent<'_>) {
-        let Sent {
-            method,
-            path,
-            query,
-            ..
-        } = *sent;
-        self.hum(
-            &format!("c{place}"),
-            "reads",
-            &format!("{method:<6} {path}?{query}"),
-        );
+        let text = format!("{:<6} {}?{}", sent.method, sent.path, sent.query);
+        self.hum(&format!("c{place}"), "reads", &text);
     }
 }
 

@@ -21,6 +21,8 @@ mod shapes;
 /// The ConfigMap of analyzers and limiters.
 pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
 const VARIANTS: &str = "variantautoscalings";
+/// The same as the server keeps them.
+const STORED: &str = "variantautoscalings.llmd.ai";
 const GROUP: &str = "llmd.ai/v1alpha1";
 const SCALERS: &str = "horizontalpodautoscalers";
 
@@ -59,9 +61,8 @@ impl Injector {
         self.configure().await?;
         for (model, variant) in self.variants() {
             let path = self.at(GROUP, VARIANTS, variant.name);
-            self.server
-                .merge(&path, &self.original(model, variant))
-                .await?;
+            let original = self.original(model, variant);
+            self.server.merge(&path, &original).await?;
         }
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
         let router = self.scenario.models.first();
@@ -122,34 +123,31 @@ impl Injector {
         let Some((model, variant)) = self.variant(number) else {
             return false;
         };
-        let name = variant.name;
+        let (server, name) = (&self.server, variant.name);
         let object = self.at(GROUP, VARIANTS, name);
         let target = self.target(model, variant);
         let spec = |spec: Value| json!({"spec": spec});
         let label = |label: &str, text: &str| json!({"metadata": {"labels": {label: text}}});
         let background = json!({"propagationPolicy": "Background"});
         let done = match how {
-            Broken::TargetReplaced => self.server.delete(&target, &background).await,
+            Broken::TargetReplaced => server.delete(&target, &background).await,
             Broken::Removed | Broken::Unseen | Broken::Midway => {
-                self.server.delete(&object, &json!({})).await
+                server.delete(&object, &json!({})).await
             }
             Broken::ScaledTo(count) => {
-                self.server
-                    .merge(&target, &spec(json!({"replicas": count})))
-                    .await
+                let size = spec(json!({"replicas": count}));
+                server.merge(&target, &size).await
             }
             Broken::SecondScaler => {
-                let mut second = autoscaler(self.scenario.namespace, variant);
-                second = renamed(second, &format!("{name}-second"));
-                self.server
-                    .create(&self.at("autoscaling/v2", SCALERS, ""), &second)
-                    .await
+                let second = autoscaler(self.scenario.namespace, variant);
+                let second = renamed(second, &format!("{name}-second"));
+                let all = self.at("autoscaling/v2", SCALERS, "");
+                server.create(&all, &second).await
             }
             Broken::Contested => {
                 let rival = renamed(self.original(model, variant), &format!("{name}-rival"));
-                self.server
-                    .create(&self.at(GROUP, VARIANTS, ""), &rival)
-                    .await
+                let all = self.at(GROUP, VARIANTS, "");
+                server.create(&all, &rival).await
             }
             Broken::Crowd(count) => return self.crowd(model, variant, count).await,
             Broken::MinAboveMax => {
@@ -162,40 +160,34 @@ impl Injector {
             }
             Broken::Bounds(min, max) => {
                 let bounds = json!({"minReplicas": min, "maxReplicas": max});
-                self.server.merge(&object, &spec(bounds)).await
+                server.merge(&object, &spec(bounds)).await
             }
             Broken::Renamed => {
                 let model = format!("{}-renamed", model.id);
-                self.server
-                    .merge(&object, &spec(json!({"modelID": model})))
-                    .await
+                let renamed = spec(json!({"modelID": model}));
+                server.merge(&object, &renamed).await
             }
             Broken::Moved => {
                 let moved = label(wva::api::INSTANCE_LABEL, "elsewhere");
-                self.server.merge(&object, &moved).await
+                server.merge(&object, &moved).await
             }
             Broken::Relabelled => {
                 let relabelled = label(wva::api::ACCELERATOR_LABEL, "MI300X");
-                self.server.merge(&object, &relabelled).await
+                server.merge(&object, &relabelled).await
             }
         };
         done.is_ok()
     }
 
     fn bend(&self, name: &str, spec: &Value) -> bool {
-        let resource = "variantautoscalings.llmd.ai";
-        self.server
-            .bend(resource, self.scenario.namespace, name, spec)
+        let namespace = self.scenario.namespace;
+        self.server.bend(STORED, namespace, name, spec)
     }
 
     /// Objects whose targets nobody has made: of the kind that is known by its scale subresource alone,
     /// where there is one.
     async fn crowd(&self, model: &ScenarioModel, variant: &ScenarioVariant, count: u32) -> bool {
-        let mut all = self
-            .scenario
-            .models
-            .iter()
-            .flat_map(|model| &model.variants);
+        let mut all = self.variants().map(|(_, variant)| variant);
         let single = all.find(|variant| variant.replica == Replica::Single);
         let variant = single.unwrap_or(variant);
         let collection = self.at(GROUP, VARIANTS, "");
@@ -225,8 +217,7 @@ impl Injector {
         }
         let original = self.original(model, variant);
         let mut wanted = original.clone();
-        let resource = "variantautoscalings.llmd.ai";
-        if let Some(stored) = self.server.get(resource, namespace, name) {
+        if let Some(stored) = self.server.get(STORED, namespace, name) {
             drop_unknown(&stored, &mut wanted);
             if let Some(labels) = labels_of(&mut wanted) {
                 labels
@@ -237,17 +228,11 @@ impl Injector {
             if let Some(spec) = original.get("spec") {
                 self.mend(name, spec);
             }
-            drop(
-                self.server
-                    .merge(&self.at(GROUP, VARIANTS, name), &wanted)
-                    .await,
-            );
+            let path = self.at(GROUP, VARIANTS, name);
+            drop(self.server.merge(&path, &wanted).await);
         } else {
-            drop(
-                self.server
-                    .create(&self.at(GROUP, VARIANTS, ""), &original)
-                    .await,
-            );
+            let all = self.at(GROUP, VARIANTS, "");
+            drop(self.server.create(&all, &original).await);
         }
         let (group, plural, target) = workload(model, variant);
         let resource = variant.resource();
@@ -281,9 +266,7 @@ impl Injector {
 
     fn mend(&self, name: &str, spec: &Value) {
         let namespace = self.scenario.namespace;
-        let stored = self
-            .server
-            .get("variantautoscalings.llmd.ai", namespace, name);
+        let stored = self.server.get(STORED, namespace, name);
         let differs = stored.is_some_and(|stored| stored.get("spec") != Some(spec));
         if differs {
             self.bend(name, spec);
@@ -291,14 +274,11 @@ impl Injector {
     }
 
     pub(super) async fn disperse(&self) {
-        let all = self.server.list("variantautoscalings.llmd.ai");
+        let all = self.server.list(STORED);
         for one in all.into_iter().map(Object) {
             if one.name().starts_with("crowd-") {
-                drop(
-                    self.server
-                        .delete(&self.at(GROUP, VARIANTS, one.name()), &json!({}))
-                        .await,
-                );
+                let path = self.at(GROUP, VARIANTS, one.name());
+                drop(self.server.delete(&path, &json!({})).await);
             }
         }
     }

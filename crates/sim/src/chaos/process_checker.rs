@@ -396,10 +396,7 @@ impl ProcessChecker {
             let limit = TRIED_AGAIN.as_secs();
             format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
         };
-        let found = lasting.into_iter().map(text);
-        found
-            .map(|text| InvariantViolation::new("E6", text))
-            .collect()
+        InvariantViolation::of_each("E6", lasting, text).collect()
     }
 
     /// Whether a server went back in time for it within this time.
@@ -441,9 +438,7 @@ impl ProcessChecker {
         let gone = self.kept.of_gone(&places, taught, exists);
         let calm = (now.monotonic, self.calm);
         let lasting = self.patience.lasting("kept", gone, calm, KEPT);
-        let found = lasting
-            .into_iter()
-            .map(|text| InvariantViolation::new("T5", text));
+        let found = InvariantViolation::of_each("T5", lasting, |text| text);
         let (variants, pods) = (around.objects.len(), around.pods.len());
         found.chain(outgrown(&learned, variants, pods)).collect()
     }

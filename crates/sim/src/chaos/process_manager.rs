@@ -185,8 +185,7 @@ impl ProcessManager {
             if said == Aliveness::Alive {
                 member.stuck = None;
             } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
-                let who = format!("c{place}");
-                self.stage.trace.note(&who, "process", "is stuck");
+                self.stage.note(place, "is stuck");
                 self.stage.judge.stuck(place, actors, &said);
                 running.life.end();
             }
@@ -231,9 +230,7 @@ impl ProcessManager {
             self.stage.doors.set(&member.pod, None);
         }
         self.stage.judge.left(place);
-        self.stage
-            .trace
-            .note(&format!("c{place}"), "process", &format!("ended: {why}"));
+        self.stage.note(place, &format!("ended: {why}"));
     }
 
     fn start(&mut self, place: usize, now: Duration) {
@@ -282,7 +279,6 @@ impl ProcessManager {
             sources,
             hooks: Arc::new(Planted::new(stage.mutation)),
         };
-        let who = format!("c{place}");
         match stage.owned(casting) {
             Ok((controller, door)) => {
                 let door = Arc::new(door);
@@ -291,7 +287,7 @@ impl ProcessManager {
                 }
                 member.bound(&life);
                 let begins = format!("begins as {name}{}", skew::words(member.ahead));
-                stage.trace.note(&who, "process", &begins);
+                stage.note(place, &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
                 let hears = Hears {
                     heard: member.heard.clone(),
@@ -343,9 +339,7 @@ impl ProcessManager {
                 let life = format!("rollout/{}/{}", member.pod, member.lives);
                 member.extra.extend(version(self.stage.seed.child(&life)));
                 let words = format!("another version comes: {:?}", member.extra);
-                self.stage
-                    .trace
-                    .note(&format!("c{place}"), "process", &words);
+                self.stage.note(place, &words);
                 self.stop(place, now + BACK).await;
             }
         }
@@ -400,9 +394,7 @@ impl ProcessManager {
                 || "goes on".to_owned(),
                 |at| format!("stands still until {:.3}", at.as_secs_f64()),
             );
-            self.stage
-                .trace
-                .note(&format!("c{place}"), "process", &text);
+            self.stage.note(place, &text);
             self.stage.judge.paused(place, until.is_some());
         }
     }

@@ -255,24 +255,20 @@ impl PrometheusProxy {
         let seconds = |time: Duration| time.as_secs_f64();
         let shifted = |by: f64| {
             let value = move |value: f64| if is_time { value + by } else { value };
-            copy(&answer, |time| time + by, value)
+            valued(&answer, by, value)
         };
         let bent = match fault {
             Prom::Empty => QueryResult::default(),
             Prom::Partial => every(&answer, |place| place % 2 == 0),
             Prom::Ghosts => self.haunted(promql, &answer),
             Prom::Doubled => {
-                let mut doubled = copy(&answer, |time| time, |value| value);
+                let mut doubled = copy(&answer);
                 append(&mut doubled, &answer, |name| name);
                 doubled
             }
-            Prom::NotANumber => copy(&answer, |time| time, |_| f64::NAN),
-            Prom::Infinite => copy(&answer, |time| time, |_| f64::INFINITY),
-            Prom::Zeros => copy(
-                &answer,
-                |time| time,
-                |value| if is_time { value } else { 0.0 },
-            ),
+            Prom::NotANumber => valued(&answer, 0.0, |_| f64::NAN),
+            Prom::Infinite => valued(&answer, 0.0, |_| f64::INFINITY),
+            Prom::Zeros => valued(&answer, 0.0, |value| if is_time { value } else { 0.0 }),
             Prom::WrongLabels => {
                 let mut renamed = QueryResult::default();
                 append(&mut renamed, &answer, |name| match name {
@@ -297,9 +293,9 @@ impl PrometheusProxy {
         let scope = Owner::NOBODY.enter();
         let known = memory.old.entry(id).or_default();
         let known = known.entry(promql.to_owned());
-        let known = known.or_insert_with(|| copy(answer, |time| time, |value| value));
+        let known = known.or_insert_with(|| copy(answer));
         drop(scope);
-        copy(known, |time| time, |value| value)
+        copy(known)
     }
 
     /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
@@ -308,11 +304,8 @@ impl PrometheusProxy {
         let _scope = Owner::NOBODY.enter();
         match memory.ghosts.get_mut(promql) {
             Some(known) if known.len() >= answer.len() => {}
-            Some(known) => *known = copy(answer, |time| time, |value| value),
-            None => {
-                let known = copy(answer, |time| time, |value| value);
-                memory.ghosts.insert(promql.to_owned(), known);
-            }
+            Some(known) => *known = copy(answer),
+            None => drop(memory.ghosts.insert(promql.to_owned(), copy(answer))),
         }
     }
 
@@ -320,9 +313,9 @@ impl PrometheusProxy {
     fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ghosts) = memory.ghosts.get(promql) else {
-            return copy(answer, |time| time, |value| value);
+            return copy(answer);
         };
-        let mut haunted = copy(answer, |time| time, |value| value);
+        let mut haunted = copy(answer);
         let named = |sample: &SampleRef<'_>| -> Vec<(String, String)> {
             let labels = sample.labels();
             labels
@@ -362,11 +355,16 @@ fn append<'a>(
     }
 }
 
-fn copy(from: &QueryResult, time: impl Fn(f64) -> f64, value: impl Fn(f64) -> f64) -> QueryResult {
+fn copy(from: &QueryResult) -> QueryResult {
+    valued(from, 0.0, |value| value)
+}
+
+/// The same series, later by so many seconds and with other values.
+fn valued(from: &QueryResult, later: f64, value: impl Fn(f64) -> f64) -> QueryResult {
     let mut to = QueryResult::default();
     for sample in from.samples() {
         let labels = sample.labels().map(|(name, text)| (&**name, &**text));
-        to.push(labels, time(sample.time), value(sample.value));
+        to.push(labels, sample.time + later, value(sample.value));
     }
     to
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Since when things are as they should not be.
+/// Since when things are as they should not be, by group.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Eventually(BTreeMap<String, Duration>);
+pub(in crate::chaos) struct Eventually(BTreeMap<String, BTreeMap<String, Duration>>);
 
 impl Eventually {
     /// Takes in how things are now; those that have lasted for `limit` of undisturbed time. `calm` is
@@ -17,27 +17,18 @@ impl Eventually {
         (now, calm): (Duration, Option<Duration>),
         limit: Duration,
     ) -> Vec<String> {
-        let present: Vec<String> = present
-            .into_iter()
-            .map(|what| format!("{group}: {what}"))
-            .collect();
-        let prefix = format!("{group}: ");
-        self.0
-            .retain(|what, _| !what.starts_with(&prefix) || present.contains(what));
+        let present: Vec<String> = present.into_iter().collect();
+        let known = self.0.entry(group.to_owned()).or_default();
+        known.retain(|what, _| calm.is_some() && present.contains(what));
         let Some(calm) = calm else {
-            self.0.retain(|what, _| !present.contains(what));
             return Vec::new();
         };
-        let mut lasting = Vec::new();
-        for what in present {
-            let since = self.0.entry(what.clone()).or_insert(now);
-            *since = (*since).max(calm);
-            if now.saturating_sub(*since) >= limit {
-                let text = what.strip_prefix(&prefix).unwrap_or(&what);
-                lasting.push(text.to_owned());
-            }
-        }
-        lasting
+        let lasts = |what: &String| {
+            let since = known.entry(what.clone()).or_insert(now);
+            *since = calm.max(*since);
+            now.saturating_sub(*since) >= limit
+        };
+        present.into_iter().filter(lasts).collect()
     }
 }
 

@@ -25,44 +25,26 @@ impl Injector {
             return false;
         };
         let (namespace, name) = (self.scenario.namespace.to_owned(), variant.name.to_owned());
-        let running = self
-            .server
-            .list("pods.")
-            .into_iter()
-            .map(Object)
-            .any(|pod| {
-                pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
-            });
+        let running = self.pods().any(|pod| {
+            pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
+        });
+        let crash = |pods| WorkloadFault::Crash {
+            namespace: namespace.clone(),
+            deployment: name.clone(),
+            pods,
+        };
+        let evict = |pods| WorkloadFault::Evict {
+            namespace: namespace.clone(),
+            deployment: name.clone(),
+            pods,
+        };
         let (fault, effective) = match how {
-            WorkloadFaultKind::Crash(pods) => (
-                WorkloadFault::Crash {
-                    namespace,
-                    deployment: name,
-                    pods,
-                },
-                running,
-            ),
-            WorkloadFaultKind::Flapping => (
-                WorkloadFault::Crash {
-                    namespace,
-                    deployment: name,
-                    pods: 8,
-                },
-                running,
-            ),
-            WorkloadFaultKind::Evict(pods) => (
-                WorkloadFault::Evict {
-                    namespace,
-                    deployment: name,
-                    pods,
-                },
-                running,
-            ),
+            WorkloadFaultKind::Crash(pods) => (crash(pods), running),
+            WorkloadFaultKind::Flapping => (crash(8), running),
+            WorkloadFaultKind::Evict(pods) => (evict(pods), running),
             WorkloadFaultKind::NodeLost => {
                 let node = self.node(variant, number);
-                let pods = self.server.list("pods.").into_iter().map(Object);
-                let mut there = pods.filter(|pod| pod.text("/spec/nodeName") == node);
-                let is_in_use = there.next().is_some();
+                let is_in_use = self.pods().any(|pod| pod.text("/spec/nodeName") == node);
                 (WorkloadFault::NodeLost { node }, is_in_use)
             }
             WorkloadFaultKind::NeverReady => {
@@ -78,12 +60,7 @@ impl Injector {
             WorkloadFaultKind::Shortage => {
                 // Counts when it ends, if a pod waits by then, as the one that comes for the one that goes.
                 self.cordon(variant, true).await;
-                let evicted = WorkloadFault::Evict {
-                    namespace,
-                    deployment: name,
-                    pods: 1,
-                };
-                drop(self.workloads.strike(&evicted).await);
+                drop(self.workloads.strike(&evict(1)).await);
                 return false;
             }
         };
@@ -97,11 +74,8 @@ impl Injector {
         match how {
             WorkloadFaultKind::NodeLost => {
                 let node = self.node(variant, number);
-                drop(
-                    self.workloads
-                        .strike(&WorkloadFault::NodeBack { node })
-                        .await,
-                );
+                let back = WorkloadFault::NodeBack { node };
+                drop(self.workloads.strike(&back).await);
             }
             WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
                 self.restore(number).await;
@@ -116,14 +90,12 @@ impl Injector {
     /// Whether a pod waits for a node of the kind that a variant needs.
     pub(in crate::chaos) fn waits(&self, number: usize) -> bool {
         let product = self.variant(number).map(|(_, variant)| variant.product);
-        let models = self.scenario.models.iter();
-        let variants = models.flat_map(|model| &model.variants);
-        let alike: Vec<&str> = variants
-            .filter(|variant| Some(variant.product) == product)
-            .map(|variant| variant.name)
+        let alike: Vec<&str> = self
+            .variants()
+            .filter(|(_, variant)| Some(variant.product) == product)
+            .map(|(_, variant)| variant.name)
             .collect();
-        let mut pods = self.server.list("pods.").into_iter().map(Object);
-        pods.any(|pod| {
+        self.pods().any(|pod| {
             let app = pod.label("app").unwrap_or_default();
             alike.contains(&app) && pod.text("/spec/nodeName").is_empty() && !pod.is_deleted()
         })
@@ -150,12 +122,15 @@ impl Injector {
             return false;
         };
         let time = time(variant).as_secs().to_string();
-        let mut pods = self.server.list("pods.").into_iter().map(Object);
-        pods.any(|pod| {
+        self.pods().any(|pod| {
             pod.label("app") == Some(variant.name)
                 && pod.annotation(START_UP) == Some(&time)
                 && is_such(&pod)
         })
+    }
+
+    fn pods(&self) -> impl Iterator<Item = Object> + use<> {
+        self.server.list("pods.").into_iter().map(Object)
     }
 
     fn node(&self, variant: &ScenarioVariant, number: usize) -> String {
@@ -207,7 +182,7 @@ impl Injector {
             return;
         }
         let usual = variant.start_up.median.as_secs_f64().to_string();
-        for pod in self.server.list("pods.").into_iter().map(Object) {
+        for pod in self.pods() {
             let is_odd = pod.annotation(START_UP) != Some(&usual);
             if pod.label("app") == Some(variant.name) && is_odd {
                 drop(self.server.delete(&pod_path(&pod), &json!({})).await);

@@ -30,10 +30,7 @@ impl ProcessChecker {
             let limit = WATCHED_AGAIN.as_secs();
             format!("{kind} have not been watched for {limit} s, though nothing is in the way")
         };
-        let found = lasting.into_iter().map(text);
-        found
-            .map(|text| InvariantViolation::new("M1", text))
-            .collect()
+        InvariantViolation::of_each("M1", lasting, text).collect()
     }
 
     /// M1, M2: no object goes back in time, and names are those that are stored.
@@ -75,18 +72,16 @@ impl ProcessChecker {
         self.agreed = agree.then_some(revisions);
         let calm = (now.monotonic, self.calm);
         for (kind, known, stored) in kinds {
-            let ghosts: Vec<String> = known.difference(stored).cloned().collect();
+            let ghosts = known.difference(stored).cloned();
             let group = format!("ghosts/{kind}");
-            for ghost in self.patience.lasting(&group, ghosts, calm, KNOWN) {
-                let text = format!("{ghost} is gone, and still among the {kind} that are known");
-                found.push(InvariantViolation::new("M2", text));
-            }
-            let missing: Vec<String> = stored.difference(&known).cloned().collect();
+            let ghosts = self.patience.lasting(&group, ghosts, calm, KNOWN);
+            let text = |key| format!("{key} is gone, and still among the {kind} that are known");
+            found.extend(InvariantViolation::of_each("M2", ghosts, text));
+            let missing = stored.difference(&known).cloned();
             let group = format!("missing/{kind}");
-            for missing in self.patience.lasting(&group, missing, calm, KNOWN) {
-                let text = format!("{missing} is not among the {kind} that are known");
-                found.push(InvariantViolation::new("M1", text));
-            }
+            let missing = self.patience.lasting(&group, missing, calm, KNOWN);
+            let text = |key| format!("{key} is not among the {kind} that are known");
+            found.extend(InvariantViolation::of_each("M1", missing, text));
         }
         found
     }
@@ -109,18 +104,15 @@ impl ProcessChecker {
         let relists = KNOWN * 2 + READ_EACH.saturating_mul(count);
         let misread = misread(&scales, cluster.insider);
         let mut found = Vec::new();
-        for target in self.patience.lasting("misread", misread, calm, relists) {
-            let text = format!("the scale of {target} is known otherwise than it is stored");
-            found.push(InvariantViolation::new("M1", text));
-        }
-        for object in self.patience.lasting("unlike", odd, calm, KNOWN * 2) {
-            let text = format!("{object} is known otherwise than it is stored");
-            found.push(InvariantViolation::new("M1", text));
-        }
-        for keys in self.patience.lasting("behind", behind, calm, KNOWN * 2) {
-            let text = format!("settings are not those that are stored: {keys}");
-            found.push(InvariantViolation::new("C5", text));
-        }
+        let misread = self.patience.lasting("misread", misread, calm, relists);
+        let text = |key| format!("the scale of {key} is known otherwise than it is stored");
+        found.extend(InvariantViolation::of_each("M1", misread, text));
+        let odd = self.patience.lasting("unlike", odd, calm, KNOWN * 2);
+        let text = |key| format!("{key} is known otherwise than it is stored");
+        found.extend(InvariantViolation::of_each("M1", odd, text));
+        let behind = self.patience.lasting("behind", behind, calm, KNOWN * 2);
+        let text = |keys| format!("settings are not those that are stored: {keys}");
+        found.extend(InvariantViolation::of_each("C5", behind, text));
         found
     }
 }

@@ -38,15 +38,13 @@ impl ProcessChecker {
         let is_there = |key: &VariantKey| around.variants.contains_key(key);
         let gone = page.desired.keys().filter(|key| !is_there(key));
         let gone = gone.map(ToString::to_string).collect();
-        for key in self.lasting_lead("gone", gone, now, SHOWN) {
-            let text = format!("{key} is gone and still shown");
-            found.push(InvariantViolation::new("E4", text));
-        }
+        let gone = self.lasting_lead("gone", gone, now, SHOWN);
+        let text = |key| format!("{key} is gone and still shown");
+        found.extend(InvariantViolation::of_each("E4", gone, text));
         let absent = self.absent(page, around);
-        for key in self.lasting_within("absent", absent, now, SHOWN) {
-            let text = format!("{key} is resolved and not shown");
-            found.push(InvariantViolation::new("E2", text));
-        }
+        let absent = self.lasting_within("absent", absent, now, SHOWN);
+        let text = |key| format!("{key} is resolved and not shown");
+        found.extend(InvariantViolation::of_each("E2", absent, text));
         found.extend(self.counts(now, page, around));
         found.extend(self.existing(now, page));
         found.extend(self.untold(now, around));
@@ -76,7 +74,11 @@ impl ProcessChecker {
     }
 
     /// E7: the replicas that are shown are those that exist.
-    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<InvariantViolation> {
+    fn existing(
+        &mut self,
+        now: Moment,
+        page: &Shown,
+    ) -> impl Iterator<Item = InvariantViolation> + use<> {
         let views = self.door.shared.board.snapshot();
         let is_odd = |key: &VariantKey, shown: f64| {
             let view = views.get(key);
@@ -88,11 +90,9 @@ impl ProcessChecker {
             .iter()
             .filter(|(key, shown)| is_odd(key, **shown));
         let odd = odd.map(|(key, _)| key.to_string()).collect();
-        let lasting = self.lasting_within("existing", odd, now, SHOWN).into_iter();
+        let lasting = self.lasting_within("existing", odd, now, SHOWN);
         let text = |key| format!("{key} is shown with other replicas than it has");
-        lasting
-            .map(|key| InvariantViolation::new("E7", text(key)))
-            .collect()
+        InvariantViolation::of_each("E7", lasting, text)
     }
 
     /// Who leads decides at every tick, on what was collected for it.
@@ -187,20 +187,17 @@ impl ProcessChecker {
                 unstored.push(key.to_string());
             }
         }
-        for key in self.lasting_beat("outside", outside, now, interval * 3 + KNOWN) {
-            let text = format!("{key} is shown outside its bounds");
-            found.push(InvariantViolation::new("D2", text));
-        }
+        let outside = self.lasting_beat("outside", outside, now, interval * 3 + KNOWN);
+        let text = |key| format!("{key} is shown outside its bounds");
+        found.extend(InvariantViolation::of_each("D2", outside, text));
         let unlike = self.unlike_the_plan(page);
-        for key in self.lasting_within("undecided", unlike, now, DECIDED) {
-            let text = format!("{key} is shown with another count than was decided");
-            found.push(InvariantViolation::new("E8", text));
-        }
+        let unlike = self.lasting_within("undecided", unlike, now, DECIDED);
+        let text = |key| format!("{key} is shown with another count than was decided");
+        found.extend(InvariantViolation::of_each("E8", unlike, text));
         found.extend(self.untried(now, &unstored));
-        for key in self.lasting_lead("unstored", unstored, now, STORED) {
-            let text = format!("{key} is shown with another count than is stored");
-            found.push(InvariantViolation::new("E6", text));
-        }
+        let unstored = self.lasting_lead("unstored", unstored, now, STORED);
+        let text = |key| format!("{key} is shown with another count than is stored");
+        found.extend(InvariantViolation::of_each("E6", unstored, text));
         found
     }
 }

@@ -40,9 +40,6 @@ impl ProcessChecker {
             let words = unlike.get(&what).map_or("", String::as_str);
             format!("{what} is not what is recorded: {words}")
         };
-        let found = lasting.into_iter().map(text);
-        found
-            .map(|text| InvariantViolation::new("E6", text))
-            .collect()
+        InvariantViolation::of_each("E6", lasting, text).collect()
     }
 }

@@ -19,6 +19,10 @@ use wva::settings::Sources;
 use wva::settings::sources::MainConfigMap;
 
 impl ProcessSetting {
+    pub(super) fn note(&self, place: usize, text: &str) {
+        self.trace.note(&format!("c{place}"), "process", text);
+    }
+
     /// A process that is told from all others by what it allocates, with its defect.
     pub(super) fn owned(
         &self,
