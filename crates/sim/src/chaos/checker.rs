@@ -15,7 +15,7 @@ use super::check::known::Content;
 use super::check::zero::ZeroPolicies;
 use super::check::{InvariantViolation, series};
 use super::fleet::Fleet;
-use super::process_checker::{Cluster, Hears, KEPT_EVERY, LOOK_EVERY, ProcessChecker};
+use super::process_checker::{Cluster, KEPT_EVERY, LOOK_EVERY, ProcessChecker};
 use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
@@ -195,11 +195,9 @@ impl Checker {
         }
     }
 
-    pub(super) fn came(&self, place: usize, door: Arc<ControllerView>, hears: Hears) {
-        let owner = door.owner;
-        let seat = ProcessChecker::new(door, hears);
+    pub(super) fn came(&self, place: usize, seat: ProcessChecker) {
         let mut bench = self.bench();
-        bench.owners.push((place, owner));
+        bench.owners.push((place, seat.door.owner));
         let before = bench.seats.insert(place, seat);
         bench.close(before);
     }

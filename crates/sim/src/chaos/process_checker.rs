@@ -137,24 +137,15 @@ pub(super) struct Cluster<'a> {
     pub(super) insider: &'a Insider,
 }
 
-/// What a process hears, and what keeps it from hearing.
-pub(super) struct Hears {
-    pub(super) heard: PodObservations,
-    pub(super) watches: Watches,
-    /// What is wrong with its ways.
-    pub(super) ills: ActiveFaults,
-    /// Its flags, environment and file.
-    pub(super) fixed: Sources,
-}
-
 impl ProcessChecker {
-    pub(super) fn new(door: Arc<ControllerView>, hears: Hears) -> Self {
-        let Hears {
-            heard,
-            watches,
-            ills,
-            fixed,
-        } = hears;
+    /// What it hears comes by `watches` and `heard`, where `ills` let it; `fixed` are its flags, environment
+    /// and file.
+    pub(super) fn new(
+        door: Arc<ControllerView>,
+        (heard, watches): (PodObservations, Watches),
+        ills: ActiveFaults,
+        fixed: Sources,
+    ) -> Self {
         Self {
             door,
             heard,

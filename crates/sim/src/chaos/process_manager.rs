@@ -16,7 +16,7 @@ use super::chronicle::Misses;
 use super::fault::ProcessFault;
 use super::mutation::Mutation;
 use super::planted::Planted;
-use super::process_checker::Hears;
+use super::process_checker::ProcessChecker;
 use super::process_state::ProcessState;
 use super::prometheus_proxy::{PodObservations, PrometheusProxy};
 use super::skew::{self, skews};
@@ -289,13 +289,9 @@ impl ProcessManager {
                 let begins = format!("begins as {name}{}", skew::words(member.ahead));
                 stage.note(place, &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-                let hears = Hears {
-                    heard: member.heard.clone(),
-                    watches,
-                    ills: member.ills.clone(),
-                    fixed: of_process,
-                };
-                stage.judge.came(place, Arc::clone(&door), hears);
+                let (hears, ills) = ((member.heard.clone(), watches), member.ills.clone());
+                let seat = ProcessChecker::new(Arc::clone(&door), hears, ills, of_process);
+                stage.judge.came(place, seat);
                 member.running = Some(stage.run(place, controller, door, life));
             }
             Err(error) => {
