@@ -281,7 +281,7 @@ pub(super) mod tests {
     }
 
     /// A plan with one step at the zero boundary for each variant: its name, its model, from and to.
-    pub(in crate::chaos) fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
+    pub(crate) fn plan(steps: &[(&str, &str, u32, u32)]) -> Plan {
         let decisions = steps.iter().map(|(name, model, from, to)| {
             let key = VariantKey::new("n", *name);
             let decision = json!({

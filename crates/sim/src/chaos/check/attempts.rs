@@ -5,22 +5,17 @@ use std::time::Duration;
 
 /// When one process last tried to write the status of each variant.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Attempts(BTreeMap<String, Duration>);
+pub(crate) struct Attempts(BTreeMap<String, Duration>);
 
 impl Attempts {
-    pub(in crate::chaos) fn note(&mut self, path: &str, now: Duration) {
+    pub(crate) fn note(&mut self, path: &str, now: Duration) {
         if let Some(variant) = variant_of(path) {
             self.0.insert(variant, now);
         }
     }
 
     /// Whether nobody has tried to write this status, as `namespace/name`, for so long.
-    pub(in crate::chaos) fn none_within(
-        &self,
-        variant: &str,
-        time: Duration,
-        now: Duration,
-    ) -> bool {
+    pub(crate) fn none_within(&self, variant: &str, time: Duration, now: Duration) -> bool {
         let last = self.0.get(variant);
         last.is_none_or(|last| now.saturating_sub(*last) > time)
     }

@@ -8,7 +8,7 @@ use crate::chaos::api_server_proxy::is_write;
 use crate::world::objects::SYSTEM;
 
 /// W1: no two processes hold a valid claim at one time.
-pub(in crate::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation> {
+pub(crate) fn overlap(holders: &[usize]) -> Option<InvariantViolation> {
     match holders {
         [first, second, ..] => {
             let text = format!("c{first} and c{second} both hold a valid claim");
@@ -21,15 +21,15 @@ pub(in crate::chaos) fn overlap(holders: &[usize]) -> Option<InvariantViolation>
 /// A request as it leaves a process.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::chaos) struct Sent<'a> {
-    pub(in crate::chaos) method: &'a Method,
-    pub(in crate::chaos) path: &'a str,
-    pub(in crate::chaos) query: &'a str,
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
     /// Empty where it does not matter any more.
-    pub(in crate::chaos) body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> Sent<'a> {
-    pub(in crate::chaos) fn new(method: &'a Method, uri: &'a Uri, body: &'a [u8]) -> Self {
+    pub(crate) fn new(method: &'a Method, uri: &'a Uri, body: &'a [u8]) -> Self {
         Self {
             method,
             path: uri.path(),
@@ -41,7 +41,7 @@ impl<'a> Sent<'a> {
 
 /// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
 /// and of its own pod every process may tell events.
-pub(in crate::chaos) fn write(
+pub(crate) fn write(
     place: usize,
     pod: &str,
     sent: &Sent<'_>,

@@ -9,22 +9,22 @@ use wva::policy::snapshot::VariantView;
 
 /// A life of a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::chaos) struct RoleIncarnation {
+pub(crate) struct RoleIncarnation {
     /// The object that it is of, which another one of its name may have followed.
-    pub(in crate::chaos) uid: Option<Arc<str>>,
-    pub(in crate::chaos) number: u64,
+    pub(crate) uid: Option<Arc<str>>,
+    pub(crate) number: u64,
     /// How often the role was started again until then, since it was made.
-    pub(in crate::chaos) restarts: u64,
+    pub(crate) restarts: u64,
 }
 
 /// What each variant was last seen as, and by which life of its role.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
+pub(crate) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
 
 impl Clocks {
     /// Judges what is known of all variants, with the life of each one's role. Where objects may be missing in
     /// answers for a moment, roles that were made anew are those of other objects.
-    pub(in crate::chaos) fn judge(
+    pub(crate) fn judge(
         &mut self,
         views: BTreeMap<VariantKey, Arc<VariantView>>,
         life: impl Fn(&VariantKey) -> Option<RoleIncarnation>,

@@ -9,10 +9,10 @@ use wva_supervise::{Aliveness, ChildrenPolicy, ExitReason, RoleReport, TreeRole 
 
 /// In which life each role was last seen with a handler that never ends, since that was asked for.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Hangs(BTreeMap<Role, u64>);
+pub(crate) struct Hangs(BTreeMap<Role, u64>);
 
 impl Hangs {
-    pub(in crate::chaos) fn note(&mut self, report: &[RoleReport<Role>], hanging: &[Role]) {
+    pub(crate) fn note(&mut self, report: &[RoleReport<Role>], hanging: &[Role]) {
         for role in hanging {
             let of_role = report.iter().find(|one| one.role == *role);
             if let Some(one) = of_role {
@@ -28,7 +28,7 @@ impl Hangs {
 
 /// T1: a life was ended between two looks since it stood still, and nobody had asked for that. It lasts for
 /// several looks until it is.
-pub(in crate::chaos) fn hung(
+pub(crate) fn hung(
     (before, now): (&[RoleReport<Role>], &[RoleReport<Role>]),
     hangs: &Hangs,
 ) -> Option<InvariantViolation> {
@@ -54,7 +54,7 @@ pub(in crate::chaos) fn hung(
 /// What is wrong with the end of a process that nobody asked to end. It ends with its root, to which something may
 /// have been done, and may give up when a role below it has ended too often, each time since something was done to
 /// that: how often so to the root, and to any role.
-pub(in crate::chaos) fn unasked(
+pub(crate) fn unasked(
     why: &Result<ExitReason, String>,
     (of_root, of_any): (u64, u64),
 ) -> Option<String> {
@@ -72,7 +72,7 @@ pub(in crate::chaos) fn unasked(
 }
 
 /// What is wrong with a process that says for long that it is not alive: who hangs as was asked for is a reason.
-pub(in crate::chaos) fn stuck(said: &Aliveness<Role>, hanging: &[Role]) -> Option<String> {
+pub(crate) fn stuck(said: &Aliveness<Role>, hanging: &[Role]) -> Option<String> {
     match said {
         Aliveness::Alive => None,
         Aliveness::Stuck(roles) if roles.iter().any(|role| hanging.contains(role)) => None,
@@ -86,21 +86,21 @@ pub(in crate::chaos) fn stuck(said: &Aliveness<Role>, hanging: &[Role]) -> Optio
 
 /// What was true of a process when it was asked to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::chaos) struct Ending {
+pub(crate) struct Ending {
     /// Since when nothing had disturbed it, if nothing did nor was to.
-    pub(in crate::chaos) calm: Option<Duration>,
+    pub(crate) calm: Option<Duration>,
     /// Who had the lease, if it led.
-    pub(in crate::chaos) held: Option<String>,
+    pub(crate) held: Option<String>,
 }
 
 impl Ending {
     /// Whether nothing had disturbed it for so long.
-    pub(in crate::chaos) fn was_calm(&self, now: Duration, long: Duration) -> bool {
+    pub(crate) fn was_calm(&self, now: Duration, long: Duration) -> bool {
         self.calm.is_some_and(|since| since + long <= now)
     }
 
     /// What it has not done when it has ended: so many roles were `overdue`, and the lease is that of `holder`.
-    pub(in crate::chaos) fn undone(&self, overdue: u64, holder: Option<&str>) -> Option<String> {
+    pub(crate) fn undone(&self, overdue: u64, holder: Option<&str>) -> Option<String> {
         if overdue > 0 {
             return Some(format!(
                 "had {overdue} roles that did not end within their grace"

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Since when things are as they should not be, by group.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Eventually(BTreeMap<String, BTreeMap<String, Duration>>);
+pub(crate) struct Eventually(BTreeMap<String, BTreeMap<String, Duration>>);
 
 impl Eventually {
     /// Takes in how things are now; those that have lasted for `limit` of undisturbed time. `calm` is
     /// since when nothing has disturbed the controller.
-    pub(in crate::chaos) fn lasting(
+    pub(crate) fn lasting(
         &mut self,
         group: &str,
         present: impl IntoIterator<Item = String>,

@@ -12,7 +12,7 @@ use wva::policy::units::Replicas;
 
 /// The replicas of each variant that a process knows to be ready, as they were when last looked at.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Ready(BTreeMap<VariantKey, Serving>);
+pub(crate) struct Ready(BTreeMap<VariantKey, Serving>);
 
 #[derive(Debug, Default)]
 struct Serving {
@@ -24,11 +24,7 @@ struct Serving {
 
 impl Ready {
     /// Takes in what a process knows now.
-    pub(in crate::chaos) fn note(
-        &mut self,
-        views: &BTreeMap<VariantKey, Arc<VariantView>>,
-        now: Duration,
-    ) {
+    pub(crate) fn note(&mut self, views: &BTreeMap<VariantKey, Arc<VariantView>>, now: Duration) {
         let mut before = std::mem::take(&mut self.0);
         for (key, view) in views {
             let mut pods = ready(view).peekable();
@@ -46,7 +42,7 @@ impl Ready {
     /// A replica that has been known to be ready since before this time, and of which nothing is `heard`, while
     /// fewer are heard than the target says are ready: what tells of pods may be ahead of what tells of their
     /// target.
-    pub(in crate::chaos) fn silent(
+    pub(crate) fn silent(
         &self,
         view: &VariantView,
         heard: impl Fn(&str) -> bool,
@@ -73,7 +69,7 @@ fn serving(target: &ResolvedTarget) -> Replicas {
 }
 
 /// D4: a variant is lowered by what its replicas say although one of them says nothing.
-pub(in crate::chaos) fn lowered(
+pub(crate) fn lowered(
     plan: &Plan,
     silent: &dyn Fn(&VariantKey) -> Option<Arc<str>>,
 ) -> Option<InvariantViolation> {

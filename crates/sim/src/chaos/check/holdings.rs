@@ -17,11 +17,11 @@ const EACH: usize = 48 << 10;
 /// The most variants and pods that there were at one time lately: what a server may still tell that has gone
 /// back in time.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Lately(VecDeque<(Duration, usize)>);
+pub(crate) struct Lately(VecDeque<(Duration, usize)>);
 
 impl Lately {
     /// Takes in how many there are now.
-    pub(in crate::chaos) fn note(&mut self, now: Duration, count: usize) -> usize {
+    pub(crate) fn note(&mut self, now: Duration, count: usize) -> usize {
         while self.0.back().is_some_and(|(_, least)| *least <= count) {
             self.0.pop_back();
         }
@@ -33,24 +33,20 @@ impl Lately {
     }
 
     /// The most of late, as of the last look.
-    pub(in crate::chaos) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.0.front().map_or(0, |(_, most)| *most)
     }
 }
 
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Holdings {
+pub(crate) struct Holdings {
     /// The most variants and pods that there were at one time. What has made room for them may keep it.
     objects: usize,
 }
 
 impl Holdings {
     /// Judges the most bytes that were held since the last look, of so many variants and pods lately.
-    pub(in crate::chaos) fn judge(
-        &mut self,
-        bytes: usize,
-        objects: usize,
-    ) -> Option<InvariantViolation> {
+    pub(crate) fn judge(&mut self, bytes: usize, objects: usize) -> Option<InvariantViolation> {
         self.objects = self.objects.max(objects);
         let limit = LEAST + EACH * self.objects;
         (bytes > limit).then(|| {
@@ -65,10 +61,7 @@ impl Holdings {
 
 /// T4, after the end of everything: tasks that are left, and what is still held of processes, each with its
 /// place.
-pub(in crate::chaos) fn left(
-    tasks: usize,
-    owners: &[(usize, Owner)],
-) -> Option<InvariantViolation> {
+pub(crate) fn left(tasks: usize, owners: &[(usize, Owner)]) -> Option<InvariantViolation> {
     if tasks > 0 {
         let text = format!("{tasks} tasks are left after the end of everything");
         return Some(InvariantViolation::new("T4", text));

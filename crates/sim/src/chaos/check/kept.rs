@@ -24,17 +24,17 @@ pub(in crate::chaos) struct Kept {
 }
 
 /// Where a process keeps something about variants.
-pub(in crate::chaos) struct VariantStores<'a> {
+pub(crate) struct VariantStores<'a> {
     /// What outlives its roles.
-    pub(in crate::chaos) shared: &'a Readers,
-    pub(in crate::chaos) roles: &'a [RoleReport<Role>],
+    pub(crate) shared: &'a Readers,
+    pub(crate) roles: &'a [RoleReport<Role>],
     /// The variants that its page names.
-    pub(in crate::chaos) page: &'a BTreeSet<VariantKey>,
+    pub(crate) page: &'a BTreeSet<VariantKey>,
 }
 
 impl Kept {
     /// Takes in the variants that exist, which change with this number.
-    pub(in crate::chaos) fn note<'a>(
+    pub(crate) fn note<'a>(
         &mut self,
         number: u64,
         exist: impl IntoIterator<Item = &'a VariantKey>,
@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// What is kept of variants that are gone, each with its place, which may be for a moment.
-    pub(in crate::chaos) fn of_gone(
+    pub(crate) fn of_gone(
         &self,
         places: &VariantStores<'_>,
         learned: &Value,
@@ -93,7 +93,7 @@ impl Kept {
 }
 
 /// Whether what is learned has outgrown what there is to be learned of.
-pub(in crate::chaos) fn outgrown(
+pub(crate) fn outgrown(
     learned: &Value,
     variants: usize,
     pods: usize,

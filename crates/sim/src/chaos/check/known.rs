@@ -26,7 +26,7 @@ use wva::state::mirrors::Mirrors;
 
 /// What is stored, as mirrors hold it. What has not changed since the last look is not read again.
 #[derive(Default)]
-pub(in crate::chaos) struct Content {
+pub(crate) struct Content {
     pods: Views<SlimPod>,
     deployments: Views<Deployment>,
     stateful_sets: Views<StatefulSet>,
@@ -43,7 +43,7 @@ pub(in crate::chaos) struct Content {
 
 impl Content {
     /// Looks at what is stored now.
-    pub(in crate::chaos) fn look(&mut self, insider: &Insider) {
+    pub(crate) fn look(&mut self, insider: &Insider) {
         let list = |resource| insider.list(resource);
         self.pods.look(list("pods."));
         self.deployments.look(list("deployments.apps"));
@@ -64,11 +64,7 @@ impl Content {
 
     /// The objects of which a mirror holds something else than was stored at the last look, or nothing,
     /// or that it holds alone; of the kinds that are watched just now.
-    pub(in crate::chaos) fn unlike(
-        &self,
-        mirrors: &Mirrors,
-        is_heard: &dyn Fn(&str) -> bool,
-    ) -> Vec<String> {
+    pub(crate) fn unlike(&self, mirrors: &Mirrors, is_heard: &dyn Fn(&str) -> bool) -> Vec<String> {
         let hpas = &mirrors.horizontal_pod_autoscalers;
         let groups = &mirrors.leader_worker_sets;
         let odd = [

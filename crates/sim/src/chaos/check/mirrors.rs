@@ -8,11 +8,11 @@ use wva::policy::key::VariantKey;
 
 /// The versions of objects that one process has shown to know.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Versions(BTreeMap<VariantKey, (Arc<str>, u64)>);
+pub(crate) struct Versions(BTreeMap<VariantKey, (Arc<str>, u64)>);
 
 impl Versions {
     /// M1: no object goes back to an older version. `excused` where the server itself did.
-    pub(in crate::chaos) fn judge(
+    pub(crate) fn judge(
         &mut self,
         known: impl IntoIterator<Item = (VariantKey, Arc<str>, u64)>,
         excused: bool,

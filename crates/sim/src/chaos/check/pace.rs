@@ -85,7 +85,7 @@ impl fmt::Display for What {
 
 /// What one process has asked for since the present minute began.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Pace {
+pub(crate) struct Pace {
     began: Duration,
     counts: BTreeMap<(What, String), u64>,
     plans: u64,
@@ -96,13 +96,13 @@ pub(in crate::chaos) struct Pace {
 }
 
 impl Pace {
-    pub(in crate::chaos) fn planned(&mut self, now: Duration) {
+    pub(crate) fn planned(&mut self, now: Duration) {
         self.turn(now);
         self.plans += 1;
     }
 
     /// A request is sent to the API server. `were` says whether there were so many variants and pods lately.
-    pub(in crate::chaos) fn sent(
+    pub(crate) fn sent(
         &mut self,
         sent: &Sent<'_>,
         now: Duration,
@@ -133,7 +133,7 @@ impl Pace {
     }
 
     /// A request was answered in a way that asks to be left alone for so long, when so many roles had begun.
-    pub(in crate::chaos) fn warded_off(
+    pub(crate) fn warded_off(
         &mut self,
         request: &Sent<'_>,
         time: Duration,
@@ -144,7 +144,7 @@ impl Pace {
     }
 
     /// A request is sent, when so many roles have begun: too soon, perhaps.
-    pub(in crate::chaos) fn heeds(
+    pub(crate) fn heeds(
         &mut self,
         request: &Sent<'_>,
         lives: u64,
@@ -153,11 +153,7 @@ impl Pace {
         self.spared.judge(request, lives, now)
     }
 
-    pub(in crate::chaos) fn stored(
-        &mut self,
-        path: &str,
-        now: Duration,
-    ) -> Option<InvariantViolation> {
+    pub(crate) fn stored(&mut self, path: &str, now: Duration) -> Option<InvariantViolation> {
         self.turn(now);
         let most = STORED + STORED_FOR_A_PLAN * self.plans;
         let counts = !is_event(path);
@@ -167,11 +163,7 @@ impl Pace {
     }
 
     /// A question is put to Prometheus, while collections are so far from each other.
-    pub(in crate::chaos) fn asked(
-        &mut self,
-        beat: Duration,
-        now: Duration,
-    ) -> Option<InvariantViolation> {
+    pub(crate) fn asked(&mut self, beat: Duration, now: Duration) -> Option<InvariantViolation> {
         self.turn(now);
         let beat = self.beat.map_or(beat, |known| known.min(beat));
         self.beat = Some(beat);

@@ -11,7 +11,7 @@ use wva::policy::snapshot::DeclaredBounds;
 use wva::policy::units::Replicas;
 
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Plans {
+pub(crate) struct Plans {
     last: Option<(u64, u64)>,
     /// When plans of the last minute were published, each with how many had been made since the one
     /// before: of those of one instant the last alone is seen.
@@ -37,7 +37,7 @@ struct Decided {
 }
 
 /// Counts that a predecessor stored.
-pub(in crate::chaos) type Inherited = BTreeMap<VariantKey, Replicas>;
+pub(crate) type Inherited = BTreeMap<VariantKey, Replicas>;
 
 /// Plans that a minute has at most under this interval: an early one each second, and those of ticks, with as
 /// many again for ticks without a collection.
@@ -50,61 +50,61 @@ const SHORT: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// What a plan is judged by.
-pub(in crate::chaos) struct Circumstances<'a> {
+pub(crate) struct Circumstances<'a> {
     /// Number of the settings in force.
-    pub(in crate::chaos) generation: u64,
-    pub(in crate::chaos) term: u64,
+    pub(crate) generation: u64,
+    pub(crate) term: u64,
     /// What the first plan of a term goes on from.
-    pub(in crate::chaos) stored: Inherited,
+    pub(crate) stored: Inherited,
     /// How long Prometheus has told nothing at all.
-    pub(in crate::chaos) silent: Duration,
+    pub(crate) silent: Duration,
     /// How old the newest sample of a variant is.
-    pub(in crate::chaos) unheard: &'a dyn Fn(&VariantKey) -> Duration,
+    pub(crate) unheard: &'a dyn Fn(&VariantKey) -> Duration,
     /// A ready replica of a variant of which the collection behind the plan told nothing that is fresh.
-    pub(in crate::chaos) mute: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
+    pub(crate) mute: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
     /// How long what it told may be used.
-    pub(in crate::chaos) usable: Duration,
+    pub(crate) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
-    pub(in crate::chaos) fresh: Duration,
+    pub(crate) fresh: Duration,
     /// The shortest interval of the last minute.
-    pub(in crate::chaos) shortest: Option<Duration>,
+    pub(crate) shortest: Option<Duration>,
     /// How long ago the plan was made.
-    pub(in crate::chaos) age: Duration,
+    pub(crate) age: Duration,
     /// Since when nothing disturbs the process.
-    pub(in crate::chaos) calm: Option<Duration>,
+    pub(crate) calm: Option<Duration>,
     /// Whether no replica of a variant is ready.
-    pub(in crate::chaos) unserved: &'a dyn Fn(&VariantKey) -> bool,
+    pub(crate) unserved: &'a dyn Fn(&VariantKey) -> bool,
     /// The replicas of a variant that exist and stay.
-    pub(in crate::chaos) staying: &'a dyn Fn(&VariantKey) -> Option<Replicas>,
+    pub(crate) staying: &'a dyn Fn(&VariantKey) -> Option<Replicas>,
     /// GPUs that growth keeps within, by type.
-    pub(in crate::chaos) budget: BTreeMap<&'a str, u32>,
+    pub(crate) budget: BTreeMap<&'a str, u32>,
     /// What GPUs a replica of a variant takes: their type and how many.
-    pub(in crate::chaos) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
+    pub(crate) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
     /// Whether the bounds of a variant allow it to have no replicas.
-    pub(in crate::chaos) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
+    pub(crate) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
     /// Whether its policy allows a model to go to zero.
-    pub(in crate::chaos) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
+    pub(crate) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
     /// Whether the target of a variant has gone since the last plan: another one begins with what exists.
-    pub(in crate::chaos) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
-    pub(in crate::chaos) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
-    pub(in crate::chaos) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
+    pub(crate) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
+    pub(crate) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
+    pub(crate) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
 }
 
 impl Plans {
-    pub(in crate::chaos) fn last_at(&self) -> Option<Duration> {
+    pub(crate) fn last_at(&self) -> Option<Duration> {
         self.recent.back().map(|(at, _)| *at)
     }
 
-    pub(in crate::chaos) fn last_cycle(&self) -> Option<u64> {
+    pub(crate) fn last_cycle(&self) -> Option<u64> {
         self.last.map(|(cycle, _)| cycle)
     }
 
     /// Whether a plan of this term would be the first one.
-    pub(in crate::chaos) fn begins(&self, term: u64) -> bool {
+    pub(crate) fn begins(&self, term: u64) -> bool {
         self.term != Some(term)
     }
 
-    pub(in crate::chaos) fn judge(
+    pub(crate) fn judge(
         &mut self,
         plan: &Plan,
         circumstances: &Circumstances<'_>,
@@ -145,7 +145,7 @@ impl Plans {
     }
 
     /// What the plan says otherwise than the one before, numbers apart.
-    pub(in crate::chaos) fn news(&mut self, plan: &Plan) -> Vec<String> {
+    pub(crate) fn news(&mut self, plan: &Plan) -> Vec<String> {
         let mut news = Vec::new();
         for (key, decision) in &plan.decisions {
             let reason = decision.reason();

@@ -9,28 +9,28 @@ use wva::policy::key::VariantKey;
 
 /// What a page shows about variants.
 #[derive(Debug, Default, PartialEq)]
-pub(in crate::chaos) struct Shown {
+pub(crate) struct Shown {
     /// `wva_desired_replicas`.
-    pub(in crate::chaos) desired: BTreeMap<VariantKey, f64>,
+    pub(crate) desired: BTreeMap<VariantKey, f64>,
     /// `wva_current_replicas`.
-    pub(in crate::chaos) current: BTreeMap<VariantKey, f64>,
+    pub(crate) current: BTreeMap<VariantKey, f64>,
     /// `wva_invariant_violations_total`, by number.
-    pub(in crate::chaos) counted: BTreeMap<String, f64>,
+    pub(crate) counted: BTreeMap<String, f64>,
     /// The variants that any series names.
-    pub(in crate::chaos) named: BTreeSet<VariantKey>,
+    pub(crate) named: BTreeSet<VariantKey>,
     /// What must not be on any page.
-    pub(in crate::chaos) broken: Vec<InvariantViolation>,
+    pub(crate) broken: Vec<InvariantViolation>,
 }
 
 /// What scalers read, of which each variant has one.
-pub(in crate::chaos) const SCALED_BY: [&str; 3] = [
+pub(crate) const SCALED_BY: [&str; 3] = [
     "wva_desired_replicas",
     "wva_current_replicas",
     "wva_desired_ratio",
 ];
 
 /// Reads a page, before it becomes text: E3, and no variant twice.
-pub(in crate::chaos) fn read(families: &[MetricFamily]) -> Shown {
+pub(crate) fn read(families: &[MetricFamily]) -> Shown {
     let mut shown = Shown::default();
     let mut seen = BTreeSet::new();
     let mut ratios = Vec::new();

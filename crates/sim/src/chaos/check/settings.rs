@@ -12,7 +12,7 @@ use wva::settings::{Generation, Sources};
 
 /// C5: whether the settings in force are those that are stored.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Followed {
+pub(crate) struct Followed {
     /// The generation, and the version of the cluster, that last were found to agree.
     agreed: Option<(u64, u64)>,
 }
@@ -20,7 +20,7 @@ pub(in crate::chaos) struct Followed {
 impl Followed {
     /// The keys by which the settings that follow from what is stored differ from those in force, as one
     /// text.
-    pub(in crate::chaos) fn behind(
+    pub(crate) fn behind(
         &mut self,
         now: &Generation,
         fixed: &Sources,
@@ -79,11 +79,11 @@ pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> So
 
 /// The generations of one process.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Generations(Option<Generation>);
+pub(crate) struct Generations(Option<Generation>);
 
 impl Generations {
     /// Takes in the settings that are in force.
-    pub(in crate::chaos) fn judge(&mut self, now: &Generation) -> Option<InvariantViolation> {
+    pub(crate) fn judge(&mut self, now: &Generation) -> Option<InvariantViolation> {
         let before = self.0.replace(now.clone())?;
         let (was, is) = (before.number, now.number);
         if before.statics != now.statics {

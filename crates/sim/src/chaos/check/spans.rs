@@ -11,11 +11,11 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 /// Times that were in force together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chaos) struct Span {
-    pub(in crate::chaos) interval: Duration,
+    pub(crate) interval: Duration,
     /// How old a sample is that is fresh.
-    pub(in crate::chaos) fresh: Duration,
+    pub(crate) fresh: Duration,
     /// How old one is that may be used.
-    pub(in crate::chaos) usable: Duration,
+    pub(crate) usable: Duration,
 }
 
 impl Span {
@@ -38,7 +38,7 @@ impl Span {
 
 /// What was in force, each with when it last was.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Spans {
+pub(crate) struct Spans {
     all: VecDeque<(Duration, Span)>,
     /// Since when the interval is what it is.
     beat_since: Duration,
@@ -46,7 +46,7 @@ pub(in crate::chaos) struct Spans {
 
 impl Spans {
     /// Takes in what is in force now.
-    pub(in crate::chaos) fn note(&mut self, settings: &DynamicSettings, now: Duration) {
+    pub(crate) fn note(&mut self, settings: &DynamicSettings, now: Duration) {
         let span = Span::of(settings);
         match self.all.back_mut() {
             Some((until, last)) if *last == span => *until = now,
@@ -61,19 +61,19 @@ impl Spans {
             .retain(|(until, _)| now.saturating_sub(*until) <= REMEMBERED);
     }
 
-    pub(in crate::chaos) fn beat_since(&self) -> Duration {
+    pub(crate) fn beat_since(&self) -> Duration {
         self.beat_since
     }
 
     /// The longest of each that was in force since then; the last ones at least.
-    pub(in crate::chaos) fn widest(&self, from: Duration) -> Option<Span> {
+    pub(crate) fn widest(&self, from: Duration) -> Option<Span> {
         let (_, last) = self.all.back()?;
         let since = self.all.iter().filter(|(until, _)| *until >= from);
         Some(since.fold(*last, |widest, (_, span)| widest.max(*span)))
     }
 
     /// The shortest interval that was in force since then.
-    pub(in crate::chaos) fn shortest_interval(&self, from: Duration) -> Option<Duration> {
+    pub(crate) fn shortest_interval(&self, from: Duration) -> Option<Duration> {
         let since = self.all.iter().filter(|(until, _)| *until >= from);
         since.map(|(_, span)| span.interval).min()
     }

@@ -8,9 +8,9 @@ use wva::roles::Role;
 use wva_supervise::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
-pub(in crate::chaos) const MAILBOX: u64 = 40;
+pub(crate) const MAILBOX: u64 = 40;
 /// Occasions that a role may handle within a second, beside those for what changes and exists.
-pub(in crate::chaos) const PER_SECOND: u64 = 2_000;
+pub(crate) const PER_SECOND: u64 = 2_000;
 /// Occasions for each change of the cluster and each variant: told, told twice, and listed.
 const EACH: u64 = 3;
 /// How long a role may be without a life before its restart is arranged.
@@ -23,10 +23,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const SWEEPS: Duration = Duration::from_secs(4);
 
 /// What became of roles between two looks: they ended, and began again.
-pub(in crate::chaos) fn turns(
-    before: &[RoleReport<Role>],
-    now: &[RoleReport<Role>],
-) -> Vec<String> {
+pub(crate) fn turns(before: &[RoleReport<Role>], now: &[RoleReport<Role>]) -> Vec<String> {
     let is_same = |was: &RoleReport<Role>, is: &RoleReport<Role>| {
         was.role == is.role && was.incarnation == is.incarnation && was.state == is.state
     };
@@ -44,7 +41,7 @@ pub(in crate::chaos) fn turns(
 }
 
 /// T1: no role ends by itself. What makes one end here is planted, or its supervisor's to do.
-pub(in crate::chaos) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
+pub(crate) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
     let is_planned = |turn: &&String| {
         [
             ": asked to end",
@@ -66,7 +63,7 @@ pub(in crate::chaos) fn unplanned(turns: &[String]) -> Option<InvariantViolation
 
 /// The roles of one process, as they were last seen.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct Tree {
+pub(crate) struct Tree {
     seen: BTreeMap<Role, Seen>,
     /// When it was last looked at.
     looked: Option<Duration>,
@@ -93,7 +90,7 @@ struct Seen {
 
 impl Tree {
     /// Whether every role has the life that it had when last seen.
-    pub(in crate::chaos) fn is_whole(&self, report: &[RoleReport<Role>]) -> bool {
+    pub(crate) fn is_whole(&self, report: &[RoleReport<Role>]) -> bool {
         report.iter().all(|one| {
             let seen = self.seen.get(&one.role);
             one.state == RoleState::Running
@@ -103,7 +100,7 @@ impl Tree {
 
     /// Takes in the roles as they are now. `changes` is how much has changed since, and `variants` how many
     /// there are.
-    pub(in crate::chaos) fn judge(
+    pub(crate) fn judge(
         &mut self,
         report: &[RoleReport<Role>],
         changes: u64,

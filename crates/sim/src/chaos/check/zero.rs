@@ -19,12 +19,12 @@ const CONFIG_MAPS: &str = "configmaps.";
 const SETTLED: Duration = Duration::from_secs(30);
 /// How long after a permission to go to zero has ended somebody may still act on it who may not have heard:
 /// mirrors are listed afresh every ten minutes.
-pub(in crate::chaos) const AFTERGLOW: Duration = Duration::from_mins(12);
+pub(crate) const AFTERGLOW: Duration = Duration::from_mins(12);
 
 /// The policy that follows from what is stored, and those before it that somebody may still act on. Content
 /// that is refused ends nothing: what was valid before it stays in force.
 #[derive(Debug, Default)]
-pub(in crate::chaos) struct ZeroPolicies {
+pub(crate) struct ZeroPolicies {
     /// The version of the cluster at the last look.
     version: u64,
     now: Option<Generation>,
@@ -37,7 +37,7 @@ pub(in crate::chaos) struct ZeroPolicies {
 impl ZeroPolicies {
     /// Takes in what is stored. `of` is what some process has in force, whose names of ConfigMaps count, and
     /// its flags and environment.
-    pub(in crate::chaos) fn note(
+    pub(crate) fn note(
         &mut self,
         (of, fixed): (&Generation, &Sources),
         insider: &Insider,
@@ -76,18 +76,13 @@ impl ZeroPolicies {
     }
 
     /// Whether such a process may send a model to zero; also before anything is known.
-    pub(in crate::chaos) fn allow(
-        &self,
-        model: &ModelKey,
-        calm: Option<Duration>,
-        now: Duration,
-    ) -> bool {
+    pub(crate) fn allow(&self, model: &ModelKey, calm: Option<Duration>, now: Duration) -> bool {
         let mut all = self.in_force(calm, now);
         self.now.is_none() || all.any(|dynamic| dynamic.may_go_to_zero(model))
     }
 
     /// How long a model must have been idle before such a process sends it to zero.
-    pub(in crate::chaos) fn retention(
+    pub(crate) fn retention(
         &self,
         model: &ModelKey,
         calm: Option<Duration>,

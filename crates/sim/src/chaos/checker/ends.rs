@@ -17,7 +17,7 @@ pub(super) const QUIET: Duration = Duration::from_secs(10);
 
 /// How a process came to its end in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::chaos) enum Farewell {
+pub(crate) enum Farewell {
     /// By itself.
     Whole,
     /// Something that was planted has ended it on its way.
@@ -25,7 +25,7 @@ pub(in crate::chaos) enum Farewell {
 }
 
 impl Checker {
-    pub(in crate::chaos) fn leaves(&self, place: usize) {
+    pub(crate) fn leaves(&self, place: usize) {
         let holder = self.holder();
         if let Some(seat) = self.bench().seats.get_mut(&place) {
             seat.ending = Some(seat.ending(holder));
@@ -42,7 +42,7 @@ impl Checker {
     }
 
     /// T1: a process has ended that nobody asked to.
-    pub(in crate::chaos) fn exited(
+    pub(crate) fn exited(
         &self,
         place: usize,
         actors: &ActorRegistry<Role>,
@@ -54,32 +54,27 @@ impl Checker {
     }
 
     /// T1: a process could not begin.
-    pub(in crate::chaos) fn stillborn(&self, place: usize, why: &str) {
+    pub(crate) fn stillborn(&self, place: usize, why: &str) {
         let (who, why) = (format!("c{place}"), format!("cannot begin: {why}"));
         self.0.trace.note(&who, "process", &why);
         self.report(InvariantViolation::new("T1", format!("{who} {why}")));
     }
 
     /// T1: a process is ended since it has said for long that it is stuck.
-    pub(in crate::chaos) fn stuck(
-        &self,
-        place: usize,
-        actors: &ActorRegistry<Role>,
-        said: &Aliveness<Role>,
-    ) {
+    pub(crate) fn stuck(&self, place: usize, actors: &ActorRegistry<Role>, said: &Aliveness<Role>) {
         if let Some(text) = ends::stuck(said, &actors.hanging()) {
             self.report(InvariantViolation::new("T1", format!("c{place} {text}")));
         }
     }
 
     /// T4: an orderly end took too long.
-    pub(in crate::chaos) fn overdue(&self, place: usize) {
+    pub(crate) fn overdue(&self, place: usize) {
         let text = format!("c{place} did not end within its grace");
         self.report(InvariantViolation::new("T4", text));
     }
 
     /// T4: nothing is left after an orderly end, and nothing undone.
-    pub(in crate::chaos) fn ended(&self, place: usize, door: &ControllerView, farewell: Farewell) {
+    pub(crate) fn ended(&self, place: usize, door: &ControllerView, farewell: Farewell) {
         for one in door.actors.report() {
             if one.state == RoleState::Running {
                 let text = format!("{} of c{place} is left after the end", one.role);

@@ -8,7 +8,7 @@ use crate::chaos::check::claims::Sent;
 
 impl Checker {
     /// T7: a process sends a request to the API server.
-    pub(super) fn counted(&self, place: usize, sent: &Sent<'_>) {
+    pub(super) fn counted(&self, place: usize, request: &Sent<'_>) {
         let now = self.now();
         let found = {
             let mut bench = self.bench();
@@ -19,7 +19,7 @@ impl Checker {
                 is_enough(lately.most()) || is_enough(lately.note(now, self.present()))
             };
             let seat = seats.get_mut(&place);
-            seat.and_then(|seat| seat.pace.sent(sent, now, &mut were))
+            seat.and_then(|seat| seat.pace.sent(request, now, &mut were))
         };
         self.report_all(found.map(|found| of(place, &found)));
     }
@@ -51,14 +51,14 @@ impl Checker {
     }
 
     /// T7: a process makes a request. One that is about to end has no time left to wait.
-    pub(super) fn spares(&self, place: usize, sent: &Sent<'_>) {
+    pub(super) fn spares(&self, place: usize, request: &Sent<'_>) {
         let now = self.now();
         let found = {
             let mut bench = self.bench();
             let seat = bench.seats.get_mut(&place);
             seat.filter(|seat| !seat.leaving).and_then(|seat| {
                 let lives = seat.door.actors.lives();
-                seat.pace.heeds(sent, lives, now)
+                seat.pace.heeds(request, lives, now)
             })
         };
         self.report_all(found.map(|found| of(place, &found)));

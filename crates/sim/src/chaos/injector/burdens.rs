@@ -20,7 +20,7 @@ fn slow(variant: &ScenarioVariant) -> Duration {
 
 impl Injector {
     /// Breaks workloads; whether anything was there to be broken.
-    pub(in crate::chaos) async fn burden(&self, number: usize, how: WorkloadFaultKind) -> bool {
+    pub(crate) async fn burden(&self, number: usize, how: WorkloadFaultKind) -> bool {
         let Some((model, variant)) = self.variant(number) else {
             return false;
         };
@@ -67,7 +67,7 @@ impl Injector {
         self.workloads.strike(&fault).await.is_ok() && effective
     }
 
-    pub(in crate::chaos) async fn relieve(&self, number: usize, how: WorkloadFaultKind) {
+    pub(crate) async fn relieve(&self, number: usize, how: WorkloadFaultKind) {
         let Some((_, variant)) = self.variant(number) else {
             return;
         };
@@ -88,7 +88,7 @@ impl Injector {
     }
 
     /// Whether a pod waits for a node of the kind that a variant needs.
-    pub(in crate::chaos) fn waits(&self, number: usize) -> bool {
+    pub(crate) fn waits(&self, number: usize) -> bool {
         let product = self.variant(number).map(|(_, variant)| variant.product);
         let alike: Vec<&str> = self
             .variants()
@@ -102,12 +102,12 @@ impl Injector {
     }
 
     /// Whether a pod of a variant has become ready in ten times the usual time.
-    pub(in crate::chaos) fn has_started_slowly(&self, number: usize) -> bool {
+    pub(crate) fn has_started_slowly(&self, number: usize) -> bool {
         self.starts_in(number, slow, |pod| pod.holds("Ready"))
     }
 
     /// Whether there is a pod of a variant that is never ready.
-    pub(in crate::chaos) fn has_started_never(&self, number: usize) -> bool {
+    pub(crate) fn has_started_never(&self, number: usize) -> bool {
         self.starts_in(number, |_| NEVER, |_| true)
     }
 
@@ -177,7 +177,7 @@ impl Injector {
 
     /// Deletes the pods of a template that is put back: what is no deployment keeps them for good, or waits
     /// for them to be ready.
-    pub(in crate::chaos) async fn replace_odd_pods(&self, variant: &ScenarioVariant) {
+    pub(crate) async fn replace_odd_pods(&self, variant: &ScenarioVariant) {
         if variant.replica == Replica::Pod {
             return;
         }

@@ -21,7 +21,7 @@ const LATER: Duration = Duration::from_mins(30);
 
 impl Injector {
     /// Edits settings; whether that worked.
-    pub(in crate::chaos) async fn edit(&self, how: Edit) -> bool {
+    pub(crate) async fn edit(&self, how: Edit) -> bool {
         match how {
             Edit::Interval(seconds) => {
                 self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s"))
@@ -89,7 +89,7 @@ impl Injector {
     }
 
     /// What an edit does that does not say so by its name.
-    pub(in crate::chaos) fn words(&self, how: Edit) -> Option<String> {
+    pub(crate) fn words(&self, how: Edit) -> Option<String> {
         match how {
             Edit::Random(number) => Some(self.drawn(number).words),
             Edit::Immutable(number) => {
@@ -201,7 +201,7 @@ impl Injector {
     }
 
     /// Puts the settings back as they were at first.
-    pub(in crate::chaos) async fn restore_settings(&self) {
+    pub(crate) async fn restore_settings(&self) {
         for name in [MAIN, SATURATION, ZERO] {
             let Some(original) = self.original_map(name) else {
                 self.delete(name).await;

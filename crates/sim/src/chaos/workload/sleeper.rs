@@ -36,7 +36,7 @@ pub(super) fn visits(name: &str) -> RateProfile {
     }
 }
 
-pub(in crate::chaos) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bool) -> ConfigMap {
+pub(crate) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bool) -> ConfigMap {
     let entry = format!(
         "model_id: {}\nenable_scale_to_zero: {may_sleep}\nretention_period: {}s\n",
         model.id,
@@ -49,12 +49,12 @@ pub(in crate::chaos) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bo
 }
 
 /// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
-pub(in crate::chaos) fn may_go_to_zero(scenario: &Scenario, model: &ScenarioModel) -> bool {
+pub(crate) fn may_go_to_zero(scenario: &Scenario, model: &ScenarioModel) -> bool {
     let mut entries = scenario.config.iter().flat_map(|map| &map.data);
     entries.any(|(key, text)| *key == model.name && text.contains("enable_scale_to_zero: true"))
 }
 
-pub(in crate::chaos) fn sleeper(scenario: &Scenario) -> Option<ScaleToZeroModel> {
+pub(crate) fn sleeper(scenario: &Scenario) -> Option<ScaleToZeroModel> {
     let may_sleep = |model: &ScenarioModel| may_go_to_zero(scenario, model);
     let number = scenario.models.iter().position(may_sleep)?;
     let model = scenario.models.get(number)?;
