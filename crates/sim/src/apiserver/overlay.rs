@@ -24,7 +24,7 @@ const ATOMIC: [&str; 12] = [
 
 /// Fields of definitions. `keyed` lists stand under the fields that tell their elements apart, of which
 /// a strategic merge patch looks at the first.
-const FIELDS: &str = r#"
+const FIELDS: &str = r"
 apimachinery.pkg.apis.meta.v1.ObjectMeta: {sets: [finalizers], keyed: {uid: [ownerReferences]}}
 apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus:
   keyed: {type: [conditions]}
@@ -94,7 +94,7 @@ api.core.v1.ServiceSpec:
   keyed: {port protocol: [ports]}
   defaults: {type: ClusterIP, sessionAffinity: None}
 api.core.v1.ServiceStatus: {keyed: {type: [conditions]}}
-"#;
+";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -22,17 +22,17 @@ impl Writer {
         name: Name,
         help: &'static str,
         kind: MetricKind,
-        series: Vec<(ExpositionLabels, SeriesValue)>,
+        series: &[(ExpositionLabels, SeriesValue)],
     ) {
         for name in self.generation.names(name) {
-            let family = MetricFamily::of(name, help, kind, series.clone());
+            let family = MetricFamily::of(name, help, kind, series.to_vec());
             self.families.push(family);
         }
     }
 
     fn gauge(&mut self, name: Name, help: &'static str, labels: &ExpositionLabels, value: f64) {
-        let series = vec![(labels.clone(), SeriesValue::Value(value))];
-        self.family(name, help, MetricKind::Gauge, series);
+        let series = [(labels.clone(), SeriesValue::Value(value))];
+        self.family(name, help, MetricKind::Gauge, &series);
     }
 }
 
@@ -89,7 +89,7 @@ impl RouterPool {
             Name::Request("request_total", "request_total"),
             "Requests that came.",
             MetricKind::Counter,
-            vec![(who.clone(), came)],
+            &[(who.clone(), came)],
         );
         let running = if page.generation.has_fairness() {
             who
@@ -124,13 +124,12 @@ impl RouterPool {
         let s = &self.statistics;
         let picked = s.picked.iter();
         let picked = picked.map(|(endpoint, count)| attempts("success", endpoint, *count));
+        let picked = picked.chain([attempts("failure", "", s.not_picked)]);
         page.family(
             Name::Extension("scheduler_attempts_total", "scheduler_attempts_total"),
             "Attempts to pick a server.",
             MetricKind::Counter,
-            picked
-                .chain([attempts("failure", "", s.not_picked)])
-                .collect(),
+            &picked.collect::<Vec<_>>(),
         );
     }
 

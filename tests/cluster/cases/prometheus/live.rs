@@ -104,9 +104,8 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
     let folder = folder(cx)?.display().to_string();
     let real = Real::start(cx, "live", &CONFIGURATION.replace("FOLDER", &folder)).await?;
     eventually("enough scrapes", SOON, async || {
-        let counts = shown
-            .iter()
-            .map(|shown| shown.scrapes.load(Ordering::Relaxed));
+        let counts = shown.iter();
+        let counts = counts.map(|shown| shown.scrapes.load(Ordering::Relaxed));
         let least = counts.min().unwrap_or(0);
         if least >= SCRAPES {
             return Ok(());

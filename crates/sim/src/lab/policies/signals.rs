@@ -116,7 +116,7 @@ fn scraped(prometheus: &Mutex<Prometheus>, now: WallTime, model: &str) -> Scrape
         let answer = prometheus.query(&query, now).ok()?;
         match answer.value {
             QueryValue::Vector(samples) => samples.first().map(|sample| sample.value),
-            _ => None,
+            QueryValue::Matrix(_) => None,
         }
     };
     ScrapedSignals {
