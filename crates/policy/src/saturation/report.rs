@@ -203,11 +203,10 @@ impl<'a> SampleReader<'a> {
             known(told, QueueSource::Prometheus),
             known(seen, QueueSource::Router),
         ];
-        let fresher = known.into_iter().flatten().min_by(|one, other| {
+        known.into_iter().flatten().min_by(|one, other| {
             let longer_first = other.requests.total_cmp(&one.requests);
             one.age.cmp(&other.age).then(longer_first)
-        });
-        fresher
+        })
     }
 
     /// Why the routers of a model said nothing when they were asked themselves.

@@ -153,9 +153,10 @@ impl DemandTrack {
         let is_drained = next.drained.is_some_and(|at| now.since(at) < SHORT_WINDOW);
         if let Some(generated) = observation.generated.filter(|_| !is_drained) {
             let wanted = generated * next.held_back(observation.placed);
-            next.generated = Some(known.generated.map_or(SmoothedRate::new(wanted), |known| {
-                known.after(wanted, passed)
-            }));
+            next.generated = Some(known.generated.map_or_else(
+                || SmoothedRate::new(wanted),
+                |known| known.after(wanted, passed),
+            ));
         }
         Some(next)
     }

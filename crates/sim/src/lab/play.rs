@@ -189,25 +189,25 @@ impl Actuation {
         for variant in models.flat_map(|model| &model.variants) {
             let plural = "horizontalpodautoscalers";
             let path = path("autoscaling/v2", NAMESPACE, plural, variant.name);
-            let behavior = |up: TimeSpan, down: TimeSpan| {
-                let window =
-                    |span: TimeSpan| json!({"stabilizationWindowSeconds": span.0.as_secs()});
-                json!({"scaleUp": window(up), "scaleDown": window(down)})
-            };
+            let window = |span: TimeSpan| json!({"stabilizationWindowSeconds": span.0.as_secs()});
             match self {
                 Self::Hpa(hpa) => {
-                    let mut behavior = behavior(hpa.up, hpa.down);
-                    if let Some(pods) = hpa.pods {
-                        behavior["scaleUp"]["policies"] =
-                            json!([{"type": "Pods", "value": pods, "periodSeconds": 15}]);
+                    let mut up = window(hpa.up);
+                    if let (Some(pods), Some(up)) = (hpa.pods, up.as_object_mut()) {
+                        let policy = json!({"type": "Pods", "value": pods, "periodSeconds": 15});
+                        up.insert("policies".to_owned(), json!([policy]));
                     }
+                    let behavior = json!({"scaleUp": up, "scaleDown": window(hpa.down)});
                     let change = json!({"spec": {"behavior": behavior}});
                     server.merge(&path, &change).await?;
                 }
                 Self::Keda(keda) => {
                     let change = json!({"spec": {
                         "minReplicas": variant.bounds.0.max(1),
-                        "behavior": behavior(TimeSpan::default(), keda.down),
+                        "behavior": {
+                            "scaleUp": window(TimeSpan::default()),
+                            "scaleDown": window(keda.down),
+                        },
                     }});
                     server.merge(&path, &change).await?;
                 }
