@@ -57,7 +57,7 @@ async fn bounds_hold(cx: &Cx) -> Result {
         .apply("v", "llama", json!({ "minReplicas": 3 }))
         .await?;
     variants.publishes("v", Some(3.0), SOON).await?;
-    let within = json!({ "WithinBounds": { "min": 3, "max": null } });
+    let within = json!({ "code": "WithinBounds", "min": 3, "max": null });
     variants.decides("v", &bound(&within), SOON).await?;
 
     let fields = json!({ "minReplicas": 1, "maxReplicas": 2 });

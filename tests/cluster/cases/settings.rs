@@ -424,7 +424,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
     eventually("the minimum is 0", SOON, async || {
         let plan = decision().await?;
         let key = format!("/decisions/{}~1v/steps/3/why", cx.namespace.name);
-        let wanted = json!({ "WithinBounds": { "min": 0, "max": null } });
+        let wanted = json!({ "code": "WithinBounds", "min": 0, "max": null });
         seen(&plan.pointer(&key), &Some(&wanted))
     })
     .await?;
