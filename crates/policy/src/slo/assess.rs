@@ -360,7 +360,13 @@ impl Part<'_> {
             }));
         let rate = demand.rate();
         let counted = rate * self.per_request;
-        let generated = demand.generated() / self.answer * self.per_request;
+        // Longer answers bring no more prompts.
+        let generated = match self.role {
+            ServingRole::Prefill => 0.0,
+            ServingRole::Decode | ServingRole::Both => {
+                demand.generated() / self.answer * self.per_request
+            }
+        };
         let arriving = counted.max(generated);
         let grown = if counted > 0.0 {
             arriving / counted

@@ -10,7 +10,7 @@ use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
 use crate::slo::memory::NeedMemory;
-use crate::slo::{LearnedSlo, SloGoal, hides_sequences};
+use crate::slo::{LearnedSlo, SloGoal, assess, hides_sequences};
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -407,4 +407,52 @@ fn a_replica_that_hides_its_tokens_may_hold_more_than_is_seen() {
         }
     }
     assert!(hides_sequences(&partial));
+}
+
+#[test]
+fn longer_answers_bring_no_more_prompts() {
+    let key = ModelKey::new("ns", "m");
+    let replica = |decode_rate| ThroughputReplicaInput {
+        kv_capacity: Some(450_000.0),
+        input_tokens: Some(300.0),
+        output_tokens: Some(300.0),
+        inter_token_latency: Some(0.01),
+        time_to_first_token: Some(0.03),
+        arrivals: Some(5.0),
+        completions: Some(5.0),
+        decode_rate,
+        ..ThroughputReplicaInput::default()
+    };
+    let variant = |role, decode_rate| ThroughputVariantInput {
+        role,
+        ready: Replicas(1),
+        replicas: [("a".into(), replica(decode_rate))].into(),
+        ..ThroughputVariantInput::default()
+    };
+    let model = |decode_rate| ThroughputModelInput {
+        arrivals: Some(5.0),
+        router_queue: Some(0.0),
+        variants: [
+            (
+                VariantKey::new("ns", "p"),
+                variant(ServingRole::Prefill, None),
+            ),
+            (
+                VariantKey::new("ns", "d"),
+                variant(ServingRole::Decode, Some(decode_rate)),
+            ),
+        ]
+        .into(),
+        ..ThroughputModelInput::default()
+    };
+    let mut learned = LearnedSlo::default();
+    let mut needs = |second, decode_rate| {
+        let input = model(decode_rate);
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        learned = learned.learn(&models, at(second));
+        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
+        [ServingRole::Prefill, ServingRole::Decode].map(|role| report.roles[&role].arriving)
+    };
+    assert_eq!(needs(0, 1_500.0), [1_500.0, 1_500.0]);
+    assert_eq!(needs(15, 4_500.0), [1_500.0, 4_500.0]);
 }
