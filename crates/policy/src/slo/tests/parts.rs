@@ -453,6 +453,9 @@ fn longer_answers_bring_no_more_prompts() {
         let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
         [ServingRole::Prefill, ServingRole::Decode].map(|role| report.roles[&role].arriving)
     };
-    assert_eq!(needs(0, 1_500.0), [1_500.0, 1_500.0]);
-    assert_eq!(needs(15, 4_500.0), [1_500.0, 4_500.0]);
+    for (second, generated) in [(0, 1_500.0), (15, 4_500.0)] {
+        let [prefill, decode] = needs(second, generated);
+        close(prefill, 1_500.0);
+        close(decode, generated);
+    }
 }
