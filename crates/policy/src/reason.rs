@@ -258,7 +258,7 @@ pub enum Reason {
         added: Replicas,
         /// Replicas that were to be added.
         wanted: Replicas,
-        /// The pools that nobody knows.
+        /// The pools whose GPUs are not known.
         pools: Vec<GpuPool>,
     },
     /// No GPUs are to be granted: it does not grow.
@@ -333,7 +333,7 @@ pub enum Reason {
         /// For which, and where.
         by: Vec<HeldGpus>,
     },
-    /// To zero: nobody used the model for its retention period.
+    /// To zero: no request for the model came in its retention period.
     NoRequests {
         /// How long it has been idle.
         idle: Duration,

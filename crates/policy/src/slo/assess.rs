@@ -119,7 +119,7 @@ pub struct SloRoleFigures {
     pub generated: f64,
     /// Work that the sequences of now stand for; 0 where they are not known.
     pub occupancy: f64,
-    /// The larger of both: what replicas are needed for now.
+    /// What replicas are needed for now: the largest of what arrives, what runs, and a surge.
     pub need: f64,
     /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
     /// every replica is full, however many there are.

@@ -22,7 +22,7 @@ const ATOMIC: [&str; 12] = [
     "api.core.v1.TypedLocalObjectReference",
 ];
 
-/// Fields of definitions. `keyed` lists stand under the fields that tell their elements apart, of which
+/// Fields of definitions. `keyed` lists stand under the fields that identify their elements, of which
 /// a strategic merge patch looks at the first.
 const FIELDS: &str = r"
 apimachinery.pkg.apis.meta.v1.ObjectMeta: {sets: [finalizers], keyed: {uid: [ownerReferences]}}

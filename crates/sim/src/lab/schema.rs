@@ -85,6 +85,13 @@ pub(super) struct ActuationSpec {
     pub(super) keda: Option<KedaActuation>,
 }
 
+impl ActuationSpec {
+    /// Whether none of the three is stated.
+    pub(super) fn is_unstated(&self) -> bool {
+        self.hpa.is_none() && self.direct.is_none() && self.keda.is_none()
+    }
+}
+
 /// No fields.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

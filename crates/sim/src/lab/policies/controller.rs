@@ -51,7 +51,8 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             setup.config.push(saturation(text));
             setup.config.push(service_class(scenario));
             setup.interval = Some(Duration::from_secs(15));
-            setup.hpa = Some(HpaActuation {
+            // As its page says, where the scenario states no way of its own.
+            setup.hpa = scenario.actuation.is_unstated().then(|| HpaActuation {
                 up: TimeSpan::default(),
                 down: TimeSpan::default(),
                 pods: Some(100),

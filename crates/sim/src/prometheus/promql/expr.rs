@@ -24,7 +24,7 @@ pub(in crate::prometheus) enum Expr {
     Or {
         left: Box<Expr>,
         right: Box<Expr>,
-        /// The labels that tell whether both sides have a series; all but the name without `on`.
+        /// The labels by which both sides have a series, or not; all but the name without `on`.
         on: Option<Vec<String>>,
     },
     /// The series whose value is above a number.
