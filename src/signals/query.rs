@@ -65,6 +65,9 @@ const PER_ENDPOINT: [&str; 6] = [
 
 /// The window a peak, a latency or a rate is taken over. Source: the original's `[1m]`.
 const MINUTE: RangeWindow = RangeWindow::of(Duration::from_mins(1));
+/// The window a rate is taken over where a minute holds fewer than two samples: two scrapes a minute
+/// apart, and some jitter.
+const SPARSE: RangeWindow = RangeWindow::of(Duration::from_secs(150));
 /// The window the size of a request is taken over. Source: the original's `[5m]`.
 const SIZES: RangeWindow = RangeWindow::of(Duration::from_mins(5));
 
@@ -207,7 +210,7 @@ impl QueryName {
             Self::KvUsage | Self::QueueLength => TermKind::Peak,
             Self::EngineState | Self::KvCapacity => TermKind::Last,
             Self::RequestSizes => TermKind::Rate(SIZES),
-            Self::EngineRates => TermKind::Rate(MINUTE),
+            Self::EngineRates => TermKind::RecentRate,
             Self::RouterQueue => TermKind::RouterLast,
             Self::RouterRates => TermKind::RouterRate,
             Self::KvUsageAge | Self::QueueLengthAge => TermKind::Age,
@@ -296,7 +299,9 @@ pub(super) enum TermKind {
     Peak,
     /// The last value by rank.
     Last,
-    /// What a counter grew by per second, by rank.
+    /// What a counter grew by per second of the last minute, by rank.
+    RecentRate,
+    /// What a counter grew by per second of a window, by rank.
     Rate(RangeWindow),
     /// The shape of a cache, in its labels.
     Cache,
@@ -322,7 +327,7 @@ impl QueryTerm {
         match self.shape {
             TermKind::Last => Some(now(&PER_RANK)),
             TermKind::Cache => Some(now(&PER_CACHE_SHAPE)),
-            TermKind::Rate(_) => Some(self.vector(scope)),
+            TermKind::RecentRate | TermKind::Rate(_) => Some(self.vector(scope)),
             TermKind::Peak
             | TermKind::Age
             | TermKind::RouterLast
@@ -352,17 +357,24 @@ impl QueryTerm {
                 &PER_CACHE,
                 &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE),
             ),
+            TermKind::RecentRate => sum(recent_rate(&series), &PER_RANK),
             TermKind::Rate(window) => sum(series.rate_in(window), &PER_RANK),
             TermKind::RouterLast => {
                 sum(series.now(), &PER_MODEL).or(&sum(series.last_in(scope.look_back), &PER_MODEL))
             }
-            TermKind::RouterRate => sum(series.rate_in(MINUTE), &PER_MODEL),
-            TermKind::EndpointRate => sum(picked().rate_in(MINUTE), &PER_ENDPOINT),
+            TermKind::RouterRate => sum(recent_rate(&series), &PER_MODEL),
+            TermKind::EndpointRate => sum(recent_rate(&picked()), &PER_ENDPOINT),
             TermKind::Age => newest_sample(&series, &PER_POD, scope),
             TermKind::RouterAge => newest_sample(&series, &PER_MODEL, scope),
             TermKind::EndpointAge => newest_sample(&picked(), &PER_ENDPOINT, scope),
         }
     }
+}
+
+/// What counters grew by per second of the last minute, or of the last two scrapes where these are
+/// further apart.
+fn recent_rate(series: &SeriesSelector) -> Vector {
+    series.rate_in(MINUTE).or(&series.rate_in(SPARSE))
 }
 
 /// The time of the newest raw sample. A failed scrape ends a series at once, so what is not live is

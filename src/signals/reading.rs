@@ -195,7 +195,14 @@ impl<'a> Columns<'a> {
             .map(|term| term.shape);
         let mut number = sample.value;
         let (model, pod, part) = match shape {
-            None | Some(TermKind::Peak | TermKind::Last | TermKind::Rate(_) | TermKind::Age) => (
+            None
+            | Some(
+                TermKind::Peak
+                | TermKind::Last
+                | TermKind::RecentRate
+                | TermKind::Rate(_)
+                | TermKind::Age,
+            ) => (
                 self.own_model(sample, names).ok_or(Ignored::Model)?,
                 self.pod(sample, names).ok_or(Ignored::Pod)?,
                 self.rank(sample, names),
