@@ -24,6 +24,8 @@ use wva_base::moment::Moment;
 const LEAST_DRAIN: Duration = Duration::from_secs(30);
 /// Share of the time of a start in which it is to be drained.
 const DRAIN_PER_START: u32 = 4;
+/// Time from a need to the order of a replica: a scrape, a cycle, and the poll of a scaler, 15 s each.
+const REACTION: Duration = Duration::from_secs(45);
 /// Seconds of arrivals that may wait without being a backlog that forbids a release.
 const TOLERATED_WAIT: f64 = 2.0;
 /// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
@@ -53,8 +55,8 @@ impl SloReport {
         };
         let first = format!(
             "slo: objectives {:.3} s to the first token, {:.4} s between tokens ({}); {:.2} requests/s \
-             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}, {:.2} by requests in flight), \
-             {:.0} waiting",
+             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}, {:.2} by requests in flight, \
+             {:.2} since the last count), {:.0} waiting",
             goal.time_to_first_token,
             goal.inter_token_latency,
             goal.source.as_str(),
@@ -63,6 +65,7 @@ impl SloReport {
             demand.arrivals.recent,
             demand.queue_growth,
             demand.surge,
+            demand.jump,
             self.backlog,
         );
         let roles = self.roles.iter().map(|(role, figures)| {
@@ -115,11 +118,11 @@ pub struct SloRoleFigures {
     pub per_request: f64,
     /// Work that arrives: requests times their mean work, or more by what is generated.
     pub arriving: f64,
-    /// Work that arrives by the tokens that are generated, as if none had to wait.
+    /// Work that arrives by the tokens that are generated, as if none had to wait; 0 while a queue drains.
     pub generated: f64,
-    /// Work that the sequences of now stand for; 0 where they are not known.
+    /// Work that the sequences of now stand for; 0 where they are not known, and while a queue drains.
     pub occupancy: f64,
-    /// What replicas are needed for now: the largest of what arrives, what runs, and a surge.
+    /// What replicas are needed for now: the largest of what arrives, what runs, a surge and a jump.
     pub need: f64,
     /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
     /// every replica is full, however many there are.
@@ -360,12 +363,13 @@ impl Part<'_> {
             }));
         let rate = demand.rate();
         let counted = rate * self.per_request;
+        let is_draining = demand.is_draining(now);
         // Longer answers bring no more prompts.
         let generated = match self.role {
-            ServingRole::Prefill => 0.0,
-            ServingRole::Decode | ServingRole::Both => {
+            ServingRole::Decode | ServingRole::Both if !is_draining => {
                 demand.generated() / self.answer * self.per_request
             }
+            ServingRole::Prefill | ServingRole::Decode | ServingRole::Both => 0.0,
         };
         let arriving = counted.max(generated);
         let grown = if counted > 0.0 {
@@ -373,13 +377,14 @@ impl Part<'_> {
         } else {
             1.0
         };
-        let occupancy = self.occupancy();
-        let need = arriving.max(occupancy).max(demand.surge * self.per_request);
+        let occupancy = if is_draining { 0.0 } else { self.occupancy() };
+        let burst = demand.surge.max(demand.jump) * self.per_request;
+        let need = arriving.max(occupancy).max(burst);
         let memory = model.needs.get(&self.role);
         let remembered = memory
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
-        let reserve = memory.map_or(0.0, |memory| memory.reserve(start));
+        let reserve = memory.map_or(0.0, |memory| memory.reserve(start + REACTION));
         let waiting = self.waiting();
         let saturated = total(
             self.variants()

@@ -43,6 +43,21 @@ impl SmoothedRate {
         }
     }
 
+    /// The rate since a count, by how much the rate of the last minute changed since then; 0 where that may be
+    /// chance. What has left the window arrived at the smoothed rate.
+    fn since_count(self, recent: f64, between: Duration) -> f64 {
+        let seconds = between.as_secs_f64();
+        let change = (recent - self.recent) * SHORT_WINDOW.as_secs_f64() / seconds;
+        let rate = self.smoothed + change;
+        // Two counts differ.
+        let deviation = (2.0 * rate / seconds).sqrt();
+        if change > SIGNIFICANT * deviation {
+            rate
+        } else {
+            0.0
+        }
+    }
+
     /// The smoothed rate, or a higher one that exceeds it by more than chance does, where the rate is a sum
     /// over `count` requests per second, of so many times the variance of their number.
     fn or_higher(self, higher: f64, count: f64, variance: f64) -> f64 {
@@ -79,6 +94,10 @@ pub struct DemandTrack {
     /// 0 where that may be chance.
     #[serde(default)]
     pub surge: f64,
+    /// Requests per second that arrived since the router was counted before; 0 where that may be chance, and
+    /// without a router.
+    #[serde(default)]
+    pub jump: f64,
     /// When that queue was last seen to shrink fast: tokens were generated for requests of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Moment>,
@@ -129,6 +148,7 @@ impl DemandTrack {
                 queue_growth: 0.0,
                 in_flight: observation.in_flight,
                 surge: 0.0,
+                jump: 0.0,
                 drained: None,
                 generated: observation.generated.map(SmoothedRate::new),
                 shape: observation.shape,
@@ -148,10 +168,14 @@ impl DemandTrack {
             shape: observation.shape.or(known.shape),
             ..known
         };
-        next.count(observation, now);
-        next.surge = next.surge_since(known.in_flight, passed);
-        let is_drained = next.drained.is_some_and(|at| now.since(at) < SHORT_WINDOW);
-        if let Some(generated) = observation.generated.filter(|_| !is_drained) {
+        next.count(known.arrivals, observation, now);
+        let is_draining = next.is_draining(now);
+        next.surge = if is_draining {
+            0.0
+        } else {
+            next.surge_since(known.in_flight, passed)
+        };
+        if let Some(generated) = observation.generated.filter(|_| !is_draining) {
             let wanted = generated * next.held_back(observation.placed);
             next.generated = Some(known.generated.map_or_else(
                 || SmoothedRate::new(wanted),
@@ -161,12 +185,22 @@ impl DemandTrack {
         Some(next)
     }
 
+    /// Whether a queue drains, or did within the window of the rates: replicas are full of requests of before.
+    pub fn is_draining(&self, now: Moment) -> bool {
+        (self.drained).is_some_and(|at| now.since(at) < SHORT_WINDOW)
+    }
+
     /// Takes the router's queue in, unless it is the count that is known.
-    fn count(&mut self, observation: DemandObservation, now: Moment) {
-        let between = self.queue_age.saturating_sub(observation.queue_age);
-        let Some(queue) = observation.queue.filter(|_| !between.is_zero()) else {
+    fn count(&mut self, before: SmoothedRate, observation: DemandObservation, now: Moment) {
+        let Some(queue) = observation.queue else {
+            self.jump = 0.0;
             return;
         };
+        let between = self.queue_age.saturating_sub(observation.queue_age);
+        if between.is_zero() {
+            return;
+        }
+        self.jump = before.since_count(self.arrivals.recent, between);
         self.queue_growth = (queue - self.queue) / between.as_secs_f64();
         self.queue = queue;
         self.queue_age = observation.queue_age;

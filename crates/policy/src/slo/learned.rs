@@ -22,7 +22,7 @@ pub const MAX_VARIANTS: usize = 50_000;
 /// The least horizon of a need, whatever a start takes.
 const LEAST_HORIZON: Duration = Duration::from_mins(15);
 /// Starts of a replica for which a need is remembered at least.
-const STARTS_REMEMBERED: u32 = 6;
+const STARTS_REMEMBERED: u32 = 3;
 /// The least horizon is no longer than this, whatever a start takes.
 const MOST_LEAST_HORIZON: Duration = Duration::from_mins(30);
 /// Ratio of sequences over a window to those at its end, beyond which a replica was not steady; and how many
@@ -160,8 +160,13 @@ impl LearnedEngine {
             let rate = rate.filter(|(tokens, latency)| is_steady(tokens * latency, replica));
             if let Some(((tokens, latency), (shape, _))) = rate.zip(replica.shape()) {
                 let done = tokens / shape.output * work::of_request(given.role, shape);
-                let is_queued = replica.is_queued(&model.params);
-                next.curve.observe(done, latency, is_queued, now);
+                // Prompts of a burst wait in an engine with room, too.
+                let is_full = if replica.usage.is_some() && given.max_sequences.is_some() {
+                    replica.is_full(given.max_sequences, &model.params)
+                } else {
+                    replica.is_queued(&model.params)
+                };
+                next.curve.observe(done, latency, is_full, now);
             }
             if let Some(seconds) = replica.prompt_seconds() {
                 let least = next

@@ -211,7 +211,7 @@ impl ThroughputReplicaInput {
     }
 
     /// Whether it is full and its queue has reached the threshold.
-    pub(super) fn is_full(&self, max_sequences: Option<f64>, params: &Params) -> bool {
+    pub(crate) fn is_full(&self, max_sequences: Option<f64>, params: &Params) -> bool {
         let fullness = self.fullness(max_sequences);
         fullness.is_some_and(|fullness| fullness >= params.kv_threshold) && self.is_queued(params)
     }

@@ -1,5 +1,6 @@
 //! Tests of the SLO analyzer: its parts by exact values, and the whole in a loop with servers.
 
+mod bursts;
 mod closed_loop;
 mod parts;
 

@@ -21,7 +21,7 @@ const SHAPE: RequestShape = RequestShape {
     hit_rate: 0.0,
 };
 
-fn close(found: f64, expected: f64) {
+pub(super) fn close(found: f64, expected: f64) {
     assert!(
         (found - expected).abs() <= expected.abs() * 1e-9 + 1e-12,
         "{found} instead of {expected}"
@@ -200,7 +200,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
     close(lost.arrivals.recent, 20.0);
 }
 
-const QUIET: DemandObservation = DemandObservation {
+pub(super) const QUIET: DemandObservation = DemandObservation {
     arrivals: Some(15.0),
     completions: 15.0,
     placed: Some(15.0),
@@ -211,7 +211,11 @@ const QUIET: DemandObservation = DemandObservation {
     shape: Some(SHAPE),
 };
 
-fn after(before: &DemandTrack, observation: DemandObservation, second: u64) -> DemandTrack {
+pub(super) fn after(
+    before: &DemandTrack,
+    observation: DemandObservation,
+    second: u64,
+) -> DemandTrack {
     DemandTrack::after(Some(*before), observation, at(second)).unwrap()
 }
 
@@ -331,7 +335,7 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
 }
 
 /// Two replicas without a router, which complete so many requests per second.
-fn completing(rates: [Option<f64>; 2]) -> ThroughputModelInput {
+pub(super) fn completing(rates: [Option<f64>; 2]) -> ThroughputModelInput {
     let replica = |completions: Option<f64>| ThroughputReplicaInput {
         kv_capacity: Some(450_000.0),
         input_tokens: Some(300.0),

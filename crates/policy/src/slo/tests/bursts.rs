@@ -1,0 +1,90 @@
+//! Bursts: seen by the last count, not taken for demand while a queue drains, and no proof that an engine is full.
+
+use std::time::Duration;
+
+use super::at;
+use super::parts::{QUIET, after, close, completing};
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::{LearnedSlo, SloGoal, assess};
+
+#[test]
+fn a_jump_is_what_arrived_since_the_last_count() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let arriving = |arrivals| DemandObservation {
+        arrivals: Some(arrivals),
+        ..QUIET
+    };
+    // A quarter of the minute is new. Chance: four deviations of the difference of two counts.
+    close(after(&first, arriving(16.5), 15).jump, 0.0);
+    let jumped = after(&first, arriving(21.0), 15);
+    close(jumped.jump, 15.0 + 4.0 * 6.0);
+    // The same count once more is no jump of its own, the next one is.
+    let same = DemandObservation {
+        queue_age: Duration::from_secs(15),
+        ..arriving(21.0)
+    };
+    close(after(&jumped, same, 30).jump, 39.0);
+    close(after(&jumped, arriving(21.0), 30).jump, 0.0);
+    // Rates of engines are not of one count.
+    let unseen = DemandObservation {
+        queue: None,
+        ..arriving(40.0)
+    };
+    close(after(&jumped, unseen, 30).jump, 0.0);
+}
+
+#[test]
+fn a_queue_that_drains_is_no_demand() {
+    let key = ModelKey::new("ns", "m");
+    let mut learned = LearnedSlo::default();
+    let mut figures = |second, queue| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        input.arrivals = Some(10.0);
+        input.router_queue = Some(queue);
+        for variant in input.variants.values_mut() {
+            for replica in variant.replicas.values_mut() {
+                replica.arrivals = Some(5.0);
+                replica.decode_rate = Some(if second == 0 { 1_500.0 } else { 4_500.0 });
+            }
+        }
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        learned = learned.learn(&models, at(second));
+        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
+        report.roles[&ServingRole::Both]
+    };
+    assert!(figures(0, 300.0).occupancy > 0.0);
+    // Twenty requests in a second leave the queue: the engines are full of them, not of what arrives.
+    for second in [15, 60] {
+        let drained = figures(second, 0.0);
+        close(drained.generated, 0.0);
+        close(drained.occupancy, 0.0);
+        close(drained.need, drained.arriving);
+    }
+    assert!(figures(76, 0.0).occupancy > 0.0);
+}
+
+#[test]
+fn requests_that_wait_in_an_engine_with_room_do_not_show_that_it_is_full() {
+    let key = ModelKey::new("ns", "m");
+    let full = |usage: Option<f64>, most: Option<f64>| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        for variant in input.variants.values_mut() {
+            variant.max_sequences = most;
+            for replica in variant.replicas.values_mut() {
+                replica.usage = usage;
+                replica.waiting = Some(8.0);
+            }
+        }
+        let models = [(key.clone(), (input, SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        let engines = &learned.get(&key).unwrap().engines;
+        engines[&VariantKey::new("ns", "v")].curve.full()
+    };
+    assert_eq!(full(Some(0.3), Some(256.0)), None);
+    assert!(full(Some(0.9), Some(256.0)).is_some());
+    // Where it is not known how much fits, the queue is the proof that there is.
+    assert!(full(None, Some(256.0)).is_some());
+    assert!(full(Some(0.3), None).is_some());
+}
