@@ -32,6 +32,7 @@ pub mod params;
 mod pending_decision;
 pub mod plan;
 mod planner;
+pub mod pod_autoscaler;
 pub mod pod_template;
 mod quantity;
 pub mod queueing;

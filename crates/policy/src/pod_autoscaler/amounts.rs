@@ -1,0 +1,124 @@
+//! Numbers of an autoscaler, each in its range.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rounding::ceil;
+use crate::units::Replicas;
+
+/// A difference that is an error of a division, not of a measurement.
+const ROUNDING: f64 = 1e-9;
+
+/// The factor of one step.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct StepRate(f64);
+
+/// A share of the target that is no reason to scale.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct ToleratedShare(f64);
+
+/// A ratio of two means.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct PanicThreshold(f64);
+
+/// What one replica is to carry, in the unit of its metric.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct TargetValue(f64);
+
+/// Reads a number that lies in a range from text.
+macro_rules! amount {
+    ($name:ident, $range:expr, $limit:literal, $example:literal) => {
+        impl $name {
+            /// # Errors
+            /// What is wrong with the text, with the remedy.
+            pub fn parse(text: &str) -> Result<Self, String> {
+                let in_range: fn(f64) -> bool = $range;
+                match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() && in_range(number) => Ok(Self(number)),
+                    Ok(number) if number.is_finite() => {
+                        Err(concat!($limit, "; write for example ", $example).to_owned())
+                    }
+                    _ => Err(
+                        concat!("must be a valid number; write for example ", $example).to_owned(),
+                    ),
+                }
+            }
+
+            /// The number.
+            pub fn get(self) -> f64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+    };
+}
+
+amount!(StepRate, |rate| rate >= 1.0, "must be at least 1", "2");
+amount!(
+    ToleratedShare,
+    |share| (0.0..1.0).contains(&share),
+    "must be at least 0 and below 1",
+    "0.1"
+);
+amount!(PanicThreshold, |ratio| ratio > 1.0, "must be above 1", "2");
+amount!(
+    TargetValue,
+    |value| value > 0.0,
+    "must be greater than 0",
+    "50"
+);
+
+impl StepRate {
+    pub(super) const DEFAULT: Self = Self(2.0);
+}
+
+impl ToleratedShare {
+    pub(super) const DEFAULT: Self = Self(0.1);
+}
+
+impl PanicThreshold {
+    pub(super) const DEFAULT: Self = Self(2.0);
+}
+
+impl TargetValue {
+    /// What so many replicas are to carry.
+    pub(super) fn of(self, replicas: Replicas) -> f64 {
+        self.0 * replicas.to_f64()
+    }
+
+    /// Replicas that carry a total.
+    pub(super) fn replicas(self, total: f64) -> Replicas {
+        Replicas(ceil(total / self.0))
+    }
+}
+
+/// The demand of all replicas together, in the unit of a metric: at least, and at most. Both are equal where
+/// every pod is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DemandRange {
+    /// What growth may rest on.
+    pub low: f64,
+    /// What a release must leave room for.
+    pub high: f64,
+}
+
+impl DemandRange {
+    /// A demand that is known.
+    pub fn exactly(total: f64) -> Self {
+        Self {
+            low: total,
+            high: total,
+        }
+    }
+}
+
+/// Whether one amount exceeds another by more than an error of rounding.
+pub(super) fn exceeds(amount: f64, limit: f64) -> bool {
+    amount > limit + limit.abs() * ROUNDING
+}

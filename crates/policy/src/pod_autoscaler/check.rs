@@ -1,0 +1,397 @@
+//! From a manifest to a policy that can be acted on: all that is wrong at once, each with its path.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::amounts::TargetValue;
+use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject};
+use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
+use super::source::{MetricSource, SourceKind};
+use super::tuning::{AnnotationFault, LONGEST_WINDOW, Tuning};
+use crate::units::Replicas;
+
+/// Length of the long window where none is stated.
+const STABLE_WINDOW: Duration = Duration::from_mins(3);
+
+/// Length of the short window where none is stated.
+const PANIC_WINDOW: Duration = Duration::from_mins(1);
+
+/// The kind that has roles, with its group and version.
+const STORM_SERVICE: (&str, &str) = ("orchestration.aibrix.ai/v1alpha1", "StormService");
+
+/// Which check a specification fails: the reason of the condition `ValidSpec`, in the order of the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpecProblem {
+    /// The target has no name or no kind.
+    MissingScaleTargetRef,
+    /// A bound is impossible.
+    InvalidBounds,
+    /// The strategy is unknown, or does not go with a role.
+    InvalidScalingStrategy,
+    /// A window or a schedule is impossible.
+    InvalidSpec,
+    /// A metric source is impossible.
+    MetricsConfigError,
+}
+
+impl SpecProblem {
+    /// The reason as the condition holds it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingScaleTargetRef => "MissingScaleTargetRef",
+            Self::InvalidBounds => "InvalidBounds",
+            Self::InvalidScalingStrategy => "InvalidScalingStrategy",
+            Self::InvalidSpec => "InvalidSpec",
+            Self::MetricsConfigError => "MetricsConfigError",
+        }
+    }
+}
+
+/// One field that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecViolation {
+    /// Which check it fails.
+    pub problem: SpecProblem,
+    /// Path of the field.
+    pub path: String,
+    /// What is wrong, and what to write instead.
+    pub why: String,
+}
+
+impl fmt::Display for SpecViolation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.why)
+    }
+}
+
+/// All that is wrong with one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violations {
+    object: String,
+    found: Vec<SpecViolation>,
+}
+
+impl Violations {
+    pub(super) fn add(&mut self, problem: SpecProblem, path: &str, why: impl Into<String>) {
+        self.found.push(SpecViolation {
+            problem,
+            path: path.to_owned(),
+            why: why.into(),
+        });
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &SpecViolation> {
+        self.found.iter()
+    }
+
+    /// The reason of the condition: that of the first check that fails.
+    pub fn problem(&self) -> Option<SpecProblem> {
+        self.found.iter().map(|violation| violation.problem).min()
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, violation) in self.found.iter().enumerate() {
+            let line = if number == 0 { "" } else { "\n" };
+            write!(
+                formatter,
+                "{line}PodAutoscaler {}: {violation}",
+                self.object
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Violations {}
+
+/// How replicas are decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScalingStrategy {
+    /// By a HorizontalPodAutoscaler that is generated.
+    Hpa,
+    /// By demand over two windows, with panic.
+    Kpa,
+    /// By demand over the long window, and the short one for growth.
+    Apa,
+}
+
+impl ScalingStrategy {
+    /// As the specification writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hpa => "HPA",
+            Self::Kpa => "KPA",
+            Self::Apa => "APA",
+        }
+    }
+}
+
+/// Lengths of the two windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowLengths {
+    /// The long one.
+    pub stable: Duration,
+    /// The short one, not longer.
+    pub panic: Duration,
+}
+
+/// The object that is scaled, in the namespace of the autoscaler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScaledObject {
+    /// Group and version.
+    pub api_version: Arc<str>,
+    /// Kind.
+    pub kind: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// The role inside a StormService.
+    pub role: Option<Arc<str>>,
+}
+
+/// A specification that holds together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoscalerPolicy {
+    /// Names, labels and annotations of the object.
+    pub metadata: AutoscalerMetadata,
+    /// What is scaled.
+    pub target: ScaledObject,
+    /// How.
+    pub strategy: ScalingStrategy,
+    /// Bounds while no schedule is active.
+    pub base: ReplicaBounds,
+    /// Bounds at certain times.
+    pub schedules: Option<Schedules>,
+    /// What is measured; at least one.
+    pub sources: Vec<MetricSource>,
+    /// Lengths of the windows.
+    pub windows: WindowLengths,
+    /// What annotations tune.
+    pub tuning: Tuning,
+    /// Annotations that do nothing.
+    pub faults: Vec<AnnotationFault>,
+}
+
+impl AutoscalerPolicy {
+    /// Bounds at a time.
+    pub fn bounds(&self, now: Timestamp) -> EffectiveBounds {
+        match &self.schedules {
+            Some(schedules) => schedules.resolve(self.base, now),
+            None => EffectiveBounds {
+                bounds: self.base,
+                active: None,
+                explicit_min: false,
+            },
+        }
+    }
+}
+
+impl PodAutoscalerObject {
+    /// Checks a manifest. Annotations are no reason to refuse it.
+    ///
+    /// # Errors
+    /// All that is wrong, each with its path.
+    pub fn check(&self) -> Result<AutoscalerPolicy, Violations> {
+        let AutoscalerMetadata {
+            namespace, name, ..
+        } = &self.metadata;
+        let mut violations = Violations {
+            object: format!("{namespace}/{name}"),
+            found: Vec::new(),
+        };
+        let found = &mut violations;
+        self.check_identity(found);
+        let target = self.check_target(found);
+        let base = self.check_bounds(found);
+        let strategy = self.check_strategy(found);
+        let windows = self.check_windows(found);
+        let schedules = &self.spec.schedules;
+        let schedules = schedules
+            .as_ref()
+            .map(|all| Schedules::read(all, base, found));
+        let sources = check_sources(&self.spec.metrics_sources, found);
+        let Some(strategy) = strategy.filter(|_| violations.found.is_empty()) else {
+            return Err(violations);
+        };
+        let (tuning, faults) = Tuning::read(&self.metadata.annotations);
+        Ok(AutoscalerPolicy {
+            metadata: self.metadata.clone(),
+            target,
+            strategy,
+            base,
+            schedules,
+            sources,
+            windows,
+            tuning,
+            faults,
+        })
+    }
+
+    fn check_identity(&self, found: &mut Violations) {
+        let fields = [
+            ("apiVersion", &self.api_version, API_VERSION),
+            ("kind", &self.kind, KIND),
+        ];
+        for (path, field, expected) in fields {
+            if let Some(other) = field.as_deref().filter(|field| *field != expected) {
+                let why = format!("{other:?} is not read; write {expected}");
+                found.add(SpecProblem::InvalidSpec, path, why);
+            }
+        }
+    }
+
+    fn check_target(&self, found: &mut Violations) -> ScaledObject {
+        let target = &self.spec.scale_target_ref;
+        for (field, value) in [("name", &target.name), ("kind", &target.kind)] {
+            if value.is_empty() {
+                let path = format!("spec.scaleTargetRef.{field}");
+                found.add(SpecProblem::MissingScaleTargetRef, &path, "must be set");
+            }
+        }
+        let own = &self.metadata.namespace;
+        if let Some(other) = target.namespace.as_ref().filter(|other| *other != own) {
+            let why = format!("{other:?} is another namespace; only targets in {own:?} are scaled");
+            found.add(
+                SpecProblem::InvalidSpec,
+                "spec.scaleTargetRef.namespace",
+                why,
+            );
+        }
+        let selector = self.spec.sub_target_selector.as_ref();
+        let role = selector.map(|selector| Arc::clone(&selector.role_name));
+        let has_roles = (&*target.api_version, &*target.kind) == STORM_SERVICE;
+        if role.as_ref().is_some_and(|role| !role.is_empty()) && !has_roles {
+            let why = format!("a {} has no roles; remove it", target.kind);
+            found.add(
+                SpecProblem::InvalidSpec,
+                "spec.subTargetSelector.roleName",
+                why,
+            );
+        }
+        ScaledObject {
+            api_version: Arc::clone(&target.api_version),
+            kind: Arc::clone(&target.kind),
+            name: Arc::clone(&target.name),
+            role,
+        }
+    }
+
+    fn check_bounds(&self, found: &mut Violations) -> ReplicaBounds {
+        let (min, max) = (self.spec.min_replicas, self.spec.max_replicas);
+        let mut add = |path, why| found.add(SpecProblem::InvalidBounds, path, why);
+        if let Some(min) = min.filter(|min| *min < 0) {
+            let why = format!("{min} must not be negative; write at least 0");
+            add("spec.minReplicas", why);
+        }
+        if max <= 0 {
+            let why = format!("{max} must be positive; write at least 1");
+            add("spec.maxReplicas", why);
+        }
+        if let Some(min) = min.filter(|min| *min > max) {
+            let why = format!("{min} is greater than maxReplicas {max}; lower it");
+            add("spec.minReplicas", why);
+            let why = format!("{max} is less than minReplicas {min}; raise it");
+            add("spec.maxReplicas", why);
+        }
+        ReplicaBounds {
+            min: min.map_or(Replicas::ONE, Replicas::from_count),
+            max: Replicas::from_count(max),
+        }
+    }
+
+    fn check_strategy(&self, found: &mut Violations) -> Option<ScalingStrategy> {
+        let problem = SpecProblem::InvalidScalingStrategy;
+        let strategy = match &*self.spec.scaling_strategy {
+            "HPA" => Some(ScalingStrategy::Hpa),
+            "KPA" => Some(ScalingStrategy::Kpa),
+            "APA" => Some(ScalingStrategy::Apa),
+            other => {
+                let why = format!("{other:?} is no strategy; write HPA, KPA or APA");
+                found.add(problem, "spec.scalingStrategy", why);
+                None
+            }
+        };
+        let selector = self.spec.sub_target_selector.as_ref();
+        let has_role = selector.is_some_and(|selector| !selector.role_name.is_empty());
+        if strategy == Some(ScalingStrategy::Hpa) && has_role {
+            let path = "spec.subTargetSelector.roleName";
+            let why =
+                "subTargetSelector.roleName does not go with HPA; remove it, or write KPA or APA";
+            found.add(problem, path, why);
+        }
+        strategy
+    }
+
+    fn check_windows(&self, found: &mut Violations) -> WindowLengths {
+        let mut read = |field: &str, seconds: Option<i64>, default| {
+            let Some(seconds) = seconds else {
+                return default;
+            };
+            let limit = LONGEST_WINDOW.as_secs();
+            let length = u64::try_from(seconds).unwrap_or(0);
+            let side = match length {
+                0 => "greater than 0",
+                more if more > limit => "less than or equal to 3600",
+                _ => return Duration::from_secs(length),
+            };
+            let why = format!("{field} {seconds} must be {side}; write 1 to 3600");
+            found.add(SpecProblem::InvalidSpec, &format!("spec.{field}"), why);
+            default
+        };
+        let stable = self.spec.observe_window_seconds;
+        let stable = read("observeWindowSeconds", stable, STABLE_WINDOW);
+        let panic = self.spec.panic_window_seconds;
+        let panic = read("panicWindowSeconds", panic, PANIC_WINDOW);
+        if panic > stable {
+            let why = format!(
+                "panicWindowSeconds {} must be less than or equal to observeWindowSeconds {}; write both",
+                panic.as_secs(),
+                stable.as_secs()
+            );
+            found.add(SpecProblem::InvalidSpec, "spec.panicWindowSeconds", why);
+        }
+        WindowLengths { stable, panic }
+    }
+}
+
+fn check_sources(specs: &[MetricSourceSpec], found: &mut Violations) -> Vec<MetricSource> {
+    let problem = SpecProblem::MetricsConfigError;
+    if specs.is_empty() {
+        let why = "at least one metricsSource must be set";
+        found.add(problem, "spec.metricsSources", why);
+    }
+    let mut sources = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let mut add = |field: &str, why: String| {
+            found.add(
+                problem,
+                &format!("spec.metricsSources[{index}].{field}"),
+                why,
+            );
+        };
+        if spec.target_metric.is_empty() {
+            add(
+                "targetMetric",
+                format!("metricsSource[{index}] targetMetric must be set"),
+            );
+        }
+        let target = TargetValue::parse(&spec.target_value);
+        if let Err(why) = &target {
+            add("targetValue", format!("{:?} {why}", spec.target_value));
+        }
+        let kind = SourceKind::read(spec, &mut add);
+        if let (Ok(target), Some(kind)) = (target, kind) {
+            sources.push(MetricSource {
+                kind,
+                metric: Arc::clone(&spec.target_metric),
+                target,
+            });
+        }
+    }
+    sources
+}

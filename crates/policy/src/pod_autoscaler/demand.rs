@@ -1,0 +1,270 @@
+//! From what pods report to the demand of all of them.
+//!
+//! A demand has two ends. Growth rests on the low one, a release on the high one, so that a pod without a
+//! sample never causes either.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::amounts::{DemandRange, TargetValue};
+use crate::signal::{Failure, Signal, StaleBand};
+use crate::units::Replicas;
+
+/// A pod that became ready within this time and has no sample is starting, not silent.
+const FIRST_SAMPLE: Duration = Duration::from_mins(1);
+
+/// A release needs fresh samples of one in so many serving pods.
+const COVERAGE: u32 = 2;
+
+/// A pod of the target, as far as it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoscaledPod {
+    /// Serves.
+    Ready {
+        /// For how long.
+        ready_for: Duration,
+    },
+    /// Does not serve yet: a replica on its way.
+    Pending,
+    /// Finishes its requests and is gone then: no replica any more, and not idle.
+    Draining,
+    /// Moves its shards and serves again: a replica, and not idle.
+    Resharding,
+}
+
+/// What one metric source reports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SourceReading {
+    /// A value of each pod. A pod that is not named has no sample.
+    Pods(BTreeMap<Arc<str>, Signal>),
+    /// One value of all replicas.
+    Total(Signal),
+}
+
+/// The pods behind a demand, by what is known of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodCounts {
+    /// Serving, with a fresh sample above zero.
+    pub loaded: u32,
+    /// Serving, with a fresh sample of zero.
+    pub zero: u32,
+    /// Serving, with an old sample.
+    pub stale: u32,
+    /// Serving, with a read that failed.
+    pub failed: u32,
+    /// Serving, without a sample.
+    pub missing: u32,
+    /// On their way: pending, or ready for less than a minute without a sample.
+    pub starting: u32,
+    /// Draining.
+    pub draining: u32,
+    /// Resharding.
+    pub resharding: u32,
+}
+
+impl PodCounts {
+    fn fresh(&self) -> u32 {
+        self.loaded + self.zero
+    }
+
+    fn serving(&self) -> u32 {
+        self.fresh() + self.stale + self.failed + self.missing
+    }
+
+    /// Whether enough serving pods have fresh samples for a release.
+    pub fn allows_release(&self) -> bool {
+        self.fresh() > 0 && self.fresh().saturating_mul(COVERAGE) >= self.serving()
+    }
+}
+
+impl fmt::Display for PodCounts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            (self.loaded, "loaded"),
+            (self.zero, "at zero"),
+            (self.stale, "stale"),
+            (self.failed, "failed"),
+            (self.missing, "without a sample"),
+            (self.starting, "starting"),
+            (self.draining, "draining"),
+            (self.resharding, "resharding"),
+        ];
+        let mut separator = "";
+        for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            write!(formatter, "{separator}{count} {name}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// Why a source has no demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceGap {
+    /// No pod serves.
+    NoServingPod,
+    /// Pods serve, and none of them has a usable sample.
+    NoSample,
+    /// Its total is not usable.
+    NoTotal(Failure),
+}
+
+impl fmt::Display for SourceGap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServingPod => formatter.write_str("no pod serves"),
+            Self::NoSample => formatter.write_str("no serving pod has a usable sample"),
+            Self::NoTotal(why) => write!(formatter, "its total is unusable: {why}"),
+        }
+    }
+}
+
+/// The demand that one source reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredDemand {
+    /// Its two ends.
+    pub range: DemandRange,
+    /// The pods behind it; `None` of a total.
+    pub pods: Option<PodCounts>,
+}
+
+impl MeasuredDemand {
+    /// Whether a release may rest on it.
+    pub fn allows_release(&self) -> bool {
+        self.pods.is_none_or(|pods| pods.allows_release())
+    }
+
+    /// Whether it is known that nothing is asked for.
+    pub fn is_idle(&self) -> bool {
+        self.range.high <= 0.0 && self.pods.is_none_or(|pods| pods.fresh() == pods.serving())
+    }
+}
+
+/// Measures one source.
+///
+/// # Errors
+/// Why there is no demand.
+pub fn measure(
+    reading: &SourceReading,
+    pods: &BTreeMap<Arc<str>, AutoscaledPod>,
+    current: Replicas,
+    target: TargetValue,
+) -> Result<MeasuredDemand, SourceGap> {
+    match reading {
+        SourceReading::Pods(samples) => {
+            let mut sum = PodSum::default();
+            for (name, pod) in pods {
+                sum.add(*pod, samples.get(name), target);
+            }
+            sum.demand(current, target)
+        }
+        SourceReading::Total(signal) => total(*signal, current, target),
+    }
+}
+
+fn total(
+    signal: Signal,
+    current: Replicas,
+    target: TargetValue,
+) -> Result<MeasuredDemand, SourceGap> {
+    let range = match signal {
+        Signal::Known { value, .. } => DemandRange::exactly(value),
+        Signal::KnownZero { .. } => DemandRange::exactly(0.0),
+        // An old total may justify growth and no release.
+        Signal::Stale {
+            value,
+            band: StaleBand::NoShrink,
+            ..
+        } => DemandRange {
+            low: value,
+            high: value.max(target.of(current)),
+        },
+        Signal::Stale { .. } => return Err(SourceGap::NoTotal(Failure::TooOld)),
+        Signal::Failed { why } => return Err(SourceGap::NoTotal(why)),
+    };
+    Ok(MeasuredDemand { range, pods: None })
+}
+
+/// What pods report, added up.
+#[derive(Debug, Default)]
+struct PodSum {
+    counts: PodCounts,
+    fresh: f64,
+    /// Old samples that may justify growth, and how many there are.
+    old: (f64, u32),
+    /// What such samples exceed their targets by.
+    old_excess: f64,
+    /// What draining pods still carry.
+    draining: f64,
+}
+
+impl PodSum {
+    fn add(&mut self, pod: AutoscaledPod, signal: Option<&Signal>, target: TargetValue) {
+        let counts = &mut self.counts;
+        let signal = match signal {
+            None
+            | Some(Signal::Failed {
+                why: Failure::Absent,
+            }) => None,
+            Some(signal) => Some(*signal),
+        };
+        match (pod, signal) {
+            (AutoscaledPod::Pending, _) => counts.starting += 1,
+            (AutoscaledPod::Resharding, _) => counts.resharding += 1,
+            (AutoscaledPod::Draining, signal) => {
+                counts.draining += 1;
+                self.draining += signal
+                    .and_then(Signal::value)
+                    .unwrap_or_else(|| target.get());
+            }
+            (AutoscaledPod::Ready { .. }, Some(Signal::Known { value, .. })) => {
+                counts.loaded += 1;
+                self.fresh += value;
+            }
+            (AutoscaledPod::Ready { .. }, Some(Signal::KnownZero { .. })) => counts.zero += 1,
+            (AutoscaledPod::Ready { .. }, Some(Signal::Stale { value, band, .. })) => {
+                counts.stale += 1;
+                if band == StaleBand::NoShrink {
+                    self.old = (self.old.0 + value, self.old.1 + 1);
+                    self.old_excess += (value - target.get()).max(0.0);
+                }
+            }
+            (AutoscaledPod::Ready { .. }, Some(Signal::Failed { .. })) => counts.failed += 1,
+            (AutoscaledPod::Ready { ready_for }, None) if ready_for < FIRST_SAMPLE => {
+                counts.starting += 1;
+            }
+            (AutoscaledPod::Ready { .. }, None) => counts.missing += 1,
+        }
+    }
+
+    fn demand(&self, current: Replicas, target: TargetValue) -> Result<MeasuredDemand, SourceGap> {
+        let counts = self.counts;
+        let measured = counts.fresh() + self.old.1;
+        if counts.serving() == 0 {
+            return Err(SourceGap::NoServingPod);
+        }
+        if measured == 0 {
+            return Err(SourceGap::NoSample);
+        }
+        // Silent pods count as at target, as far as there are replicas for them: beyond, a rollout would grow the
+        // target by pods without samples.
+        let silent = Replicas(counts.serving() - measured);
+        let unmeasured = |measured| current.saturating_sub(Replicas(measured));
+        let assumed = target.of(silent.min(unmeasured(measured)));
+        // Every replica without a fresh sample counts as at target, so that a release waits for it.
+        let low = self.fresh + self.old.0 + assumed;
+        let kept = target.of(unmeasured(counts.fresh())) + self.old_excess + self.draining;
+        let range = DemandRange {
+            low,
+            high: low.max(self.fresh + kept),
+        };
+        Ok(MeasuredDemand {
+            range,
+            pods: Some(counts),
+        })
+    }
+}

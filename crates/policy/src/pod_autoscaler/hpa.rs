@@ -1,0 +1,227 @@
+//! The HorizontalPodAutoscaler of the strategy `HPA`, as data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::amounts::{StepRate, TargetValue};
+use super::check::{AutoscalerPolicy, ScaledObject};
+use super::object::{API_VERSION, AutoscalerMetadata, KIND};
+use super::schedule::ReplicaBounds;
+use super::source::{MetricSource, SourceKind};
+use crate::rounding::{ceil, floor};
+use crate::units::Replicas;
+
+/// Bytes of the unit that targets of memory are written in.
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Seconds that one step counts for.
+const PERIOD_SECONDS: u32 = 60;
+
+/// What a generated object compares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HpaMetric {
+    /// A share of the processors that a pod requests.
+    CpuUtilization {
+        /// In percent.
+        percent: u32,
+    },
+    /// Memory of a pod.
+    MemoryAverage {
+        /// A quantity.
+        value: String,
+    },
+    /// A metric of pods.
+    PodsAverage {
+        /// Its name.
+        name: Arc<str>,
+        /// A quantity.
+        value: String,
+    },
+    /// A metric of none, shared among replicas.
+    ExternalAverage {
+        /// Its name.
+        name: Arc<str>,
+        /// A quantity.
+        value: String,
+    },
+}
+
+impl HpaMetric {
+    fn of(source: &MetricSource) -> Self {
+        let name = Arc::clone(&source.metric);
+        let value = quantity(source.target);
+        match source.kind {
+            SourceKind::Cpu => Self::CpuUtilization {
+                percent: ceil(source.target.get()),
+            },
+            SourceKind::Memory => Self::MemoryAverage {
+                value: mebibytes(source.target),
+            },
+            SourceKind::Pod { .. } | SourceKind::Custom => Self::PodsAverage { name, value },
+            SourceKind::External | SourceKind::Service { .. } => {
+                Self::ExternalAverage { name, value }
+            }
+        }
+    }
+
+    fn manifest(&self) -> Value {
+        let average = |value: &String| json!({"type": "AverageValue", "averageValue": value});
+        match self {
+            Self::CpuUtilization { percent } => json!({"type": "Resource", "resource": {
+                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent},
+            }}),
+            Self::MemoryAverage { value } => json!({"type": "Resource", "resource": {
+                "name": "memory", "target": average(value),
+            }}),
+            Self::PodsAverage { name, value } => json!({"type": "Pods", "pods": {
+                "metric": {"name": name}, "target": average(value),
+            }}),
+            Self::ExternalAverage { name, value } => json!({"type": "External", "external": {
+                "metric": {"name": name}, "target": average(value),
+            }}),
+        }
+    }
+}
+
+/// A number with the precision of a quantity: thousandths, and never zero.
+fn quantity(target: TargetValue) -> String {
+    let thousandths = (target.get() * 1000.0).round().max(1.0);
+    if thousandths % 1000.0 > 0.0 {
+        format!("{thousandths:.0}m")
+    } else {
+        format!("{:.0}", thousandths / 1000.0)
+    }
+}
+
+fn mebibytes(target: TargetValue) -> String {
+    let amount = target.get();
+    if amount.fract() > 0.0 {
+        format!("{:.0}", (amount * MEBIBYTE).round().max(1.0))
+    } else {
+        format!("{amount:.0}Mi")
+    }
+}
+
+/// How fast a direction may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HpaPace {
+    /// Stabilisation.
+    pub window: Duration,
+    /// Percent a minute; `None` if the direction is disabled.
+    pub percent: Option<u32>,
+}
+
+impl HpaPace {
+    fn manifest(self, select: &str) -> Value {
+        let window = self.window.as_secs();
+        match self.percent {
+            None => json!({"stabilizationWindowSeconds": window, "selectPolicy": "Disabled"}),
+            Some(percent) => json!({
+                "stabilizationWindowSeconds": window,
+                "selectPolicy": select,
+                "policies": [{"type": "Percent", "value": percent, "periodSeconds": PERIOD_SECONDS}],
+            }),
+        }
+    }
+}
+
+/// A rate of 1 means no step at all, which a policy of zero percent cannot say.
+fn percent(rate: StepRate, share: f64) -> Option<u32> {
+    (rate.get() > 1.0).then(|| floor(share * 100.0).max(1))
+}
+
+/// The generated object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedHpa {
+    /// Names, labels and annotations of its owner.
+    pub owner: AutoscalerMetadata,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it scales.
+    pub target: ScaledObject,
+    /// Its bounds.
+    pub bounds: ReplicaBounds,
+    /// What it compares.
+    pub metrics: Vec<HpaMetric>,
+    /// Growth.
+    pub up: HpaPace,
+    /// Release.
+    pub down: HpaPace,
+}
+
+impl GeneratedHpa {
+    /// Builds it.
+    pub fn of(policy: &AutoscalerPolicy, bounds: ReplicaBounds) -> Self {
+        let tuning = &policy.tuning;
+        let (up, down) = (tuning.scale_up_rate, tuning.scale_down_rate);
+        Self {
+            owner: policy.metadata.clone(),
+            name: format!("{}-hpa", policy.metadata.name).into(),
+            target: policy.target.clone(),
+            bounds,
+            metrics: policy.sources.iter().map(HpaMetric::of).collect(),
+            up: HpaPace {
+                window: tuning.scale_up_window,
+                percent: percent(up, up.get() - 1.0),
+            },
+            down: HpaPace {
+                window: tuning.scale_down_window,
+                percent: percent(down, 1.0 - 1.0 / down.get()),
+            },
+        }
+    }
+
+    /// As a manifest of `autoscaling/v2`.
+    pub fn manifest(&self) -> Value {
+        let AutoscalerMetadata {
+            namespace,
+            name,
+            uid,
+            labels,
+            annotations,
+        } = &self.owner;
+        let ScaledObject {
+            api_version,
+            kind,
+            name: scaled,
+            ..
+        } = &self.target;
+        let mut spec = json!({
+            "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": scaled},
+            "maxReplicas": self.bounds.max,
+            "metrics": self.metrics.iter().map(HpaMetric::manifest).collect::<Vec<_>>(),
+            "behavior": {
+                "scaleUp": self.up.manifest("Max"),
+                "scaleDown": self.down.manifest("Min"),
+            },
+        });
+        // The API server accepts a minimum of zero only with a feature gate.
+        if let Some(fields) = spec
+            .as_object_mut()
+            .filter(|_| self.bounds.min > Replicas::ZERO)
+        {
+            fields.insert("minReplicas".to_owned(), json!(self.bounds.min));
+        }
+        json!({
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {
+                "name": self.name,
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": annotations,
+                "ownerReferences": [{
+                    "apiVersion": API_VERSION,
+                    "kind": KIND,
+                    "name": name,
+                    "uid": uid,
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": spec,
+        })
+    }
+}

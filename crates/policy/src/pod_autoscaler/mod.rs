@@ -1,0 +1,26 @@
+//! The decisions of a `PodAutoscaler`: one object, one target, one count.
+//!
+//! A manifest ([`object`]) is checked as a whole ([`check`]); annotations tune it ([`tuning`]) and schedules
+//! move its bounds ([`schedule`]). What pods report becomes the demand of all of them ([`demand`]), which is
+//! averaged over two windows ([`state`]). From the means the strategies derive a count ([`formula`]);
+//! [`decide()`] puts it together, and [`hpa`] describes the object that the strategy `HPA` generates.
+
+pub mod amounts;
+pub mod check;
+pub mod decide;
+pub mod demand;
+pub mod formula;
+pub mod hpa;
+pub mod object;
+pub mod reason;
+pub mod schedule;
+pub mod source;
+pub mod state;
+pub mod tuning;
+
+pub use decide::{AutoscalerDecision, AutoscalerView, decide};
+pub use object::PodAutoscalerObject;
+pub use state::AutoscalerState;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! A `PodAutoscaler` of `autoscaling.aibrix.ai/v1alpha1` as it is written: nothing is judged yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Group and version of the object.
+pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
+
+/// Kind of the object.
+pub const KIND: &str = "PodAutoscaler";
+
+/// A manifest, as `kubectl get -o yaml` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodAutoscalerObject {
+    /// `autoscaling.aibrix.ai/v1alpha1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Arc<str>>,
+    /// `PodAutoscaler`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Arc<str>>,
+    /// Name, namespace, labels and annotations; other metadata decides nothing.
+    pub metadata: AutoscalerMetadata,
+    /// What is asked for.
+    pub spec: PodAutoscalerSpec,
+    /// The status decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<serde_json::Value>,
+}
+
+/// The metadata that decides something or is copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AutoscalerMetadata {
+    /// Namespace of the object, its target and its pods.
+    pub namespace: Arc<str>,
+    /// Name of the object.
+    pub name: Arc<str>,
+    /// Identity of the object, for the owner reference of a generated object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Arc<str>>,
+    /// Labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Annotations; those below `autoscaling.aibrix.ai/` tune the strategies.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+/// `spec`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodAutoscalerSpec {
+    /// What to scale.
+    pub scale_target_ref: ScaleTargetReference,
+    /// A role inside a StormService.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_target_selector: Option<SubTargetSelector>,
+    /// Fewest replicas. Left out: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_replicas: Option<i32>,
+    /// Most replicas.
+    pub max_replicas: i32,
+    /// Bounds at certain times. The first entry in force wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedules: Option<Vec<ScheduleSpec>>,
+    /// What to measure. The source that needs most replicas wins.
+    #[serde(default)]
+    pub metrics_sources: Vec<MetricSourceSpec>,
+    /// Seconds of the long (stable) window. Left out: 180.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observe_window_seconds: Option<i64>,
+    /// Seconds of the short (panic) window. Left out: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panic_window_seconds: Option<i64>,
+    /// `HPA`, `KPA` or `APA`.
+    #[serde(default)]
+    pub scaling_strategy: Arc<str>,
+}
+
+/// `spec.scaleTargetRef`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ScaleTargetReference {
+    /// Group and version of its kind.
+    pub api_version: Arc<str>,
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace: that of the object, or left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Arc<str>>,
+    /// Decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_path: Option<Arc<str>>,
+    /// Decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<Arc<str>>,
+    /// Decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Arc<str>>,
+}
+
+/// `spec.subTargetSelector`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SubTargetSelector {
+    /// The role.
+    pub role_name: Arc<str>,
+}
+
+/// One entry of `spec.schedules`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ScheduleSpec {
+    /// Its name, unique in the list.
+    pub name: Arc<str>,
+    /// IANA time zone, the same in all entries. Left out: UTC.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub timezone: Arc<str>,
+    /// `Mon` to `Sun`. Left out: every day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days_of_week: Option<Vec<Arc<str>>>,
+    /// `HH:MM`, inclusive.
+    pub start_time: Arc<str>,
+    /// `HH:MM`, exclusive, of the same day.
+    pub end_time: Arc<str>,
+    /// Replaces `spec.minReplicas`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_replicas: Option<i32>,
+    /// Replaces `spec.maxReplicas`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_replicas: Option<i32>,
+}
+
+/// One entry of `spec.metricsSources`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MetricSourceSpec {
+    /// `pod`, `resource`, `custom`, `external`, or its deprecated alias `domain`.
+    pub metric_source_type: Arc<str>,
+    /// `http` or `https`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub protocol_type: Arc<str>,
+    /// `host:port` of an external service.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub endpoint: Arc<str>,
+    /// HTTP path of the metrics page.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub path: Arc<str>,
+    /// Port of the pods.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub port: Arc<str>,
+    /// Name of the metric.
+    pub target_metric: Arc<str>,
+    /// What one replica is to carry, as a decimal number.
+    pub target_value: Arc<str>,
+}

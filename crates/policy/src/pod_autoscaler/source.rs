@@ -1,0 +1,167 @@
+//! What is measured.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::amounts::TargetValue;
+use super::object::MetricSourceSpec;
+
+/// How a metrics page is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsPage {
+    /// `http` or `https`.
+    pub protocol: Arc<str>,
+    /// Its path, with a slash in front.
+    pub path: Arc<str>,
+}
+
+/// Where values come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A page of each pod.
+    Pod {
+        /// Its port.
+        port: Arc<str>,
+        /// The page.
+        page: MetricsPage,
+    },
+    /// `metrics.k8s.io`: milli-cores of each pod.
+    Cpu,
+    /// `metrics.k8s.io`: bytes of each pod.
+    Memory,
+    /// `custom.metrics.k8s.io`: a value of each pod.
+    Custom,
+    /// `external.metrics.k8s.io`: one total.
+    External,
+    /// A page of a service: one total.
+    Service {
+        /// Its host and port.
+        endpoint: Arc<str>,
+        /// The page.
+        page: MetricsPage,
+    },
+}
+
+/// One metric source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricSource {
+    /// Where its values come from.
+    pub kind: SourceKind,
+    /// Name of the metric.
+    pub metric: Arc<str>,
+    /// What one replica is to carry.
+    pub target: TargetValue,
+}
+
+impl MetricSource {
+    /// Whether it has one value for all replicas, not one for each pod.
+    pub fn is_total(&self) -> bool {
+        matches!(self.kind, SourceKind::External | SourceKind::Service { .. })
+    }
+
+    /// What its window is kept by: all but the target, so that an edited list mixes no windows.
+    pub fn identity(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for MetricSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            SourceKind::Pod { port, page } => {
+                write!(formatter, "pod {}://:{port}{}", page.protocol, page.path)
+            }
+            SourceKind::Cpu | SourceKind::Memory => formatter.write_str("resource"),
+            SourceKind::Custom => formatter.write_str("custom"),
+            SourceKind::External => formatter.write_str("external"),
+            SourceKind::Service { endpoint, page } => {
+                write!(
+                    formatter,
+                    "external {}://{endpoint}{}",
+                    page.protocol, page.path
+                )
+            }
+        }?;
+        write!(formatter, " {}", self.metric)
+    }
+}
+
+impl SourceKind {
+    /// Reads the fields that a type needs; `add` takes a field and what is wrong with it.
+    pub(super) fn read(
+        spec: &MetricSourceSpec,
+        add: &mut impl FnMut(&str, String),
+    ) -> Option<Self> {
+        match &*spec.metric_source_type {
+            "pod" => {
+                need(add, "pod", &[("port", &spec.port)]);
+                Some(Self::Pod {
+                    port: Arc::clone(&spec.port),
+                    page: page(spec, "pod", add),
+                })
+            }
+            "resource" => Self::resource(spec, add),
+            "custom" => Some(Self::Custom),
+            "external" | "domain" if spec.endpoint.is_empty() => Some(Self::External),
+            "external" | "domain" => Some(Self::Service {
+                endpoint: Arc::clone(&spec.endpoint),
+                page: page(spec, "external with an endpoint", add),
+            }),
+            other => {
+                let why = format!(
+                    "{other:?} is no source; write pod, resource, custom, external or domain"
+                );
+                add("metricSourceType", why);
+                None
+            }
+        }
+    }
+
+    fn resource(spec: &MetricSourceSpec, add: &mut impl FnMut(&str, String)) -> Option<Self> {
+        let fields = [
+            ("port", &spec.port),
+            ("endpoint", &spec.endpoint),
+            ("path", &spec.path),
+            ("protocolType", &spec.protocol_type),
+        ];
+        for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
+            let why = format!("{value:?} is not allowed for type resource; remove it");
+            add(field, why);
+        }
+        match &*spec.target_metric {
+            "cpu" => Some(Self::Cpu),
+            "memory" => Some(Self::Memory),
+            other => {
+                let why = format!("targetMetric {other:?} is no resource; write cpu or memory");
+                add("targetMetric", why);
+                None
+            }
+        }
+    }
+}
+
+fn need(add: &mut impl FnMut(&str, String), kind: &str, fields: &[(&str, &Arc<str>)]) {
+    for (field, _) in fields.iter().filter(|(_, value)| value.is_empty()) {
+        add(field, format!("must be set for type {kind}"));
+    }
+}
+
+fn page(spec: &MetricSourceSpec, kind: &str, add: &mut impl FnMut(&str, String)) -> MetricsPage {
+    need(
+        add,
+        kind,
+        &[("path", &spec.path), ("protocolType", &spec.protocol_type)],
+    );
+    let protocol = &spec.protocol_type;
+    if !matches!(&**protocol, "" | "http" | "https") {
+        add(
+            "protocolType",
+            format!("{protocol:?} is no protocol; write http or https"),
+        );
+    }
+    let path = spec.path.trim_start_matches('/');
+    MetricsPage {
+        protocol: Arc::clone(protocol),
+        path: format!("/{path}").into(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What one autoscaler remembers between decisions. It begins empty after a restart, and an empty memory
+//! lowers nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::amounts::DemandRange;
+use super::check::WindowLengths;
+use crate::units::Replicas;
+use wva_base::moment::Moment;
+
+/// Demands of one source, one a second: the last of each.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DemandWindow {
+    /// Since when there is no gap longer than the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Moment>,
+    /// By the second of the monotonic clock.
+    slots: BTreeMap<u64, DemandRange>,
+}
+
+impl DemandWindow {
+    /// Adds a demand and drops what is older than `length`; the slot exactly at the edge stays.
+    pub fn push(&mut self, now: Moment, demand: DemandRange, length: Duration) {
+        let oldest = oldest(now, length);
+        self.slots.retain(|slot, _| *slot >= oldest);
+        if self.slots.is_empty() {
+            self.since = Some(now);
+        }
+        self.slots.insert(now.monotonic.as_secs(), demand);
+    }
+
+    /// The mean of the slots within `length`; `None` if there is none.
+    pub fn mean(&self, now: Moment, length: Duration) -> Option<DemandRange> {
+        let mut sum = DemandRange::default();
+        let mut count = 0_u32;
+        for demand in self
+            .slots
+            .range(oldest(now, length)..)
+            .map(|(_, demand)| demand)
+        {
+            sum.low += demand.low;
+            sum.high += demand.high;
+            count += 1;
+        }
+        (count > 0).then(|| DemandRange {
+            low: sum.low / f64::from(count),
+            high: sum.high / f64::from(count),
+        })
+    }
+
+    /// How long demands were seen without a gap.
+    pub fn seen(&self, now: Moment) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
+fn oldest(now: Moment, length: Duration) -> u64 {
+    now.monotonic.saturating_sub(length).as_secs()
+}
+
+/// A burst that is being served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PanicState {
+    /// When it began.
+    pub since: Moment,
+    /// When the threshold was exceeded last.
+    pub exceeded: Moment,
+    /// The largest count since.
+    pub peak: Replicas,
+}
+
+/// One recommendation, before rate limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// When.
+    pub at: Moment,
+    /// How many.
+    pub replicas: Replicas,
+}
+
+/// The memory of one autoscaler.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AutoscalerState {
+    /// Demands by the identity of the source.
+    pub windows: BTreeMap<String, DemandWindow>,
+    /// The burst that is being served.
+    pub panic: Option<PanicState>,
+    /// Recommendations within the stabilisation windows.
+    pub recommendations: Vec<Recommendation>,
+    /// Since when nothing is asked for.
+    pub idle_since: Option<Moment>,
+}
+
+impl AutoscalerState {
+    /// Enters panic, holds it, or leaves it one long window after the threshold was exceeded last.
+    pub(super) fn update_panic(
+        &mut self,
+        exceeded: bool,
+        current: Replicas,
+        windows: WindowLengths,
+        now: Moment,
+    ) {
+        self.panic = match self.panic {
+            Some(panic) if exceeded => Some(PanicState {
+                exceeded: now,
+                ..panic
+            }),
+            Some(panic) if now.since(panic.exceeded) < windows.stable => Some(panic),
+            _ => exceeded.then_some(PanicState {
+                since: now,
+                exceeded: now,
+                peak: current,
+            }),
+        };
+    }
+
+    /// A recommendation as Kubernetes stabilises it: growth takes the smallest of its window, a release the
+    /// largest of its own, and neither crosses the current count.
+    pub(super) fn stabilise(
+        &mut self,
+        wanted: Replicas,
+        current: Replicas,
+        windows: (Duration, Duration),
+        now: Moment,
+    ) -> Replicas {
+        let (up, down) = windows;
+        let longest = up.max(down);
+        self.recommendations
+            .retain(|one| now.since(one.at) < longest);
+        // Without earlier recommendations the current count is one, so that a restart releases nothing.
+        let is_first = self.recommendations.is_empty();
+        let added = is_first.then_some(current).into_iter().chain([wanted]);
+        let added = added.map(|replicas| Recommendation { at: now, replicas });
+        self.recommendations.extend(added);
+        let within = |length: Duration| {
+            let recent = self.recommendations.iter();
+            let recent = recent.filter(move |one| now.since(one.at) < length);
+            recent.map(|one| one.replicas)
+        };
+        if wanted > current {
+            within(up).fold(wanted, Replicas::min).max(current)
+        } else {
+            within(down).fold(wanted, Replicas::max).min(current)
+        }
+    }
+}

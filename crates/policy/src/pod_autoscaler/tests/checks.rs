@@ -1,0 +1,201 @@
+//! What is refused, and what is only named.
+
+use super::{object, policy};
+use crate::bounds::ZeroPolicy;
+use crate::pod_autoscaler::hpa::{GeneratedHpa, HpaMetric};
+use crate::pod_autoscaler::tuning::Tuning;
+use std::time::Duration;
+
+/// The lines of a refusal.
+fn refused(spec: &str) -> Vec<String> {
+    let violations = object("pa", spec, &[]).check().unwrap_err();
+    violations.to_string().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
+    let lines = refused(
+        "
+        scaleTargetRef: {kind: '', name: llm, namespace: other}
+        subTargetSelector: {roleName: decode}
+        minReplicas: 12
+        scalingStrategy: VPA
+        observeWindowSeconds: 0
+        panicWindowSeconds: 4000
+        schedules:
+        - {name: night, timezone: Europe/Berlin, startTime: '22:00', endTime: '06:00', minReplicas: 1}
+        - {name: night, timezone: UTC, startTime: '7:00', endTime: '08:00', maxReplicas: 0, daysOfWeek: [Monday]}
+        metricsSources:
+        - {metricSourceType: pod, targetMetric: '', targetValue: 100m}
+        - {metricSourceType: resource, targetMetric: CPU, targetValue: '1', port: '80'}
+        - {metricSourceType: external, endpoint: 'gpu:8080', protocolType: grpc, targetMetric: m, targetValue: inf}
+        - {metricSourceType: disk, targetMetric: m, targetValue: '-1'}
+        ",
+    );
+    let expected = [
+        "spec.scaleTargetRef.kind: must be set",
+        "spec.scaleTargetRef.namespace: \"other\" is another namespace; only targets in \"default\" are scaled",
+        "spec.subTargetSelector.roleName: a  has no roles; remove it",
+        "spec.minReplicas: 12 is greater than maxReplicas 10; lower it",
+        "spec.maxReplicas: 10 is less than minReplicas 12; raise it",
+        "spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA",
+        "spec.observeWindowSeconds: observeWindowSeconds 0 must be greater than 0; write 1 to 3600",
+        "spec.panicWindowSeconds: panicWindowSeconds 4000 must be less than or equal to 3600; write 1 to 3600",
+        "spec.schedules[1].timezone: mixed timezone: \"UTC\" after \"Europe/Berlin\"; write one for all",
+        "spec.schedules[0]: startTime must be earlier than endTime, 22:00 is not before 06:00; split a window over midnight in two entries, one that ends at 23:59 and one that starts at 00:00",
+        "spec.schedules[1].name: duplicate of \"night\"; give each entry its own",
+        "spec.schedules[1].daysOfWeek: unsupported weekday \"Monday\"; write Mon to Sun",
+        "spec.schedules[1].startTime: \"7:00\" is no time; write HH:MM from 00:00 to 23:59",
+        "spec.schedules[1].maxReplicas: must be positive; write at least 1",
+        "spec.metricsSources[0].targetMetric: metricsSource[0] targetMetric must be set",
+        "spec.metricsSources[0].targetValue: \"100m\" must be a valid number; write for example 50",
+        "spec.metricsSources[0].port: must be set for type pod",
+        "spec.metricsSources[0].path: must be set for type pod",
+        "spec.metricsSources[0].protocolType: must be set for type pod",
+        "spec.metricsSources[1].port: \"80\" is not allowed for type resource; remove it",
+        "spec.metricsSources[1].targetMetric: targetMetric \"CPU\" is no resource; write cpu or memory",
+        "spec.metricsSources[2].targetValue: \"inf\" must be a valid number; write for example 50",
+        "spec.metricsSources[2].path: must be set for type external with an endpoint",
+        "spec.metricsSources[2].protocolType: \"grpc\" is no protocol; write http or https",
+        "spec.metricsSources[3].targetValue: \"-1\" must be greater than 0; write for example 50",
+        "spec.metricsSources[3].metricSourceType: \"disk\" is no source; write pod, resource, custom, external or domain",
+    ]
+    .map(|line| format!("PodAutoscaler default/pa: {line}"));
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
+    let lines = refused("observeWindowSeconds: 30");
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0].contains("panicWindowSeconds 60 must be"),
+        "{lines:?}"
+    );
+    assert_eq!(
+        policy("observeWindowSeconds: 60", &[])
+            .windows
+            .panic
+            .as_secs(),
+        60
+    );
+}
+
+/// A key, a value, and what is said of it.
+const UNREAD: [(&str, &str, &str); 10] = [
+    (
+        "max-scale-up-rate",
+        "0.5",
+        "must be at least 1; write for example 2; 2 is kept",
+    ),
+    (
+        "max-scale-up-rate",
+        "NaN",
+        "must be a valid number; write for example 2; 2 is kept",
+    ),
+    ("max-scale-down-rate", "", "must be a valid number"),
+    (
+        "scale-up-tolerance",
+        "1",
+        "must be at least 0 and below 1; write for example 0.1; 0.1 is kept",
+    ),
+    (
+        "scale-down-tolerance",
+        "-0.1",
+        "must be at least 0 and below 1",
+    ),
+    ("panic-threshold", "1", "must be above 1"),
+    (
+        "scale-up-cooldown-window",
+        "30",
+        "is no window: \"30\" has no unit; write 0s to 1h, such as 90s; 0s is kept",
+    ),
+    (
+        "scale-down-cooldown-window",
+        "2h",
+        "is no window: it is longer than an hour; write 0s to 1h, such as 90s; 5m0s is kept",
+    ),
+    (
+        "scale-to-zero",
+        "yes",
+        "is neither true nor false; write one of them; false is kept",
+    ),
+    (
+        "up-fluctuation-tolerance",
+        "0.2",
+        "has no effect; remove it",
+    ),
+];
+
+#[test]
+fn each_annotation_is_judged_alone() {
+    for (key, value, said) in UNREAD {
+        let full = format!("autoscaling.aibrix.ai/{key}");
+        let other = if key == "max-scale-down-rate" {
+            ("autoscaling.aibrix.ai/max-scale-up-rate", "3")
+        } else {
+            ("autoscaling.aibrix.ai/max-scale-down-rate", "3")
+        };
+        let policy = object("pa", "", &[(full.as_str(), value), other])
+            .check()
+            .unwrap();
+        assert_eq!(policy.faults.len(), 1, "{key}");
+        let shown = policy.faults[0].to_string();
+        let start = format!("annotation {full}: {value:?} {said}");
+        assert!(shown.starts_with(&start), "{shown}");
+        let (alone, _) = Tuning::read(&[(other.0.into(), other.1.into())].into());
+        assert_eq!(policy.tuning, alone, "{key}");
+    }
+}
+
+#[test]
+fn annotations_tune() {
+    let tuning = policy(
+        "",
+        &[
+            ("max-scale-up-rate", "1e1"),
+            ("scale-down-tolerance", "0"),
+            ("scale-down-cooldown-window", "1m30s"),
+            ("scale-to-zero", "T"),
+        ],
+    )
+    .tuning;
+    assert!((tuning.scale_up_rate.get() - 10.0).abs() < 1e-9);
+    assert_eq!(tuning.scale_down_window, Duration::from_secs(90));
+    assert_eq!(tuning.zero, ZeroPolicy::Enabled);
+}
+
+#[test]
+fn a_generated_object_follows_type_rates_and_precision() {
+    let policy = policy(
+        "
+        minReplicas: 0
+        scalingStrategy: HPA
+        metricsSources:
+        - {metricSourceType: custom, targetMetric: cpu, targetValue: '0.0001'}
+        - {metricSourceType: resource, targetMetric: memory, targetValue: '0.5'}
+        - {metricSourceType: external, targetMetric: queue, targetValue: '2.25'}
+        - {metricSourceType: resource, targetMetric: cpu, targetValue: '70.2'}
+        ",
+        &[("max-scale-up-rate", "1"), ("max-scale-down-rate", "3")],
+    );
+    let hpa = GeneratedHpa::of(&policy, policy.base);
+    let pods = HpaMetric::PodsAverage {
+        name: "cpu".into(),
+        value: "1m".to_owned(),
+    };
+    let memory = HpaMetric::MemoryAverage {
+        value: "524288".to_owned(),
+    };
+    let external = HpaMetric::ExternalAverage {
+        name: "queue".into(),
+        value: "2250m".to_owned(),
+    };
+    let cpu = HpaMetric::CpuUtilization { percent: 71 };
+    assert_eq!(hpa.metrics, [pods, memory, external, cpu]);
+    assert_eq!((hpa.up.percent, hpa.down.percent), (None, Some(66)));
+    let manifest = hpa.manifest();
+    assert!(manifest["spec"].get("minReplicas").is_none());
+    let up = &manifest["spec"]["behavior"]["scaleUp"];
+    assert_eq!(up["selectPolicy"], "Disabled");
+}

@@ -1,0 +1,118 @@
+//! Four kinds of silence, and pods that come and go.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{READY, name, signal};
+use crate::pod_autoscaler::amounts::TargetValue;
+use crate::pod_autoscaler::demand::{AutoscaledPod, SourceGap, SourceReading, measure};
+use crate::signal::{Failure, Signal, StaleBand};
+use crate::units::Replicas;
+
+/// A signal: a value, `s` or `h` with an old value for growth or for nothing, `x` for a failed read, `a` for
+/// an absent sample, `-` for none.
+fn sample(text: &str) -> Option<Signal> {
+    let age = Duration::from_secs(90);
+    let old = |value: &str, band| Signal::Stale {
+        value: value.parse().unwrap(),
+        age,
+        band,
+    };
+    let why = |why| Some(Signal::Failed { why });
+    match text.split_at(1) {
+        ("-", _) => None,
+        ("x", _) => why(Failure::QueryFailed),
+        ("a", _) => why(Failure::Absent),
+        ("s", value) => Some(old(value, StaleBand::NoShrink)),
+        ("h", value) => Some(old(value, StaleBand::Hold)),
+        _ => Some(signal(text.parse().unwrap())),
+    }
+}
+
+/// A pod: a signal, after `young`, `pending`, `draining` or `resharding` with a colon.
+fn pod(text: &str) -> (AutoscaledPod, Option<Signal>) {
+    let (state, signal) = text.split_once(':').unwrap_or(("", text));
+    let state = match state {
+        "young" => AutoscaledPod::Ready {
+            ready_for: Duration::from_secs(20),
+        },
+        "pending" => AutoscaledPod::Pending,
+        "draining" => AutoscaledPod::Draining,
+        "resharding" => AutoscaledPod::Resharding,
+        _ => READY,
+    };
+    (state, sample(signal))
+}
+
+/// Demand at a target of 10, and whether a release may rest on it.
+fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
+    let pods: Vec<_> = pods.split_whitespace().map(pod).collect();
+    let named = pods.iter().enumerate();
+    let all = named.clone().map(|(number, (pod, _))| (name(number), *pod));
+    let samples = named.filter_map(|(number, (_, signal))| Some((name(number), (*signal)?)));
+    let reading = SourceReading::Pods(samples.collect::<BTreeMap<_, _>>());
+    let target = TargetValue::parse("10").unwrap();
+    let measured = measure(&reading, &all.collect(), Replicas(current), target)?;
+    let range = measured.range;
+    Ok((range.low, range.high, measured.allows_release()))
+}
+
+/// What it shows, replicas, pods, and their demand.
+type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
+
+const DEMANDS: [DemandCase; 17] = [
+    ("all measured", 2, "30 5", (35.0, 35.0, true)),
+    ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
+    ("missing is at target", 2, "30 -", (40.0, 40.0, true)),
+    ("failed is at target", 2, "30 x", (40.0, 40.0, true)),
+    ("absent is missing", 2, "30 a", (40.0, 40.0, true)),
+    ("old justifies growth", 2, "30 s25", (55.0, 55.0, true)),
+    ("old releases nothing", 2, "30 s1", (31.0, 40.0, true)),
+    ("older is at target", 2, "30 h25", (40.0, 40.0, true)),
+    ("young without", 2, "30 young:-", (30.0, 40.0, true)),
+    ("young with", 2, "30 young:3", (33.0, 33.0, true)),
+    ("pending", 2, "30 pending:-", (30.0, 40.0, true)),
+    ("not created", 3, "30", (30.0, 50.0, true)),
+    ("resharding", 2, "30 resharding:0", (30.0, 40.0, true)),
+    ("draining", 1, "30 draining:7", (30.0, 37.0, true)),
+    (
+        "draining in silence",
+        1,
+        "30 draining:-",
+        (30.0, 40.0, true),
+    ),
+    ("beyond the target", 1, "30 -", (30.0, 30.0, true)),
+    ("a third", 3, "30 - -", (50.0, 50.0, false)),
+];
+
+#[test]
+fn missing_zero_stale_and_failed_are_four_things() {
+    for (case, current, pods, expected) in DEMANDS {
+        assert_eq!(demand(current, pods), Ok(expected), "{case}");
+    }
+}
+
+#[test]
+fn nothing_is_known_without_a_sample() {
+    assert_eq!(demand(0, ""), Err(SourceGap::NoServingPod));
+    assert_eq!(demand(1, "pending:-"), Err(SourceGap::NoServingPod));
+    assert_eq!(demand(1, "-"), Err(SourceGap::NoSample));
+    assert_eq!(demand(1, "h5"), Err(SourceGap::NoSample));
+}
+
+#[test]
+fn a_total_is_fresh_old_or_none() {
+    let target = TargetValue::parse("10").unwrap();
+    let of = |signal: Signal| {
+        let reading = SourceReading::Total(signal);
+        measure(&reading, &BTreeMap::new(), Replicas(4), target)
+            .map(|measured| (measured.range.low, measured.range.high))
+    };
+    assert_eq!(of(signal(25.0)), Ok((25.0, 25.0)));
+    assert_eq!(of(signal(0.0)), Ok((0.0, 0.0)));
+    assert_eq!(of(sample("s25").unwrap()), Ok((25.0, 40.0)));
+    let too_old = Err(SourceGap::NoTotal(Failure::TooOld));
+    assert_eq!(of(sample("h25").unwrap()), too_old);
+    let failed = of(sample("x").unwrap());
+    assert_eq!(failed, Err(SourceGap::NoTotal(Failure::QueryFailed)));
+}

@@ -1,0 +1,262 @@
+//! Decisions one after the other.
+
+use super::{Loop, READY, codes, name, policy, signal, view};
+use crate::pod_autoscaler::amounts::{DemandRange, TargetValue};
+use crate::pod_autoscaler::decide::AutoscalerView;
+use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
+use crate::pod_autoscaler::formula::{WindowMeans, kpa, limited};
+use crate::signal::{Failure, Signal};
+use crate::units::Replicas;
+
+const APA: &str = "scalingStrategy: APA";
+
+/// A total of a service, and no pods.
+fn total(current: u32, value: f64) -> AutoscalerView {
+    AutoscalerView {
+        readings: vec![SourceReading::Total(signal(value))],
+        ..view(current, &[])
+    }
+}
+
+const EXTERNAL: &str = "
+    minReplicas: 0
+    metricsSources:
+    - {metricSourceType: external, targetMetric: queue, targetValue: '10'}
+";
+
+#[test]
+fn panic_is_entered_holds_its_peak_and_is_left_after_one_long_window() {
+    let mut run = Loop::new(policy("maxReplicas: 40", &[]), 2);
+    run.run(400, 20.0);
+    assert_eq!(run.current, 2);
+    // A burst: the mean of a minute is soon more than twice that of three.
+    assert_eq!(run.run(50, 120.0), [3, 3, 4, 4, 5]);
+    let burst = run.share(120.0);
+    assert_eq!(burst.desired, Replicas(10));
+    let steps = [
+        "BaseBounds",
+        "Measured",
+        "LargestNeed",
+        "Panic",
+        "RateLimited",
+        "WithinBounds",
+    ];
+    assert_eq!(codes(&burst), steps);
+    let peak = run.current;
+    // Over, and held for a long window after the threshold was exceeded last.
+    let exceeded = run.state.panic.unwrap().exceeded;
+    let counts = run.run(600, 20.0);
+    let held: Vec<u32> = counts
+        .iter()
+        .copied()
+        .take_while(|count| *count == peak)
+        .collect();
+    let left = exceeded.monotonic.as_secs() + 180;
+    assert!(run.state.panic.is_none());
+    assert!(
+        u64::try_from(held.len()).unwrap() * 10 + 100_460 >= left,
+        "{counts:?}"
+    );
+    // Then the release is stabilised and rate-limited.
+    assert!(
+        counts.windows(2).all(|pair| pair[1] * 2 + 1 >= pair[0]),
+        "{counts:?}"
+    );
+    assert_eq!(run.current, 2);
+}
+
+#[test]
+fn without_history_nothing_is_released() {
+    let mut run = Loop::new(policy(APA, &[("scale-down-cooldown-window", "0s")]), 8);
+    let first = run.share(10.0);
+    assert_eq!(first.desired, Replicas(8));
+    assert!(
+        codes(&first).contains(&"ReleaseNeedsHistory".to_owned()),
+        "{first:?}"
+    );
+    let counts = run.run(170, 10.0);
+    assert_eq!(counts, vec![8; 17]);
+    assert_eq!(run.run(40, 10.0), [4, 2, 1, 1]);
+    // Growth needs none.
+    let mut run = Loop::new(policy(APA, &[]), 2);
+    assert_eq!(run.share(40.0).desired, Replicas(4));
+    assert_eq!(run.share(40.0).reason(), "stable");
+}
+
+#[test]
+fn a_release_takes_the_largest_and_growth_the_smallest_recommendation() {
+    let windows = [
+        ("scale-down-cooldown-window", "5m"),
+        ("scale-up-cooldown-window", "90s"),
+    ];
+    let mut run = Loop::new(policy(APA, &windows), 4);
+    // Released five minutes after the first recommendation, which is that of the current count.
+    let counts = run.run(600, 10.0);
+    let released = counts.iter().position(|count| *count < 4).unwrap();
+    assert_eq!(
+        released, 48,
+        "180 s of history, then 300 s of recommendations: {counts:?}"
+    );
+    assert_eq!(run.current, 1);
+    // A load of one cycle does not outlast the window; a lasting one does.
+    let mut spike = run.run(10, 90.0);
+    spike.extend(run.run(400, 10.0));
+    assert!(spike.iter().all(|count| *count == 1), "{spike:?}");
+    let growth = run.run(120, 90.0);
+    assert!(growth[0] == 1 && growth[11] > 1, "{growth:?}");
+}
+
+#[test]
+fn a_source_without_a_demand_stops_a_release_and_no_growth() {
+    let two = "
+        scalingStrategy: APA
+        metricsSources:
+        - {metricSourceType: custom, targetMetric: a, targetValue: '10'}
+        - {metricSourceType: external, targetMetric: b, targetValue: '10'}
+    ";
+    let failed = Signal::Failed {
+        why: Failure::QueryFailed,
+    };
+    let with = |current, each: f64, other: Signal| {
+        let pods = usize::try_from(current).unwrap();
+        let mut view = view(current, &[vec![each; pods]]);
+        view.readings.push(SourceReading::Total(other));
+        view
+    };
+    let mut run = Loop::new(policy(two, &[("scale-down-cooldown-window", "0s")]), 4);
+    for _ in 0..30 {
+        run.decide(&with(4, 10.0, signal(40.0)));
+    }
+    for _ in 0..30 {
+        let held = run.decide(&with(4, 1.0, failed));
+        assert_eq!(held.desired, Replicas(4));
+    }
+    let held = run.decide(&with(4, 1.0, failed));
+    assert!(
+        codes(&held).contains(&"ReleaseNeedsSource".to_owned()),
+        "{held:?}"
+    );
+    // The largest need wins, and the failed source is left out of growth.
+    assert_eq!(run.decide(&with(4, 1.0, signal(1e6))).desired, Replicas(8));
+    let mut run = Loop::new(policy(two, &[]), 4);
+    assert_eq!(run.decide(&with(4, 15.0, failed)).desired, Replicas(6));
+    let mut run = Loop::new(policy(two, &[]), 4);
+    let nothing = AutoscalerView {
+        pods: [(name(0), AutoscaledPod::Pending)].into(),
+        ..with(4, 1.0, failed)
+    };
+    let decision = run.decide(&nothing);
+    assert_eq!(
+        (decision.desired, decision.reason()),
+        (Replicas(4), "FailedComputeScale".to_owned())
+    );
+}
+
+#[test]
+fn a_release_needs_samples_of_half_of_the_pods() {
+    let mut run = Loop::new(policy(APA, &[("scale-down-cooldown-window", "0s")]), 8);
+    let with = |silent: usize| {
+        let mut view = view(8, &[vec![0.0; 8 - silent]]);
+        view.pods = (0..8).map(|number| (name(number), READY)).collect();
+        view
+    };
+    for _ in 0..30 {
+        assert_eq!(run.decide(&with(5)).desired, Replicas(8));
+    }
+    let held = run.decide(&with(5));
+    assert!(
+        codes(&held).contains(&"ReleaseNeedsCoverage".to_owned()),
+        "{held:?}"
+    );
+    // Half is enough, and silent pods count as at target: never below them.
+    for _ in 0..30 {
+        run.decide(&with(4));
+    }
+    let released = run.decide(&with(4));
+    assert_eq!(released.desired, Replicas(4));
+}
+
+#[test]
+fn the_last_replica_goes_only_where_asked_for_and_after_idle_time() {
+    let mut run = Loop::new(policy(EXTERNAL, &[]), 1);
+    for _ in 0..100 {
+        let decision = run.decide(&total(1, 0.0));
+        assert_eq!(decision.desired, Replicas(1));
+    }
+    let opted = policy(EXTERNAL, &[("scale-to-zero", "true")]);
+    let mut run = Loop::new(opted, 1);
+    let mut count = 0;
+    while run.current > 0 {
+        run.decide(&total(1, 0.0));
+        count += 1;
+    }
+    assert_eq!(count, 49, "180 s of history, then 300 s of recommendations");
+    // At zero a demand wakes one, and then it doubles.
+    assert_eq!(run.decide(&total(0, 0.0)).desired, Replicas(0));
+    assert_eq!(run.decide(&total(0, 55.0)).desired, Replicas(1));
+    assert_eq!(run.decide(&total(1, 55.0)).desired, Replicas(2));
+}
+
+#[test]
+fn a_target_at_zero_without_pods_is_stable() {
+    let mut run = Loop::new(policy("minReplicas: 0\nscalingStrategy: APA", &[]), 0);
+    let decision = run.share(0.0);
+    assert_eq!(
+        (decision.desired, decision.reason()),
+        (Replicas(0), "stable".to_owned())
+    );
+}
+
+#[test]
+fn a_schedule_acts_at_once_and_an_inherited_minimum_wakes_nothing() {
+    let spec = "
+        scalingStrategy: APA
+        minReplicas: 2
+        maxReplicas: 30
+        schedules: [{name: small, startTime: '00:00', endTime: '23:59', maxReplicas: 3}]
+    ";
+    let mut run = Loop::new(policy(spec, &[]), 30);
+    let cut = run.share(500.0);
+    assert_eq!(
+        (cut.desired, cut.reason()),
+        (Replicas(3), "current replicas exceed maximum".to_owned())
+    );
+    assert_eq!(codes(&cut), ["ScheduleActive", "AboveMaximum"]);
+    let mut run = Loop::new(policy(spec, &[]), 0);
+    let asleep = run.share(0.0);
+    assert_eq!(
+        (asleep.desired, asleep.reason()),
+        (
+            Replicas(0),
+            "scaling disabled: current replicas is 0".to_owned()
+        )
+    );
+    assert_eq!(run.state.windows.len(), 0);
+}
+
+#[test]
+fn the_worked_table_of_totals() {
+    // n, stable, panic, panics, result; the tolerance is that of what n replicas carry.
+    let tuning = policy("", &[]).tuning;
+    let target = TargetValue::parse("8").unwrap();
+    for (n, stable, panic, panics, result) in [
+        (6, 90.0, 100.0, false, 12),
+        (5, 20.0, 50.0, true, 7),
+        (4, 33.0, 33.0, false, 4),
+        (4, 8.4, 8.4, false, 2),
+        (7, 4.0, 4.0, false, 3),
+        (1, 0.0, 0.0, false, 0),
+    ] {
+        let means = WindowMeans {
+            stable: DemandRange::exactly(stable),
+            panic: DemandRange::exactly(panic),
+        };
+        assert_eq!(means.exceed(&tuning), panics, "{n}, {stable}");
+        let wanted = kpa(means, panics, Replicas(n), target, &tuning);
+        assert_eq!(
+            limited(wanted, Replicas(n), &tuning),
+            Replicas(result),
+            "{n}, {stable}"
+        );
+    }
+}

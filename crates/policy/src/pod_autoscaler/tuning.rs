@@ -1,0 +1,155 @@
+//! What annotations tune. Each is judged alone: a bad one is named and keeps its default.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::amounts::{PanicThreshold, StepRate, ToleratedShare};
+use crate::bounds::ZeroPolicy;
+use wva_base::duration::{format_duration, parse_duration};
+use wva_base::text::shortened;
+
+/// Domain of the annotations that are read.
+const DOMAIN: &str = "autoscaling.aibrix.ai/";
+
+/// Longest window of any kind; a HorizontalPodAutoscaler has no longer one either.
+pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
+
+/// How the pods of a StormService are scaled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StormServiceMode {
+    /// By the replicas of a role.
+    #[default]
+    Pooled,
+    /// By the replicas of the whole service.
+    Replica,
+}
+
+/// The tuning of the strategies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuning {
+    /// Most that one step multiplies by.
+    pub scale_up_rate: StepRate,
+    /// Most that one step divides by.
+    pub scale_down_rate: StepRate,
+    /// Dead band above the target.
+    pub scale_up_tolerance: ToleratedShare,
+    /// Dead band below the target.
+    pub scale_down_tolerance: ToleratedShare,
+    /// Mean of the short window over that of the long one from which on a burst is assumed.
+    pub panic_threshold: PanicThreshold,
+    /// Stabilisation of a scale-up.
+    pub scale_up_window: Duration,
+    /// Stabilisation of a scale-down.
+    pub scale_down_window: Duration,
+    /// Whether load alone may lead to zero replicas.
+    pub zero: ZeroPolicy,
+    /// How a StormService is scaled.
+    pub storm_service: StormServiceMode,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            scale_up_rate: StepRate::DEFAULT,
+            scale_down_rate: StepRate::DEFAULT,
+            scale_up_tolerance: ToleratedShare::DEFAULT,
+            scale_down_tolerance: ToleratedShare::DEFAULT,
+            panic_threshold: PanicThreshold::DEFAULT,
+            scale_up_window: Duration::ZERO,
+            scale_down_window: Duration::from_mins(5),
+            zero: ZeroPolicy::Disabled,
+            storm_service: StormServiceMode::Pooled,
+        }
+    }
+}
+
+/// An annotation that does nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationFault {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what to write instead.
+    pub why: String,
+}
+
+impl fmt::Display for AnnotationFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, why } = self;
+        write!(formatter, "annotation {key}: {value:?} {why}")
+    }
+}
+
+impl Tuning {
+    /// Reads annotations, with what is wrong in them.
+    pub fn read(annotations: &BTreeMap<Arc<str>, Arc<str>>) -> (Self, Vec<AnnotationFault>) {
+        let mut tuning = Self::default();
+        let mut faults = Vec::new();
+        // Keys such as kpa.autoscaling.aibrix.ai/tolerance stand in old samples.
+        for (key, value) in annotations.iter().filter(|(key, _)| key.contains(DOMAIN)) {
+            if let Err(why) = tuning.set(key, value) {
+                faults.push(AnnotationFault {
+                    key: shortened(key),
+                    value: shortened(value),
+                    why,
+                });
+            }
+        }
+        (tuning, faults)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key.strip_prefix(DOMAIN).unwrap_or_default() {
+            "max-scale-up-rate" => set(&mut self.scale_up_rate, StepRate::parse(value)),
+            "max-scale-down-rate" => set(&mut self.scale_down_rate, StepRate::parse(value)),
+            "scale-up-tolerance" => set(&mut self.scale_up_tolerance, ToleratedShare::parse(value)),
+            "scale-down-tolerance" => {
+                set(&mut self.scale_down_tolerance, ToleratedShare::parse(value))
+            }
+            "panic-threshold" => set(&mut self.panic_threshold, PanicThreshold::parse(value)),
+            "scale-up-cooldown-window" => window(&mut self.scale_up_window, value),
+            "scale-down-cooldown-window" => window(&mut self.scale_down_window, value),
+            "scale-to-zero" => flag(&mut self.zero, value),
+            "storm-service-mode" => {
+                if value == "replica" {
+                    self.storm_service = StormServiceMode::Replica;
+                }
+                Ok(())
+            }
+            _ => Err("has no effect; remove it, or write one of the documented keys".to_owned()),
+        }
+    }
+}
+
+fn set<T: fmt::Display>(place: &mut T, read: Result<T, String>) -> Result<(), String> {
+    *place = read.map_err(|why| format!("{why}; {place} is kept"))?;
+    Ok(())
+}
+
+fn window(place: &mut Duration, text: &str) -> Result<(), String> {
+    let length = parse_duration(text).map_err(|error| error.to_string());
+    let within = length.and_then(|length| {
+        if length <= LONGEST_WINDOW {
+            Ok(length)
+        } else {
+            Err("it is longer than an hour".to_owned())
+        }
+    });
+    *place = within.map_err(|why| {
+        let kept = format_duration(*place);
+        format!("is no window: {why}; write 0s to 1h, such as 90s; {kept} is kept")
+    })?;
+    Ok(())
+}
+
+fn flag(place: &mut ZeroPolicy, text: &str) -> Result<(), String> {
+    *place = match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => ZeroPolicy::Enabled,
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => ZeroPolicy::Disabled,
+        _ => return Err("is neither true nor false; write one of them; false is kept".to_owned()),
+    };
+    Ok(())
+}
