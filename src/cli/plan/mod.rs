@@ -1,9 +1,12 @@
 //! `wva plan`: repeats a decision offline, from a file, without a cluster.
 
 mod arguments;
+mod autoscalers;
 mod check;
 mod render;
 
+#[cfg(test)]
+mod autoscaler_tests;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
@@ -18,6 +21,7 @@ use schemars::schema_for;
 
 pub(super) use self::arguments::PlanFlags;
 use self::arguments::{PlanArguments, PlanCommand};
+use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
 use super::{misused, print};
 use crate::policy::document::{DocumentError, MAX_DOCUMENT, SnapshotDocument};
@@ -101,7 +105,12 @@ fn answer(
     let in_settings = notes
         .into_iter()
         .chain(check::unused_entries(&document, &settings));
-    let in_snapshot = check::classless(&document, &settings).into_iter();
+    let autoscalers: Vec<AutoscalerPlan<'_>> = (situation.autoscalers.iter())
+        .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now))
+        .collect();
+    let in_snapshot = check::classless(&document, &settings)
+        .into_iter()
+        .chain(autoscalers.iter().flat_map(AutoscalerPlan::notes));
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))
         .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
@@ -120,6 +129,7 @@ fn answer(
         plan: &plan,
         learned: &learned,
         violation: violation.as_ref(),
+        autoscalers: &autoscalers,
         notes: &notes,
     };
     let text = render(&outcome, arguments);

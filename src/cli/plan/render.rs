@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::arguments::{Detail, Format, PlanArguments};
+use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
 use crate::policy::invariant::PlanViolation;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
@@ -25,6 +26,8 @@ pub(super) struct RenderedOutcome<'a> {
     pub(super) learned: &'a Learned,
     /// The invariant that the plan breaks, if it does.
     pub(super) violation: Option<&'a PlanViolation>,
+    /// Decisions of PodAutoscalers.
+    pub(super) autoscalers: &'a [AutoscalerPlan<'a>],
     /// What is to be known about the settings.
     pub(super) notes: &'a [String],
 }
@@ -41,6 +44,9 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     variants: BTreeMap<&'a VariantKey, Row<'a>>,
+    /// PodAutoscalers by namespace and name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pod_autoscalers: BTreeMap<String, AutoscalerRow<'a>>,
     /// Intermediate figures of each model that was analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<&'a BTreeMap<ModelKey, ModelFigures>>,
@@ -110,6 +116,7 @@ fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
         plan,
         learned,
         violation,
+        autoscalers,
         notes,
     } = *outcome;
     let explained = detail == Detail::Everything;
@@ -121,6 +128,10 @@ fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
             .decisions
             .iter()
             .map(|(key, decision)| (key, row(decision, explained)))
+            .collect(),
+        pod_autoscalers: autoscalers
+            .iter()
+            .map(|one| (one.key(), one.row(explained)))
             .collect(),
         models: explained.then_some(&plan.models),
         pools: explained.then_some(&plan.pools),
@@ -214,6 +225,10 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
     if detail == Detail::Everything {
         claims(&mut text, plan);
     }
+    if plan.decisions.is_empty() && !outcome.autoscalers.is_empty() {
+        text.clear();
+    }
+    autoscalers::table(&mut text, outcome.autoscalers, detail);
     if !outcome.notes.is_empty() {
         text.push('\n');
     }
@@ -259,8 +274,8 @@ fn steps(text: &mut String, decision: &Decision) {
     }
 }
 
-fn widths(rows: &[[String; 6]]) -> [usize; 6] {
-    let mut widths = [0; 6];
+pub(super) fn widths<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> [usize; COLUMNS] {
+    let mut widths = [0; COLUMNS];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());

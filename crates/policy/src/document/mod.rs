@@ -6,6 +6,7 @@
 
 mod inventory;
 mod pod;
+mod pod_autoscaler;
 mod read;
 mod read_learned;
 mod read_router;
@@ -26,6 +27,10 @@ use serde::{Deserialize, Serialize};
 
 pub use inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
 pub use pod::{PodDocument, RouterDocument, SignalsDocument};
+pub use pod_autoscaler::{
+    AutoscaledPodDocument, AutoscaledPodState, AutoscalerSituation, PodAutoscalerDocument,
+    SourceDocument,
+};
 pub use read::{DocumentError, DocumentFault, Situation};
 pub use reading::{DocumentReading, ReadingFailure, ReadingState};
 pub use scalar::{CostText, Span};
@@ -60,6 +65,9 @@ pub struct SnapshotDocument {
     /// What is known of models as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelDocument>,
+    /// PodAutoscalers, each decided by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pod_autoscalers: Vec<PodAutoscalerDocument>,
     /// GPUs of the cluster. Left out: nobody looks at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryDocument>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, SignalsDocument};
+use super::pod_autoscaler::AutoscalerSituation;
 use super::reading::DocumentReading;
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::key::ModelKey;
@@ -36,6 +37,8 @@ pub struct Situation {
     pub snapshot: ClusterSnapshot,
     /// What was learned before; `None` if nothing was.
     pub learned: Option<Learned>,
+    /// PodAutoscalers, each with its target.
+    pub autoscalers: Vec<AutoscalerSituation>,
     /// When the plan is made.
     pub now: Moment,
 }
@@ -125,6 +128,7 @@ impl SnapshotDocument {
         let variants = reader.variants(self);
         let metrics = reader.metrics(self, &variants);
         let direct = reader.direct_queues(self);
+        let autoscalers = reader.autoscalers(self);
         let gpus = self
             .inventory
             .as_ref()
@@ -154,6 +158,7 @@ impl SnapshotDocument {
                 gpus: gpus.map(Arc::new),
             },
             learned,
+            autoscalers,
             now: reader.now,
         })
     }
@@ -164,7 +169,7 @@ impl SnapshotDocument {
 pub(super) struct Reader {
     pub(super) now: Moment,
     pub(super) lag: Duration,
-    bands: FreshnessBands,
+    pub(super) bands: FreshnessBands,
     faults: Vec<DocumentFault>,
 }
 

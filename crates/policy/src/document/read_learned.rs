@@ -101,7 +101,7 @@ impl Reader {
     }
 
     /// Names every moment that is still to come.
-    fn check_moments(&mut self, path: &str, written: &Value) {
+    pub(super) fn check_moments(&mut self, path: &str, written: &Value) {
         match written {
             Value::Object(fields) => {
                 let is_moment = fields.len() == 2 && fields.contains_key("monotonic");

@@ -59,6 +59,7 @@ impl SnapshotDocument {
             models: routers.collect(),
             inventory: snapshot.gpus.as_deref().map(inventory),
             learned: serde_json::to_value(learned).ok(),
+            pod_autoscalers: Vec::new(),
             context: None,
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn planned(text: &str, settings: &str) -> Plan {
         snapshot,
         learned,
         now,
+        ..
     } = situation(text, &settings);
     let learned = learn(&snapshot, &learned.unwrap_or_default(), &settings, now);
     let made = plan(&snapshot, &learned, &settings, 1, now);

@@ -2,6 +2,7 @@
 
 mod checks;
 mod demands;
+mod document;
 mod over_time;
 mod properties;
 mod schedules;

@@ -1,0 +1,321 @@
+//! PodAutoscalers of a document: the objects, their targets and what their sources report.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::SnapshotDocument;
+use super::read::Reader;
+use super::reading::{DocumentReading, ReadingFailure, ReadingState};
+use super::scalar::Span;
+use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
+use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
+use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
+use crate::signal::{Failure, Signal};
+use crate::units::Replicas;
+use wva_base::names::{check_namespace, check_object_name};
+
+/// A PodAutoscaler and what is known of its target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodAutoscalerDocument {
+    /// The object, as `kubectl get -o yaml` prints it.
+    pub object: PodAutoscalerObject,
+    /// Replicas that the target states.
+    pub current: u32,
+    /// Pods of the target, without those that ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<AutoscaledPodDocument>,
+    /// What each entry of `spec.metricsSources` reports, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceDocument>,
+    /// What was remembered after the last decision, as `wva plan --explain --format json` writes it. Left out:
+    /// nothing was, and nothing is released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub state: Option<Value>,
+}
+
+/// A pod of the target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AutoscaledPodDocument {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it does. Left out: `ready`.
+    #[serde(default)]
+    pub state: AutoscaledPodState,
+    /// How long it has been ready. Left out: as long as the process runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_for: Option<Span>,
+}
+
+/// What a pod of the target does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AutoscaledPodState {
+    /// It serves.
+    #[default]
+    Ready,
+    /// It does not serve yet.
+    Pending,
+    /// It finishes its requests and is gone then.
+    Draining,
+    /// It moves its shards and serves again.
+    Resharding,
+}
+
+/// What one metric source reports: a value of each pod, or one total.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SourceDocument {
+    /// By pod, of types pod, resource and custom. A pod that is left out has no sample. Ages count from the
+    /// collection.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pods: BTreeMap<Arc<str>, DocumentReading>,
+    /// The total, of type external.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<DocumentReading>,
+}
+
+/// One decision that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoscalerSituation {
+    /// The object, checked.
+    pub policy: AutoscalerPolicy,
+    /// Its target.
+    pub view: AutoscalerView,
+    /// What is remembered.
+    pub state: AutoscalerState,
+}
+
+impl Reader {
+    pub(super) fn autoscalers(&mut self, document: &SnapshotDocument) -> Vec<AutoscalerSituation> {
+        let mut seen: Vec<(&PodAutoscalerObject, usize)> = Vec::new();
+        let mut found = Vec::new();
+        for (index, one) in document.pod_autoscalers.iter().enumerate() {
+            let path = format!("podAutoscalers[{index}]");
+            self.check_rivals(&path, &one.object, &seen);
+            seen.push((&one.object, index));
+            found.extend(self.autoscaler(&path, one));
+        }
+        found
+    }
+
+    fn check_rivals(
+        &mut self,
+        path: &str,
+        object: &PodAutoscalerObject,
+        seen: &[(&PodAutoscalerObject, usize)],
+    ) {
+        let name = |object: &PodAutoscalerObject| {
+            let metadata = &object.metadata;
+            (Arc::clone(&metadata.namespace), Arc::clone(&metadata.name))
+        };
+        let target = |object: &PodAutoscalerObject| {
+            let target = &object.spec.scale_target_ref;
+            let role = object.spec.sub_target_selector.clone();
+            let namespace = Arc::clone(&object.metadata.namespace);
+            let kind = (target.api_version.clone(), target.kind.clone());
+            (
+                namespace,
+                kind,
+                target.name.clone(),
+                role.unwrap_or_default(),
+            )
+        };
+        for (other, index) in seen {
+            if name(other) == name(object) {
+                let why = format!("podAutoscalers[{index}] has this name, too; give it another");
+                self.fault(format!("{path}.object.metadata.name"), why);
+            }
+            if target(other) == target(object) {
+                let why = format!("podAutoscalers[{index}] scales it, too; leave one of them out");
+                self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
+            }
+        }
+    }
+
+    fn autoscaler(
+        &mut self,
+        path: &str,
+        document: &PodAutoscalerDocument,
+    ) -> Option<AutoscalerSituation> {
+        let metadata = &document.object.metadata;
+        let names = [
+            ("namespace", check_namespace(&metadata.namespace)),
+            ("name", check_object_name(&metadata.name)),
+        ];
+        for (field, outcome) in names {
+            if let Err(error) = outcome {
+                let path = format!("{path}.object.metadata.{field}");
+                self.fault(path, format!("{error}; write such a name"));
+            }
+        }
+        let pods = self.autoscaled_pods(path, &document.pods);
+        let state = self.autoscaler_state(&format!("{path}.state"), document.state.as_ref());
+        let policy = match document.object.check() {
+            Ok(policy) => policy,
+            Err(violations) => {
+                for violation in violations.iter() {
+                    self.fault(
+                        format!("{path}.object.{}", violation.path),
+                        format!(
+                            "{} ({}/{})",
+                            violation.why, metadata.namespace, metadata.name
+                        ),
+                    );
+                }
+                return None;
+            }
+        };
+        let readings = self.source_readings(path, &policy, &document.sources, &pods);
+        let current = Replicas(document.current);
+        Some(AutoscalerSituation {
+            policy,
+            view: AutoscalerView {
+                current,
+                pods,
+                readings,
+            },
+            state,
+        })
+    }
+
+    fn autoscaled_pods(
+        &mut self,
+        path: &str,
+        documents: &[AutoscaledPodDocument],
+    ) -> BTreeMap<Arc<str>, AutoscaledPod> {
+        let mut pods = BTreeMap::new();
+        for (index, document) in documents.iter().enumerate() {
+            let path = format!("{path}.pods[{index}]");
+            let ready_for = document.ready_for.map(|span| span.0);
+            let pod = match document.state {
+                AutoscaledPodState::Ready => AutoscaledPod::Ready {
+                    ready_for: ready_for.unwrap_or(self.now.monotonic),
+                },
+                AutoscaledPodState::Pending => AutoscaledPod::Pending,
+                AutoscaledPodState::Draining => AutoscaledPod::Draining,
+                AutoscaledPodState::Resharding => AutoscaledPod::Resharding,
+            };
+            if document.state != AutoscaledPodState::Ready && ready_for.is_some() {
+                let why = "a pod that is not ready has been so for no time; drop it";
+                self.fault(format!("{path}.readyFor"), why);
+            }
+            if pods.insert(Arc::clone(&document.name), pod).is_some() {
+                let why = format!(
+                    "{:?} stands twice; give each pod its own name",
+                    document.name
+                );
+                self.fault(format!("{path}.name"), why);
+            }
+        }
+        pods
+    }
+
+    fn autoscaler_state(&mut self, path: &str, written: Option<&Value>) -> AutoscalerState {
+        let Some(written) = written else {
+            return AutoscalerState::default();
+        };
+        self.check_moments(path, written);
+        serde_path_to_error::deserialize(written).unwrap_or_else(|error| {
+            let field = error.path().to_string();
+            let why = format!(
+                "{field}: {}; copy it from where it was written",
+                error.inner()
+            );
+            self.fault(path, why);
+            AutoscalerState::default()
+        })
+    }
+
+    fn source_readings(
+        &mut self,
+        path: &str,
+        policy: &AutoscalerPolicy,
+        documents: &[SourceDocument],
+        pods: &BTreeMap<Arc<str>, AutoscaledPod>,
+    ) -> Vec<SourceReading> {
+        let (sources, written) = (policy.sources.len(), documents.len());
+        let is_measured = policy.strategy != ScalingStrategy::Hpa;
+        if written > sources || (is_measured && written < sources) {
+            let why = format!(
+                "{written} are written for {sources} entries of spec.metricsSources; write one for each, {{}} for one \
+                 that reports nothing"
+            );
+            self.fault(format!("{path}.sources"), why);
+        }
+        let known: BTreeSet<&Arc<str>> = pods.keys().collect();
+        let pairs = policy.sources.iter().zip(documents).enumerate();
+        let mut readings = Vec::new();
+        for (index, (source, document)) in pairs {
+            let path = format!("{path}.sources[{index}]");
+            let misplaced = match (source.is_total(), document) {
+                (true, document) if !document.pods.is_empty() => Some(("pods", "total")),
+                (false, document) if document.total.is_some() => Some(("total", "pods")),
+                _ => None,
+            };
+            if let Some((found, needed)) = misplaced {
+                let why = format!("{source} does not report it; write {needed}");
+                self.fault(format!("{path}.{found}"), why);
+            }
+            for name in document.pods.keys().filter(|name| !known.contains(name)) {
+                let why = "the target has no such pod; add it to pods, or drop it";
+                self.fault(format!("{path}.pods.{name}"), why);
+            }
+            readings.push(if source.is_total() {
+                let path = format!("{path}.total");
+                let absent = Signal::Failed {
+                    why: Failure::Absent,
+                };
+                let total = document.total.map(|reading| self.signal(&path, reading));
+                SourceReading::Total(total.unwrap_or(absent))
+            } else {
+                let values = document.pods.iter().map(|(name, reading)| {
+                    let path = format!("{path}.pods.{name}");
+                    (Arc::clone(name), self.signal(&path, *reading))
+                });
+                SourceReading::Pods(values.collect())
+            });
+        }
+        readings
+    }
+
+    /// A reading as a signal. A read that failed without a cause is one that could not be made.
+    fn signal(&mut self, path: &str, reading: DocumentReading) -> Signal {
+        let lag: Duration = self.lag;
+        match reading.sample(&self.bands, lag) {
+            Ok(Some(sample)) if !sample.value.is_finite() || sample.value < 0.0 => {
+                self.fault(
+                    path,
+                    format!("{} is no amount; write at least 0", sample.value),
+                );
+                Signal::Failed {
+                    why: Failure::Invalid,
+                }
+            }
+            Ok(Some(sample)) => {
+                let age = sample.age.saturating_add(lag);
+                self.bands.judge(sample.value, age, 0.0..=f64::MAX)
+            }
+            Ok(None) => Signal::Failed {
+                why: match (reading.state, reading.why) {
+                    (Some(ReadingState::Failed), None) => Failure::QueryFailed,
+                    (_, Some(ReadingFailure::Invalid)) => Failure::Invalid,
+                    _ => Failure::Absent,
+                },
+            },
+            Err(why) => {
+                self.fault(path, why);
+                Signal::Failed {
+                    why: Failure::Invalid,
+                }
+            }
+        }
+    }
+}

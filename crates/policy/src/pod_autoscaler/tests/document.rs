@@ -1,0 +1,90 @@
+//! Autoscalers of a snapshot document.
+
+use crate::document::SnapshotDocument;
+use crate::signal::FreshnessBands;
+
+const HEAD: &str = "
+version: 1
+time: {uptime: 1h}
+variants: []
+podAutoscalers:
+";
+
+fn entry(name: &str, target: &str, rest: &str) -> String {
+    format!(
+        "
+- object:
+    apiVersion: autoscaling.aibrix.ai/v1alpha1
+    kind: PodAutoscaler
+    metadata: {{namespace: ns, name: {name}, uid: u, resourceVersion: '5'}}
+    spec:
+      scalingStrategy: KPA
+      maxReplicas: 4
+      scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}
+      metricsSources:
+      - {{metricSourceType: custom, targetMetric: load, targetValue: '10'}}
+      - {{metricSourceType: external, targetMetric: queue, targetValue: '10'}}
+    status: {{actualScale: 1}}
+  current: 1
+  {rest}
+"
+    )
+}
+
+fn faults(entries: &[String]) -> Vec<String> {
+    let text = format!("{HEAD}{}", entries.concat());
+    let document = SnapshotDocument::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let written = serde_yaml::to_string(&document).unwrap();
+    assert_eq!(SnapshotDocument::parse(&written).unwrap(), document);
+    match document.situation(&FreshnessBands::default()) {
+        Ok(situation) => {
+            assert_eq!(situation.autoscalers.len(), entries.len());
+            Vec::new()
+        }
+        Err(error) => error.to_string().lines().map(str::to_owned).collect(),
+    }
+}
+
+#[test]
+fn a_manifest_is_read_as_it_is_printed() {
+    let rest = "
+  pods: [{name: p}]
+  sources: [{pods: {p: 3}}, {total: {value: 4, age: 90s}}]";
+    let good = entry("a", "t", rest);
+    assert_eq!(faults(&[good]), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_is_named_with_path_and_remedy() {
+    let rest = "
+  pods: [{name: p}, {name: p}, {name: q, state: pending, readyFor: 1m}]
+  sources: [{total: 3}, {pods: {x: 1}, total: -1}, {}]
+  state: {idle_since: {monotonic: {secs: 9999, nanos: 0}, wall: 0}, windows: 5}";
+    let found = faults(&[entry("a", "t", rest), entry("a", "t", "")]);
+    let expected = [
+        "podAutoscalers[0].pods[1].name: \"p\" stands twice; give each pod its own name",
+        "podAutoscalers[0].pods[2].readyFor: a pod that is not ready has been so for no time; drop it",
+        "podAutoscalers[0].state.idle_since.monotonic: 9999 s after the start of the process is after now, which is 3600 s after it; write less, or the right time.uptime",
+        "podAutoscalers[0].state: windows: invalid type: integer `5`, expected a map; copy it from where it was written",
+        "podAutoscalers[0].sources: 3 are written for 2 entries of spec.metricsSources; write one for each, {} for one that reports nothing",
+        "podAutoscalers[0].sources[0].total: custom load does not report it; write pods",
+        "podAutoscalers[0].sources[1].pods: external queue does not report it; write total",
+        "podAutoscalers[0].sources[1].pods.x: the target has no such pod; add it to pods, or drop it",
+        "podAutoscalers[0].sources[1].total: -1 is no amount; write at least 0",
+        "podAutoscalers[1].object.metadata.name: podAutoscalers[0] has this name, too; give it another",
+        "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out",
+        "podAutoscalers[1].sources: 0 are written for 2 entries of spec.metricsSources; write one for each, {} for one that reports nothing",
+    ];
+    assert_eq!(found, expected);
+    let bad = entry("B b", "t", "sources: [{}, {}]").replace("maxReplicas: 4", "maxReplicas: 0");
+    let found = faults(&[bad]);
+    assert!(
+        found[0]
+            .starts_with("podAutoscalers[0].object.metadata.name: \"B b\" is not an object name"),
+        "{found:?}"
+    );
+    assert_eq!(
+        found[1],
+        "podAutoscalers[0].object.spec.maxReplicas: 0 must be positive; write at least 1 (ns/B b)"
+    );
+}

@@ -1,0 +1,54 @@
+use serde_json::Value;
+
+use super::answer;
+use super::arguments::{Detail, Format, PlanArguments};
+use super::tests::{block, how};
+use crate::docs::check_block;
+
+fn shown(snapshot: &str, format: Format) -> String {
+    let arguments = PlanArguments {
+        snapshot: "chat.yaml".to_owned(),
+        settings: None,
+        ..how(format, Detail::Everything)
+    };
+    answer(snapshot, "", &arguments).unwrap_or_else(|errors| panic!("{}", errors.join("\n")))
+}
+
+#[test]
+fn the_worked_example_of_an_autoscaler_gives_what_the_docs_show() {
+    let text = shown(block("`chat.yaml`:"), Format::Table);
+    check_block(
+        "docs/user-guide/plan.md",
+        "chat.yaml --explain` shows:",
+        &text,
+    );
+}
+
+#[test]
+fn what_is_remembered_goes_into_the_next_snapshot() {
+    let snapshot = block("`chat.yaml`:");
+    let first: Value = serde_json::from_str(&shown(snapshot, Format::Json)).unwrap();
+    let row = &first["podAutoscalers"]["prod/chat"];
+    assert_eq!(row["desired"], 6);
+    assert_eq!(row["nextBoundary"], "2026-03-02T18:00:00Z");
+    assert_eq!(row["bounds"]["active"], "office");
+    assert!(row["hpa"].is_null());
+    let mut next: serde_yaml::Value = serde_yaml::from_str(snapshot).unwrap();
+    next["podAutoscalers"][0]["state"] = serde_yaml::to_value(&row["state"]).unwrap();
+    let next = serde_yaml::to_string(&next).unwrap();
+    let again: Value = serde_json::from_str(&shown(&next, Format::Json)).unwrap();
+    let again = &again["podAutoscalers"]["prod/chat"]["state"];
+    let recommendations = |state: &Value| state["recommendations"].as_array().unwrap().len();
+    assert_eq!(recommendations(again), recommendations(&row["state"]) + 1);
+}
+
+#[test]
+fn a_generated_object_is_shown_whole() {
+    let snapshot = block("`chat.yaml`:").replace("APA", "HPA");
+    let text = shown(&snapshot, Format::Yaml);
+    let whole: Value = serde_yaml::from_str(&text).unwrap();
+    let row = &whole["podAutoscalers"]["prod/chat"];
+    assert_eq!(row["reason"], "HorizontalPodAutoscaler chat-hpa decides");
+    assert_eq!(row["hpa"]["spec"]["minReplicas"], 3);
+    assert!(row["state"].is_null());
+}

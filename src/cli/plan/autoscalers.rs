@@ -1,0 +1,165 @@
+//! Decisions of PodAutoscalers, and how they are shown.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::arguments::Detail;
+use super::render::widths;
+use crate::policy::document::AutoscalerSituation;
+use crate::policy::plan::Action;
+use crate::policy::pod_autoscaler::check::ScalingStrategy;
+use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
+use crate::policy::pod_autoscaler::reason::AutoscalerStep;
+use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
+use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
+use crate::policy::units::Replicas;
+use wva_base::moment::Moment;
+
+/// One decision with its autoscaler.
+#[derive(Debug, Clone)]
+pub(super) struct AutoscalerPlan<'a> {
+    situation: &'a AutoscalerSituation,
+    decision: AutoscalerDecision,
+    state: AutoscalerState,
+}
+
+/// It as a document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AutoscalerRow<'a> {
+    strategy: &'static str,
+    current: Replicas,
+    desired: Replicas,
+    action: String,
+    algorithm: &'static str,
+    reason: String,
+    bounds: &'a EffectiveBounds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_boundary: Option<String>,
+    steps: Vec<StepLine<'a>>,
+    /// The generated object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hpa: Option<serde_json::Value>,
+    /// What is remembered; a next snapshot may hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a AutoscalerState>,
+}
+
+#[derive(Serialize)]
+struct StepLine<'a> {
+    #[serde(flatten)]
+    step: &'a AutoscalerStep,
+    reason: String,
+}
+
+impl<'a> AutoscalerPlan<'a> {
+    pub(super) fn of(situation: &'a AutoscalerSituation, now: Moment) -> Self {
+        let AutoscalerSituation {
+            policy,
+            view,
+            state,
+        } = situation;
+        let (decision, state) = decide(policy, view, state, now);
+        Self {
+            situation,
+            decision,
+            state,
+        }
+    }
+
+    pub(super) fn key(&self) -> String {
+        let metadata = &self.situation.policy.metadata;
+        format!("{}/{}", metadata.namespace, metadata.name)
+    }
+
+    /// Annotations that do nothing.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let key = self.key();
+        let faults = self.situation.policy.faults.iter();
+        faults.map(|fault| format!("{key}: {fault}")).collect()
+    }
+
+    fn strategy(&self) -> &'static str {
+        self.situation.policy.strategy.as_str()
+    }
+
+    fn action(&self) -> Action {
+        let AutoscalerDecision {
+            current, desired, ..
+        } = self.decision;
+        match desired.cmp(&current) {
+            std::cmp::Ordering::Greater => Action::ScaleUp,
+            std::cmp::Ordering::Less => Action::ScaleDown,
+            std::cmp::Ordering::Equal => Action::NoChange,
+        }
+    }
+
+    pub(super) fn row(&self, explained: bool) -> AutoscalerRow<'_> {
+        let decision = &self.decision;
+        let is_direct = self.situation.policy.strategy != ScalingStrategy::Hpa;
+        let steps = decision.steps.iter().map(|step| StepLine {
+            step,
+            reason: step.why.to_string(),
+        });
+        let hpa = decision.hpa.as_ref().filter(|_| explained);
+        AutoscalerRow {
+            strategy: self.strategy(),
+            current: decision.current,
+            desired: decision.desired,
+            action: self.action().to_string(),
+            algorithm: decision.algorithm.as_str(),
+            reason: decision.reason(),
+            bounds: &decision.bounds,
+            next_boundary: decision.next_boundary.map(|at| at.to_string()),
+            steps: steps.collect(),
+            hpa: hpa.map(GeneratedHpa::manifest),
+            state: (explained && is_direct).then_some(&self.state),
+        }
+    }
+}
+
+/// One line for each autoscaler, its steps below it where they are asked for.
+pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Detail) {
+    if plans.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let mut rows = vec![["AUTOSCALER", "STRATEGY", "CURRENT", "TO", "ACTION"].map(str::to_owned)];
+    rows.extend(plans.iter().map(|plan| {
+        [
+            plan.key(),
+            plan.strategy().to_owned(),
+            plan.decision.current.to_string(),
+            plan.decision.desired.to_string(),
+            plan.action().to_string(),
+        ]
+    }));
+    let widths = widths(&rows);
+    let mut plans = plans.iter();
+    for (number, row) in rows.iter().enumerate() {
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(text, "{cell:width$}  ").unwrap_or_default();
+        }
+        if number == 0 {
+            text.push_str("REASON\n");
+        } else if let Some(plan) = plans.next() {
+            writeln!(text, "{}", plan.decision.reason()).unwrap_or_default();
+            if detail == Detail::Everything {
+                steps(text, &plan.decision);
+            }
+        }
+    }
+}
+
+fn steps(text: &mut String, decision: &AutoscalerDecision) {
+    for step in &decision.steps {
+        let (stage, from, to) = (step.stage.as_str(), step.from, step.to);
+        writeln!(text, "    {stage:<12} {from} -> {to}  {}", step.why).unwrap_or_default();
+    }
+    if let Some(next) = decision.next_boundary {
+        writeln!(text, "    note         the bounds change next at {next}").unwrap_or_default();
+    }
+}
