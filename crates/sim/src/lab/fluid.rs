@@ -95,7 +95,8 @@ pub(super) fn primary<'a>(
     }))
 }
 
-fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
+/// Mean tokens of prompts and of answers.
+pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     let count = number::length(load.arrivals.len().max(1));
     let sum = load.arrivals.iter().fold((0.0, 0.0), |sum, arrival| {
         (

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::accounting::{Accounts, Scored};
 use super::check::ScenarioError;
-use super::fluid::{primary, scored, work_model};
+use super::fluid::{mean_lengths, primary, scored, work_model};
 use super::meter::Meter;
 use super::number;
 use super::policies::{
@@ -139,7 +139,8 @@ impl Play<'_> {
         let seated = models.enumerate().filter_map(|(place, (model, load))| {
             let variant = primary(model, load)?;
             let batch = work_model(variant, model.slo, load).batch;
-            let peer = self.policy.peer(&PeerModel::of(model, variant, batch))?;
+            let peer = PeerModel::of(model, variant, batch, mean_lengths(load));
+            let peer = self.policy.peer(&peer)?;
             Some(Seated {
                 model: place,
                 variant: variant.name,

@@ -10,12 +10,16 @@ const POLL: Duration = Duration::from_secs(10);
 const WINDOW: Duration = Duration::from_mins(3);
 const TOLERANCE: f64 = 0.1;
 const RATE: f64 = 2.0;
+/// The cool-down window of a release; that of growth is 0 by default.
+const DOWN_WINDOW: Duration = Duration::from_mins(5);
 
-/// KV usage over a window, with tolerances and rates.
+/// KV usage over a window, with tolerances, rates and cool-down windows.
 pub(super) struct Apa {
     target: f64,
     bounds: (u32, u32),
     seen: VecDeque<(Duration, f64)>,
+    /// What was wanted within the cool-down window.
+    wanted: VecDeque<(Duration, u32)>,
 }
 
 impl Apa {
@@ -24,6 +28,22 @@ impl Apa {
             target,
             bounds: (model.min, model.max),
             seen: VecDeque::new(),
+            wanted: VecDeque::new(),
+        }
+    }
+
+    /// The cool-down as it is shipped: a release goes to the least count of its window, not to the largest.
+    fn cool_down(&mut self, wanted: u32, count: u32, now: Duration) -> u32 {
+        self.wanted.push_back((now, wanted));
+        let is_over = |(at, _): &(Duration, u32)| now.saturating_sub(*at) >= DOWN_WINDOW;
+        while self.wanted.front().is_some_and(is_over) {
+            self.wanted.pop_front();
+        }
+        let least = self.wanted.iter().map(|(_, wanted)| *wanted).min();
+        if wanted < count {
+            least.unwrap_or(wanted)
+        } else {
+            wanted
         }
     }
 }
@@ -57,8 +77,9 @@ impl Peer for Apa {
         } else {
             f64::from(signals.wanted)
         };
+        let wanted = self.cool_down(number::rounded(wanted), signals.wanted, now);
         Some(PeerDecision {
-            replicas: number::rounded(wanted).clamp(self.bounds.0.max(1), self.bounds.1),
+            replicas: wanted.clamp(self.bounds.0.max(1), self.bounds.1),
             why: format!("KV usage {usage:.3} in 180 s, target {}", self.target),
         })
     }

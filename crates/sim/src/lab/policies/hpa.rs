@@ -106,6 +106,22 @@ impl HpaPeer {
         Self::new(model, vec![("queue", target, waiting)], None)
     }
 
+    /// The KV usage of the servers.
+    pub(super) fn kv(model: &PeerModel, target: f64) -> Self {
+        let usage: Metric = |signals| signals.scraped.kv_usage;
+        Self::new(model, vec![("KV usage", target, usage)], None)
+    }
+
+    /// A count that the policy computes itself: the HPA adds its windows and rates alone.
+    pub(super) fn counts(model: &PeerModel, up: ScalingRules, down: ScalingRules) -> Self {
+        let given: Metric = |_signals| None;
+        Self::new(
+            model,
+            vec![("count", 1.0, given)],
+            Some(Behavior { up, down }),
+        )
+    }
+
     /// The router's queue, and running requests.
     pub(super) fn router(model: &PeerModel, running: f64) -> Self {
         let metrics: Vec<(&str, f64, Metric)> = vec![
@@ -141,10 +157,26 @@ impl Peer for HpaPeer {
 
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
         let prefill = self.prefill;
-        let metrics = self.metrics.iter().enumerate().map(|(place, read)| {
-            let value = read(signals).ok_or_else(|| "no sample".to_owned())?;
+        let values = self.metrics.iter().enumerate().map(|(place, read)| {
             let unit = prefill.filter(|_| place == 0).unwrap_or(1.0);
-            Milli::of(value / unit).ok_or_else(|| "no number".to_owned())
+            read(signals).map(|value| value / unit)
+        });
+        let values: Vec<Option<f64>> = values.collect();
+        self.decide_by(&values, signals, now)
+    }
+}
+
+impl HpaPeer {
+    /// Decides by these values of the metrics.
+    pub(super) fn decide_by(
+        &mut self,
+        values: &[Option<f64>],
+        signals: &ModelSignals,
+        now: Duration,
+    ) -> Option<PeerDecision> {
+        let metrics = values.iter().map(|value| {
+            let value = value.ok_or_else(|| "no sample".to_owned())?;
+            Milli::of(value).ok_or_else(|| "no number".to_owned())
         });
         let seen = Observed {
             wanted: signals.wanted,

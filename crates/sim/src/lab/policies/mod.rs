@@ -4,8 +4,10 @@ mod apa;
 mod controller;
 mod dynamo;
 mod hpa;
+mod hybrid;
 mod kpa;
 mod signals;
+mod slo;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +17,9 @@ pub(super) use signals::{Peer, PeerModel, read_signals};
 use self::apa::Apa;
 use self::dynamo::DynamoLoad;
 use self::hpa::HpaPeer;
+use self::hybrid::DynamoHybrid;
 use self::kpa::Kpa;
+use self::slo::KedaSlo;
 
 /// What decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +127,7 @@ pub const POLICIES: &[PolicyFamily] = &[
         "the controller with analyzerName slo and the objective as a service class",
         "scaleUpThreshold",
         None,
-        &[0.75, 0.85, 0.95],
+        &[0.7, 0.85, 0.95],
     ),
     STATIC,
     family(
@@ -143,6 +147,14 @@ pub const POLICIES: &[PolicyFamily] = &[
         &[2.0, 5.0, 10.0],
     ),
     family(
+        "hpa-kv",
+        PolicyKind::Peer,
+        "HPA on the mean KV usage of the servers, with its default behavior (Kubernetes, GKE guide)",
+        "KV usage per replica",
+        Some(0.8),
+        &[0.4, 0.6, 0.8],
+    ),
+    family(
         "keda-epp",
         PolicyKind::Peer,
         "KEDA on the router's queue (1) and running requests (llm-d guides, keda-epp-queue)",
@@ -159,6 +171,14 @@ pub const POLICIES: &[PolicyFamily] = &[
         &[0.6, 0.7, 0.8],
     ),
     family(
+        "keda-slo",
+        PolicyKind::Peer,
+        "KEDA on latency over the objective, up above 0.55 and down below 0.40 (llm-d guides)",
+        "share of the objective",
+        Some(1.0),
+        &[0.5, 0.75, 1.0],
+    ),
+    family(
         "knative-kpa",
         PolicyKind::Peer,
         "Knative's KPA on concurrency, windows 60 s and 6 s, utilization 70 % (knative/serving)",
@@ -169,7 +189,7 @@ pub const POLICIES: &[PolicyFamily] = &[
     family(
         "aibrix-apa",
         PolicyKind::Peer,
-        "AIBrix's APA on KV usage, tolerances 0.1, rates 2, window 180 s (aibrix apa.go)",
+        "AIBrix's APA on KV usage, tolerances 0.1, rates 2, windows 180 s and, down, 300 s (aibrix apa.go)",
         "KV usage per replica",
         Some(0.5),
         &[0.3, 0.5, 0.7],
@@ -178,6 +198,14 @@ pub const POLICIES: &[PolicyFamily] = &[
         "dynamo-load",
         PolicyKind::Peer,
         "Dynamo's load planner: one replica at a time by estimated latency (ai-dynamo 1.6.1)",
+        "share of the objective",
+        Some(1.0),
+        &[0.5, 0.75, 1.0],
+    ),
+    family(
+        "dynamo-hybrid",
+        PolicyKind::Peer,
+        "Dynamo's load planner above a floor of forecast demand, every 180 s (ai-dynamo 1.6.1)",
         "share of the objective",
         Some(1.0),
         &[0.5, 0.75, 1.0],
@@ -255,11 +283,14 @@ impl PolicyChoice {
         let knob = self.knob.or(self.family.default)?;
         Some(match self.family.name {
             "hpa-queue" => Box::new(HpaPeer::queue(model, knob)),
+            "hpa-kv" => Box::new(HpaPeer::kv(model, knob)),
             "keda-epp" => Box::new(HpaPeer::router(model, knob)),
             "keda-token" => Box::new(HpaPeer::tokens(model, knob)),
+            "keda-slo" => Box::new(KedaSlo::new(model, knob)),
             "knative-kpa" => Box::new(Kpa::new(model, knob)),
             "aibrix-apa" => Box::new(Apa::new(model, knob)),
             "dynamo-load" => Box::new(DynamoLoad::new(model, knob)),
+            "dynamo-hybrid" => Box::new(DynamoHybrid::new(model, knob)),
             _ => return None,
         })
     }

@@ -15,14 +15,25 @@ pub(in crate::lab) struct PeerModel {
     pub(in crate::lab) profile: Profile,
     /// Sequences that a replica serves at once within the objective.
     pub(in crate::lab) batch: f64,
+    /// Mean tokens of prompts and of answers.
+    pub(in crate::lab) lengths: (f64, f64),
+    /// Sequences that an engine takes into a batch.
+    pub(in crate::lab) sequences: u32,
     pub(in crate::lab) min: u32,
     pub(in crate::lab) max: u32,
 }
 
 impl PeerModel {
     /// Of the variant that peers scale.
-    pub(in crate::lab) fn of(model: &ScenarioModel, variant: &ScenarioVariant, batch: f64) -> Self {
+    pub(in crate::lab) fn of(
+        model: &ScenarioModel,
+        variant: &ScenarioVariant,
+        batch: f64,
+        lengths: (f64, f64),
+    ) -> Self {
         Self {
+            lengths,
+            sequences: variant.limits.max_num_seqs,
             slo: model.slo,
             profile: variant.profile,
             batch,
@@ -61,6 +72,9 @@ pub(in crate::lab) struct ModelSignals {
     pub(super) kv_usage: f64,
     /// Requests per second over the last minute.
     pub(super) rate: f64,
+    /// 95th percentiles over the last minute, in seconds: time to the first token from the arrival at the router, and
+    /// time between tokens.
+    pub(super) latencies: Option<(f64, f64)>,
     /// `spec.replicas` of the scale.
     pub(super) wanted: u32,
     /// `status.replicas`: ready and starting pods.
@@ -103,6 +117,10 @@ pub(in crate::lab) fn read_signals(
         running: model.running,
         kv_usage: model.kv_usage,
         rate: model.rate,
+        latencies: model
+            .first_token_p95_ms
+            .zip(model.per_token_p95_ms)
+            .map(|(first_token, per_token)| (first_token / 1e3, per_token / 1e3)),
         wanted: frame.scaled_to,
         existing: frame.ready.saturating_add(frame.pending),
         ready: frame.ready,

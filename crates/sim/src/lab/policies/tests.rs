@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::PolicyChoice;
+use super::hybrid::TrendFilter;
 use super::signals::{ModelSignals, Peer, PeerModel, ScrapedSignals};
 use crate::engine::Profile;
 use crate::world::Slo;
@@ -17,6 +18,8 @@ fn peer(name: &str, bounds: (u32, u32)) -> Box<dyn Peer> {
         },
         profile: Profile::QWEN3_8B_FP8_H100,
         batch: 100.0,
+        lengths: (1_000.0, 200.0),
+        sequences: 256,
         min: bounds.0,
         max: bounds.1,
     };
@@ -31,6 +34,7 @@ fn signals(replicas: u32) -> ModelSignals {
         running: 0.0,
         kv_usage: 0.0,
         rate: 0.0,
+        latencies: None,
         wanted: replicas,
         existing: replicas,
         ready: replicas,
@@ -136,4 +140,113 @@ fn dynamo_takes_one_step_at_a_time() {
         ..signals(4)
     };
     assert_eq!(dynamo.decide(&idle, SECOND).unwrap().replicas, 3);
+}
+
+#[test]
+fn hpa_kv_holds_the_mean_usage_at_its_target() {
+    let mut hpa = peer("hpa-kv", (1, 16));
+    let mut at = |second: u32, usage: Option<f64>| {
+        let scraped = ScrapedSignals {
+            kv_usage: usage,
+            ..ScrapedSignals::default()
+        };
+        let signals = ModelSignals {
+            scraped,
+            ..signals(4)
+        };
+        let decision = hpa.decide(&signals, SECOND * second);
+        decision.map(|decision| decision.replicas)
+    };
+    assert_eq!(at(0, Some(3.4)), Some(4), "within a tenth of 4 × 0.8");
+    assert_eq!(at(15, Some(4.1)), Some(6), "4.1 ÷ 0.8");
+    assert_eq!(at(30, Some(0.8)), Some(6), "a window of 300 s");
+    assert_eq!(at(340, Some(0.8)), Some(1));
+    assert_eq!(at(355, None), None);
+}
+
+#[test]
+fn keda_slo_grows_above_one_threshold_and_shrinks_below_another() {
+    for (latency, expected) in [
+        // ceil(4 × 0.8 ÷ 0.55), after a window of 30 s.
+        (0.8, Some((30, 6))),
+        // Twice the objective counts at most: ceil(4 × 2 ÷ 0.55), but 100 % in a minute.
+        (9.0, Some((30, 8))),
+        (0.5, None),
+        // 4 − floor(4 × (1 − 0.1 ÷ 0.4)), but one pod at a time, after 180 s.
+        (0.1, Some((180, 3))),
+    ] {
+        let mut keda = peer("keda-slo", (1, 16));
+        let signals = ModelSignals {
+            latencies: Some((latency, 0.001)),
+            ..signals(4)
+        };
+        let mut changed = None;
+        for second in 0..=300 {
+            keda.observe(&signals, SECOND * second);
+            if second % 15 == 0 && changed.is_none() {
+                let replicas = keda.decide(&signals, SECOND * second).unwrap().replicas;
+                changed = (replicas != 4).then_some((second, replicas));
+            }
+        }
+        assert_eq!(changed, expected, "{latency}");
+    }
+}
+
+#[test]
+fn apa_releases_to_the_least_count_of_its_window_as_it_is_shipped() {
+    let mut apa = peer("aibrix-apa", (1, 16));
+    let mut at = |second: u32, usage: f64| {
+        let signals = ModelSignals {
+            kv_usage: usage,
+            ..signals(4)
+        };
+        apa.decide(&signals, SECOND * second).unwrap().replicas
+    };
+    assert_eq!(at(0, 0.1), 2, "a rate of 2");
+    // Samples of 180 s are averaged, so that the first no longer counts.
+    assert_eq!(at(200, 0.3), 2, "4 × 0.6 is 3, and the least of 300 s is 2");
+    assert_eq!(at(510, 0.3), 3);
+}
+
+#[test]
+fn a_trend_is_forecast_once_there_are_five_samples() {
+    let mut filter = TrendFilter::new();
+    let mut forecasts = Vec::new();
+    for sample in 0..40 {
+        filter.take(10.0 + f64::from(sample));
+        forecasts.push(filter.forecast());
+    }
+    assert_eq!(forecasts.get(..4), Some(&[10.0, 11.0, 12.0, 13.0][..]));
+    let last = forecasts.last().unwrap();
+    assert!((last - 50.0).abs() < 0.2, "{last} after 49");
+    let mut still = TrendFilter::new();
+    for _ in 0..10 {
+        still.take(7.0);
+    }
+    assert!((still.forecast() - 7.0).abs() < 1e-9);
+}
+
+#[test]
+fn dynamo_hybrid_keeps_a_floor_of_forecast_demand() {
+    let mut hybrid = peer("dynamo-hybrid", (1, 16));
+    // Steps of 20 ms at 1 100 tokens a sequence: 220 sequences. A prompt takes 3 ms + 1 000 × 24.6 µs, an answer
+    // 200 × 20 ms ÷ 220: 46 ms of a replica, so that 80 requests a second need 4 replicas.
+    let busy = |replicas: u32, rate: f64| ModelSignals {
+        rate,
+        running: 1.0,
+        kv_usage: 0.01,
+        concurrency: 1.0,
+        ..signals(replicas)
+    };
+    let mut at = |second: u32, signals: ModelSignals| {
+        hybrid.observe(&signals, SECOND * second);
+        hybrid.decide(&signals, SECOND * second)
+    };
+    assert_eq!(at(0, busy(2, 80.0)).unwrap().replicas, 1, "no floor yet");
+    let floor = at(180, busy(2, 80.0)).unwrap();
+    assert_eq!(floor.replicas, 4, "{}", floor.why);
+    assert_eq!(at(185, busy(4, 80.0)).unwrap().replicas, 4, "the floor");
+    assert_eq!(at(190, busy(6, 80.0)).unwrap().replicas, 5, "load above it");
+    let far = at(360, busy(4, 2_000.0)).unwrap();
+    assert_eq!(far.replicas, 12, "eight more at most: {}", far.why);
 }
