@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::schema::{
-    ActuationSpec, BindingSpec, LabModel, LabScenario, LoadPart, TokenSpec, VariantSpec,
-};
+use super::schema::{ActuationSpec, LabModel, LabScenario, LoadPart, TokenSpec, VariantSpec};
 use crate::engine::Profile;
 
 /// Why a scenario cannot be played.
@@ -145,10 +143,6 @@ impl Checker<'_> {
                     "give the longest time that is good",
                 );
             }
-        }
-        if model.router.binding == BindingSpec::Early {
-            let remedy = "give late; the router binds early in a later version";
-            return self.wrong(format!("{path}.router.binding"), "early", remedy);
         }
         if !(0.0..=1.0).contains(&model.router.kv_usage) {
             let value = model.router.kv_usage;

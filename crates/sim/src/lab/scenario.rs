@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::check::{ScenarioError, check, profile};
 use super::loads::{ModelLoad, load_of};
-use super::schema::{LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
+use super::schema::{BindingSpec, LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::NodeGroup;
@@ -28,8 +28,9 @@ macro_rules! built_in {
 
 /// The scenarios that come with the program, by name. Those of a study repeat published settings and are played by name
 /// alone.
-pub const BUILT_IN: [(&str, &str); 15] = built_in![
+pub const BUILT_IN: [(&str, &str); 16] = built_in![
     "step",
+    "step-early",
     "steady",
     "ramp-slow",
     "ramp-fast",
@@ -209,6 +210,14 @@ fn flow_control(router: RouterSpec) -> FlowControl {
     }
 }
 
+fn binding(spec: BindingSpec) -> Binding {
+    match spec {
+        BindingSpec::Late => Binding::Late,
+        BindingSpec::Early => Binding::LeastRequest,
+        BindingSpec::EarlyRoundRobin => Binding::RoundRobin,
+    }
+}
+
 fn model(spec: &LabModel) -> ScenarioModel {
     ScenarioModel {
         name: interned(&spec.name),
@@ -217,7 +226,7 @@ fn model(spec: &LabModel) -> ScenarioModel {
         load: LoadSource::Posed(Vec::new()),
         dialect: Dialect::Vllm,
         flow_control: Some(flow_control(spec.router)),
-        binding: Binding::Late,
+        binding: binding(spec.router.binding),
         variants: spec.variants.iter().map(variant).collect(),
     }
 }

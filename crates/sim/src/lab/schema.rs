@@ -92,7 +92,6 @@ impl ActuationSpec {
     }
 }
 
-/// No fields.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Empty {}
@@ -191,12 +190,14 @@ pub(super) struct LatencySlo {
 
 /// Where a request waits for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum BindingSpec {
     /// In the router, until a server has room.
     Late,
-    /// In the queue of a server that is chosen on arrival.
+    /// In a server with the fewest requests on arrival.
     Early,
+    /// In the servers in turn.
+    EarlyRoundRobin,
 }
 
 /// The router of a model.
@@ -374,7 +375,6 @@ pub(super) struct StepRate {
     pub(super) at: TimeSpan,
 }
 
-/// A straight line.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct RampRate {

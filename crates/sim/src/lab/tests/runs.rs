@@ -141,3 +141,28 @@ fn a_trace_that_is_missing_stops_its_scenario_alone() {
         "{problem}"
     );
 }
+
+#[test]
+fn a_router_that_binds_early_lets_requests_wait_in_servers() {
+    let traces = Folder::new("early");
+    let text = TINY
+        .replace(
+            "  - trace: {file: known.csv, jitter: 0s}",
+            "  - constant: {rate: 40}\n    lengths: {prompt: {median: 2000}, output: {median: 100}}",
+        )
+        .replace("startUp:", "limits: {maxNumSeqs: 8}\n    startUp:");
+    let waiting = |binding: &str| {
+        let router = format!("  router: {{binding: {binding}}}\n  variants:");
+        let text = text.replace("  variants:", &router);
+        let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+        let record = play(&scenario, "static-2", 1, &traces);
+        let series = record.series.models.values().next().unwrap();
+        (*series.held.last().unwrap(), *series.queue.last().unwrap())
+    };
+    let (held, queue) = waiting("late");
+    assert!(held > 50 && queue <= 6.0, "{held} {queue}");
+    for binding in ["early", "early-round-robin"] {
+        let (held, queue) = waiting(binding);
+        assert!(held == 0 && queue > 50.0, "{binding}: {held} {queue}");
+    }
+}

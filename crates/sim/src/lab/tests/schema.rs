@@ -82,8 +82,8 @@ const WRONG: [(&str, &str, &str); 17] = [
     ),
     (
         "  variants:",
-        "  router: {binding: early}\n  variants:",
-        "models[0].router.binding is early; give late",
+        "  router: {binding: soon}\n  variants:",
+        "unknown variant `soon`, expected one of `late`, `early`, `early-round-robin`",
     ),
     (
         "nodes:",
