@@ -18,7 +18,7 @@ use super::summary::scenarios;
 use super::table;
 
 /// Memory of a run's thread: a run holds its state on the heap.
-const STACK: usize = 16 * 1024 * 1024;
+pub(super) const STACK: usize = 16 * 1024 * 1024;
 
 /// What to play.
 #[derive(Debug)]

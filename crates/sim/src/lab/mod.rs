@@ -8,6 +8,7 @@ mod campaign;
 mod check;
 mod files;
 mod fluid;
+mod gates;
 mod loads;
 mod meter;
 mod play;
@@ -23,9 +24,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trace_file;
+mod waits;
 
 pub use campaign::{Campaign, CampaignError, LabProgress, run};
 pub use check::ScenarioError;
+pub use gates::{GateError, GateReport, gates};
 pub use policies::{POLICIES, PolicyChoice, PolicyKind};
 pub use scenario::{BUILT_IN, LoadedScenario, load};
 

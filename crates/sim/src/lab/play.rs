@@ -19,6 +19,7 @@ use super::record::{LabRecord, VERSION};
 use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
 use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
 use super::series::SeriesRecorder;
+use super::waits::WaitRecorder;
 use crate::apiserver::{Denied, Insider};
 use crate::workloads::object::path;
 use crate::world::{EndedRequest, Frame, World, WorldError};
@@ -82,6 +83,7 @@ impl Play<'_> {
         let stage = Stage {
             meter: Meter::new(server.clone(), &prepared.scenario, scored),
             series: SeriesRecorder::new(prepared.loads.len()),
+            waits: WaitRecorder::new(&prepared.scenario),
             peers: self.peers(&prepared),
             outcomes: vec![Vec::new(); prepared.logs.len()],
             last: scored.until + spec.tail.0,
@@ -274,6 +276,7 @@ struct Stage {
     activation: Activation,
     meter: Meter,
     series: SeriesRecorder,
+    waits: WaitRecorder,
     peers: Vec<Seated>,
     outcomes: Vec<Vec<EndedRequest>>,
     /// Why each variant was last scaled by a rule.
@@ -312,6 +315,7 @@ impl Stage {
             by_rule.unwrap_or_else(|| why(frame, variant))
         });
         self.series.observe(frame, &self.prepared.loads);
+        self.waits.observe(frame, now);
         for (log, outcomes) in self.prepared.logs.iter().zip(&mut self.outcomes) {
             outcomes.extend(log.take());
         }
@@ -389,6 +393,7 @@ impl Finished {
             scored,
             meter,
             series,
+            waits,
             outcomes,
             ..
         } = self.stage;
@@ -412,6 +417,7 @@ impl Finished {
             score,
             series: series.finish(),
             decisions: meter.changes,
+            waits: waits.finish(),
         }
     }
 }

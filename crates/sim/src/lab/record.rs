@@ -24,6 +24,9 @@ pub(super) struct LabRecord {
     pub(super) score: LabScore,
     pub(super) series: LabSeries,
     pub(super) decisions: Vec<ScaleChange>,
+    /// Times at which requests waited for long although the model could grow.
+    #[serde(default)]
+    pub(super) waits: Vec<LongWait>,
 }
 
 /// The result of the scored part.
@@ -120,6 +123,19 @@ pub(super) struct ScaleChange {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) why: String,
+}
+
+/// Requests that were held in the router without a break, while a variant of their model was below its maximum.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct LongWait {
+    /// When it had lasted for long enough to be judged.
+    pub(super) at: f64,
+    pub(super) model: String,
+    pub(super) seconds: f64,
+    /// Whether replicas were ordered or started meanwhile.
+    pub(super) grew: bool,
+    /// Why the controller did not order any.
+    pub(super) reason: Option<String>,
 }
 
 /// What all runs of a scenario share.

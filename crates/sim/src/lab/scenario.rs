@@ -26,9 +26,9 @@ macro_rules! built_in {
     };
 }
 
-/// The scenarios that come with the program, by name. Those of a study repeat published settings and are played by name
-/// alone.
-pub const BUILT_IN: [(&str, &str); 16] = built_in![
+/// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
+/// the gates are played by name alone.
+pub const BUILT_IN: [(&str, &str); 18] = built_in![
     "step",
     "step-early",
     "steady",
@@ -45,6 +45,8 @@ pub const BUILT_IN: [(&str, &str); 16] = built_in![
     "to-zero",
     "study-step",
     "study-conversation",
+    "gate-waves",
+    "gate-conversation",
 ];
 
 /// A scenario that was read and checked.

@@ -65,6 +65,8 @@ struct Decided {
     target: Option<Replicas>,
     action: &'static str,
     why: String,
+    /// Why it does not grow although requests wait.
+    unserved: Option<String>,
 }
 
 /// What the task remembers between two steps.
@@ -146,8 +148,10 @@ impl Driver {
             recorder.plan(plan);
         }
         for (key, decision) in &plan.decisions {
-            let known = self.state.decided.get(key);
-            if known.is_some_and(|known| known.target == decision.target) {
+            let unserved = decision.unserved().map(ToString::to_string);
+            let known = self.state.decided.get_mut(key);
+            if let Some(known) = known.filter(|known| known.target == decision.target) {
+                known.unserved = unserved;
                 continue;
             }
             let action = match decision.action() {
@@ -159,6 +163,7 @@ impl Driver {
                 target: decision.target,
                 action,
                 why: decision.reason(),
+                unserved,
             };
             self.state.decided.insert(key.clone(), decided);
         }
@@ -464,6 +469,7 @@ impl Driver {
             pending: tally.pending,
             action: decided.map_or("", |decided| decided.action).to_owned(),
             why: decided.map_or_else(String::new, |decided| decided.why.clone()),
+            unserved: decided.and_then(|decided| decided.unserved.clone()),
         }
     }
 }

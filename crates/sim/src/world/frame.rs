@@ -80,6 +80,9 @@ pub struct VariantFrame {
     pub(crate) action: String,
     /// Why.
     pub why: String,
+    /// Why it does not grow although requests wait for its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unserved: Option<String>,
 }
 
 /// Sums since the start.

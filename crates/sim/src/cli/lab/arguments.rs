@@ -45,6 +45,21 @@ pub(super) struct ExplainFlags {
     pub(super) at: f64,
 }
 
+/// Plays a policy against short synthetic loads and fails where it does not keep to the gates
+#[derive(Debug, Parser)]
+#[command(
+    name = "gates",
+    after_help = "Exit code: 0 when every gate is passed, 1 where one is not, 2 where the arguments are not accepted."
+)]
+pub(super) struct GateFlags {
+    /// The policy, or one with a value of its knob
+    #[arg(long, value_name = "NAME", value_parser = PolicyChoice::parse, default_value = "wva-slo")]
+    pub(super) policy: PolicyChoice,
+    /// Runs at a time; 0 for as many as there are processors
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    pub(super) jobs: usize,
+}
+
 /// Plays policies against scenarios and scores every request
 #[derive(Debug, Parser)]
 #[command(
@@ -53,7 +68,7 @@ pub(super) struct ExplainFlags {
                   Exit code: 0 when everything was played, 1 where something was not, 2 where the arguments are not accepted."
 )]
 pub(in crate::cli) struct LabRunFlags {
-    /// Names of built-in scenarios, or files; without any all built-in ones but those of a study
+    /// Names of built-in scenarios, or files; without any all built-in ones but study-… and gate-…
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// A policy, or one with a value of its knob; can be repeated
@@ -97,7 +112,7 @@ pub(super) fn parse(
     if names.is_empty() {
         let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
         names = built_in
-            .filter(|name| !name.starts_with("study-"))
+            .filter(|name| !name.starts_with("study-") && !name.starts_with("gate-"))
             .collect();
     }
     let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
@@ -117,21 +132,21 @@ pub(super) fn parse(
     if given.sweep {
         policies = policies.iter().flat_map(PolicyChoice::sweep).collect();
     }
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = if given.jobs == 0 {
-        processors
-    } else {
-        given.jobs
-    };
     let campaign = Campaign {
         scenarios,
         policies,
         seeds: given.seeds,
-        jobs,
+        jobs: jobs(given.jobs),
         out: given.out,
         traces: given
             .traces
             .or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
     };
     Ok(LabCommand::Run(Box::new(campaign), problems))
+}
+
+/// Runs at a time: as many as there are processors where the number is 0.
+pub(super) fn jobs(given: usize) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if given == 0 { processors } else { given }
 }

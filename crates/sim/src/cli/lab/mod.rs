@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::{Command, CommandFactory as _, Parser};
 
-use self::arguments::{CompareFlags, ExplainFlags, LabCommand, LabRunFlags};
+use self::arguments::{CompareFlags, ExplainFlags, GateFlags, LabCommand, LabRunFlags};
 use super::PROGRAM;
 use crate::lab::report::{self, ReportError};
 use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
@@ -22,6 +22,7 @@ wva-sim lab: policies against scenarios, with every request scored
   wva-sim lab run [SCENARIO…] --out DIR     play, and write the results to a folder
   wva-sim lab run --help                    list its flags
   wva-sim lab list                          list scenarios and policies
+  wva-sim lab gates                         play the gates of the tests: short synthetic loads
   wva-sim lab compare BEFORE AFTER          compare two folders, policy by policy
   wva-sim lab explain RUN --at SECONDS      show one moment of a run, and the decisions before it
 ";
@@ -38,6 +39,11 @@ pub fn run(
             Err(error) => misused([error]),
         },
         Some("list") => PROGRAM.alone(arguments, || print(&list())),
+        Some("gates") => match read::<GateFlags>(&PROGRAM, arguments) {
+            Ok(Given::Help(text)) => print(&text),
+            Ok(Given::Arguments(flags)) => gates(&flags),
+            Err(refused) => misused([refused]),
+        },
         Some("compare") => answer::<CompareFlags>(arguments, |flags| {
             report::compare(&flags.before, &flags.after)
         }),
@@ -59,6 +65,7 @@ pub(super) fn command() -> Command {
         .about("Plays policies against scenarios and scores every request")
         .subcommand(LabRunFlags::command())
         .subcommand(Command::new("list").about("Lists scenarios and policies"))
+        .subcommand(GateFlags::command())
         .subcommand(CompareFlags::command())
         .subcommand(ExplainFlags::command())
 }
@@ -75,6 +82,22 @@ fn answer<F: Parser>(
             Err(error) => fail([error]),
         },
         Err(refused) => misused([refused]),
+    }
+}
+
+fn gates(flags: &GateFlags) -> ExitCode {
+    match lab::gates(&flags.policy, arguments::jobs(flags.jobs)) {
+        Ok(report) => {
+            let seconds = report.cpu_seconds;
+            let lines = report.lines.join("\n");
+            let printed = print(&format!("{lines}\n{seconds:.0} s of processor\n"));
+            if report.violations.is_empty() {
+                printed
+            } else {
+                fail(report.violations)
+            }
+        }
+        Err(error) => fail([error.to_string()]),
     }
 }
 

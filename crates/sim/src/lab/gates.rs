@@ -1,0 +1,281 @@
+//! Gates: what a policy must keep to on synthetic loads, short enough for every run of the tests.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, scope};
+
+use super::campaign::STACK;
+use super::check::ScenarioError;
+use super::number;
+use super::play::{Play, PlayError};
+use super::policies::PolicyChoice;
+use super::record::LabRecord;
+use super::scenario::{LoadedScenario, load};
+
+/// The scenarios of the gates and what is judged in each.
+const GATES: [GateScenario; 4] = [
+    GateScenario {
+        name: "steady",
+        has_fixed_rival: true,
+        is_constant: true,
+    },
+    GateScenario {
+        name: "gate-waves",
+        has_fixed_rival: true,
+        is_constant: false,
+    },
+    GateScenario {
+        name: "gate-conversation",
+        has_fixed_rival: true,
+        is_constant: false,
+    },
+    // A fixed fleet that is sized for the step has foreseen it.
+    GateScenario {
+        name: "step",
+        has_fixed_rival: false,
+        is_constant: false,
+    },
+];
+/// Seeds of each scenario, from 1.
+const SEEDS: u64 = 4;
+/// Attainment by which a fixed fleet may be better.
+const MARGIN: f64 = 0.02;
+/// Share by which the costs of two fleets of equal cost may differ.
+const EQUAL_COST: f64 = 0.01;
+/// Seconds of constant load after which the direction of a scale no longer changes.
+const SETTLED: f64 = 1_800.0;
+
+/// A scenario with its gates. Waits are judged in all of them.
+#[derive(Debug, Clone, Copy)]
+struct GateScenario {
+    name: &'static str,
+    /// Whether a fixed fleet of the same cost is played.
+    has_fixed_rival: bool,
+    /// Whether the load is constant.
+    is_constant: bool,
+}
+
+/// What the gates found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GateReport {
+    /// One line a scenario and seed.
+    pub lines: Vec<String>,
+    /// What the policy did not keep to.
+    pub violations: Vec<String>,
+    /// Processor time of all runs.
+    pub cpu_seconds: f64,
+}
+
+/// Why the gates cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// A scenario that cannot be read.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A run that cannot be played.
+    #[error("scenario {scenario}: {problem}")]
+    Run {
+        /// The scenario.
+        scenario: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A thread.
+    #[error("a thread cannot start: {0}; give fewer --jobs")]
+    Thread(std::io::Error),
+}
+
+/// One scenario with one seed.
+struct GateTask {
+    gate: GateScenario,
+    scenario: LoadedScenario,
+    seed: u64,
+}
+
+/// Plays a policy through all gates, and fixed fleets of the same cost.
+///
+/// # Errors
+/// When a run cannot be played.
+pub fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, GateError> {
+    let mut tasks = Vec::new();
+    for gate in GATES {
+        let scenario = load(gate.name)?;
+        tasks.extend((1..=SEEDS).map(|seed| GateTask {
+            gate,
+            scenario: scenario.clone(),
+            seed,
+        }));
+    }
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(place) else {
+                return;
+            };
+            let played = task.play(policy);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.push((place, played));
+        }
+    };
+    scope(|threads| {
+        for number in 0..jobs.max(1) {
+            let builder = Builder::new().name(format!("gate-{number}"));
+            let started = builder.stack_size(STACK).spawn_scoped(threads, work);
+            started.map_err(GateError::Thread)?;
+        }
+        Ok::<_, GateError>(())
+    })?;
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(place, _)| *place);
+    let mut report = GateReport::default();
+    for (_, played) in results {
+        let part = played?;
+        report.lines.extend(part.lines);
+        report.violations.extend(part.violations);
+        report.cpu_seconds += part.cpu_seconds;
+    }
+    Ok(report)
+}
+
+impl GateTask {
+    fn play(&self, policy: &PolicyChoice) -> Result<GateReport, GateError> {
+        let record = self.run(policy)?;
+        let fleet = self.gate.has_fixed_rival.then(|| self.affordable(&record));
+        let rival = fleet
+            .flatten()
+            .map(|count| self.run(&PolicyChoice::fixed(count)));
+        Ok(judge(self.gate, &record, rival.transpose()?.as_ref()))
+    }
+
+    fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, GateError> {
+        let play = Play {
+            scenario: &self.scenario,
+            policy,
+            traces: None,
+            seed: self.seed,
+            key: "",
+        };
+        play.run().map_err(|error: PlayError| GateError::Run {
+            scenario: self.scenario.name().to_owned(),
+            problem: error.to_string(),
+        })
+    }
+
+    /// The largest fixed fleet for what the policy has spent: a smaller one is worse. None where one replica costs more.
+    fn affordable(&self, record: &LabRecord) -> Option<u32> {
+        let spec = &self.scenario.spec;
+        let variants = spec.models.iter().flat_map(|model| &model.variants);
+        let replica: f64 = variants.map(|variant| variant.cost).sum();
+        let hours = spec.duration.0.as_secs_f64() / 3_600.0;
+        let count = record.score.cost * (1.0 + EQUAL_COST) / (replica * hours);
+        Some(number::rounded(count.floor())).filter(|count| *count > 0)
+    }
+}
+
+/// One line about a run, and every gate that it does not pass.
+fn judge(gate: GateScenario, record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
+    let place = format!("{} seed {}", record.scenario, record.seed);
+    let late_reversals = if gate.is_constant {
+        reversals(record)
+    } else {
+        Vec::new()
+    };
+    let mut found: Vec<String> = Vec::new();
+    found.extend(rival.and_then(|rival| beaten(record, rival)));
+    found.extend(first_of(&late_reversals));
+    found.extend(first_of(&unexplained(record)));
+    let against = rival.map_or_else(String::new, |rival| {
+        format!(", {} {}", rival.policy, measures(rival))
+    });
+    let line = format!(
+        "{place}: {} {}{against}, {} late reversals, {} long waits",
+        record.policy,
+        measures(record),
+        late_reversals.len(),
+        record.waits.len(),
+    );
+    GateReport {
+        lines: vec![line],
+        violations: found
+            .into_iter()
+            .map(|one| format!("{place}: {one}"))
+            .collect(),
+        cpu_seconds: record.cpu_seconds + rival.map_or(0.0, |rival| rival.cpu_seconds),
+    }
+}
+
+/// The first of several violations of one kind, with the number of the others.
+fn first_of(found: &[String]) -> Option<String> {
+    let (first, rest) = found.split_first()?;
+    let more = match rest.len() {
+        0 => String::new(),
+        count => format!("; and {count} more"),
+    };
+    Some(format!("{first}{more}"))
+}
+
+fn measures(record: &LabRecord) -> String {
+    format!(
+        "{:.2} % at {:.2} GPU-h",
+        record.score.attainment * 100.0,
+        record.gpu_hours()
+    )
+}
+
+/// A fixed fleet of equal or lower cost is better by more than the margin.
+fn beaten(record: &LabRecord, rival: &LabRecord) -> Option<String> {
+    let (ours, theirs) = (&record.score, &rival.score);
+    let is_cheap = theirs.cost <= ours.cost * (1.0 + EQUAL_COST);
+    let lead = theirs.attainment - ours.attainment;
+    (is_cheap && lead > MARGIN).then(|| {
+        format!(
+            "{} serves {:.2} % for {:.2}, {} {:.2} % for {:.2}; at most {:.0} points are allowed",
+            rival.policy,
+            theirs.attainment * 100.0,
+            theirs.cost,
+            record.policy,
+            ours.attainment * 100.0,
+            ours.cost,
+            MARGIN * 100.0,
+        )
+    })
+}
+
+/// Changes of a scale against the direction of its last one, after the load has been constant for long.
+fn reversals(record: &LabRecord) -> Vec<String> {
+    let mut found = Vec::new();
+    for (place, change) in record.decisions.iter().enumerate() {
+        let earlier = record.decisions.iter().take(place);
+        let last = earlier.rev().find(|one| one.variant == change.variant);
+        let is_up = change.to > change.from;
+        let is_reversal = last.is_some_and(|last| (last.to > last.from) != is_up);
+        if is_reversal && change.at > SETTLED {
+            found.push(format!(
+                "{} goes from {} to {} at {:.0} s of constant load, against its last change ({})",
+                change.variant, change.from, change.to, change.at, change.why
+            ));
+        }
+    }
+    found
+}
+
+/// Waits in which nothing grew and no decision says why.
+fn unexplained(record: &LabRecord) -> Vec<String> {
+    let waits = record.waits.iter();
+    let silent = waits.filter(|wait| !wait.grew && wait.reason.is_none());
+    silent
+        .map(|wait| {
+            format!(
+                "requests for {} have waited for {:.0} s at {:.0} s below its maximum; nothing grows and no decision \
+                 states a reason",
+                wait.model, wait.seconds, wait.at
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "tests/gates.rs"]
+mod tests;
