@@ -268,9 +268,9 @@ fn unexplained(record: &LabRecord) -> Vec<String> {
     silent
         .map(|wait| {
             format!(
-                "requests for {} have waited for {:.0} s at {:.0} s below its maximum; nothing grows and no decision \
+                "at {:.0} s requests for {} have waited for {:.0} s below its maximum; nothing grows and no decision \
                  states a reason",
-                wait.model, wait.seconds, wait.at
+                wait.at, wait.model, wait.seconds
             )
         })
         .collect()

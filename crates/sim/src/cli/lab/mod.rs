@@ -94,7 +94,11 @@ fn gates(flags: &GateFlags) -> ExitCode {
             if report.violations.is_empty() {
                 printed
             } else {
-                fail(report.violations)
+                let code = fail(report.violations);
+                complain(
+                    "wva-sim lab run SCENARIO --policy NAME --policy static-N --out DIR shows why\n",
+                );
+                code
             }
         }
         Err(error) => fail([error.to_string()]),

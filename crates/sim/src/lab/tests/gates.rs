@@ -105,7 +105,7 @@ fn long_waits_end_in_growth_or_have_a_reason() {
     ours.waits = vec![wait(true, None), wait(false, Some("no GPU is free"))];
     assert_eq!(violations(&ours, &rival), Vec::<String>::new());
     ours.waits.push(wait(false, None));
-    let expected = "steady seed 1: requests for m have waited for 165 s at 4000 s below its maximum; nothing grows and no \
+    let expected = "steady seed 1: at 4000 s requests for m have waited for 165 s below its maximum; nothing grows and no \
                     decision states a reason";
     assert_eq!(violations(&ours, &rival), [expected]);
 }
