@@ -81,3 +81,7 @@ fn grows(model: &ModelFrame) -> bool {
         is_ordered || variant.pending > 0
     })
 }
+
+#[cfg(test)]
+#[path = "tests/waits.rs"]
+mod tests;

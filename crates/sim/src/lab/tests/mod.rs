@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::scenario::LoadedScenario;
 
 /// A small scenario: two replicas that start within ten seconds, and a trace of known requests.
-const TINY: &str = "
+pub(super) const TINY: &str = "
 name: tiny
 about: Known requests.
 duration: 60s
