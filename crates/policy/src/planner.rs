@@ -204,7 +204,9 @@ impl<'a> Cycle<'a> {
             DecisionMode::Percentage => {
                 self.percentage(work, analysis);
             }
-            DecisionMode::MultiAnalyzer(configs) => multi_analyzer::decide(self, work, &configs),
+            DecisionMode::MultiAnalyzer(configs) => {
+                multi_analyzer::decide(self, work, analysis, &configs);
+            }
             DecisionMode::Hybrid { saturation, model } => {
                 hybrid::decide(self, work, analysis, saturation, model);
             }

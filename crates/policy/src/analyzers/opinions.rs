@@ -1,11 +1,11 @@
 //! What the analyzers say of one model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::inputs::AnalyzerInputs;
 use super::selection::AnalyzerConfig;
 use crate::capacity::{AnalyzerName, Assessment};
-use crate::combine::{AnalyzerResult, Awaited, Consensus, Liveness, combine};
+use crate::combine::{AnalyzerResult, Awaited, Consensus, Liveness, Participation, combine};
 use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
 use crate::params::DynamicSettings;
@@ -76,6 +76,24 @@ impl Opinions {
             .iter()
             .filter(|(_, said)| !said.variants.is_empty())
             .map(|(analyzer, _)| *analyzer)
+    }
+
+    /// The analyzers that take part: one that stands in votes where no voter sizes a variant, as before anything
+    /// is learned and with engines that do not report enough, and is left out otherwise.
+    pub(crate) fn seated(&self, configs: &[AnalyzerConfig]) -> Vec<AnalyzerConfig> {
+        let informative: BTreeSet<AnalyzerName> = self.informative().collect();
+        let votes = |config: &&AnalyzerConfig| config.participation == Participation::Votes;
+        let is_sized =
+            (configs.iter().filter(votes)).any(|config| informative.contains(&config.analyzer));
+        let seat = |config: &AnalyzerConfig| match config.participation {
+            Participation::StandsIn if is_sized => None,
+            Participation::StandsIn => Some(AnalyzerConfig {
+                participation: Participation::Votes,
+                ..*config
+            }),
+            _ => Some(*config),
+        };
+        configs.iter().filter_map(seat).collect()
     }
 
     pub(crate) fn combine(

@@ -83,7 +83,7 @@ pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolic
         let part = match analyzer {
             AnalyzerName::QueueingModel if selected => Participation::Votes,
             AnalyzerName::Slo if is_slo => Participation::Votes,
-            AnalyzerName::Saturation if is_slo && !is_listed => Participation::NotRun,
+            AnalyzerName::Saturation if is_slo && !is_listed => Participation::StandsIn,
             AnalyzerName::Saturation if selected && !is_listed => Participation::Identity,
             _ => participation(&policy.analyzers, analyzer),
         };

@@ -10,6 +10,8 @@ use crate::params::AnalyzerSettings;
 pub enum Participation {
     /// It runs and votes.
     Votes,
+    /// It runs, and votes as long as no voter sizes a variant of the model.
+    StandsIn,
     /// It runs for what it knows of variants, and has no vote.
     Identity,
     /// It does not run.

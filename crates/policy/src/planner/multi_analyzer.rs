@@ -12,7 +12,7 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, qu
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
-use crate::combine::{Consensus, Liveness, Participation, RoleTarget};
+use crate::combine::{CapacitySource, Consensus, Liveness, Participation, RoleTarget};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
 use crate::optimize::{Candidate, Method, cost_aware};
@@ -21,6 +21,7 @@ use crate::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
 use crate::reason::LISTED;
 use crate::router_queue::HeldQueue;
 use crate::safety_net;
+use crate::saturation::SaturationAnalysis;
 use crate::snapshot::ResolvedTarget;
 use crate::units::{Cost, Replicas};
 
@@ -44,8 +45,14 @@ pub(super) struct AnalyzerDecision {
     guard: Guard,
 }
 
-/// Decides one model. Growth waits for its share where GPUs limit it.
-pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
+/// Decides one model. Growth waits for its share where GPUs limit it. Where the SLO analyzer alone is chosen and
+/// nothing can be sized, percentages decide, which need no capacity.
+pub(super) fn decide(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    analysis: &SaturationAnalysis,
+    configs: &[AnalyzerConfig],
+) {
     let is_limited = cycle.settings.limits_growth();
     let decision = match open(cycle, work, configs) {
         Ok(decision) => decision,
@@ -56,6 +63,11 @@ pub(super) fn decide(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[Analyzer
             return;
         }
     };
+    let may_stand_in = |config: &AnalyzerConfig| config.participation == Participation::StandsIn;
+    if decision.consensus.anchor == CapacitySource::Nobody && configs.iter().any(may_stand_in) {
+        cycle.percentage(work, analysis);
+        return;
+    }
     let grows = decision
         .consensus
         .roles
@@ -196,6 +208,7 @@ fn ask_for(
         .map(|(key, candidate)| (key.clone(), candidate.cost))
         .collect();
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
+    let configs = &opinions.seated(configs);
     let mut consensus = opinions.combine(work.key, configs, &costs, &live);
     if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
         consensus.hold_partners_of(role);

@@ -28,6 +28,9 @@ const DRAIN_PER_START: u32 = 4;
 const REACTION: Duration = Duration::from_secs(45);
 /// Seconds of arrivals that may wait without being a backlog that forbids a release.
 const TOLERATED_WAIT: f64 = 2.0;
+/// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
+/// backlog, noise at the edge is not worth a replica.
+const TOLERATED_EXCESS: f64 = 0.03;
 /// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
 const MARGIN: f64 = 1e-9;
 
@@ -408,7 +411,11 @@ impl Part<'_> {
             None
         };
         let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
-        let stated = ordered.max(remembered * (1.0 + reserve)).max(floor);
+        let wanted = ordered.max(remembered * (1.0 + reserve)).max(floor);
+        let ceiling = orders_nothing(anticipated, band);
+        let is_noise = landing_backlog <= 0.0
+            && (ceiling..=ceiling * (1.0 + TOLERATED_EXCESS)).contains(&wanted);
+        let stated = if is_noise { ceiling } else { wanted };
         stated.is_finite().then_some(SloRoleFigures {
             per_request: self.per_request,
             arriving,
@@ -460,6 +467,10 @@ impl Part<'_> {
 
 /// The least demand at which nothing is released, and at most what orders nothing.
 fn held(supply: f64, anticipated: f64, band: Band) -> f64 {
-    let orders_nothing = band.scale_up * anticipated * (1.0 - MARGIN);
-    (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing)
+    (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
+}
+
+/// The largest demand at which nothing is ordered.
+fn orders_nothing(anticipated: f64, band: Band) -> f64 {
+    band.scale_up * anticipated * (1.0 - MARGIN)
 }
