@@ -51,7 +51,7 @@ wva.metrics.serviceMonitor.interval "10s"
 wva.metrics.serviceMonitor.labels {}
 wva.namespaceScoped false
 wva.watchNamespace ""
-wva.reconcileInterval "60s"
+wva.reconcileInterval "15s"
 wva.configMap.immutable false
 wva.prometheus.monitoringNamespace "openshift-user-workload-monitoring"
 wva.prometheus.serviceAccountName "kube-prometheus-stack-prometheus"
@@ -75,10 +75,7 @@ wva.controllerInstance ""
 wva.poolGroup ""
 wva.logging.level ""
 wva.config {}
-wva.capacityScaling.default.kvCacheThreshold 0.8
-wva.capacityScaling.default.queueLengthThreshold 5
-wva.capacityScaling.default.kvSpareTrigger 0.1
-wva.capacityScaling.default.queueSpareTrigger 3
+wva.capacityScaling.default {}
 wva.capacityScaling.overrides {}
 wva.queueingModel.enabled false
 wva.queueingModel.default.sloMultiplier 3.0
@@ -141,12 +138,12 @@ hpa.minReplicas 1
 hpa.maxReplicas 10
 hpa.targetAverageValue "1"
 hpa.tolerance "0"
-hpa.behavior.scaleUp.stabilizationWindowSeconds 240
+hpa.behavior.scaleUp.stabilizationWindowSeconds 0
 hpa.behavior.scaleUp.selectPolicy "Max"
-hpa.behavior.scaleUp.policies [{"type":"Pods","value":10,"periodSeconds":150}]
-hpa.behavior.scaleDown.stabilizationWindowSeconds 240
+hpa.behavior.scaleUp.policies [{"type":"Pods","value":100,"periodSeconds":15}]
+hpa.behavior.scaleDown.stabilizationWindowSeconds 0
 hpa.behavior.scaleDown.selectPolicy "Max"
-hpa.behavior.scaleDown.policies [{"type":"Pods","value":10,"periodSeconds":150}]
+hpa.behavior.scaleDown.policies [{"type":"Pods","value":100,"periodSeconds":15}]
 vllmService.enabled true
 vllmService.type "ClusterIP"
 vllmService.port 8200
@@ -212,10 +209,50 @@ fn development_values_differ_where_they_say() {
     assert_eq!(found, expected);
     let mut defaults = BTreeMap::new();
     leaves("", &values(), &mut defaults);
+    let on_purpose = |key: &str| {
+        key == "hpa.minReplicas" || key == "hpa.behavior.scaleUp.stabilizationWindowSeconds"
+    };
     for (key, value) in expected {
         let is_default = defaults.get(&key) == Some(&value);
-        assert_eq!(is_default, key == "hpa.minReplicas", "{key}");
+        assert_eq!(is_default, on_purpose(&key), "{key}");
     }
+}
+
+/// Sizing and pace of the original's chart, from which ours differs on purpose.
+#[test]
+fn the_original_values_can_be_had() {
+    let mut found = BTreeMap::new();
+    leaves(
+        "",
+        &yaml(&format!("{CHART}/values-original.yaml")),
+        &mut found,
+    );
+    let slow = json!([{ "type": "Pods", "value": 10, "periodSeconds": 150 }]);
+    let mut expected = BTreeMap::from([
+        ("wva.reconcileInterval".to_owned(), json!("60s")),
+        (
+            "wva.capacityScaling.default.kvCacheThreshold".to_owned(),
+            json!(0.8),
+        ),
+        (
+            "wva.capacityScaling.default.queueLengthThreshold".to_owned(),
+            json!(5),
+        ),
+        (
+            "wva.capacityScaling.default.kvSpareTrigger".to_owned(),
+            json!(0.1),
+        ),
+        (
+            "wva.capacityScaling.default.queueSpareTrigger".to_owned(),
+            json!(3),
+        ),
+    ]);
+    for direction in ["scaleUp", "scaleDown"] {
+        let at = format!("hpa.behavior.{direction}");
+        expected.insert(format!("{at}.stabilizationWindowSeconds"), json!(240));
+        expected.insert(format!("{at}.policies"), slow.clone());
+    }
+    assert_eq!(found, expected);
 }
 
 /// What the schema says of a key of the main ConfigMap.
@@ -344,7 +381,12 @@ fn is_closed(at: &str, schema: &Value) {
 fn the_schema_has_every_value_and_no_other() {
     let schema = schema();
     is_closed("", &schema);
-    for file in ["values.yaml", "values-dev.yaml", "values-openshift.yaml"] {
+    for file in [
+        "values.yaml",
+        "values-dev.yaml",
+        "values-original.yaml",
+        "values-openshift.yaml",
+    ] {
         let mut found = BTreeMap::new();
         leaves("", &yaml(&format!("{CHART}/{file}")), &mut found);
         for key in found.keys() {
@@ -405,7 +447,7 @@ helm install workload-variant-autoscaler charts/workload-variant-autoscaler \\
   --values charts/workload-variant-autoscaler/values.yaml --dry-run
 ```
 
-`values-dev.yaml` and `values-openshift.yaml` are layered on `values.yaml` with `--values`. A key that is
+`values-dev.yaml`, `values-original.yaml` and `values-openshift.yaml` are layered on `values.yaml` with `--values`. A key that is
 not in this table is refused. Uninstalling leaves the CustomResourceDefinition and your own objects.
 
 | Value | Default | Meaning |

@@ -191,7 +191,7 @@ zap-log-level: LOG_LEVEL
 {{- fail (printf "%s.kvSpareTrigger: %v is more than kvCacheThreshold %v" $at $entry.kvSpareTrigger $entry.kvCacheThreshold) -}}
 {{- end -}}
 {{- end -}}
-{{- if or (eq ($entry.analyzerName | default "") "saturation") $entry.analyzers -}}
+{{- if or (has ($entry.analyzerName | default "") (list "saturation" "slo")) $entry.analyzers -}}
 {{- $up := $entry.scaleUpThreshold | default 0.85 | float64 -}}
 {{- $down := $entry.scaleDownBoundary | default 0.70 | float64 -}}
 {{- if le $up $down -}}

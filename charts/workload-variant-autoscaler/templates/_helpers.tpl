@@ -166,3 +166,28 @@ name: {{ include "wva.target" . | quote }}
 {{- end -}}
 {{ toYaml $entry }}
 {{- end }}
+
+{{/* Non-empty where a saturation entry states neither an analyzer nor a threshold of percentages. */}}
+{{- define "wva.isUnchosen" -}}
+{{- $chosen := or .analyzers (and (hasKey . "analyzerName") (not (kindIs "invalid" .analyzerName))) -}}
+{{- if not (or $chosen (include "wva.statesPercentages" .)) }}yes{{ end -}}
+{{- end }}
+
+{{/* Non-empty where a saturation entry states a threshold of percentages. */}}
+{{- define "wva.statesPercentages" -}}
+{{- $entry := . -}}
+{{- range list "kvCacheThreshold" "queueLengthThreshold" "kvSpareTrigger" "queueSpareTrigger" -}}
+{{- if and (hasKey $entry .) (not (kindIs "invalid" (get $entry .))) }}yes{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The saturation entry of a model, by percentages where it states a threshold of theirs and would else be
+     sized for latency objectives. */}}
+{{- define "wva.saturationOverride" -}}
+{{- $entry := deepCopy (index . 0) -}}
+{{- $unnamed := or (not (hasKey $entry "analyzerName")) (kindIs "invalid" $entry.analyzerName) -}}
+{{- if and (include "wva.isUnchosen" (index . 1)) (include "wva.statesPercentages" $entry) $unnamed (not $entry.analyzers) -}}
+{{- $_ := set $entry "analyzerName" "percentage" -}}
+{{- end -}}
+{{ include "wva.entry" $entry }}
+{{- end }}
