@@ -10,6 +10,7 @@ use super::saturation::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
+use super::variant::oldest_unready;
 use crate::params::DynamicSettings;
 use wva_base::moment::{Moment, Since};
 
@@ -116,17 +117,7 @@ fn hear(
         }) if current <= known => since,
         Some(_) => Since::at(now),
         None if view.pods.is_empty() => return None,
-        None => oldest_unready(view, now),
+        None => oldest_unready(&view.pods, now),
     };
     Some(Reporting::Silent { since, current })
-}
-
-/// Since when a variant that is met for the first time has been waiting for its oldest pod.
-fn oldest_unready(view: &VariantView, now: Moment) -> Since {
-    view.pods
-        .iter()
-        .filter(|pod| pod.readiness == Readiness::NotReady)
-        .map(|pod| pod.created)
-        .min()
-        .map_or_else(|| Since::at(now), |created| Since::written(created, now))
 }

@@ -19,10 +19,9 @@ use crate::policy::actuation::{
 };
 use crate::policy::key::TargetKey;
 use crate::policy::object::{Lifecycle, TargetReference};
+use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
 
-/// The series that scalers read.
-const METRIC: &str = "wva_desired_replicas";
 /// Labels that name the variant and its namespace, as Prometheus stores them and as our own door
 /// serves them.
 const VARIANT: &str = "variant_name";
@@ -178,7 +177,7 @@ fn is_one(text: &str) -> bool {
 
 fn metric(spec: &MetricSpec) -> Input {
     match &spec.external {
-        Some(external) if external.metric.name == METRIC => published_by_api(external),
+        Some(external) if external.metric.name == DESIRED => published_by_api(external),
         _ => Input::Other,
     }
 }
@@ -228,7 +227,7 @@ fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
 fn trigger(trigger: &Trigger) -> Input {
     let field = |name: &str| trigger.metadata.get(name).map(String::as_str);
     let query = match (trigger.kind.as_str(), field("query")) {
-        ("prometheus", Some(query)) if query.contains(METRIC) => query,
+        ("prometheus", Some(query)) if query.contains(DESIRED) => query,
         _ => return Input::Other,
     };
     let threshold = field("threshold").unwrap_or("nothing");

@@ -217,8 +217,7 @@ pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f6
 
 /// Ready and pending replicas.
 fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
-    let ready = target.ready.min(target.current);
-    (ready, target.current.saturating_sub(ready))
+    (target.ready.min(target.current), target.pending())
 }
 
 /// The arguments of a variant's engine; `None` while its containers are not known.

@@ -284,10 +284,10 @@ fn a_started_variant_is_held_for_its_retention() {
     let started = BTreeSet::from([key.clone()]);
     let none = BTreeSet::new();
     let log = WakeLog::default();
-    assert_eq!(log.floor(&key, retention, at(10)), Replicas::ZERO);
+    assert!(log.kept(&key, retention, at(10)).is_none());
     let log = log.learn(&started, &retentions, at(10));
-    assert_eq!(log.floor(&key, retention, at(609)), Replicas::ONE);
-    assert_eq!(log.floor(&key, retention, at(610)), Replicas::ZERO);
+    assert!(log.kept(&key, retention, at(609)).is_some());
+    assert!(log.kept(&key, retention, at(610)).is_none());
     let kept = log.clone().learn(&none, &retentions, at(609));
     assert_eq!(kept, log);
     assert_eq!(kept.learn(&none, &retentions, at(610)), WakeLog::default());

@@ -131,7 +131,7 @@ impl Clocks {
 
 /// What is found at first sight has lasted at least as long as its oldest pod has not been ready,
 /// and nothing older than that is known.
-fn oldest_unready(pods: &[PodView], now: Moment) -> Since {
+pub(crate) fn oldest_unready(pods: &[PodView], now: Moment) -> Since {
     pods.iter()
         .filter(|pod| pod.readiness == Readiness::NotReady)
         .map(|pod| pod.created)

@@ -3,4 +3,5 @@
 mod clock;
 mod state;
 
+pub(crate) use clock::oldest_unready;
 pub use state::{Pods, Refreshed, TargetLookupRef, VariantObjects, VariantState, read};

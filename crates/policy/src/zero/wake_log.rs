@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::key::VariantKey;
-use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// A recent start from zero.
@@ -51,10 +50,5 @@ impl WakeLog {
     pub fn kept(&self, variant: &VariantKey, hold: Duration, now: Moment) -> Option<Kept> {
         let ago = now.since(*self.started.get(variant)?);
         (ago < hold).then_some(Kept { ago, hold })
-    }
-
-    /// The fewest replicas of a variant because of a recent start.
-    pub fn floor(&self, variant: &VariantKey, hold: Duration, now: Moment) -> Replicas {
-        Replicas(u32::from(self.kept(variant, hold, now).is_some()))
     }
 }
