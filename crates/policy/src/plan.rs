@@ -216,7 +216,7 @@ pub struct Step {
     pub why: Reason,
 }
 
-/// Stages of the pipeline, in order.
+/// Stages of the pipeline, by name; `planner::plan` has the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlanStage {
     /// Where the count started from.
