@@ -111,7 +111,7 @@ impl<K: Projected> fmt::Debug for Watcher<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Watcher")
-            .field("subject", &self.spec)
+            .field("spec", &self.spec)
             .finish_non_exhaustive()
     }
 }

@@ -149,7 +149,7 @@ impl WatcherWiring<'_> {
         }
     }
 
-    /// A subject of which every object is wanted and a malformed one is treated as absent.
+    /// A kind of which every object is wanted and a malformed one is treated as absent.
     fn spec<K: Projected>(
         kind: WatchedKind,
         api: Api<Guarded<K>>,

@@ -85,7 +85,6 @@ pub struct Decided {
 impl PublishedRecord {
     /// The record of a variant as it is now. `plan` is the newest plan; a decision that was made on
     /// another state of the target than the view's is not used.
-    ///
     pub fn of(
         view: &VariantView,
         plan: Option<&Plan>,

@@ -1,8 +1,8 @@
-//! From the views of several analyzers on one model to one mandate for each role: grow by so much,
-//! release so much, or hold.
+//! From the views of several analyzers on one model to one `RoleTarget` for each role: grow by so
+//! much, release so much, or hold.
 //!
 //! Growth takes one voter that lacks capacity; release takes every live voter. The views keep their
-//! units to the end: what a mandate hands to an optimizer is one claim for each voter, with the
+//! units to the end: what a role target hands to an optimizer is one claim for each voter, with the
 //! capacities that this voter sees.
 
 mod balance;

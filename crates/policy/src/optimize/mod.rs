@@ -1,6 +1,6 @@
-//! From mandates to counts: which variants of a model gain or lose replicas.
+//! From role targets to counts: which variants of a model gain or lose replicas.
 //!
-//! Every optimizer starts from the counts that the mandates were computed for, that is from the
+//! Every optimizer starts from the counts that the role targets were computed for, that is from the
 //! replicas that exist: pending ones are in the claims already.
 
 mod amount;

@@ -359,9 +359,8 @@ fn stated(name: Option<&Arc<str>>) -> Option<Accelerator> {
         .map(|name| Accelerator::Named(Arc::clone(name)))
 }
 
-/// The parts of a specification that the schema guards, checked again: the schema may be an older
-/// one.
-/// The specification of an object, if it makes sense.
+/// The specification of an object, if it makes sense. Checks again what the schema guards: the
+/// schema in the cluster may be older.
 ///
 /// # Errors
 /// The field, its value and the remedy.
