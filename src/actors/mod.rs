@@ -12,7 +12,7 @@ pub mod permission_reporter;
 pub mod retry_queue;
 pub mod router_scraper;
 pub mod scale_reader;
-pub mod status;
+pub mod status_patch;
 pub mod status_writer;
 pub mod variant;
 pub mod variants;

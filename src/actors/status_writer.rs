@@ -11,7 +11,7 @@ use tracing::{Instrument, Span};
 use crate::actors::emitter::StatusWriteResult;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
-use crate::actors::status::{self, StatusDifference};
+use crate::actors::status_patch::{self, StatusDifference};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
 use crate::policy::key::VariantKey;
@@ -197,7 +197,7 @@ impl StatusWriter {
             return WriteOutcome::Absent;
         };
         let Some((mut patch, difference)) =
-            status::patch(&record, &object, &self.api.manager, now.wall)
+            status_patch::patch(&record, &object, &self.api.manager, now.wall)
         else {
             return WriteOutcome::Nothing;
         };
@@ -322,7 +322,7 @@ impl StatusWriter {
     /// nothing but an old word.
     fn dead(&self, object: &VariantRecord, now: Moment) -> BTreeSet<String> {
         let mut dead = self.shared.ownership_conflicts.load().retired();
-        let stale = status::stale_reports(object, &self.api.manager, now.wall);
+        let stale = status_patch::stale_reports(object, &self.api.manager, now.wall);
         dead.extend(stale.map(|owner| owner.manager.to_string()));
         dead
     }
