@@ -7,7 +7,7 @@ use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
 use super::key::{ModelKey, VariantKey};
 use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grows_by_load};
-use super::saturation::SampleReader;
+use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::units::{Cost, Replicas};
 use crate::params::DynamicSettings;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key::VariantKey;
 use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::observations::Observations;
-use super::saturation::SampleReader;
+use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;

@@ -44,6 +44,7 @@ pub mod reuse;
 pub mod rounding;
 pub mod router_queue;
 pub mod safety_net;
+mod sample_reader;
 pub mod samples;
 mod saturation;
 mod scale_down_memory;

@@ -13,7 +13,7 @@ use super::combine::{InformativeResult, Participation};
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
-use super::saturation::SampleReader;
+use super::sample_reader::SampleReader;
 use super::scale_down_memory::{FleetState, Occupancy};
 use super::slo::SloGoal;
 use super::snapshot::{ClusterSnapshot, PodView, VariantView};

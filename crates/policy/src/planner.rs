@@ -31,7 +31,8 @@ use super::plan::{
     VariantFigures,
 };
 use super::safety_net;
-use super::saturation::{self, SampleReader, SaturationAnalysis};
+use super::sample_reader::SampleReader;
+use super::saturation::{self, SaturationAnalysis};
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSource};
 use super::transition::Transitions;

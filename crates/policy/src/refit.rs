@@ -3,7 +3,7 @@
 use super::group::group_by_model;
 use super::learned::Learned;
 use super::observations::Observations;
-use super::saturation::SampleReader;
+use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use super::startup::StartOutlook;
 use super::throughput::LearnedThroughput;

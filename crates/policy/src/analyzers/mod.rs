@@ -14,7 +14,7 @@ pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use role_gap::RoleGap;
 pub(super) use selection::{AnalyzerConfig, DecisionMode, decision_mode};
 
-use super::saturation::SampleReader;
+use super::sample_reader::SampleReader;
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::startup::StartOutlook;
 

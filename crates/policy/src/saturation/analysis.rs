@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::report::{ReplicaLoad, Report, SampleReader};
 use crate::params::SaturationThresholds;
 use crate::plan::{SaturationFigures, Spare, VariantFigures};
+use crate::sample_reader::{ReplicaLoad, Report, SampleReader};
 use crate::snapshot::VariantView;
 
 /// The figures of one model.

@@ -5,9 +5,7 @@
 //! replica fits on the rest without that.
 
 mod analysis;
-mod report;
 mod targets;
 
 pub(super) use analysis::{SaturationAnalysis, analyze};
-pub(super) use report::SampleReader;
 pub(super) use targets::decide;

@@ -9,7 +9,8 @@ use super::world::{Variant, World, at, settings};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationThresholds;
 use crate::plan::Reason;
-use crate::saturation::{SampleReader, analyze};
+use crate::sample_reader::SampleReader;
+use crate::saturation::analyze;
 use crate::snapshot::VariantView;
 
 #[derive(Deserialize)]
