@@ -36,7 +36,7 @@ pub const PENDING_TIME_LIMIT: Spec = Spec::live(
 )
 .default("10m")
 .means(
-    "How long replicas that do not become ready hold their variant back.",
+    "How long replicas that do not become ready hold their variant back; twice its slowest measured start where that is longer.",
     "after it they no longer do, and a condition says so",
 );
 
