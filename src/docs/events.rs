@@ -12,8 +12,8 @@ const INTRODUCTION: &str = "\
 
 Events are of `events.k8s.io/v1`, on the object that they are about, from
 `llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent. What
-comes in between is told when the minute is over, in one event if there is room in it, and what
-only comes again is counted up. `wva_events_dropped_total` counts what was not told, by the reason.
+comes in between is sent when the minute is over, in one event if there is room in it, and what
+only comes again is counted up. `wva_events_dropped_total` counts what was not sent, by the reason.
 The cycle in a note is the one in the log and in the status.
 
 | Reason | Type | On | When |

@@ -74,12 +74,12 @@ impl Fact {
             ),
             Self::TokensUsed => (
                 "wva_kv_cache_tokens_used",
-                "Tokens in the KV caches of the variant; absent unless every instance that was heard says how full it is.",
+                "Tokens in the KV caches of the variant; absent unless every instance that reported says how full it is.",
                 OF_MODEL,
             ),
             Self::TokensCapacity => (
                 "wva_kv_cache_tokens_capacity",
-                "Size of the KV caches of the variant's instances that were heard; absent unless each of them is known.",
+                "Size of the KV caches of the variant's instances that reported; absent unless each of them is known.",
                 OF_MODEL,
             ),
             Self::StartSeconds => (

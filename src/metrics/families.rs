@@ -313,7 +313,7 @@ impl ProcessSeries {
             )?,
             mirror_age: registrar.gauges(
                 "wva_mirror_age_seconds",
-                "Time since a watcher last heard from the API server about its kind.",
+                "Time since the API server last sent a watcher anything about its kind.",
                 &["kind"],
             )?,
             roles: [

@@ -40,7 +40,7 @@ pub const PENDING_TIME_LIMIT: Spec = Spec::live(
     "after it they no longer do, and a condition says so",
 );
 
-/// How long a published count that nobody applies holds its variant.
+/// How long a published count that is not applied holds its variant.
 pub const UNAPPLIED_TIME_LIMIT: Spec = Spec::live(
     SettingGroup::Optimization,
     "WVA_UNAPPLIED_TIME_LIMIT",
@@ -49,7 +49,7 @@ pub const UNAPPLIED_TIME_LIMIT: Spec = Spec::live(
 )
 .default("10m")
 .means(
-    "How long a published replica count that nobody applies holds its variant back.",
+    "How long a published replica count that is not applied holds its variant back.",
     "after it the next step starts from the published count, and a condition says so",
 );
 
