@@ -12,7 +12,7 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, qu
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
-use crate::combine::{CapacitySource, Consensus, Liveness, Participation, RoleTarget};
+use crate::combine::{Balance, CapacitySource, Consensus, Liveness, Participation, RoleTarget};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
 use crate::optimize::{Candidate, Method, cost_aware};
@@ -23,6 +23,7 @@ use crate::router_queue::HeldQueue;
 use crate::safety_net;
 use crate::saturation::SaturationAnalysis;
 use crate::snapshot::ResolvedTarget;
+use crate::total::total;
 use crate::units::{Cost, Replicas};
 
 /// Growth of a model that waits for its share of GPUs.
@@ -43,6 +44,8 @@ pub(super) struct AnalyzerDecision {
     /// What could not be read of the arguments of engines.
     arguments: BTreeMap<VariantKey, Vec<String>>,
     guard: Guard,
+    /// Roles whose last release stands, although nothing more is released.
+    released: BTreeSet<ServingRole>,
 }
 
 /// Decides one model. Growth waits for its share where GPUs limit it. Where the SLO analyzer alone is chosen and
@@ -221,13 +224,48 @@ fn ask_for(
         queue: held_queue(cycle, work, MetricsState::Missing),
         ..Guard::of(work, inputs, &opinions, &voters)
     };
+    let released = released_roles(work, configs, &opinions, &consensus);
     AnalyzerDecision {
         opinions,
         consensus,
         candidates,
         arguments: inputs.arguments.clone(),
         guard,
+        released,
     }
+}
+
+/// Roles of which fewer replicas were published than exist, where those do what the SLO analyzer asks for. Until
+/// that count is applied, a demand at the lower end of the band would take it back.
+fn released_roles(
+    work: &Work<'_>,
+    configs: &[AnalyzerConfig],
+    opinions: &Opinions,
+    consensus: &Consensus,
+) -> BTreeSet<ServingRole> {
+    let slo = AnalyzerName::Slo;
+    let config = configs.iter().find(|config| config.analyzer == slo);
+    let voter = consensus.voters.iter().find(|voter| voter.analyzer == slo);
+    let Some(((config, voter), said)) = config.zip(voter).zip(opinions.assessments.get(&slo))
+    else {
+        return BTreeSet::new();
+    };
+    let released = |role: ServingRole| {
+        total(work.drafts.iter().filter_map(|draft| {
+            let capacity = said.variants.get(&draft.view.key)?;
+            let fewer = draft.scale.current.saturating_sub(draft.base());
+            (capacity.role == role).then(|| fewer.to_f64() * capacity.per_replica)
+        }))
+    };
+    let stands = |role: ServingRole, balance: &Balance| {
+        let released = released(role);
+        released > 0.0 && balance.demand <= config.band.scale_up * (balance.anticipated - released)
+    };
+    let roles = voter.roles.iter();
+    roles
+        .filter(|(role, balance)| stands(**role, balance))
+        .map(|(role, _)| *role)
+        .collect()
 }
 
 /// A role beside others that serves, and whose replicas are not heard, or not enough for saturation to
@@ -301,7 +339,16 @@ impl AnalyzerDecision {
     fn settle(&self, drafts: &mut [PendingDecision<'_>]) {
         let changes = self.changes(Method::LeastCost);
         for draft in drafts {
-            take(draft, changes.get(&draft.view.key), &self.guard);
+            let change = changes.get(&draft.view.key);
+            let is_released = self.released.contains(&draft.view.template.role);
+            let changes_nothing =
+                |change: &&CountChange| change.to == draft.scale.current && change.why.is_opinion();
+            match change.filter(changes_nothing) {
+                Some(change) if is_released && draft.count() < draft.scale.current => {
+                    draft.keep(PlanStage::Optimizer, change.why.clone());
+                }
+                _ => take(draft, change, &self.guard),
+            }
         }
     }
 

@@ -356,23 +356,14 @@ impl Part<'_> {
         now: Moment,
     ) -> Option<SloRoleFigures> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
-        let service = total(
-            self.variants()
-                .map(|(given, one)| given.ready.to_f64() * one.per_second),
-        );
-        let anticipated =
-            total(self.variants().map(|(given, one)| {
-                (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
-            }));
+        let (service, anticipated) = self.supply();
         let rate = demand.rate();
         let counted = rate * self.per_request;
         let is_draining = demand.is_draining(now);
-        // Longer answers bring no more prompts.
-        let generated = match self.role {
-            ServingRole::Decode | ServingRole::Both if !is_draining => {
-                demand.generated() / self.answer * self.per_request
-            }
-            ServingRole::Prefill | ServingRole::Decode | ServingRole::Both => 0.0,
+        let generated = if is_draining {
+            0.0
+        } else {
+            self.generated(demand)
         };
         let arriving = counted.max(generated);
         let grown = if counted > 0.0 {
@@ -413,8 +404,8 @@ impl Part<'_> {
         let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
         let wanted = ordered.max(remembered * (1.0 + reserve)).max(floor);
         let ceiling = orders_nothing(anticipated, band);
-        let is_noise = landing_backlog <= 0.0
-            && (ceiling..=ceiling * (1.0 + TOLERATED_EXCESS)).contains(&wanted);
+        let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
+        let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
         let stated = if is_noise { ceiling } else { wanted };
         stated.is_finite().then_some(SloRoleFigures {
             per_request: self.per_request,
@@ -430,6 +421,30 @@ impl Part<'_> {
             hold,
             stated,
         })
+    }
+
+    /// Work that ready replicas do per second within the objectives, and with those on their way.
+    fn supply(&self) -> (f64, f64) {
+        let ready = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
+            given.ready.to_f64() * one.per_second
+        };
+        let all = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
+            (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
+        };
+        (
+            total(self.variants().map(ready)),
+            total(self.variants().map(all)),
+        )
+    }
+
+    /// Work that arrives by the tokens that are generated. Longer answers bring no more prompts.
+    fn generated(&self, demand: DemandTrack) -> f64 {
+        match self.role {
+            ServingRole::Prefill => 0.0,
+            ServingRole::Decode | ServingRole::Both => {
+                demand.generated() / self.answer * self.per_request
+            }
+        }
     }
 
     /// Requests that wait for the role: those in its engines, and those in the router.

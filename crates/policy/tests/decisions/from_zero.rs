@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::least;
 use super::multi_analyzer::planned;
 use wva_base::moment::Moment;
 use wva_policy::document::{Situation, SnapshotDocument};
@@ -170,7 +171,7 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
         for minute in 1..=20 {
             (learned, now) = taught(&learned, before, minute * 60);
         }
-        let floor = learned.wakes.floor(&variant, Duration::MAX, now);
+        let floor = least(&learned, &variant, Duration::MAX, now);
         assert_eq!(floor, Replicas::ZERO);
         for settings in [PERCENTAGES, TOKENS] {
             let settings = read_bundle(settings).unwrap();
@@ -234,7 +235,7 @@ fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
         (learned, now) = taught(&learned, &there, minute * 60);
     }
     assert_eq!(learned.at_zero, BTreeSet::new());
-    let floor = learned.wakes.floor(&variant, Duration::MAX, now);
+    let floor = least(&learned, &variant, Duration::MAX, now);
     assert_eq!(floor, Replicas::ZERO);
     // 15 seconds after the collection; what is older than that was there.
     let unapplied = |for_: &str| with(&format!("unappliedFor: {for_}, target: {{current: 0}}"));
@@ -272,7 +273,7 @@ fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
         let (learned, now) = taught(&learned, &text, 1_230);
         let idle = learned.activity.idle_for(&model, now);
         assert_eq!(idle, Some(Duration::from_secs(idle_for)), "{text}");
-        let kept = learned.wakes.floor(&variant, Duration::MAX, now);
+        let kept = least(&learned, &variant, Duration::MAX, now);
         assert_eq!(kept, Replicas(floor), "{text}");
     }
 }
@@ -288,11 +289,11 @@ fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
         learned.activity.idle_for(&model, now),
         Some(Duration::from_mins(1))
     );
-    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ZERO);
+    assert_eq!(least(&learned, &variant, hold, now), Replicas::ZERO);
 
     let (learned, now) = taught(&learned, &document(1, DOWN, ""), 120);
     assert_eq!(learned.activity.idle_for(&model, now), Some(Duration::ZERO));
-    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
+    assert_eq!(least(&learned, &variant, hold, now), Replicas::ONE);
 
     // It goes on being held where it was not noticed twice.
     let (learned, now) = taught(&learned, &document(1, GOOD, idle), 180);
@@ -300,7 +301,7 @@ fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
         learned.activity.idle_for(&model, now),
         Some(Duration::from_mins(1))
     );
-    assert_eq!(learned.wakes.floor(&variant, hold, now), Replicas::ONE);
+    assert_eq!(least(&learned, &variant, hold, now), Replicas::ONE);
 }
 
 /// A fleet at zero that requests wait for: each variant has a name, a role, a cost and a minimum.

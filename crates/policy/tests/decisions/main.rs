@@ -9,14 +9,19 @@
 )]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use wva_base::moment::Moment;
 use wva_policy::key::VariantKey;
+use wva_policy::learned::Learned;
 use wva_policy::plan::Plan;
+use wva_policy::units::Replicas;
 
 mod accelerators;
 mod budget_properties;
 mod first_look;
 mod from_zero;
+mod latency_objectives;
 mod losses;
 mod missing;
 mod multi_analyzer;
@@ -36,4 +41,9 @@ fn targets(plan: &Plan) -> BTreeMap<String, u32> {
 /// The decisive reason of one variant of `ns`.
 fn reason(plan: &Plan, name: &str) -> String {
     plan.decisions[&VariantKey::new("ns", name)].reason()
+}
+
+/// The fewest replicas because of a recent start.
+fn least(learned: &Learned, variant: &VariantKey, hold: Duration, now: Moment) -> Replicas {
+    Replicas(u32::from(learned.wakes.kept(variant, hold, now).is_some()))
 }
