@@ -35,6 +35,9 @@ const RECENT: Duration = Duration::from_mins(10);
 const LASTING: f64 = 0.02;
 /// Ratio of the most to the least work from which on a line is fitted.
 const SPREAD: f64 = 1.9;
+/// Most work of a fitted law, to that of the line through its ends. Many looks at much the same work give a
+/// slope that is noise.
+const BEYOND: f64 = 1.5;
 
 /// Latency of a token at one rate of work.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -159,9 +162,10 @@ impl LatencyCurve {
         let slope = covariance / variance;
         if self.has_spread() && variance > 0.0 && slope < 0.0 {
             let highest = slope.mul_add(-work, pace);
+            let end = self.end() * BEYOND;
             return Some(LatencyLaw {
                 idle: highest.recip(),
-                most: -highest / slope,
+                most: (-highest / slope).min(end),
             });
         }
         let doubles_at = resident.filter(|resident| *resident > 0.0)? / 3.0;
@@ -169,6 +173,19 @@ impl LatencyCurve {
         Some(LatencyLaw {
             idle,
             most: doubles_at / (generated * idle),
+        })
+    }
+
+    /// Where the line through the fastest point and that of the most work ends.
+    fn end(&self) -> f64 {
+        let fastest = self
+            .points
+            .values()
+            .map(|point| point.pace)
+            .fold(0.0, f64::max);
+        let last = self.points.values().next_back();
+        last.map_or(f64::INFINITY, |last| {
+            last.work / (1.0 - last.pace / fastest)
         })
     }
 

@@ -57,6 +57,20 @@ fn a_law_is_fitted_once_work_has_varied() {
 }
 
 #[test]
+fn a_slope_that_is_noise_reaches_no_further_than_the_ends_of_what_was_seen() {
+    // An empty engine, one look at much work, and many at work that hardly varies, where more looked faster.
+    let mut curve = LatencyCurve::default();
+    curve.observe(1_000.0, 1.0 / 180.0, false, at(0));
+    curve.observe(8_500.0, 1.0 / 75.0, false, at(0));
+    for second in 1..40 {
+        curve.observe(3_600.0, 1.0 / 115.0, false, at(second * 15));
+        curve.observe(6_000.0, 1.0 / 120.0, false, at(second * 15));
+    }
+    let law = curve.law(Some(300.0), 0.3, at(600)).unwrap();
+    close(law.most, 1.5 * 8_500.0 / (1.0 - 75.0 / 180.0));
+}
+
+#[test]
 fn points_age() {
     let mut curve = curve(&[2_000.0, 6_000.0], false);
     curve.prune(at(21_600));
