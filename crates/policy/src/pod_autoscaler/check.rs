@@ -11,6 +11,7 @@ use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, Pod
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
 use super::tuning::{AnnotationFault, LONGEST_WINDOW, Tuning};
+use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
 
 /// Length of the long window where none is stated.
@@ -178,6 +179,14 @@ pub struct AutoscalerPolicy {
 }
 
 impl AutoscalerPolicy {
+    /// Whether load alone may lead to zero at any time.
+    pub(super) fn may_sleep(&self) -> bool {
+        let schedules = self.schedules.as_ref();
+        let allows_zero =
+            self.base.min == Replicas::ZERO || schedules.is_some_and(Schedules::allow_zero);
+        self.tuning.zero == ZeroPolicy::Enabled && allows_zero
+    }
+
     /// Bounds at a time.
     pub fn bounds(&self, now: Timestamp) -> EffectiveBounds {
         match &self.schedules {

@@ -130,12 +130,14 @@ pub struct MeasuredDemand {
     pub range: DemandRange,
     /// The pods behind it; `None` of a total.
     pub pods: Option<PodCounts>,
+    /// Whether it is a total that is no longer fresh.
+    pub is_old: bool,
 }
 
 impl MeasuredDemand {
     /// Whether a release may rest on it.
     pub fn allows_release(&self) -> bool {
-        self.pods.is_none_or(|pods| pods.allows_release())
+        !self.is_old && self.pods.is_none_or(|pods| pods.allows_release())
     }
 
     /// Whether it is known that nothing is asked for.
@@ -186,7 +188,25 @@ fn total(
         Signal::Stale { .. } => return Err(SourceGap::NoTotal(Failure::TooOld)),
         Signal::Failed { why } => return Err(SourceGap::NoTotal(why)),
     };
-    Ok(MeasuredDemand { range, pods: None })
+    Ok(MeasuredDemand {
+        range,
+        pods: None,
+        is_old: matches!(signal, Signal::Stale { .. }),
+    })
+}
+
+/// The value of a signal that growth may rest on.
+fn usable(signal: Signal) -> Option<f64> {
+    match signal {
+        Signal::Known { value, .. }
+        | Signal::Stale {
+            value,
+            band: StaleBand::NoShrink,
+            ..
+        } => Some(value),
+        Signal::KnownZero { .. } => Some(0.0),
+        Signal::Stale { .. } | Signal::Failed { .. } => None,
+    }
 }
 
 /// What pods report, added up.
@@ -194,8 +214,9 @@ fn total(
 struct PodSum {
     counts: PodCounts,
     fresh: f64,
-    /// Old samples that may justify growth, and how many there are.
-    old: (f64, u32),
+    /// Old samples that may justify growth.
+    old: f64,
+    usable_old: u32,
     /// What such samples exceed their targets by.
     old_excess: f64,
     /// What draining pods still carry.
@@ -217,9 +238,7 @@ impl PodSum {
             (AutoscaledPod::Resharding, _) => counts.resharding += 1,
             (AutoscaledPod::Draining, signal) => {
                 counts.draining += 1;
-                self.draining += signal
-                    .and_then(Signal::value)
-                    .unwrap_or_else(|| target.get());
+                self.draining += signal.and_then(usable).unwrap_or_else(|| target.get());
             }
             (AutoscaledPod::Ready { .. }, Some(Signal::Known { value, .. })) => {
                 counts.loaded += 1;
@@ -229,7 +248,8 @@ impl PodSum {
             (AutoscaledPod::Ready { .. }, Some(Signal::Stale { value, band, .. })) => {
                 counts.stale += 1;
                 if band == StaleBand::NoShrink {
-                    self.old = (self.old.0 + value, self.old.1 + 1);
+                    self.old += value;
+                    self.usable_old += 1;
                     self.old_excess += (value - target.get()).max(0.0);
                 }
             }
@@ -243,21 +263,17 @@ impl PodSum {
 
     fn demand(&self, current: Replicas, target: TargetValue) -> Result<MeasuredDemand, SourceGap> {
         let counts = self.counts;
-        let measured = counts.fresh() + self.old.1;
         if counts.serving() == 0 {
             return Err(SourceGap::NoServingPod);
         }
-        if measured == 0 {
+        if counts.fresh() + self.usable_old == 0 {
             return Err(SourceGap::NoSample);
         }
-        // Silent pods count as at target, as far as there are replicas for them: beyond, a rollout would grow the
-        // target by pods without samples.
-        let silent = Replicas(counts.serving() - measured);
-        let unmeasured = |measured| current.saturating_sub(Replicas(measured));
-        let assumed = target.of(silent.min(unmeasured(measured)));
+        // As in Kubernetes: pods without a sample carry nothing where growth is in question.
+        let low = self.fresh + self.old;
         // Every replica without a fresh sample counts as at target, so that a release waits for it.
-        let low = self.fresh + self.old.0 + assumed;
-        let kept = target.of(unmeasured(counts.fresh())) + self.old_excess + self.draining;
+        let unmeasured = current.saturating_sub(Replicas(counts.fresh()));
+        let kept = target.of(unmeasured) + self.old_excess + self.draining;
         let range = DemandRange {
             low,
             high: low.max(self.fresh + kept),
@@ -265,6 +281,7 @@ impl PodSum {
         Ok(MeasuredDemand {
             range,
             pods: Some(counts),
+            is_old: false,
         })
     }
 }

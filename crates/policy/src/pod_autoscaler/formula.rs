@@ -5,9 +5,11 @@ use super::tuning::Tuning;
 use crate::rounding::{ceil, floor};
 use crate::units::Replicas;
 
-/// Mean demand over the two windows.
+/// Demand now, and its means over the two windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowMeans {
+    /// Now.
+    pub now: DemandRange,
     /// Over the long one.
     pub stable: DemandRange,
     /// Over the short one.
@@ -15,10 +17,20 @@ pub struct WindowMeans {
 }
 
 impl WindowMeans {
-    /// Whether demand rises so fast that a burst is assumed.
-    pub fn exceed(&self, tuning: &Tuning) -> bool {
+    /// Whether demand rises so fast that a burst is assumed. What the current replicas carry is none, however
+    /// low demand was before.
+    pub fn exceed(&self, current: Replicas, target: TargetValue, tuning: &Tuning) -> bool {
         let limit = self.stable.low * tuning.panic_threshold.get();
-        self.panic.low > 0.0 && exceeds(self.panic.low, limit)
+        let carried = target.of(current) * (1.0 + tuning.scale_up_tolerance.get());
+        self.panic.low > 0.0 && exceeds(self.panic.low, limit.max(carried))
+    }
+
+    /// A mean that a count may rest on: a release leaves room for what is seen now.
+    fn with_room(&self, mean: DemandRange) -> DemandRange {
+        DemandRange {
+            high: mean.high.max(self.now.high),
+            ..mean
+        }
     }
 }
 
@@ -52,7 +64,7 @@ pub fn apa(
         low: means.panic.low,
         high: means.stable.high.max(means.panic.high),
     };
-    wanted(demand, current, target, tuning)
+    wanted(means.with_room(demand), current, target, tuning)
 }
 
 /// KPA: the long window, and in panic the larger need of both.
@@ -63,9 +75,10 @@ pub fn kpa(
     target: TargetValue,
     tuning: &Tuning,
 ) -> Replicas {
-    let stable = wanted(means.stable, current, target, tuning);
+    let need = |mean| wanted(means.with_room(mean), current, target, tuning);
+    let stable = need(means.stable);
     if in_panic {
-        stable.max(wanted(means.panic, current, target, tuning))
+        stable.max(need(means.panic))
     } else {
         stable
     }

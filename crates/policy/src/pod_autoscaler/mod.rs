@@ -9,6 +9,7 @@ pub mod amounts;
 pub mod check;
 pub mod decide;
 pub mod demand;
+mod draft;
 pub mod formula;
 pub mod hpa;
 pub mod object;

@@ -161,6 +161,11 @@ pub enum AutoscalerReason {
         /// The source.
         source: Arc<str>,
     },
+    /// A release waits for a fresh total.
+    ReleaseNeedsFreshTotal {
+        /// The source.
+        source: Arc<str>,
+    },
     /// A release waits until demand was seen for a whole window.
     ReleaseNeedsHistory {
         /// The source.
@@ -187,6 +192,8 @@ pub enum AutoscalerReason {
     },
     /// Load alone does not lead to zero.
     ZeroNotEnabled,
+    /// No source has a demand without pods.
+    ZeroNeedsTotal,
     /// The target was not idle for long enough.
     ZeroNeedsIdle {
         /// Time that it is idle.
@@ -266,6 +273,9 @@ impl AutoscalerReason {
                 formatter,
                 "a release needs fresh samples of half of the serving pods: {source} has fewer"
             ),
+            Self::ReleaseNeedsFreshTotal { source } => {
+                write!(formatter, "a release needs a fresh total: {source} is old")
+            }
             Self::ReleaseNeedsHistory {
                 source,
                 seen,
@@ -286,6 +296,8 @@ impl AutoscalerReason {
             Self::ZeroNotEnabled => {
                 formatter.write_str("scale-to-zero is not true: one replica stays")
             }
+            Self::ZeroNeedsTotal => formatter
+                .write_str("nothing could wake it: add an external source; one replica stays"),
             Self::ZeroNeedsIdle { idle, needed } => write!(
                 formatter,
                 "idle for {} of {}: one replica stays",

@@ -98,6 +98,12 @@ impl Schedules {
         }
     }
 
+    /// Whether an entry states a minimum of zero.
+    pub(super) fn allow_zero(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.min == Some(Replicas::ZERO))
+    }
+
     fn active(&self, now: Timestamp) -> Option<&ScheduleEntry> {
         let local = now.to_zoned(self.zone.clone());
         let (day, time) = (local.weekday(), local.time());

@@ -60,15 +60,15 @@ fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 17] = [
+const DEMANDS: [DemandCase; 19] = [
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
-    ("missing is at target", 2, "30 -", (40.0, 40.0, true)),
-    ("failed is at target", 2, "30 x", (40.0, 40.0, true)),
-    ("absent is missing", 2, "30 a", (40.0, 40.0, true)),
+    ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
+    ("failed grows nothing", 2, "30 x", (30.0, 40.0, true)),
+    ("absent is missing", 2, "30 a", (30.0, 40.0, true)),
     ("old justifies growth", 2, "30 s25", (55.0, 55.0, true)),
     ("old releases nothing", 2, "30 s1", (31.0, 40.0, true)),
-    ("older is at target", 2, "30 h25", (40.0, 40.0, true)),
+    ("older grows nothing", 2, "30 h25", (30.0, 40.0, true)),
     ("young without", 2, "30 young:-", (30.0, 40.0, true)),
     ("young with", 2, "30 young:3", (33.0, 33.0, true)),
     ("pending", 2, "30 pending:-", (30.0, 40.0, true)),
@@ -81,8 +81,15 @@ const DEMANDS: [DemandCase; 17] = [
         "30 draining:-",
         (30.0, 40.0, true),
     ),
+    ("draining, old", 1, "30 draining:s25", (30.0, 55.0, true)),
+    (
+        "draining, too old",
+        1,
+        "30 draining:h25",
+        (30.0, 40.0, true),
+    ),
     ("beyond the target", 1, "30 -", (30.0, 30.0, true)),
-    ("a third", 3, "30 - -", (50.0, 50.0, false)),
+    ("a third", 3, "30 - -", (30.0, 50.0, false)),
 ];
 
 #[test]
@@ -105,12 +112,14 @@ fn a_total_is_fresh_old_or_none() {
     let target = TargetValue::parse("10").unwrap();
     let of = |signal: Signal| {
         let reading = SourceReading::Total(signal);
-        measure(&reading, &BTreeMap::new(), Replicas(4), target)
-            .map(|measured| (measured.range.low, measured.range.high))
+        measure(&reading, &BTreeMap::new(), Replicas(4), target).map(|measured| {
+            let range = measured.range;
+            (range.low, range.high, measured.allows_release())
+        })
     };
-    assert_eq!(of(signal(25.0)), Ok((25.0, 25.0)));
-    assert_eq!(of(signal(0.0)), Ok((0.0, 0.0)));
-    assert_eq!(of(sample("s25").unwrap()), Ok((25.0, 40.0)));
+    assert_eq!(of(signal(25.0)), Ok((25.0, 25.0, true)));
+    assert_eq!(of(signal(0.0)), Ok((0.0, 0.0, true)));
+    assert_eq!(of(sample("s25").unwrap()), Ok((25.0, 40.0, false)));
     let too_old = Err(SourceGap::NoTotal(Failure::TooOld));
     assert_eq!(of(sample("h25").unwrap()), too_old);
     let failed = of(sample("x").unwrap());

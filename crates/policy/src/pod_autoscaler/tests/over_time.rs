@@ -197,6 +197,76 @@ fn the_last_replica_goes_only_where_asked_for_and_after_idle_time() {
     assert_eq!(run.decide(&total(1, 55.0)).desired, Replicas(2));
 }
 
+/// Four replicas whose release is about to be due.
+fn about_to_release(strategy: &str) -> Loop {
+    let mut run = Loop::new(policy(&format!("scalingStrategy: {strategy}"), &[]), 4);
+    let counts = run.run(480, 4.0);
+    assert_eq!(counts, vec![4; 48]);
+    run
+}
+
+#[test]
+fn a_release_leaves_room_for_what_is_seen_now() {
+    for strategy in ["APA", "KPA"] {
+        let mut run = about_to_release(strategy);
+        assert_eq!(run.share(4.0).desired, Replicas(2), "{strategy}");
+        let mut run = about_to_release(strategy);
+        let loaded = run.share(72.0);
+        assert!(loaded.desired >= Replicas(4), "{strategy}: {loaded:?}");
+        for away in [AutoscaledPod::Resharding, AutoscaledPod::Pending] {
+            let mut run = about_to_release(strategy);
+            let mut few = view(4, &[vec![1.0]]);
+            few.pods.extend((1..4).map(|number| (name(number), away)));
+            assert_eq!(run.decide(&few).desired, Replicas(4), "{strategy}");
+        }
+    }
+}
+
+#[test]
+fn a_lone_request_is_no_panic_while_it_is_carried() {
+    let mut run = Loop::new(policy("", &[]), 4);
+    run.run(300, 0.0);
+    run.share(15.0);
+    assert_eq!(run.state.panic, None);
+    // At zero nothing is carried.
+    let mut run = Loop::new(policy(EXTERNAL, &[]), 0);
+    run.decide(&total(0, 0.0));
+    run.decide(&total(0, 0.0));
+    run.decide(&total(0, 0.0));
+    run.seconds += 60;
+    run.decide(&total(0, 15.0));
+    assert!(run.state.panic.is_some());
+}
+
+#[test]
+fn a_target_that_nothing_could_wake_keeps_one_replica() {
+    let spec = "minReplicas: 0\nscalingStrategy: APA";
+    let mut run = Loop::new(policy(spec, &[("scale-to-zero", "true")]), 1);
+    assert_eq!(run.run(900, 0.0), vec![1; 90]);
+    let kept = run.share(0.0);
+    assert!(
+        codes(&kept).contains(&"ZeroNeedsTotal".to_owned()),
+        "{kept:?}"
+    );
+}
+
+#[test]
+fn a_schedule_that_allows_zero_leaves_nothing_asleep_when_it_ends() {
+    // The clock of a loop begins at 03:46:40 of a Friday.
+    let spec = "
+        minReplicas: 2
+        schedules: [{name: night, startTime: '00:00', endTime: '03:00', minReplicas: 0}]
+        metricsSources:
+        - {metricSourceType: external, targetMetric: queue, targetValue: '10'}
+    ";
+    let wakes = |annotations: &[(&str, &str)]| {
+        let mut run = Loop::new(policy(spec, annotations), 0);
+        run.decide(&total(0, 0.0)).desired
+    };
+    assert_eq!(wakes(&[("scale-to-zero", "true")]), Replicas(2));
+    assert_eq!(wakes(&[]), Replicas(0));
+}
+
 #[test]
 fn a_target_at_zero_without_pods_is_stable() {
     let mut run = Loop::new(policy("minReplicas: 0\nscalingStrategy: APA", &[]), 0);
@@ -248,10 +318,15 @@ fn the_worked_table_of_totals() {
         (1, 0.0, 0.0, false, 0),
     ] {
         let means = WindowMeans {
+            now: DemandRange::exactly(stable),
             stable: DemandRange::exactly(stable),
             panic: DemandRange::exactly(panic),
         };
-        assert_eq!(means.exceed(&tuning), panics, "{n}, {stable}");
+        assert_eq!(
+            means.exceed(Replicas(n), target, &tuning),
+            panics,
+            "{n}, {stable}"
+        );
         let wanted = kpa(means, panics, Replicas(n), target, &tuning);
         assert_eq!(
             limited(wanted, Replicas(n), &tuning),

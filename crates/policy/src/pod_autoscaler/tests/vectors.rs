@@ -111,6 +111,7 @@ impl Formula {
         let pods = if self.each { f64::from(self.n) } else { 1.0 };
         let total = |value: f64| DemandRange::exactly(value * pods);
         let means = WindowMeans {
+            now: total(self.stable),
             stable: total(self.stable),
             panic: total(self.panic.unwrap_or(self.stable)),
         };

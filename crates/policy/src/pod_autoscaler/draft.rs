@@ -1,0 +1,329 @@
+//! A decision on its way: what sources need, then what evidence, time, steps and bounds leave of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::{AutoscalerPolicy, ScalingStrategy};
+use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
+use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
+use super::formula::{WindowMeans, apa, kpa, limited};
+use super::reason::{
+    AutoscalerReason as Why, AutoscalerStage as Stage, AutoscalerStep, SourceFigures,
+};
+use super::schedule::EffectiveBounds;
+use super::source::MetricSource;
+use super::state::AutoscalerState;
+use crate::bounds::ZeroPolicy;
+use crate::units::Replicas;
+use wva_base::moment::Moment;
+
+/// What one source says.
+struct SourceResult {
+    source: Arc<str>,
+    demand: Result<(MeasuredDemand, WindowMeans), SourceGap>,
+    seen: Duration,
+}
+
+/// A decision on its way.
+pub(super) struct Draft<'a> {
+    pub(super) policy: &'a AutoscalerPolicy,
+    pub(super) view: &'a AutoscalerView,
+    pub(super) now: Moment,
+    pub(super) state: AutoscalerState,
+    pub(super) count: Replicas,
+    pub(super) steps: Vec<AutoscalerStep>,
+    pub(super) bounds: EffectiveBounds,
+}
+
+impl Draft<'_> {
+    fn step(&mut self, stage: Stage, to: Replicas, why: Why) {
+        let from = self.count;
+        self.count = to;
+        self.steps.push(AutoscalerStep {
+            stage,
+            from,
+            to,
+            why,
+        });
+    }
+
+    pub(super) fn decide(&mut self) -> (AutoscalerAlgorithm, AutoscalerOutcome) {
+        let bounds = self.bounds.bounds;
+        let why = match self.bounds.active.clone() {
+            Some(name) => Why::ScheduleActive { name, bounds },
+            None => Why::BaseBounds { bounds },
+        };
+        self.step(Stage::Schedule, self.count, why);
+        let algorithm = match self.policy.strategy {
+            ScalingStrategy::Hpa => {
+                let hpa = format!("{}-hpa", self.policy.metadata.name).into();
+                self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
+                return (AutoscalerAlgorithm::Hpa, AutoscalerOutcome::Decided);
+            }
+            ScalingStrategy::Kpa => AutoscalerAlgorithm::Kpa,
+            ScalingStrategy::Apa => AutoscalerAlgorithm::Apa,
+        };
+        if let Some((to, why)) = self.boundary() {
+            self.step(Stage::BoundaryCheck, to, why);
+            return (
+                AutoscalerAlgorithm::BoundaryCheck,
+                AutoscalerOutcome::Decided,
+            );
+        }
+        (algorithm, self.by_metrics())
+    }
+
+    /// What bounds decide without metrics. A target that was scaled to zero by hand stays there; one that load
+    /// may have put to sleep does not.
+    fn boundary(&self) -> Option<(Replicas, Why)> {
+        let (min, max) = (self.bounds.bounds.min, self.bounds.bounds.max);
+        let current = self.view.current;
+        let may_wake = self.bounds.explicit_min || self.policy.may_sleep();
+        if current == Replicas::ZERO && min > Replicas::ZERO && !may_wake {
+            return Some((current, Why::DisabledAtZero));
+        }
+        if current > max {
+            return Some((max, Why::AboveMaximum { max }));
+        }
+        (current < min).then_some((min, Why::BelowMinimum { min }))
+    }
+
+    fn by_metrics(&mut self) -> AutoscalerOutcome {
+        let results = self.measure();
+        self.panic(&results);
+        let Some(wanted) = self.combine(&results) else {
+            self.step(Stage::Combine, self.count, Why::NothingMeasured);
+            return AutoscalerOutcome::FailedComputeScale;
+        };
+        let current = self.view.current;
+        if wanted < current
+            && let Some(why) = self.lacking(&results)
+        {
+            self.step(Stage::Evidence, current, why);
+        } else {
+            self.pace(wanted);
+        }
+        self.last_replica();
+        self.bound();
+        if let Some(panic) = &mut self.state.panic {
+            panic.peak = panic.peak.max(self.count);
+        }
+        AutoscalerOutcome::Decided
+    }
+
+    fn measure(&mut self) -> Vec<SourceResult> {
+        let nothing = SourceReading::Pods(BTreeMap::new());
+        let mut results = Vec::new();
+        for (index, source) in self.policy.sources.iter().enumerate() {
+            let reading = self.view.readings.get(index).unwrap_or(&nothing);
+            results.push(self.measure_one(source, reading));
+        }
+        // Windows of sources that the specification names no more.
+        let sources = &self.policy.sources;
+        let is_named = |name: &String| sources.iter().any(|source| source.identity() == *name);
+        self.state.windows.retain(|name, _| is_named(name));
+        let is_idle = results.iter().all(|result| {
+            let demand = result.demand.as_ref();
+            demand.is_ok_and(|(demand, _)| demand.is_idle())
+        });
+        let since = self.state.idle_since.filter(|_| is_idle);
+        self.state.idle_since = since.or_else(|| is_idle.then_some(self.now));
+        results
+    }
+
+    fn measure_one(&mut self, source: &MetricSource, reading: &SourceReading) -> SourceResult {
+        let lengths = self.policy.windows;
+        let demand = measure(reading, &self.view.pods, self.view.current, source.target);
+        let window = self.state.windows.entry(source.identity()).or_default();
+        if let Ok(demand) = &demand {
+            window.push(self.now, demand.range, lengths.stable);
+        }
+        let mean = |length| window.mean(self.now, length);
+        let demand = demand.and_then(|demand| {
+            // Both windows hold the demand that was just added.
+            let stable = mean(lengths.stable).ok_or(SourceGap::NoSample)?;
+            let panic = mean(lengths.panic).ok_or(SourceGap::NoSample)?;
+            let now = demand.range;
+            Ok((demand, WindowMeans { now, stable, panic }))
+        });
+        SourceResult {
+            source: source.to_string().into(),
+            seen: window.seen(self.now),
+            demand,
+        }
+    }
+
+    /// Only KPA panics.
+    fn panic(&mut self, results: &[SourceResult]) {
+        if self.policy.strategy != ScalingStrategy::Kpa {
+            self.state.panic = None;
+            return;
+        }
+        let (current, tuning) = (self.view.current, &self.policy.tuning);
+        let mut measured = self.policy.sources.iter().zip(results);
+        let exceeded = measured.any(|(source, result)| {
+            let demand = result.demand.as_ref();
+            demand.is_ok_and(|(_, means)| means.exceed(current, source.target, tuning))
+        });
+        let before = self.state.panic;
+        let windows = self.policy.windows;
+        self.state
+            .update_panic(exceeded, self.view.current, windows, self.now);
+        if before.is_some() && self.state.panic.is_none() {
+            self.step(Stage::Panic, self.count, Why::PanicEnded);
+        }
+    }
+
+    /// The largest need; the first of equal ones. `None` if no source has a demand.
+    fn combine(&mut self, results: &[SourceResult]) -> Option<Replicas> {
+        let mut largest: Option<(Replicas, Arc<str>)> = None;
+        for (source, result) in self.policy.sources.iter().zip(results) {
+            let (wanted, why) = match &result.demand {
+                Ok((demand, means)) => self.judge(source, demand, *means),
+                Err(why) => {
+                    // At zero no pod can be measured, which is no failure.
+                    let current = self.view.current;
+                    let is_at_zero = current == Replicas::ZERO && *why == SourceGap::NoServingPod;
+                    let source = Arc::clone(&result.source);
+                    let why = Why::Unmeasured { source, why: *why };
+                    (is_at_zero.then_some(current), why)
+                }
+            };
+            let from = self.view.current;
+            self.steps.push(AutoscalerStep {
+                stage: Stage::Metric,
+                from,
+                to: wanted.unwrap_or(from),
+                why,
+            });
+            if let Some(wanted) = wanted
+                && largest.as_ref().is_none_or(|(most, _)| wanted > *most)
+            {
+                largest = Some((wanted, Arc::clone(&result.source)));
+            }
+        }
+        let (wanted, source) = largest?;
+        self.step(Stage::Combine, wanted, Why::LargestNeed { source });
+        if let Some(panic) = self.state.panic {
+            // A burst is served until it is over.
+            let held = wanted.max(panic.peak).max(self.view.current);
+            let stable = self.policy.windows.stable;
+            let why = Why::Panic {
+                peak: panic.peak,
+                lasting: self.now.since(panic.since),
+                left: stable.saturating_sub(self.now.since(panic.exceeded)),
+            };
+            self.step(Stage::Panic, held, why);
+        }
+        Some(self.count)
+    }
+
+    fn judge(
+        &self,
+        source: &MetricSource,
+        demand: &MeasuredDemand,
+        means: WindowMeans,
+    ) -> (Option<Replicas>, Why) {
+        let (current, tuning) = (self.view.current, &self.policy.tuning);
+        let wanted = match self.policy.strategy {
+            ScalingStrategy::Kpa => {
+                let in_panic = self.state.panic.is_some();
+                kpa(means, in_panic, current, source.target, tuning)
+            }
+            ScalingStrategy::Apa | ScalingStrategy::Hpa => {
+                apa(means, current, source.target, tuning)
+            }
+        };
+        let figures = SourceFigures {
+            source: source.to_string().into(),
+            target: source.target.get(),
+            now: demand.range,
+            stable: means.stable,
+            panic: means.panic,
+            pods: demand.pods,
+            tolerated: wanted == current,
+        };
+        let figures = Box::new(figures);
+        (Some(wanted), Why::Measured { figures })
+    }
+
+    /// What a release lacks.
+    fn lacking(&self, results: &[SourceResult]) -> Option<Why> {
+        results.iter().find_map(|result| {
+            let source = Arc::clone(&result.source);
+            let needed = self.policy.windows.stable;
+            match &result.demand {
+                Err(_) => Some(Why::ReleaseNeedsSource { source }),
+                Ok((demand, _)) if demand.is_old => Some(Why::ReleaseNeedsFreshTotal { source }),
+                Ok((demand, _)) if !demand.allows_release() => {
+                    Some(Why::ReleaseNeedsCoverage { source })
+                }
+                Ok(_) if result.seen < needed => Some(Why::ReleaseNeedsHistory {
+                    source,
+                    seen: result.seen,
+                    needed,
+                }),
+                Ok(_) => None,
+            }
+        })
+    }
+
+    /// Stabilisation, then the rate limit.
+    fn pace(&mut self, wanted: Replicas) {
+        let (current, tuning) = (self.view.current, &self.policy.tuning);
+        let (up, down) = (tuning.scale_up_window, tuning.scale_down_window);
+        let stable = self.state.stabilise(wanted, current, (up, down), self.now);
+        if stable < wanted {
+            let why = Why::GrowthStabilised { window: up };
+            self.step(Stage::Stabilise, stable, why);
+        } else if stable > wanted {
+            let why = Why::ReleaseStabilised { window: down };
+            self.step(Stage::Stabilise, stable, why);
+        }
+        let step = limited(stable, current, tuning);
+        if step != stable {
+            let rate = if step < stable {
+                tuning.scale_up_rate
+            } else {
+                tuning.scale_down_rate
+            };
+            self.step(
+                Stage::RateLimit,
+                step,
+                Why::RateLimited { rate: rate.get() },
+            );
+        }
+    }
+
+    /// The last replica goes where it is asked for, and only after a time without demand.
+    fn last_replica(&mut self) {
+        if self.count > Replicas::ZERO || self.view.current == Replicas::ZERO {
+            return;
+        }
+        let tuning = &self.policy.tuning;
+        let needed = self.policy.windows.stable.max(tuning.scale_down_window);
+        let since = self.state.idle_since;
+        let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
+        if tuning.zero == ZeroPolicy::Disabled {
+            self.step(Stage::Zero, Replicas::ONE, Why::ZeroNotEnabled);
+        } else if !self.policy.sources.iter().any(MetricSource::is_total) {
+            self.step(Stage::Zero, Replicas::ONE, Why::ZeroNeedsTotal);
+        } else if idle < needed {
+            let why = Why::ZeroNeedsIdle { idle, needed };
+            self.step(Stage::Zero, Replicas::ONE, why);
+        }
+    }
+
+    fn bound(&mut self) {
+        let bounds = self.bounds.bounds;
+        let (min, max) = (bounds.min, bounds.max);
+        if self.count > max {
+            self.step(Stage::Bounds, max, Why::CutToMaximum { max });
+        } else if self.count < min {
+            self.step(Stage::Bounds, min, Why::RaisedToMinimum { min });
+        } else {
+            self.step(Stage::Bounds, self.count, Why::WithinBounds { bounds });
+        }
+    }
+}
