@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::amounts::TargetValue;
 use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject};
@@ -134,7 +135,7 @@ impl ScalingStrategy {
 }
 
 /// Lengths of the two windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowLengths {
     /// The long one.
     pub stable: Duration,

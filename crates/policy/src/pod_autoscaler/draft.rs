@@ -49,6 +49,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn decide(&mut self) -> (AutoscalerAlgorithm, AutoscalerOutcome) {
+        if self.view.current == Replicas::ZERO {
+            // Time at zero is no idle time of the replica that comes next.
+            self.state.idle_since = None;
+        }
         let bounds = self.bounds.bounds;
         let why = match self.bounds.active.clone() {
             Some(name) => Why::ScheduleActive { name, bounds },
@@ -101,6 +105,9 @@ impl Draft<'_> {
             && let Some(why) = self.lacking(&results)
         {
             self.step(Stage::Evidence, current, why);
+            // A held release is a recommendation of the current count: without one, growth would find its window
+            // empty.
+            self.pace(current);
         } else {
             self.pace(wanted);
         }
@@ -113,6 +120,7 @@ impl Draft<'_> {
     }
 
     fn measure(&mut self) -> Vec<SourceResult> {
+        self.state.keep_for(self.policy.windows);
         let nothing = SourceReading::Pods(BTreeMap::new());
         let mut results = Vec::new();
         for (index, source) in self.policy.sources.iter().enumerate() {
@@ -123,10 +131,11 @@ impl Draft<'_> {
         let sources = &self.policy.sources;
         let is_named = |name: &String| sources.iter().any(|source| source.identity() == *name);
         self.state.windows.retain(|name, _| is_named(name));
-        let is_idle = results.iter().all(|result| {
+        let idle = |result: &SourceResult| {
             let demand = result.demand.as_ref();
             demand.is_ok_and(|(demand, _)| demand.is_idle())
-        });
+        };
+        let is_idle = self.view.current > Replicas::ZERO && results.iter().all(idle);
         let since = self.state.idle_since.filter(|_| is_idle);
         self.state.idle_since = since.or_else(|| is_idle.then_some(self.now));
         results
@@ -177,17 +186,20 @@ impl Draft<'_> {
 
     /// The largest need; the first of equal ones. `None` if no source has a demand.
     fn combine(&mut self, results: &[SourceResult]) -> Option<Replicas> {
+        // At zero no pod can be measured, which is no failure unless another source fails.
+        let is_asleep = |result: &SourceResult| match &result.demand {
+            Ok(_) => true,
+            Err(why) => *why == SourceGap::NoServingPod,
+        };
+        let is_at_zero = self.view.current == Replicas::ZERO && results.iter().all(is_asleep);
         let mut largest: Option<(Replicas, Arc<str>)> = None;
         for (source, result) in self.policy.sources.iter().zip(results) {
             let (wanted, why) = match &result.demand {
                 Ok((demand, means)) => self.judge(source, demand, *means),
                 Err(why) => {
-                    // At zero no pod can be measured, which is no failure.
-                    let current = self.view.current;
-                    let is_at_zero = current == Replicas::ZERO && *why == SourceGap::NoServingPod;
                     let source = Arc::clone(&result.source);
                     let why = Why::Unmeasured { source, why: *why };
-                    (is_at_zero.then_some(current), why)
+                    (is_at_zero.then_some(Replicas::ZERO), why)
                 }
             };
             let from = self.view.current;

@@ -59,9 +59,9 @@ impl MetricSource {
         matches!(self.kind, SourceKind::External | SourceKind::Service { .. })
     }
 
-    /// What its window is kept by: all but the target, so that an edited list mixes no windows.
+    /// What its window is kept by. The target is a part, as what pods without a sample count depends on it.
     pub fn identity(&self) -> String {
-        self.to_string()
+        format!("{self} at {}", self.target)
     }
 }
 

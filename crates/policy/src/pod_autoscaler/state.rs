@@ -85,6 +85,9 @@ pub struct Recommendation {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AutoscalerState {
+    /// Lengths of the windows that demands were kept for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<WindowLengths>,
     /// Demands by the identity of the source.
     pub windows: BTreeMap<String, DemandWindow>,
     /// The burst that is being served.
@@ -96,6 +99,15 @@ pub struct AutoscalerState {
 }
 
 impl AutoscalerState {
+    /// Forgets demands that were kept for windows of other lengths: what a shorter one dropped is missing in a
+    /// longer one.
+    pub(super) fn keep_for(&mut self, lengths: WindowLengths) {
+        if self.lengths.is_some_and(|before| before != lengths) {
+            self.windows.clear();
+        }
+        self.lengths = Some(lengths);
+    }
+
     /// Enters panic, holds it, or leaves it one long window after the threshold was exceeded last.
     pub(super) fn update_panic(
         &mut self,
@@ -119,7 +131,7 @@ impl AutoscalerState {
     }
 
     /// A recommendation as Kubernetes stabilises it: growth takes the smallest of its window, a release the
-    /// largest of its own, and neither crosses the current count.
+    /// largest of its own, and neither crosses the current count. Nothing delays the way out of zero.
     pub(super) fn stabilise(
         &mut self,
         wanted: Replicas,
@@ -141,7 +153,9 @@ impl AutoscalerState {
             let recent = recent.filter(move |one| now.since(one.at) < length);
             recent.map(|one| one.replicas)
         };
-        if wanted > current {
+        if current == Replicas::ZERO {
+            wanted
+        } else if wanted > current {
             within(up).fold(wanted, Replicas::min).max(current)
         } else {
             within(down).fold(wanted, Replicas::max).min(current)
