@@ -170,6 +170,11 @@ impl Reader {
                         ),
                     );
                 }
+                for fault in violations.faults() {
+                    let name = format!("{}/{}", metadata.namespace, metadata.name);
+                    let path = format!("{path}.object.metadata.annotations");
+                    self.fault(path, format!("{fault} ({name})"));
+                }
                 return None;
             }
         };

@@ -74,6 +74,7 @@ impl fmt::Display for SpecViolation {
 pub struct Violations {
     object: String,
     found: Vec<SpecViolation>,
+    faults: Vec<AnnotationFault>,
 }
 
 impl Violations {
@@ -90,6 +91,11 @@ impl Violations {
         self.found.iter()
     }
 
+    /// Annotations that do nothing, which are no reason to refuse the object.
+    pub fn faults(&self) -> &[AnnotationFault] {
+        &self.faults
+    }
+
     /// The reason of the condition: that of the first check that fails.
     pub fn problem(&self) -> Option<SpecProblem> {
         self.found.iter().map(|violation| violation.problem).min()
@@ -98,13 +104,11 @@ impl Violations {
 
 impl fmt::Display for Violations {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, violation) in self.found.iter().enumerate() {
+        let found = self.found.iter().map(ToString::to_string);
+        let faults = self.faults.iter().map(ToString::to_string);
+        for (number, text) in found.chain(faults).enumerate() {
             let line = if number == 0 { "" } else { "\n" };
-            write!(
-                formatter,
-                "{line}PodAutoscaler {}: {violation}",
-                self.object
-            )?;
+            write!(formatter, "{line}PodAutoscaler {}: {text}", self.object)?;
         }
         Ok(())
     }
@@ -210,9 +214,11 @@ impl PodAutoscalerObject {
         let AutoscalerMetadata {
             namespace, name, ..
         } = &self.metadata;
+        let (tuning, faults) = Tuning::read(&self.metadata.annotations);
         let mut violations = Violations {
             object: format!("{namespace}/{name}"),
             found: Vec::new(),
+            faults,
         };
         let found = &mut violations;
         self.check_identity(found);
@@ -228,7 +234,6 @@ impl PodAutoscalerObject {
         let Some(strategy) = strategy.filter(|_| violations.found.is_empty()) else {
             return Err(violations);
         };
-        let (tuning, faults) = Tuning::read(&self.metadata.annotations);
         Ok(AutoscalerPolicy {
             metadata: self.metadata.clone(),
             target,
@@ -238,7 +243,7 @@ impl PodAutoscalerObject {
             sources,
             windows,
             tuning,
-            faults,
+            faults: violations.faults,
         })
     }
 
@@ -292,17 +297,23 @@ impl PodAutoscalerObject {
     }
 
     fn check_bounds(&self, found: &mut Violations) -> ReplicaBounds {
-        let (min, max) = (self.spec.min_replicas, self.spec.max_replicas);
+        let min = self.spec.min_replicas;
+        let max = self.spec.max_replicas.unwrap_or(0);
         let mut add = |path, why| found.add(SpecProblem::InvalidBounds, path, why);
         if let Some(min) = min.filter(|min| *min < 0) {
             let why = format!("{min} must not be negative; write at least 0");
             add("spec.minReplicas", why);
         }
-        if max <= 0 {
+        if self.spec.max_replicas.is_none() {
+            add(
+                "spec.maxReplicas",
+                "must be set; write at least 1".to_owned(),
+            );
+        } else if max <= 0 {
             let why = format!("{max} must be positive; write at least 1");
             add("spec.maxReplicas", why);
         }
-        if let Some(min) = min.filter(|min| *min > max) {
+        if let Some(min) = min.filter(|min| max > 0 && *min > max) {
             let why = format!("{min} is greater than maxReplicas {max}; lower it");
             add("spec.minReplicas", why);
             let why = format!("{max} is less than minReplicas {min}; raise it");

@@ -16,6 +16,9 @@ use crate::units::Replicas;
 /// Bytes of the unit that targets of memory are written in.
 const MEBIBYTE: f64 = 1_048_576.0;
 
+/// Largest number of an integer field.
+const LARGEST: u32 = i32::MAX.unsigned_abs();
+
 /// Seconds that one step counts for.
 const PERIOD_SECONDS: u32 = 60;
 
@@ -54,7 +57,7 @@ impl HpaMetric {
         let value = quantity(source.target);
         match source.kind {
             SourceKind::Cpu => Self::CpuUtilization {
-                percent: ceil(source.target.get()),
+                percent: ceil(source.target.get()).min(LARGEST),
             },
             SourceKind::Memory => Self::MemoryAverage {
                 value: mebibytes(source.target),
@@ -129,7 +132,7 @@ impl HpaPace {
 
 /// A rate of 1 means no step at all, which a policy of zero percent cannot say.
 fn percent(rate: StepRate, share: f64) -> Option<u32> {
-    (rate.get() > 1.0).then(|| floor(share * 100.0).max(1))
+    (rate.get() > 1.0).then(|| floor(share * 100.0).clamp(1, LARGEST))
 }
 
 /// The generated object.

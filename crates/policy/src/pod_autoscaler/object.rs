@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Group and version of the object.
 pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
@@ -55,6 +55,7 @@ pub struct AutoscalerMetadata {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAutoscalerSpec {
     /// What to scale.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub scale_target_ref: ScaleTargetReference,
     /// A role inside a StormService.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,12 +64,13 @@ pub struct PodAutoscalerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_replicas: Option<i32>,
     /// Most replicas.
-    pub max_replicas: i32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_replicas: Option<i32>,
     /// Bounds at certain times. The first entry in force wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedules: Option<Vec<ScheduleSpec>>,
     /// What to measure. The source that needs most replicas wins.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub metrics_sources: Vec<MetricSourceSpec>,
     /// Seconds of the long (stable) window. Left out: 180.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +81,13 @@ pub struct PodAutoscalerSpec {
     /// `HPA`, `KPA` or `APA`.
     #[serde(default)]
     pub scaling_strategy: Arc<str>,
+}
+
+/// Reads null as left out, so that the checks name it together with all else that is wrong.
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// `spec.scaleTargetRef`.

@@ -235,18 +235,12 @@ impl ScheduleReader<'_> {
         let days = self.days(path, spec);
         let start = self.time(&format!("{path}.startTime"), &spec.start_time);
         let end = self.time(&format!("{path}.endTime"), &spec.end_time);
-        let min = self.bound(&format!("{path}.minReplicas"), spec.min_replicas);
-        let max = self.bound(&format!("{path}.maxReplicas"), spec.max_replicas);
+        let min = self.bound(&format!("{path}.minReplicas"), spec.min_replicas, 0);
+        let max = self.bound(&format!("{path}.maxReplicas"), spec.max_replicas, 1);
         if spec.min_replicas.is_none() && spec.max_replicas.is_none() {
             self.fault(
                 path,
                 "at least one of minReplicas and maxReplicas must be set",
-            );
-        }
-        if spec.max_replicas == Some(0) {
-            self.fault(
-                &format!("{path}.maxReplicas"),
-                "must be positive; write at least 1",
             );
         }
         let (least, most) = (min.unwrap_or(self.base.min), max.unwrap_or(self.base.max));
@@ -304,13 +298,16 @@ impl ScheduleReader<'_> {
         days
     }
 
-    fn bound(&mut self, path: &str, count: Option<i32>) -> Option<Replicas> {
+    fn bound(&mut self, path: &str, count: Option<i32>, least: i32) -> Option<Replicas> {
         let count = count?;
-        if count < 0 {
-            self.fault(
-                path,
-                format!("{count} must not be negative; write at least 0"),
-            );
+        if count < least {
+            let side = if least > 0 {
+                "be positive"
+            } else {
+                "not be negative"
+            };
+            let why = format!("{count} must {side}; write at least {least}");
+            self.fault(path, why);
         }
         Some(Replicas::from_count(count))
     }

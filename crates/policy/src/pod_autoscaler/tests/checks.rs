@@ -46,7 +46,7 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
         "spec.schedules[1].name: duplicate of \"night\"; give each entry its own",
         "spec.schedules[1].daysOfWeek: unsupported weekday \"Monday\"; write Mon to Sun",
         "spec.schedules[1].startTime: \"7:00\" is no time; write HH:MM from 00:00 to 23:59",
-        "spec.schedules[1].maxReplicas: must be positive; write at least 1",
+        "spec.schedules[1].maxReplicas: 0 must be positive; write at least 1",
         "spec.metricsSources[0].targetMetric: metricsSource[0] targetMetric must be set",
         "spec.metricsSources[0].targetValue: \"100m\" must be a valid number; write for example 50",
         "spec.metricsSources[0].port: must be set for type pod",
@@ -62,6 +62,61 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
     ]
     .map(|line| format!("PodAutoscaler default/pa: {line}"));
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn what_is_left_out_or_null_is_named_beside_all_else() {
+    let mut object = object(
+        "pa",
+        "{scaleTargetRef: null, maxReplicas: null, metricsSources: null, minReplicas: -1}",
+        &[("autoscaling.aibrix.ai/panic-threshold", "1")],
+    );
+    let lines = |object: &crate::pod_autoscaler::PodAutoscalerObject| -> Vec<String> {
+        let violations = object.check().unwrap_err();
+        violations.to_string().lines().map(str::to_owned).collect()
+    };
+    let expected = [
+        "spec.scaleTargetRef.name: must be set",
+        "spec.scaleTargetRef.kind: must be set",
+        "spec.minReplicas: -1 must not be negative; write at least 0",
+        "spec.maxReplicas: must be set; write at least 1",
+        "spec.metricsSources: at least one metricsSource must be set",
+        "annotation autoscaling.aibrix.ai/panic-threshold: \"1\" must be above 1; write for example 2; 2 is kept",
+    ]
+    .map(|line| format!("PodAutoscaler default/pa: {line}"));
+    assert_eq!(lines(&object), expected);
+    object.spec = serde_yaml::from_str("{scalingStrategy: KPA, minReplicas: -1}").unwrap();
+    assert_eq!(lines(&object), expected);
+}
+
+#[test]
+fn a_maximum_below_one_is_named_once() {
+    assert_eq!(
+        refused("{minReplicas: 1, maxReplicas: -1}"),
+        ["PodAutoscaler default/pa: spec.maxReplicas: -1 must be positive; write at least 1"]
+    );
+    let schedule = "schedules: [{name: a, startTime: '07:00', endTime: '08:00', maxReplicas: -1}]";
+    assert_eq!(
+        refused(schedule),
+        [
+            "PodAutoscaler default/pa: spec.schedules[0].maxReplicas: -1 must be positive; write at least 1"
+        ]
+    );
+}
+
+#[test]
+fn integers_of_a_generated_object_fit_their_fields() {
+    let policy = policy(
+        "
+        scalingStrategy: HPA
+        metricsSources: [{metricSourceType: resource, targetMetric: cpu, targetValue: '1e12'}]
+        ",
+        &[("max-scale-up-rate", "1e12")],
+    );
+    let hpa = GeneratedHpa::of(&policy, policy.base);
+    let most = i32::MAX.unsigned_abs();
+    assert_eq!(hpa.metrics, [HpaMetric::CpuUtilization { percent: most }]);
+    assert_eq!(hpa.up.percent, Some(most));
 }
 
 #[test]
