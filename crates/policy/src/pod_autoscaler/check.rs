@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::amounts::TargetValue;
+use super::forecast::Forecast;
 use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject};
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
@@ -177,6 +178,8 @@ pub struct AutoscalerPolicy {
     pub sources: Vec<MetricSource>,
     /// Lengths of the windows.
     pub windows: WindowLengths,
+    /// How demand is forecast.
+    pub forecast: Option<Forecast>,
     /// What annotations tune.
     pub tuning: Tuning,
     /// Annotations that do nothing.
@@ -226,6 +229,8 @@ impl PodAutoscalerObject {
         let base = self.check_bounds(found);
         let strategy = self.check_strategy(found);
         let windows = self.check_windows(found);
+        let forecast = self.spec.predictive.as_ref();
+        let forecast = forecast.map(|spec| Forecast::read(spec, found));
         let schedules = &self.spec.schedules;
         let schedules = schedules
             .as_ref()
@@ -242,6 +247,7 @@ impl PodAutoscalerObject {
             schedules,
             sources,
             windows,
+            forecast,
             tuning,
             faults: violations.faults,
         })

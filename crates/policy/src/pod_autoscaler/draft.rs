@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::amounts::DemandRange;
 use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
-use super::formula::{WindowMeans, apa, kpa, limited};
+use super::forecast::ForecastMode;
+use super::formula::{WindowMeans, apa, kpa, limited, wanted};
 use super::reason::{
     AutoscalerReason as Why, AutoscalerStage as Stage, AutoscalerStep, SourceFigures,
 };
@@ -22,6 +24,8 @@ use wva_base::moment::Moment;
 struct SourceResult {
     source: Arc<str>,
     demand: Result<(MeasuredDemand, WindowMeans), SourceGap>,
+    /// The low end that is expected.
+    expected: Option<f64>,
     seen: Duration,
 }
 
@@ -61,6 +65,9 @@ impl Draft<'_> {
         self.step(Stage::Schedule, self.count, why);
         let algorithm = match self.policy.strategy {
             ScalingStrategy::Hpa => {
+                if self.policy.forecast.is_some() {
+                    self.step(Stage::Forecast, self.count, Why::ForecastWithoutEffect);
+                }
                 let hpa = format!("{}-hpa", self.policy.metadata.name).into();
                 self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
                 return (AutoscalerAlgorithm::Hpa, AutoscalerOutcome::Decided);
@@ -159,6 +166,11 @@ impl Draft<'_> {
         SourceResult {
             source: source.to_string().into(),
             seen: window.seen(self.now),
+            expected: self
+                .policy
+                .forecast
+                .filter(|_| demand.is_ok())
+                .and_then(|forecast| window.forecast(self.now, lengths.stable, forecast.horizon)),
             demand,
         }
     }
@@ -209,6 +221,7 @@ impl Draft<'_> {
                 to: wanted.unwrap_or(from),
                 why,
             });
+            let wanted = wanted.map(|wanted| self.look_ahead(source, result, wanted));
             if let Some(wanted) = wanted
                 && largest.as_ref().is_none_or(|(most, _)| wanted > *most)
             {
@@ -229,6 +242,34 @@ impl Draft<'_> {
             self.step(Stage::Panic, held, why);
         }
         Some(self.count)
+    }
+
+    /// The larger of what is measured and what is expected, if a forecast may act.
+    fn look_ahead(
+        &mut self,
+        source: &MetricSource,
+        result: &SourceResult,
+        measured: Replicas,
+    ) -> Replicas {
+        let (Some(forecast), Some(demand)) = (self.policy.forecast, result.expected) else {
+            return measured;
+        };
+        let (current, tuning) = (self.view.current, &self.policy.tuning);
+        let range = DemandRange::exactly(demand);
+        let needed = wanted(range, current, source.target, tuning).max(measured);
+        let acts = forecast.mode == ForecastMode::Auto;
+        self.steps.push(AutoscalerStep {
+            stage: Stage::Forecast,
+            from: current,
+            to: needed,
+            why: Why::Forecast {
+                source: Arc::clone(&result.source),
+                demand,
+                horizon: forecast.horizon,
+                acts,
+            },
+        });
+        if acts { needed } else { measured }
     }
 
     fn judge(

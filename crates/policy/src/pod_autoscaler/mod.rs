@@ -10,6 +10,7 @@ pub mod check;
 pub mod decide;
 pub mod demand;
 mod draft;
+pub mod forecast;
 pub mod formula;
 pub mod hpa;
 pub mod object;

@@ -81,6 +81,20 @@ pub struct PodAutoscalerSpec {
     /// `HPA`, `KPA` or `APA`.
     #[serde(default)]
     pub scaling_strategy: Arc<str>,
+    /// A forecast of demand, for KPA and APA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predictive: Option<PredictiveSpec>,
+}
+
+/// `spec.predictive`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PredictiveSpec {
+    /// `Preview` or `Auto`.
+    pub mode: Arc<str>,
+    /// How far ahead, in seconds. Left out: 120.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon_seconds: Option<i64>,
 }
 
 /// Reads null as left out, so that the checks name it together with all else that is wrong.

@@ -22,6 +22,8 @@ pub enum AutoscalerStage {
     BoundaryCheck,
     /// One metric source.
     Metric,
+    /// The demand that is expected of one source.
+    Forecast,
     /// A burst.
     Panic,
     /// The largest need of all sources.
@@ -47,6 +49,7 @@ impl AutoscalerStage {
             Self::Schedule => "schedule",
             Self::BoundaryCheck => "boundary",
             Self::Metric => "metric",
+            Self::Forecast => "forecast",
             Self::Panic => "panic",
             Self::Combine => "combine",
             Self::Evidence => "evidence",
@@ -133,6 +136,19 @@ pub enum AutoscalerReason {
         /// Why.
         why: SourceGap,
     },
+    /// What a source is expected to have.
+    Forecast {
+        /// The source.
+        source: Arc<str>,
+        /// The demand of all replicas.
+        demand: f64,
+        /// How far ahead.
+        horizon: Duration,
+        /// Whether it may raise the count.
+        acts: bool,
+    },
+    /// A generated object forecasts nothing.
+    ForecastWithoutEffect,
     /// A burst began or goes on.
     Panic {
         /// The largest count since it began.
@@ -343,6 +359,21 @@ impl fmt::Display for AutoscalerReason {
             }
             Self::Measured { figures } => figures.fmt(formatter),
             Self::Unmeasured { source, why } => write!(formatter, "{source}: {why}"),
+            Self::Forecast {
+                source,
+                demand,
+                horizon,
+                acts,
+            } => write!(
+                formatter,
+                "{source}: {} expected in {}{}",
+                amount(*demand),
+                time(horizon),
+                if *acts { "" } else { ", mode Preview" }
+            ),
+            Self::ForecastWithoutEffect => {
+                formatter.write_str("spec.predictive has no effect with strategy HPA; remove it")
+            }
             Self::Panic {
                 peak,
                 lasting,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::amounts::DemandRange;
 use super::check::WindowLengths;
+use super::forecast::line_at;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -49,6 +50,19 @@ impl DemandWindow {
             low: sum.low / f64::from(count),
             high: sum.high / f64::from(count),
         })
+    }
+
+    /// The low end at a time to come, by the line through the slots within `length`; `None` unless they span
+    /// half of it.
+    pub fn forecast(&self, now: Moment, length: Duration, horizon: Duration) -> Option<f64> {
+        let oldest = oldest(now, length);
+        let seconds = |slot: u64| Duration::from_secs(slot.saturating_sub(oldest)).as_secs_f64();
+        let slots = self.slots.range(oldest..);
+        let points: Vec<(f64, f64)> = slots
+            .map(|(slot, demand)| (seconds(*slot), demand.low))
+            .collect();
+        let at = seconds(now.monotonic.saturating_add(horizon).as_secs());
+        line_at(&points, at, length.as_secs_f64() / 2.0)
     }
 
     /// How long demands were seen without a gap.

@@ -3,6 +3,7 @@
 mod checks;
 mod demands;
 mod document;
+mod forecasts;
 mod over_time;
 mod properties;
 mod schedules;

@@ -1,0 +1,116 @@
+//! Demand ahead of time.
+
+use std::time::Duration;
+
+use super::{Loop, at, codes, object, policy};
+use crate::pod_autoscaler::AutoscalerDecision;
+use crate::pod_autoscaler::amounts::DemandRange;
+use crate::pod_autoscaler::forecast::{Forecast, ForecastMode};
+use crate::pod_autoscaler::state::DemandWindow;
+
+/// What it shows, demands by second, and what is expected 100 s after the last at a window of 180 s.
+type LineCase = (&'static str, &'static [(u64, f64)], Option<f64>);
+
+const LINES: [LineCase; 7] = [
+    ("rising", &[(0, 10.0), (50, 20.0), (100, 30.0)], Some(50.0)),
+    ("constant", &[(0, 7.0), (20, 7.0), (100, 7.0)], Some(7.0)),
+    (
+        "at most four times the mean",
+        &[(0, 0.0), (50, 0.0), (100, 30.0)],
+        Some(40.0),
+    ),
+    (
+        "at least nothing",
+        &[(0, 30.0), (50, 20.0), (100, 10.0)],
+        Some(0.0),
+    ),
+    ("two samples", &[(0, 10.0), (100, 30.0)], None),
+    ("less than half", &[(0, 10.0), (40, 20.0), (80, 30.0)], None),
+    (
+        "half",
+        &[(0, 10.0), (45, 20.0), (90, 30.0)],
+        Some(10.0 + 190.0 / 4.5),
+    ),
+];
+
+#[test]
+fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {
+    for (case, demands, expected) in LINES {
+        let mut window = DemandWindow::default();
+        let length = Duration::from_mins(3);
+        let mut now = at(1000);
+        for (second, low) in demands {
+            now = at(1000 + second);
+            let demand = DemandRange {
+                low: *low,
+                high: 1e6,
+            };
+            window.push(now, demand, length);
+        }
+        let found = window.forecast(now, length, Duration::from_secs(100));
+        assert_eq!(found.is_some(), expected.is_some(), "{case}");
+        let difference = found.unwrap_or(0.0) - expected.unwrap_or(0.0);
+        assert!(difference.abs() < 1e-6, "{case}: {found:?}");
+    }
+}
+
+/// Decisions on a demand that rises for ten minutes and falls for twenty.
+fn slope(spec: &str) -> Vec<AutoscalerDecision> {
+    let mut run = Loop::new(policy(spec, &[]), 2);
+    let rising = (0..60).map(|cycle| 20.0 + f64::from(cycle));
+    let falling = (0..120).map(|cycle| 80.0 - f64::from(cycle) / 2.0);
+    rising
+        .chain(falling)
+        .map(|total| run.share(total))
+        .collect()
+}
+
+#[test]
+fn a_forecast_grows_earlier_and_lowers_nothing() {
+    for strategy in ["APA", "KPA"] {
+        let with = |rest: &str| slope(&format!("scalingStrategy: {strategy}\n{rest}"));
+        let counts = |decisions: &[AutoscalerDecision]| -> Vec<u32> {
+            decisions.iter().map(|one| one.desired.0).collect()
+        };
+        let plain = counts(&with(""));
+        let preview = with("predictive: {mode: Preview, horizonSeconds: 120}");
+        assert_eq!(counts(&preview), plain, "{strategy}");
+        let is_shown = |one: &AutoscalerDecision| codes(one).contains(&"Forecast".to_owned());
+        assert!(
+            !is_shown(&preview[8]) && is_shown(&preview[9]),
+            "{strategy}"
+        );
+        let auto = counts(&with("predictive: {mode: Auto}"));
+        assert!(
+            auto.iter().zip(&plain).all(|(auto, plain)| auto >= plain),
+            "{auto:?} {plain:?}"
+        );
+        let first = |counts: &[u32]| counts.iter().position(|count| *count >= 5);
+        assert!(first(&auto) < first(&plain), "{auto:?} {plain:?}");
+    }
+}
+
+#[test]
+fn a_forecast_is_checked() {
+    let refused = |predictive: &str| {
+        let violations = object("pa", &format!("predictive: {predictive}"), &[]).check();
+        violations.unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("{mode: auto, horizonSeconds: 0}"),
+        "PodAutoscaler default/pa: spec.predictive.mode: \"auto\" is no mode; write Preview or Auto\n\
+         PodAutoscaler default/pa: spec.predictive.horizonSeconds: 0 is no horizon; write 1 to 3600"
+    );
+    assert!(refused("{mode: Auto, horizonSeconds: -1}").contains("-1 is no horizon"));
+    assert!(refused("{mode: Auto, horizonSeconds: 3601}").contains("3601 is no horizon"));
+    let forecast = policy("predictive: {mode: Auto}", &[]).forecast;
+    let expected = Forecast {
+        mode: ForecastMode::Auto,
+        horizon: Duration::from_mins(2),
+    };
+    assert_eq!(forecast, Some(expected));
+    let hpa = "scalingStrategy: HPA\npredictive: {mode: Auto, horizonSeconds: 3600}";
+    let decision = Loop::new(policy(hpa, &[]), 2).share(20.0);
+    let steps = ["BaseBounds", "ForecastWithoutEffect", "Delegated"];
+    assert_eq!(codes(&decision), steps);
+}
