@@ -88,3 +88,20 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
         "podAutoscalers[0].object.spec.maxReplicas: 0 must be positive; write at least 1 (ns/B b)"
     );
 }
+
+#[test]
+fn absent_fields_and_annotations_of_a_refused_object_are_named() {
+    let bad = entry("a", "t", "sources: [{}, {}]")
+        .replace("maxReplicas: 4", "minReplicas: -1")
+        .replace(
+            "resourceVersion: '5'",
+            "annotations: {autoscaling.aibrix.ai/panic-threshold: '1'}",
+        );
+    let expected = [
+        "spec.minReplicas: -1 must not be negative; write at least 0 (ns/a)",
+        "spec.maxReplicas: must be set; write at least 1 (ns/a)",
+        "metadata.annotations: annotation autoscaling.aibrix.ai/panic-threshold: \"1\" must be above 1; write for example 2; 2 is kept (ns/a)",
+    ];
+    let expected = expected.map(|line| format!("podAutoscalers[0].object.{line}"));
+    assert_eq!(faults(&[bad]), expected);
+}
