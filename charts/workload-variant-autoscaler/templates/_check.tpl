@@ -186,10 +186,12 @@ zap-log-level: LOG_LEVEL
 {{- define "wva.check.saturation" -}}
 {{- $at := index . 0 -}}
 {{- $entry := index . 1 -}}
-{{- if not (or (kindIs "invalid" $entry.kvSpareTrigger) (kindIs "invalid" $entry.kvCacheThreshold)) -}}
-{{- if gt (float64 $entry.kvSpareTrigger) (float64 $entry.kvCacheThreshold) -}}
-{{- fail (printf "%s.kvSpareTrigger: %v is more than kvCacheThreshold %v" $at $entry.kvSpareTrigger $entry.kvCacheThreshold) -}}
-{{- end -}}
+{{- $full := $entry.kvCacheThreshold -}}
+{{- if kindIs "invalid" $full }}{{ $full = 0.80 }}{{ end -}}
+{{- $spare := $entry.kvSpareTrigger -}}
+{{- if kindIs "invalid" $spare }}{{ $spare = 0.1 }}{{ end -}}
+{{- if gt (float64 $spare) (float64 $full) -}}
+{{- fail (printf "%s.kvSpareTrigger: %v is more than kvCacheThreshold %v" $at $spare $full) -}}
 {{- end -}}
 {{- if or (has ($entry.analyzerName | default "") (list "saturation" "slo")) $entry.analyzers -}}
 {{- $up := $entry.scaleUpThreshold | default 0.85 | float64 -}}

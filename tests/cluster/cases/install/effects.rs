@@ -27,8 +27,7 @@ const OTHER: &[(&str, &str)] = &[
     ("wva.poolGroup", r#""inference.networking.k8s.io""#),
     ("wva.logging.level", r#""debug""#),
     ("wva.config", r#"{"REST_CLIENT_TIMEOUT": "30s"}"#),
-    ("wva.capacityScaling.default.kvCacheThreshold", "0.7"),
-    ("wva.capacityScaling.default.kvSpareTrigger", "0.2"),
+    ("wva.capacityScaling.default", r#"{"kvSpareTrigger": 0.2}"#),
     (
         "wva.capacityScaling.overrides",
         r#"{"q": {"modelID": "m"}}"#,

@@ -89,7 +89,7 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     let mine = variant("mine", "mine", &json!({}));
     cx.namespace.apply(mine).await?;
     let interval = async || setting(cx, MAIN, "GLOBAL_OPT_INTERVAL").await;
-    assert_eq!(interval().await?.as_deref(), Some("60s"));
+    assert_eq!(interval().await?.as_deref(), Some("15s"));
 
     let mut changed = values.clone();
     changed.extend(set(&[
@@ -107,7 +107,7 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     shipping
         .helm(&["rollback", RELEASE, "1"], namespace, &[])
         .await?;
-    assert_eq!(interval().await?.as_deref(), Some("60s"));
+    assert_eq!(interval().await?.as_deref(), Some("15s"));
     assert!(exists(cx, budget).await?);
 
     shipping.uninstall(RELEASE, namespace).await?;

@@ -96,7 +96,7 @@ pub(super) async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: 
     let reader = metrics_reader(cx, objects, namespace).await?;
     let controller = start(cx, objects, namespace, "wva-0").await?.controller;
     controller.ready().await?;
-    interval_of(&controller, &reader, 60.0).await?;
+    interval_of(&controller, &reader, 15.0).await?;
     let logs_debug = || -> Result<bool> {
         Ok(fs::read_to_string(controller.server.log())?.contains("\"level\":\"DEBUG\""))
     };
