@@ -193,7 +193,7 @@ zap-log-level: LOG_LEVEL
 {{- if gt (float64 $spare) (float64 $full) -}}
 {{- fail (printf "%s.kvSpareTrigger: %v is more than kvCacheThreshold %v" $at $spare $full) -}}
 {{- end -}}
-{{- if or (has ($entry.analyzerName | default "") (list "saturation" "slo")) $entry.analyzers -}}
+{{- if or (has ($entry.analyzerName | default "") (list "saturation" "slo")) $entry.analyzers (include "wva.isUnchosen" $entry) -}}
 {{- $up := $entry.scaleUpThreshold | default 0.85 | float64 -}}
 {{- $down := $entry.scaleDownBoundary | default 0.70 | float64 -}}
 {{- if le $up $down -}}

@@ -338,9 +338,11 @@ impl AnalyzerDecision {
     /// Takes the optimizer's answer over.
     fn settle(&self, drafts: &mut [PendingDecision<'_>]) {
         let changes = self.changes(Method::LeastCost);
+        // A demand that is not known in full lets no release stand.
+        let is_judged = self.guard.obstacle().is_none();
         for draft in drafts {
             let change = changes.get(&draft.view.key);
-            let is_released = self.released.contains(&draft.view.template.role);
+            let is_released = is_judged && self.released.contains(&draft.view.template.role);
             let changes_nothing =
                 |change: &&CountChange| change.to == draft.scale.current && change.why.is_opinion();
             match change.filter(changes_nothing) {

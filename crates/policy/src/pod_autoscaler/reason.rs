@@ -112,7 +112,7 @@ pub enum AutoscalerReason {
         /// The bounds.
         bounds: ReplicaBounds,
     },
-    /// Somebody scaled the target to zero, and no schedule states a minimum.
+    /// A person scaled the target to zero, and no schedule states a minimum.
     DisabledAtZero,
     /// The current count exceeds the maximum.
     AboveMaximum {

@@ -90,6 +90,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "scaleDownBoundary",
     ),
     (
+        "wva.capacityScaling.default.scaleUpThreshold",
+        "0.6",
+        "scaleDownBoundary",
+    ),
+    (
         "wva.capacityScaling.default.analyzerName",
         "tokens",
         "analyzerName",
