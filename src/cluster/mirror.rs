@@ -2,44 +2,15 @@
 //! by anybody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+pub use crate::policy::key::ObjectKey;
 use wva_base::moment::Moment;
 use wva_supervise::{Epoch, Fenced, Guard};
 
 /// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
 pub const CAPACITY: usize = 200_000;
-
-/// Names one object of a kind.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
-    /// Its namespace; empty for kinds that have none.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
-}
-
-impl ObjectKey {
-    /// Names an object.
-    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            formatter.write_str(&self.name)
-        } else {
-            write!(formatter, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
 
 /// The mirror of one kind, to be read. Clones share their content. It outlives its writer: while a watcher is
 /// restarted, readers see the last state, and see it grow old.

@@ -15,6 +15,8 @@ pub mod formula;
 pub mod hpa;
 pub mod object;
 pub mod reason;
+pub mod record;
+pub mod samples;
 pub mod schedule;
 pub mod source;
 pub mod state;

@@ -7,7 +7,7 @@ use super::amounts::TargetValue;
 use super::object::MetricSourceSpec;
 
 /// How a metrics page is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MetricsPage {
     /// `http` or `https`.
     pub protocol: Arc<str>,
@@ -16,7 +16,7 @@ pub struct MetricsPage {
 }
 
 /// Where values come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceKind {
     /// A page of each pod.
     Pod {

@@ -1,0 +1,85 @@
+//! What is known of one `PodAutoscaler` after a tick: what was decided, why, and what the next tick needs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::check::{AutoscalerPolicy, SpecProblem};
+use super::decide::AutoscalerDecision;
+use super::demand::AutoscaledPod;
+use super::state::AutoscalerState;
+use crate::key::{ObjectKey, TargetKey};
+use wva_base::moment::Moment;
+
+/// One object after a tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutoscalerRecord {
+    /// The object.
+    pub key: ObjectKey,
+    /// Its identity.
+    pub uid: Arc<str>,
+    /// The generation of its specification.
+    pub generation: i64,
+    /// The term of the claim that it was decided in.
+    pub term: u64,
+    /// When.
+    pub decided: Moment,
+    /// Its specification; `None` if that does not hold together.
+    pub policy: Option<Arc<AutoscalerPolicy>>,
+    /// What it scales; `None` if that cannot be named.
+    pub target: Option<TargetKey>,
+    /// The pods of its target, without those that ended.
+    pub pods: Arc<BTreeMap<Arc<str>, MeasuredPod>>,
+    /// What is remembered for the next tick.
+    pub state: AutoscalerState,
+    /// What came of it.
+    pub verdict: AutoscalerVerdict,
+}
+
+/// A pod of the target, with where it is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeasuredPod {
+    /// What it does.
+    pub pod: AutoscaledPod,
+    /// Its address; `None` until it has one.
+    pub address: Option<IpAddr>,
+    /// The label `model.aibrix.ai/engine`.
+    pub engine: Option<Arc<str>>,
+}
+
+/// What came of one tick.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AutoscalerVerdict {
+    /// The specification does not hold together.
+    Invalid {
+        /// The first check that fails.
+        problem: SpecProblem,
+        /// All that is wrong.
+        why: String,
+    },
+    /// An older object scales the target.
+    Conflict(TargetOwner),
+    /// The target is not seen.
+    Unseen {
+        /// Why.
+        why: Arc<str>,
+    },
+    /// A count was decided.
+    Decided(Box<AutoscalerDecision>),
+}
+
+/// An object that scales a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetOwner {
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its name.
+    pub key: ObjectKey,
+}
+
+impl fmt::Display for TargetOwner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind, self.key)
+    }
+}

@@ -1,0 +1,111 @@
+//! What pods and metrics APIs were read to report: one entry for what is read, however many objects rest on it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::check::AutoscalerPolicy;
+use super::demand::SourceReading;
+use super::source::{MetricSource, SourceKind};
+use crate::signal::{Failure, FreshnessBands, Signal};
+use wva_base::moment::Moment;
+
+/// What is read: a metric source without its target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SampleSource {
+    /// Where the value comes from.
+    pub kind: SourceKind,
+    /// Name of the metric.
+    pub metric: Arc<str>,
+}
+
+impl SampleSource {
+    /// What a metric source is read by.
+    pub fn of(source: &MetricSource) -> Self {
+        Self {
+            kind: source.kind.clone(),
+            metric: Arc::clone(&source.metric),
+        }
+    }
+}
+
+/// One value that is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SampleKey {
+    /// Namespace of the object, its target and its pods.
+    pub namespace: Arc<str>,
+    /// The pod; `None` for a total.
+    pub pod: Option<Arc<str>>,
+    /// What is read.
+    pub source: SampleSource,
+}
+
+/// What reading one value brought.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SampleReading {
+    /// The last value, with the time that it was read at.
+    pub value: Option<(f64, Moment)>,
+    /// Why the last read brought none; `None` if it did.
+    pub failure: Option<ReadFailure>,
+}
+
+/// Why a read brought no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadFailure {
+    /// What it means for a decision.
+    pub kind: Failure,
+    /// What happened, and the remedy.
+    pub why: Arc<str>,
+}
+
+impl SampleReading {
+    /// The value as a decision uses it. A value that is still fresh enough outlives a read that failed; the absence of
+    /// the series does not leave it one.
+    pub fn signal(&self, now: Moment, bands: &FreshnessBands) -> Signal {
+        let failed = self.failure.as_ref().map(|failure| failure.kind);
+        match (self.value, failed) {
+            (None, why) => Signal::Failed {
+                why: why.unwrap_or(Failure::Absent),
+            },
+            (Some(_), Some(why @ (Failure::Absent | Failure::Invalid))) => Signal::Failed { why },
+            (Some((value, at)), _) => bands.judge(value, now.since(at), 0.0..=f64::MAX),
+        }
+    }
+}
+
+/// All values that are read by one reader.
+pub type SampleTable = BTreeMap<SampleKey, SampleReading>;
+
+/// What each source of a policy reports, in its order. `pods` are the pods of the target.
+pub fn source_readings<'a>(
+    policy: &AutoscalerPolicy,
+    pods: impl Iterator<Item = &'a Arc<str>> + Clone,
+    tables: &[&SampleTable],
+    now: Moment,
+) -> Vec<SourceReading> {
+    let bands = FreshnessBands::default();
+    let namespace = &policy.metadata.namespace;
+    let signal = |pod: Option<&Arc<str>>, source: &SampleSource| {
+        let key = SampleKey {
+            namespace: Arc::clone(namespace),
+            pod: pod.cloned(),
+            source: source.clone(),
+        };
+        let reading = tables.iter().find_map(|table| table.get(&key));
+        reading.map(|reading| reading.signal(now, &bands))
+    };
+    let read = |source: &MetricSource| {
+        let read = SampleSource::of(source);
+        if source.is_total() {
+            let absent = Signal::Failed {
+                why: Failure::Absent,
+            };
+            return SourceReading::Total(signal(None, &read).unwrap_or(absent));
+        }
+        let values = pods.clone().filter_map(|pod| {
+            let signal = signal(Some(pod), &read)?;
+            Some((Arc::clone(pod), signal))
+        });
+        SourceReading::Pods(values.collect())
+    };
+    policy.sources.iter().map(read).collect()
+}
