@@ -1,11 +1,12 @@
-//! The shapes of the Kubernetes objects that have no types of their own elsewhere: our custom
-//! resource, its conditions, and the few fields of foreign resources that we read.
+//! The shapes of the Kubernetes objects that have no types of their own elsewhere: the custom
+//! resources, their conditions, and the few fields of foreign resources that we read.
 
 pub mod condition;
 pub mod gpu;
 pub mod inference_pool;
 pub mod leader_worker_set;
 pub mod pod;
+pub mod pod_autoscaler;
 pub mod scaled_object;
 pub mod service_monitor;
 pub mod text;

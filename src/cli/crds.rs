@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use super::usage::{Given, read};
 use super::{fail, misused, print};
-use crate::api::variant_autoscaling;
+use crate::api::{pod_autoscaler, variant_autoscaling};
 
-/// Prints the custom resource definition
+/// Prints the custom resource definitions
 #[derive(Debug, Parser)]
 #[command(name = "crds")]
 pub(super) struct CrdsFlags;
@@ -22,12 +23,23 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// The YAML text of all definitions.
+/// The YAML text of all definitions, one document each.
 ///
 /// # Errors
 /// Does not fail for the definitions that are compiled in; the error is the serialiser's.
 pub fn text() -> Result<String, serde_yaml::Error> {
-    serde_yaml::to_string(&variant_autoscaling::definition())
+    let documents = definitions()
+        .iter()
+        .map(serde_yaml::to_string)
+        .collect::<Result<Vec<String>, _>>()?;
+    Ok(documents.join("---\n"))
+}
+
+fn definitions() -> [CustomResourceDefinition; 2] {
+    [
+        variant_autoscaling::definition(),
+        pod_autoscaler::definition(),
+    ]
 }
 
 #[cfg(test)]
@@ -35,29 +47,46 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::text;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use serde::Deserialize as _;
 
-    /// Every place that ships the definitions. `UPDATE=1` writes them.
-    const COPIES: [&str; 2] = [
-        "charts/workload-variant-autoscaler/crds/llmd.ai_variantautoscalings.yaml",
-        "config/crd/bases/llmd.ai_variantautoscalings.yaml",
+    use super::{definitions, text};
+
+    /// Every folder that ships the definitions, a file each. `UPDATE=1` writes them.
+    const FOLDERS: [&str; 2] = [
+        "charts/workload-variant-autoscaler/crds",
+        "config/crd/bases",
     ];
 
     #[test]
     fn shipped_copies_are_what_the_command_prints() {
-        let text = text().unwrap();
         let update = std::env::var_os("UPDATE").is_some();
-        for copy in COPIES {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(copy);
-            if update {
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(&path, &text).unwrap();
+        for definition in definitions() {
+            let text = serde_yaml::to_string(&definition).unwrap();
+            let spec = definition.spec;
+            for folder in FOLDERS {
+                let copy = format!("{folder}/{}_{}.yaml", spec.group, spec.names.plural);
+                let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&copy);
+                if update {
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    fs::write(&path, &text).unwrap();
+                }
+                let shipped = fs::read_to_string(&path).unwrap_or_default();
+                assert!(
+                    shipped == text,
+                    "{copy} is out of date; run this test with UPDATE=1"
+                );
             }
-            let shipped = fs::read_to_string(&path).unwrap_or_default();
-            assert!(
-                shipped == text,
-                "{copy} is out of date; run this test with UPDATE=1"
-            );
         }
+    }
+
+    #[test]
+    fn the_command_prints_one_document_for_each_definition() {
+        let text = text().unwrap();
+        let documents = serde_yaml::Deserializer::from_str(&text);
+        let read: Vec<CustomResourceDefinition> = documents
+            .map(|document| CustomResourceDefinition::deserialize(document).unwrap())
+            .collect();
+        assert_eq!(read, definitions());
     }
 }

@@ -30,7 +30,7 @@ commands:
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva plan --snapshot FILE                show what the controller would decide, from a file
-  wva crds                                print the custom resource definition
+  wva crds                                print the custom resource definitions
   wva completions SHELL                   print the completion script of bash, zsh or fish
   wva help COMMAND                        list the flags of a command
   wva --version                           print the version
