@@ -325,10 +325,7 @@ impl PodAutoscalerObject {
             let why = format!("{max} is less than minReplicas {min}; raise it");
             add("spec.maxReplicas", why);
         }
-        ReplicaBounds {
-            min: min.map_or(Replicas::ONE, Replicas::from_count),
-            max: Replicas::from_count(max),
-        }
+        self.spec.base_bounds()
     }
 
     fn check_strategy(&self, found: &mut Violations) -> Option<ScalingStrategy> {

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::demand::{AutoscaledPod, SourceReading};
 use super::draft::Draft;
+use super::forecast::{Forecast, ForecastMode};
 use super::hpa::GeneratedHpa;
 use super::reason::AutoscalerStep;
 use super::schedule::EffectiveBounds;
@@ -76,6 +77,8 @@ pub struct AutoscalerDecision {
     pub bounds: EffectiveBounds,
     /// When they change next.
     pub next_boundary: Option<Timestamp>,
+    /// What a forecast of mode `Auto` would decide; `None` without a forecast.
+    pub would_be: Option<Replicas>,
     /// Every step.
     pub steps: Vec<AutoscalerStep>,
     /// The generated object of the strategy `HPA`.
@@ -142,6 +145,7 @@ pub fn decide(
         desired: draft.count,
         outcome,
         algorithm,
+        would_be: would_be(policy, view, state, now, draft.count),
         next_boundary: schedules.and_then(|schedules| schedules.next_boundary(at)),
         hpa: (policy.strategy == ScalingStrategy::Hpa)
             .then(|| GeneratedHpa::of(policy, draft.bounds.bounds)),
@@ -149,4 +153,26 @@ pub fn decide(
         steps: draft.steps,
     };
     (decision, draft.state)
+}
+
+/// What would be decided if the forecast might raise the count. `decided` is what was.
+fn would_be(
+    policy: &AutoscalerPolicy,
+    view: &AutoscalerView,
+    state: &AutoscalerState,
+    now: Moment,
+    decided: Replicas,
+) -> Option<Replicas> {
+    let forecast = policy
+        .forecast
+        .filter(|_| policy.strategy != ScalingStrategy::Hpa)?;
+    if forecast.mode == ForecastMode::Auto {
+        return Some(decided);
+    }
+    let mut acting = policy.clone();
+    acting.forecast = Some(Forecast {
+        mode: ForecastMode::Auto,
+        ..forecast
+    });
+    Some(decide(&acting, view, state, now).0.desired)
 }

@@ -108,7 +108,7 @@ pub enum SourceGap {
     /// No pod serves.
     NoServingPod,
     /// Pods serve, and none of them has a usable sample.
-    NoSample,
+    NoSample(PodCounts),
     /// Its total is not usable.
     NoTotal(Failure),
 }
@@ -117,7 +117,9 @@ impl fmt::Display for SourceGap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoServingPod => formatter.write_str("no pod serves"),
-            Self::NoSample => formatter.write_str("no serving pod has a usable sample"),
+            Self::NoSample(pods) => {
+                write!(formatter, "no serving pod has a usable sample ({pods})")
+            }
             Self::NoTotal(why) => write!(formatter, "its total is unusable: {why}"),
         }
     }
@@ -267,7 +269,7 @@ impl PodSum {
             return Err(SourceGap::NoServingPod);
         }
         if counts.fresh() + self.usable_old == 0 {
-            return Err(SourceGap::NoSample);
+            return Err(SourceGap::NoSample(counts));
         }
         // As in Kubernetes: pods without a sample carry nothing where growth is in question.
         let low = self.fresh + self.old;

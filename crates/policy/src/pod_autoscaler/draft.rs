@@ -158,8 +158,9 @@ impl Draft<'_> {
         let mean = |length| window.mean(self.now, length);
         let demand = demand.and_then(|demand| {
             // Both windows hold the demand that was just added.
-            let stable = mean(lengths.stable).ok_or(SourceGap::NoSample)?;
-            let panic = mean(lengths.panic).ok_or(SourceGap::NoSample)?;
+            let missing = SourceGap::NoSample(demand.pods.unwrap_or_default());
+            let stable = mean(lengths.stable).ok_or(missing)?;
+            let panic = mean(lengths.panic).ok_or(missing)?;
             let now = demand.range;
             Ok((demand, WindowMeans { now, stable, panic }))
         });
@@ -256,7 +257,8 @@ impl Draft<'_> {
         };
         let (current, tuning) = (self.view.current, &self.policy.tuning);
         let range = DemandRange::exactly(demand);
-        let needed = wanted(range, current, source.target, tuning).max(measured);
+        let alone = wanted(range, current, source.target, tuning);
+        let needed = alone.max(measured);
         let acts = forecast.mode == ForecastMode::Auto;
         self.steps.push(AutoscalerStep {
             stage: Stage::Forecast,
@@ -265,6 +267,7 @@ impl Draft<'_> {
             why: Why::Forecast {
                 source: Arc::clone(&result.source),
                 demand,
+                replicas: alone,
                 horizon: forecast.horizon,
                 acts,
             },
@@ -295,6 +298,7 @@ impl Draft<'_> {
             stable: means.stable,
             panic: means.panic,
             pods: demand.pods,
+            is_old: demand.is_old,
             tolerated: wanted == current,
         };
         let figures = Box::new(figures);

@@ -24,6 +24,16 @@ pub enum ForecastMode {
     Auto,
 }
 
+impl ForecastMode {
+    /// As the specification writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preview => "Preview",
+            Self::Auto => "Auto",
+        }
+    }
+}
+
 /// How demand is forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {

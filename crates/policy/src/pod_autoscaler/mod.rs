@@ -3,13 +3,16 @@
 //! A manifest ([`object`]) is checked as a whole ([`check`]); annotations tune it ([`tuning`]) and schedules
 //! move its bounds ([`schedule`]). What pods report becomes the demand of all of them ([`demand`]), which is
 //! averaged over two windows ([`state`]). From the means the strategies derive a count ([`formula`]);
-//! [`decide()`] puts it together, and [`hpa`] describes the object that the strategy `HPA` generates.
+//! [`decide()`] puts it together, and [`hpa`] describes the object that the strategy `HPA` generates. What is
+//! shown of it are a [`status`] with its conditions ([`condition`]) and events ([`event`]).
 
 pub mod amounts;
 pub mod check;
+pub mod condition;
 pub mod decide;
 pub mod demand;
 mod draft;
+pub mod event;
 pub mod forecast;
 pub mod formula;
 pub mod hpa;
@@ -20,6 +23,7 @@ pub mod samples;
 pub mod schedule;
 pub mod source;
 pub mod state;
+pub mod status;
 pub mod tuning;
 
 pub use decide::{AutoscalerDecision, AutoscalerView, decide};

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::schedule::ReplicaBounds;
+use crate::units::Replicas;
+
 /// Group and version of the object.
 pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
 
@@ -84,6 +87,18 @@ pub struct PodAutoscalerSpec {
     /// A forecast of demand, for KPA and APA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predictive: Option<PredictiveSpec>,
+}
+
+impl PodAutoscalerSpec {
+    /// The bounds as they are written, with the defaults of what is left out.
+    pub fn base_bounds(&self) -> ReplicaBounds {
+        ReplicaBounds {
+            min: self
+                .min_replicas
+                .map_or(Replicas::ONE, Replicas::from_count),
+            max: Replicas::from_count(self.max_replicas.unwrap_or(0)),
+        }
+    }
 }
 
 /// `spec.predictive`.

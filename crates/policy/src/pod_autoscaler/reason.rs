@@ -92,6 +92,9 @@ pub struct SourceFigures {
     /// The pods behind it; `None` of a total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<PodCounts>,
+    /// Whether it is a total that is no longer fresh.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_old: bool,
     /// Whether demand lies within the tolerances.
     pub tolerated: bool,
 }
@@ -142,6 +145,8 @@ pub enum AutoscalerReason {
         source: Arc<str>,
         /// The demand of all replicas.
         demand: f64,
+        /// What it needs alone.
+        replicas: Replicas,
         /// How far ahead.
         horizon: Duration,
         /// Whether it may raise the count.
@@ -240,7 +245,7 @@ pub enum AutoscalerReason {
 }
 
 /// An amount with at most three decimals.
-fn amount(amount: f64) -> f64 {
+pub(super) fn amount(amount: f64) -> f64 {
     (amount * 1000.0).round() / 1000.0
 }
 
@@ -364,6 +369,7 @@ impl fmt::Display for AutoscalerReason {
                 demand,
                 horizon,
                 acts,
+                ..
             } => write!(
                 formatter,
                 "{source}: {} expected in {}{}",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::check::{AutoscalerPolicy, SpecProblem};
 use super::decide::AutoscalerDecision;
 use super::demand::AutoscaledPod;
+use super::schedule::ReplicaBounds;
 use super::state::AutoscalerState;
 use crate::key::{ObjectKey, TargetKey};
 use wva_base::moment::Moment;
@@ -31,6 +32,10 @@ pub struct AutoscalerRecord {
     pub target: Option<TargetKey>,
     /// The pods of its target, without those that ended.
     pub pods: Arc<BTreeMap<Arc<str>, MeasuredPod>>,
+    /// The bounds as the specification states them, whether it holds together or not.
+    pub base: ReplicaBounds,
+    /// The first failed read of each source, in words; empty while all reads succeed.
+    pub notes: Vec<Arc<str>>,
     /// What is remembered for the next tick.
     pub state: AutoscalerState,
     /// What came of it.
@@ -62,6 +67,11 @@ pub enum AutoscalerVerdict {
     Conflict(TargetOwner),
     /// The target is not seen.
     Unseen {
+        /// Why.
+        why: Arc<str>,
+    },
+    /// The target is seen, and it states no count.
+    Uncounted {
         /// Why.
         why: Arc<str>,
     },

@@ -75,6 +75,33 @@ impl SampleReading {
 /// All values that are read by one reader.
 pub type SampleTable = BTreeMap<SampleKey, SampleReading>;
 
+/// The first failed read of each source of a policy, in its order, with the pod that it concerns.
+pub fn read_failures<'a>(
+    policy: &AutoscalerPolicy,
+    pods: impl Iterator<Item = &'a Arc<str>> + Clone,
+    tables: &[&SampleTable],
+) -> Vec<Arc<str>> {
+    let first = |source: &MetricSource| {
+        let read = SampleSource::of(source);
+        let totals = source.is_total().then_some(None);
+        let each = pods.clone().filter(|_| !source.is_total()).map(Some);
+        totals.into_iter().chain(each).find_map(|pod| {
+            let key = SampleKey {
+                namespace: Arc::clone(&policy.metadata.namespace),
+                pod: pod.cloned(),
+                source: read.clone(),
+            };
+            let reading = tables.iter().find_map(|table| table.get(&key))?;
+            let why = &reading.failure.as_ref()?.why;
+            Some(match pod {
+                Some(pod) => format!("{source}: pod {pod}: {why}").into(),
+                None => format!("{source}: {why}").into(),
+            })
+        })
+    };
+    policy.sources.iter().filter_map(first).collect()
+}
+
 /// What each source of a policy reports, in its order. `pods` are the pods of the target.
 pub fn source_readings<'a>(
     policy: &AutoscalerPolicy,

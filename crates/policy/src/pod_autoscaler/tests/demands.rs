@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{READY, name, signal};
 use crate::pod_autoscaler::amounts::TargetValue;
-use crate::pod_autoscaler::demand::{AutoscaledPod, SourceGap, SourceReading, measure};
+use crate::pod_autoscaler::demand::{AutoscaledPod, PodCounts, SourceGap, SourceReading, measure};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
@@ -103,8 +103,18 @@ fn missing_zero_stale_and_failed_are_four_things() {
 fn nothing_is_known_without_a_sample() {
     assert_eq!(demand(0, ""), Err(SourceGap::NoServingPod));
     assert_eq!(demand(1, "pending:-"), Err(SourceGap::NoServingPod));
-    assert_eq!(demand(1, "-"), Err(SourceGap::NoSample));
-    assert_eq!(demand(1, "h5"), Err(SourceGap::NoSample));
+    let (missing, stale) = (
+        PodCounts {
+            missing: 1,
+            ..PodCounts::default()
+        },
+        PodCounts {
+            stale: 1,
+            ..PodCounts::default()
+        },
+    );
+    assert_eq!(demand(1, "-"), Err(SourceGap::NoSample(missing)));
+    assert_eq!(demand(1, "h5"), Err(SourceGap::NoSample(stale)));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Tests of the decisions of a `PodAutoscaler`.
 
 mod checks;
+mod conditions;
 mod demands;
 mod document;
 mod forecasts;
 mod over_time;
 mod properties;
 mod schedules;
+mod statuses;
 mod vectors;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,376 @@
+//! The conditions of a `PodAutoscaler`. Messages hold sources, counts of pods and reasons, never measurements, so that
+//! they stay the same while the situation does.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::decide::{AutoscalerAlgorithm, AutoscalerDecision};
+use super::demand::{PodCounts, SourceGap};
+use super::reason::{AutoscalerReason, AutoscalerStage, SourceFigures};
+use super::record::{AutoscalerRecord, AutoscalerVerdict};
+use super::status::{GeneratedHpaCondition, ScaleOutcome, StatusCondition, is_delegated};
+use crate::condition::ConditionStatus::{self, False, True, Unknown};
+use crate::signal::Failure;
+use crate::units::Replicas;
+use wva_base::moment::WallTime;
+use wva_base::text::bounded;
+
+/// The specification holds together.
+pub const VALID_SPEC: &str = "ValidSpec";
+/// Another object scales the target: `False` while one does, absent while none does.
+pub const CONFLICT: &str = "MultiPodAutoscalerConflict";
+/// The target does not have the desired count yet.
+pub const SCALING_ACTIVE: &str = "ScalingActive";
+/// The target can be scaled.
+pub const ABLE_TO_SCALE: &str = "AbleToScale";
+/// The target can be scaled and has the desired count.
+pub const READY: &str = "Ready";
+/// Every source has a demand.
+pub const METRICS_AVAILABLE: &str = "MetricsAvailable";
+/// Annotations have an effect; absent while all have.
+pub const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
+
+/// The types that are judged here; others are copies from a generated object.
+const OWN: [&str; 7] = [
+    VALID_SPEC,
+    CONFLICT,
+    SCALING_ACTIVE,
+    ABLE_TO_SCALE,
+    READY,
+    METRICS_AVAILABLE,
+    ANNOTATIONS_ACCEPTED,
+];
+
+/// Longest message, in letters.
+const LONGEST_MESSAGE: usize = 1000;
+
+/// A condition on its way.
+struct Judged {
+    kind: Arc<str>,
+    status: Arc<str>,
+    reason: Arc<str>,
+    message: String,
+}
+
+impl Judged {
+    fn new(kind: &str, status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            status: status.as_str().into(),
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    fn copy(from: &GeneratedHpaCondition) -> Self {
+        // The reason of a condition must not be empty; that of the generated object may be.
+        let reason = match &*from.reason {
+            "" => Arc::from("Unspecified"),
+            _ => Arc::clone(&from.reason),
+        };
+        Self {
+            kind: Arc::clone(&from.kind),
+            status: Arc::clone(&from.status),
+            reason,
+            message: from.message.to_string(),
+        }
+    }
+
+    fn keep(stored: &StatusCondition) -> Self {
+        Self {
+            kind: Arc::clone(&stored.kind),
+            status: Arc::clone(&stored.status),
+            reason: Arc::clone(&stored.reason),
+            message: stored.message.to_string(),
+        }
+    }
+
+    fn stored(self, before: &[StatusCondition], generation: i64, now: WallTime) -> StatusCondition {
+        let mut same = before.iter();
+        let same = same.find(|old| old.kind == self.kind && old.status == self.status);
+        StatusCondition {
+            kind: self.kind,
+            status: self.status,
+            reason: self.reason,
+            message: bounded(&self.message, LONGEST_MESSAGE).into(),
+            last_transition_time: same.map_or_else(|| now.into(), |old| old.last_transition_time),
+            observed_generation: Some(generation),
+        }
+    }
+}
+
+/// The conditions after a tick. `scales` are the desired and the actual count.
+pub(super) fn next(
+    record: &AutoscalerRecord,
+    before: &[StatusCondition],
+    outcome: &ScaleOutcome,
+    scales: (Replicas, Replicas),
+    now: WallTime,
+) -> Vec<StatusCondition> {
+    let (copied, kept) = copies(record, before, outcome);
+    let able = able_to_scale(record, outcome);
+    let is_able = |one: &Judged| &*one.status == True.as_str();
+    let copy_is_unable = copied
+        .iter()
+        .any(|one| &*one.kind == ABLE_TO_SCALE && !is_able(one));
+    let is_ready = is_able(&able) && !copy_is_unable && scales.0 == scales.1;
+    let mut judged = vec![valid_spec(record)];
+    judged.extend(conflict(record));
+    judged.extend([scaling_active(scales), able, ready(is_ready)]);
+    judged.extend(metrics_available(record));
+    judged.extend(annotations_accepted(record));
+    for copy in copied {
+        match judged.iter_mut().find(|one| one.kind == copy.kind) {
+            Some(own) => *own = copy,
+            None => judged.push(copy),
+        }
+    }
+    let store = |one: Judged| one.stored(before, record.generation, now);
+    let mut next: Vec<StatusCondition> = judged.into_iter().map(store).collect();
+    next.extend(kept);
+    next
+}
+
+/// What comes from a generated object: new copies, and stored ones that stay as they are.
+fn copies(
+    record: &AutoscalerRecord,
+    before: &[StatusCondition],
+    outcome: &ScaleOutcome,
+) -> (Vec<Judged>, Vec<StatusCondition>) {
+    let decided = matches!(record.verdict, AutoscalerVerdict::Decided(_));
+    // There is no generated object while another has its name, another scales the target or the strategy is direct.
+    if !decided || !is_delegated(record) || matches!(outcome, ScaleOutcome::HpaRefused { .. }) {
+        return (Vec::new(), Vec::new());
+    }
+    let copied: Vec<Judged> = match outcome {
+        ScaleOutcome::HpaApplied(hpa) => hpa.conditions.iter().map(Judged::copy).collect(),
+        _ => before
+            .iter()
+            .filter(|old| is_copy(old))
+            .map(Judged::keep)
+            .collect(),
+    };
+    let is_copied = |kind: &str| copied.iter().any(|copy| &*copy.kind == kind);
+    let others = before.iter().filter(|old| !OWN.contains(&&*old.kind));
+    let kept = others.filter(|old| !is_copied(&old.kind)).cloned();
+    let kept = kept.collect();
+    (copied, kept)
+}
+
+/// Whether a stored condition of a shared type was copied from a generated object. Of those that are judged here, a
+/// delegated target has these reasons.
+fn is_copy(stored: &StatusCondition) -> bool {
+    let own = [
+        "Configured",
+        "InvalidSpec",
+        "HpaNotOwned",
+        "FailedUpdateScale",
+        "Stable",
+        "ReconcilingScaleDiff",
+    ];
+    [ABLE_TO_SCALE, SCALING_ACTIVE].contains(&&*stored.kind) && !own.contains(&&*stored.reason)
+}
+
+fn valid_spec(record: &AutoscalerRecord) -> Judged {
+    match &record.verdict {
+        AutoscalerVerdict::Invalid { problem, why } => {
+            Judged::new(VALID_SPEC, False, problem.as_str(), why)
+        }
+        _ => Judged::new(VALID_SPEC, True, "AsExpected", ""),
+    }
+}
+
+fn conflict(record: &AutoscalerRecord) -> Option<Judged> {
+    let AutoscalerVerdict::Conflict(owner) = &record.verdict else {
+        return None;
+    };
+    let target = record.target.as_ref();
+    let target = target.map_or_else(|| "the target".to_owned(), ToString::to_string);
+    let why = format!("{target} is scaled by {owner}, which is older; remove one of them");
+    Some(Judged::new(CONFLICT, False, CONFLICT, why))
+}
+
+fn scaling_active((desired, actual): (Replicas, Replicas)) -> Judged {
+    let (status, reason) = if desired == actual {
+        (False, "Stable")
+    } else {
+        (True, "ReconcilingScaleDiff")
+    };
+    let message = format!("desired={desired}, actual={actual}");
+    Judged::new(SCALING_ACTIVE, status, reason, message)
+}
+
+fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judged {
+    let (status, reason, why) = match (&record.verdict, outcome) {
+        (AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_), _) => {
+            (False, "InvalidSpec", "")
+        }
+        (AutoscalerVerdict::Unseen { why }, _) => (False, "FailedGetScale", &**why),
+        (AutoscalerVerdict::Uncounted { why }, _) => (False, "FailedGetReplicas", &**why),
+        (AutoscalerVerdict::Decided(_), ScaleOutcome::Failed { why }) => {
+            (False, "FailedUpdateScale", &**why)
+        }
+        (AutoscalerVerdict::Decided(_), ScaleOutcome::HpaRefused { why }) => {
+            (False, "HpaNotOwned", &**why)
+        }
+        (AutoscalerVerdict::Decided(_), _) if is_delegated(record) => (True, "Configured", ""),
+        (AutoscalerVerdict::Decided(_), _) => (True, "SucceededGetScale", ""),
+    };
+    Judged::new(ABLE_TO_SCALE, status, reason, why)
+}
+
+fn ready(is_ready: bool) -> Judged {
+    if is_ready {
+        Judged::new(READY, True, "AsExpected", "")
+    } else {
+        Judged::new(READY, False, "ReconcilingScaleDiff", "")
+    }
+}
+
+fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judged> {
+    let faults = &record.policy.as_ref()?.faults;
+    let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let why = texts.join("; ");
+    (!faults.is_empty())
+        .then(|| Judged::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
+}
+
+/// What is known of the samples of a source, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SampleState {
+    /// Every pod reported zero throughout the long window.
+    Zero,
+    Fresh,
+    /// Some pods have no fresh sample.
+    Partial,
+    /// There is no pod that could be measured.
+    NoPod,
+    Absent,
+    Stale,
+    Failed,
+}
+
+impl SampleState {
+    fn of_pods(pods: PodCounts) -> Self {
+        match pods {
+            PodCounts { failed: 1.., .. } => Self::Failed,
+            PodCounts { stale: 1.., .. } => Self::Stale,
+            _ => Self::Absent,
+        }
+    }
+
+    fn of_gap(gap: SourceGap) -> Self {
+        match gap {
+            SourceGap::NoServingPod => Self::NoPod,
+            SourceGap::NoSample(pods) => Self::of_pods(pods),
+            SourceGap::NoTotal(Failure::Absent) => Self::Absent,
+            SourceGap::NoTotal(Failure::TooOld) => Self::Stale,
+            SourceGap::NoTotal(Failure::QueryFailed | Failure::Invalid) => Self::Failed,
+        }
+    }
+
+    fn of_figures(figures: &SourceFigures) -> Self {
+        let pods = figures.pods.unwrap_or_default();
+        if figures.is_old || pods.stale + pods.failed + pods.missing > 0 {
+            Self::Partial
+        } else if figures.now.high.max(figures.stable.high) <= 0.0 {
+            Self::Zero
+        } else {
+            Self::Fresh
+        }
+    }
+
+    fn condition(self) -> (ConditionStatus, &'static str) {
+        match self {
+            Self::Zero => (True, "MetricsZero"),
+            Self::Fresh => (True, "MetricsFound"),
+            Self::Partial => (True, "MetricsPartial"),
+            Self::NoPod => (Unknown, "NoServingPod"),
+            Self::Absent => (False, "MetricsAbsent"),
+            Self::Stale => (False, "MetricsStale"),
+            Self::Failed => (False, "MetricsFailed"),
+        }
+    }
+}
+
+/// What a source that has a demand reports, in words that do not follow its load.
+fn report(figures: &SourceFigures, state: SampleState) -> String {
+    let mut text = format!("{}: ", figures.source);
+    match (figures.pods, state) {
+        (None, SampleState::Partial) => text.push_str("its total is old"),
+        (None, SampleState::Zero) => text.push_str("its total is 0"),
+        (None, _) => text.push_str("its total is known"),
+        (Some(pods), SampleState::Zero) => {
+            write!(text, "{} pods at 0", pods.zero).unwrap_or_default();
+        }
+        (Some(pods), _) => {
+            let fresh = pods.loaded + pods.zero;
+            write!(text, "{fresh} pods measured").unwrap_or_default();
+            let others = PodCounts {
+                loaded: 0,
+                zero: 0,
+                ..pods
+            };
+            if others != PodCounts::default() {
+                write!(text, ", {others}").unwrap_or_default();
+            }
+        }
+    }
+    text
+}
+
+/// A text with the first failed read.
+pub(super) fn with_note(text: String, record: &AutoscalerRecord) -> String {
+    match record.notes.first() {
+        None => text,
+        Some(note) => format!("{text}; {note}"),
+    }
+}
+
+fn metrics_available(record: &AutoscalerRecord) -> Option<Judged> {
+    let AutoscalerVerdict::Decided(decision) = &record.verdict else {
+        return None;
+    };
+    match decision.algorithm {
+        AutoscalerAlgorithm::Hpa => None,
+        AutoscalerAlgorithm::BoundaryCheck => Some(Judged::new(
+            METRICS_AVAILABLE,
+            Unknown,
+            "NotMeasured",
+            "bounds decide alone: metrics are not read",
+        )),
+        AutoscalerAlgorithm::Kpa | AutoscalerAlgorithm::Apa => Some(measured(record, decision)),
+    }
+}
+
+fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> Judged {
+    let steps = decision.steps.iter();
+    let steps = steps.filter(|step| step.stage == AutoscalerStage::Metric);
+    let sources: Vec<(SampleState, String)> = steps
+        .filter_map(|step| match &step.why {
+            AutoscalerReason::Measured { figures } => {
+                let state = SampleState::of_figures(figures);
+                Some((state, report(figures, state)))
+            }
+            AutoscalerReason::Unmeasured { why, .. } => {
+                Some((SampleState::of_gap(*why), step.why.to_string()))
+            }
+            _ => None,
+        })
+        .collect();
+    // At zero there is no pod to measure: what totals report is all that there can be.
+    let is_asleep =
+        |state: &SampleState| decision.current == Replicas::ZERO && *state == SampleState::NoPod;
+    let states = sources.iter().map(|(state, _)| *state);
+    let worst = states.filter(|state| !is_asleep(state)).max();
+    let worst = worst.unwrap_or(SampleState::NoPod);
+    let (status, reason) = worst.condition();
+    let texts: Vec<&str> = sources.iter().map(|(_, text)| text.as_str()).collect();
+    let text = texts.join("; ");
+    let message = if worst > SampleState::Fresh {
+        with_note(text, record)
+    } else {
+        text
+    };
+    Judged::new(METRICS_AVAILABLE, status, reason, message)
+}

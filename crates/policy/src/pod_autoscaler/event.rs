@@ -1,0 +1,131 @@
+//! What is reported as events on a `PodAutoscaler`.
+
+use super::check::AutoscalerPolicy;
+use super::condition::with_note;
+use super::decide::AutoscalerDecision;
+use super::record::{AutoscalerRecord, AutoscalerVerdict};
+use super::status::{ScaleOutcome, compute_failure};
+
+/// Whether an event is a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoscalerSeverity {
+    /// As it should be.
+    Normal,
+    /// Something to look at.
+    Warning,
+}
+
+/// Why an event is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoscalerEventReason {
+    /// Another count was decided.
+    AlgorithmRun,
+    /// It was written.
+    SuccessfulRescale,
+    /// The target cannot be read.
+    FailedGetScale,
+    /// The target states no count.
+    FailedGetReplicas,
+    /// No count can be decided.
+    FailedComputeScale,
+    /// The write failed.
+    FailedRescale,
+}
+
+impl AutoscalerEventReason {
+    /// As the event holds it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AlgorithmRun => "AlgorithmRun",
+            Self::SuccessfulRescale => "SuccessfulRescale",
+            Self::FailedGetScale => "FailedGetScale",
+            Self::FailedGetReplicas => "FailedGetReplicas",
+            Self::FailedComputeScale => "FailedComputeScale",
+            Self::FailedRescale => "FailedRescale",
+        }
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoscalerEvent {
+    /// Whether it is a problem.
+    pub severity: AutoscalerSeverity,
+    /// Why it is written.
+    pub reason: AutoscalerEventReason,
+    /// What happened.
+    pub note: String,
+}
+
+/// The events of a tick. `before` is the tick before it: what lasts is reported when it begins and when its text
+/// changes. A rescale is reported each time.
+pub fn events(
+    before: Option<(&AutoscalerRecord, &ScaleOutcome)>,
+    record: &AutoscalerRecord,
+    outcome: &ScaleOutcome,
+) -> Vec<AutoscalerEvent> {
+    let lasting = before.map(|(record, outcome)| all(record, outcome));
+    let lasting = lasting.unwrap_or_default();
+    let is_new = |event: &AutoscalerEvent| {
+        event.reason == AutoscalerEventReason::SuccessfulRescale || !lasting.contains(event)
+    };
+    let mut found = all(record, outcome);
+    found.retain(is_new);
+    found
+}
+
+fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent> {
+    let mut found = Vec::new();
+    let mut warn = |reason, note: String| {
+        found.push(AutoscalerEvent {
+            severity: AutoscalerSeverity::Warning,
+            reason,
+            note,
+        });
+    };
+    let decision = match &record.verdict {
+        AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_) => return found,
+        AutoscalerVerdict::Unseen { why } => {
+            warn(AutoscalerEventReason::FailedGetScale, why.to_string());
+            return found;
+        }
+        AutoscalerVerdict::Uncounted { why } => {
+            warn(AutoscalerEventReason::FailedGetReplicas, why.to_string());
+            return found;
+        }
+        AutoscalerVerdict::Decided(decision) => decision,
+    };
+    if let Some(why) = compute_failure(decision) {
+        let note = with_note(why, record);
+        warn(AutoscalerEventReason::FailedComputeScale, note);
+    }
+    if let ScaleOutcome::Failed { why } | ScaleOutcome::HpaRefused { why } = outcome {
+        warn(AutoscalerEventReason::FailedRescale, why.to_string());
+    }
+    if decision.should_scale() {
+        found.extend(scaled(record.policy.as_deref(), decision, outcome));
+    }
+    found
+}
+
+fn scaled(
+    policy: Option<&AutoscalerPolicy>,
+    decision: &AutoscalerDecision,
+    outcome: &ScaleOutcome,
+) -> Vec<AutoscalerEvent> {
+    let normal = |reason, note| AutoscalerEvent {
+        severity: AutoscalerSeverity::Normal,
+        reason,
+        note,
+    };
+    let (current, desired) = (decision.current, decision.desired);
+    let strategy = policy.map_or("", |policy| policy.strategy.as_str());
+    let why = decision.reason();
+    let run = format!("{strategy}: {current} replicas, {desired} desired: {why}");
+    let mut found = vec![normal(AutoscalerEventReason::AlgorithmRun, run)];
+    if *outcome == ScaleOutcome::Written {
+        let size = format!("New size: {desired}; reason: {why}");
+        found.push(normal(AutoscalerEventReason::SuccessfulRescale, size));
+    }
+    found
+}

@@ -1,0 +1,436 @@
+//! The status of a `PodAutoscaler`: what is stored, and what is stored next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::check::ScalingStrategy;
+use super::condition;
+use super::decide::{AutoscalerDecision, AutoscalerOutcome};
+use super::forecast::ForecastMode;
+use super::reason::{AutoscalerReason, AutoscalerStage, amount};
+use super::record::{AutoscalerRecord, AutoscalerVerdict};
+use super::schedule::EffectiveBounds;
+use crate::units::Replicas;
+use wva_base::moment::WallTime;
+
+/// Most entries of the history.
+const HISTORY: usize = 5;
+
+/// Equal entries of the history are at least so far apart.
+const ENTRY_GAP: Duration = Duration::from_secs(5);
+
+/// Figures of a forecast alone are written at most this often.
+const FORECAST_GAP: Duration = Duration::from_mins(1);
+
+/// A time as Kubernetes stores it: whole seconds, in RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusTime(i64);
+
+impl From<WallTime> for StatusTime {
+    fn from(at: WallTime) -> Self {
+        Self(at.0.div_euclid(1000))
+    }
+}
+
+impl StatusTime {
+    /// The time.
+    pub fn wall(self) -> WallTime {
+        WallTime(self.0.saturating_mul(1000))
+    }
+}
+
+impl Serialize for StatusTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let end = if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        serializer.collect_str(&Timestamp::from_second(self.0).unwrap_or(end))
+    }
+}
+
+impl<'de> Deserialize<'de> for StatusTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let at = Timestamp::deserialize(deserializer)?;
+        Ok(WallTime(at.as_millisecond()).into())
+    }
+}
+
+/// `status`. What is stored is read leniently: a part that is malformed counts as left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodAutoscalerStatus {
+    /// When the history grew last; with strategy `HPA` when the generated object scaled last.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "leniently"
+    )]
+    pub last_scale_time: Option<StatusTime>,
+    /// The count that was decided last.
+    #[serde(deserialize_with = "leniently")]
+    pub desired_scale: Replicas,
+    /// The count before the last write.
+    #[serde(deserialize_with = "leniently")]
+    pub actual_scale: Replicas,
+    /// Conditions, one of each type.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "each_leniently"
+    )]
+    pub conditions: Vec<StatusCondition>,
+    /// The last decisions to scale and failures, oldest first.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "each_leniently"
+    )]
+    pub scaling_history: Vec<ScalingHistoryEntry>,
+    /// The bounds in force.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "leniently"
+    )]
+    pub scheduled_bounds: Option<ScheduledBounds>,
+    /// The last forecast.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "leniently"
+    )]
+    pub predictive: Option<PredictiveStatus>,
+}
+
+/// One standard condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusCondition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Arc<str>,
+    /// Why, in one word.
+    #[serde(default)]
+    pub reason: Arc<str>,
+    /// Why, in words.
+    #[serde(default)]
+    pub message: Arc<str>,
+    /// When `status` changed last.
+    pub last_transition_time: StatusTime,
+    /// The generation that it was judged by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// One decision to scale, or one failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScalingHistoryEntry {
+    /// When.
+    pub timestamp: StatusTime,
+    /// Replicas before.
+    pub previous_scale: Replicas,
+    /// Replicas wanted.
+    pub new_scale: Replicas,
+    /// Why.
+    pub reason: String,
+    /// Whether it was possible, and was written.
+    pub success: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// `status.scheduledBounds`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScheduledBounds {
+    /// The schedule that is active; left out while the base bounds apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_schedule: Option<Arc<str>>,
+    /// Fewest replicas.
+    pub effective_min_replicas: Replicas,
+    /// Most replicas.
+    pub effective_max_replicas: Replicas,
+}
+
+/// `status.predictive`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PredictiveStatus {
+    /// `Preview` or `Auto`.
+    pub mode: Arc<str>,
+    /// `targetMetric` of the source with the largest expected need.
+    pub metric: Arc<str>,
+    /// Its demand over the long window, of all replicas together.
+    pub observed_value: String,
+    /// Its demand at the horizon, of all replicas together.
+    pub predicted_value: String,
+    /// Replicas that the forecast alone needs.
+    pub predicted_replicas: Replicas,
+    /// Replicas that measured demand needs, before rate limits and bounds.
+    pub reactive_replicas: Replicas,
+    /// Replicas that mode `Auto` decides, after rate limits and bounds.
+    pub would_be_replicas: Replicas,
+    /// When it was computed.
+    pub last_updated: StatusTime,
+}
+
+fn leniently<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+fn each_leniently<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let items = match Value::deserialize(deserializer)? {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    };
+    let items = items.into_iter();
+    Ok(items
+        .filter_map(|item| serde_json::from_value(item).ok())
+        .collect())
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScaleOutcome {
+    /// Nothing was to be written.
+    NotWritten,
+    /// It was written.
+    Written,
+    /// The write failed.
+    Failed {
+        /// Why.
+        why: Arc<str>,
+    },
+    /// The generated object is in place.
+    HpaApplied(GeneratedHpaStatus),
+    /// Another object has the name of the generated one.
+    HpaRefused {
+        /// Which, and the remedy.
+        why: Arc<str>,
+    },
+}
+
+/// What a generated object reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GeneratedHpaStatus {
+    /// `status.currentReplicas`.
+    pub current: Replicas,
+    /// `status.desiredReplicas`.
+    pub desired: Replicas,
+    /// `status.lastScaleTime`.
+    pub last_scale_time: Option<WallTime>,
+    /// `status.conditions`; the times in it are not used.
+    pub conditions: Vec<GeneratedHpaCondition>,
+}
+
+/// A condition of a generated object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedHpaCondition {
+    /// Its type.
+    pub kind: Arc<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Arc<str>,
+    /// Why, in one word.
+    pub reason: Arc<str>,
+    /// Why, in words.
+    pub message: Arc<str>,
+}
+
+impl PodAutoscalerStatus {
+    /// Reads what is stored; nothing at all is an empty status.
+    pub fn read(stored: &Value) -> Self {
+        Self::deserialize(stored).unwrap_or_default()
+    }
+}
+
+/// The status after a tick. It equals `stored` if nothing is to be written. Call it once for each tick, as a failure
+/// that lasts is an entry of the history at each.
+pub fn next_status(
+    record: &AutoscalerRecord,
+    stored: &PodAutoscalerStatus,
+    outcome: &ScaleOutcome,
+    now: WallTime,
+) -> PodAutoscalerStatus {
+    let mut next = PodAutoscalerStatus {
+        scheduled_bounds: Some(bounds(record, now)),
+        predictive: predictive(record, stored, now),
+        ..stored.clone()
+    };
+    match (&record.verdict, outcome) {
+        (AutoscalerVerdict::Decided(_), ScaleOutcome::HpaApplied(hpa)) => {
+            next.actual_scale = hpa.current;
+            next.desired_scale = hpa.desired;
+            next.last_scale_time = hpa.last_scale_time.map(StatusTime::from);
+        }
+        (AutoscalerVerdict::Decided(decision), _) if !is_delegated(record) => {
+            next.actual_scale = decision.current;
+            next.desired_scale = decision.desired;
+            if let Some(entry) = history_entry(record, decision, outcome, now) {
+                next.remember(entry, now);
+            }
+        }
+        _ => {}
+    }
+    let excess = next.scaling_history.len().saturating_sub(HISTORY);
+    next.scaling_history.drain(..excess);
+    let scales = (next.desired_scale, next.actual_scale);
+    next.conditions = condition::next(record, &stored.conditions, outcome, scales, now);
+    next
+}
+
+/// Whether a generated object decides.
+pub(super) fn is_delegated(record: &AutoscalerRecord) -> bool {
+    let policy = record.policy.as_ref();
+    policy.is_some_and(|policy| policy.strategy == ScalingStrategy::Hpa)
+}
+
+fn bounds(record: &AutoscalerRecord, now: WallTime) -> ScheduledBounds {
+    let in_force = match (&record.verdict, &record.policy) {
+        (AutoscalerVerdict::Decided(decision), _) => decision.bounds.clone(),
+        (_, Some(policy)) => policy.bounds(Timestamp::from_millisecond(now.0).unwrap_or_default()),
+        (_, None) => EffectiveBounds {
+            bounds: record.base,
+            active: None,
+            explicit_min: false,
+        },
+    };
+    ScheduledBounds {
+        active_schedule: in_force.active,
+        effective_min_replicas: in_force.bounds.min,
+        effective_max_replicas: in_force.bounds.max,
+    }
+}
+
+/// Why no count was decided: what each source lacks.
+pub(super) fn compute_failure(decision: &AutoscalerDecision) -> Option<String> {
+    if decision.outcome == AutoscalerOutcome::Decided {
+        return None;
+    }
+    let steps = decision.steps.iter();
+    let gaps = steps.filter(|step| matches!(step.why, AutoscalerReason::Unmeasured { .. }));
+    let gaps: Vec<String> = gaps.map(|step| step.why.to_string()).collect();
+    Some(format!("no source has a demand: {}", gaps.join("; ")))
+}
+
+fn history_entry(
+    record: &AutoscalerRecord,
+    decision: &AutoscalerDecision,
+    outcome: &ScaleOutcome,
+    now: WallTime,
+) -> Option<ScalingHistoryEntry> {
+    let failed = match outcome {
+        ScaleOutcome::Failed { why } => Some(why.to_string()),
+        _ => compute_failure(decision).map(|why| condition::with_note(why, record)),
+    };
+    let scaled = decision.should_scale() && *outcome == ScaleOutcome::Written;
+    let is_entry = scaled || failed.is_some();
+    is_entry.then(|| ScalingHistoryEntry {
+        timestamp: now.into(),
+        previous_scale: decision.current,
+        new_scale: decision.desired,
+        reason: decision.reason(),
+        success: failed.is_none(),
+        error: failed,
+    })
+}
+
+impl PodAutoscalerStatus {
+    /// Adds an entry, unless it repeats the newest one within a few seconds.
+    fn remember(&mut self, entry: ScalingHistoryEntry, now: WallTime) {
+        let repeats = self.scaling_history.last().is_some_and(|newest| {
+            now.since(newest.timestamp.wall()) <= ENTRY_GAP
+                && newest.new_scale == entry.new_scale
+                && newest.success == entry.success
+                && newest.error == entry.error
+        });
+        if !repeats {
+            self.last_scale_time = Some(entry.timestamp);
+            self.scaling_history.push(entry);
+        }
+    }
+}
+
+/// The forecast of this tick, or the last one where there is none, as long as the specification has one.
+fn predictive(
+    record: &AutoscalerRecord,
+    stored: &PodAutoscalerStatus,
+    now: WallTime,
+) -> Option<PredictiveStatus> {
+    let has_forecast = record.policy.as_ref()?.forecast.is_some() && !is_delegated(record);
+    let stored = stored.predictive.as_ref().filter(|_| has_forecast);
+    let next = match &record.verdict {
+        AutoscalerVerdict::Decided(decision) if has_forecast => forecast(record, decision, now),
+        _ => None,
+    };
+    let (Some(next), Some(stored)) = (&next, stored) else {
+        return next.or_else(|| stored.cloned());
+    };
+    // Figures change with every tick, and the status does not have to.
+    let counts = |one: &PredictiveStatus| {
+        let replicas = (one.predicted_replicas, one.reactive_replicas);
+        let names = (Arc::clone(&one.mode), Arc::clone(&one.metric));
+        (names, replicas, one.would_be_replicas)
+    };
+    let figures =
+        |one: &PredictiveStatus| (one.observed_value.clone(), one.predicted_value.clone());
+    let is_recent = now.since(stored.last_updated.wall()) < FORECAST_GAP;
+    let is_kept = counts(next) == counts(stored) && (is_recent || figures(next) == figures(stored));
+    Some(if is_kept { stored } else { next }.clone())
+}
+
+fn forecast(
+    record: &AutoscalerRecord,
+    decision: &AutoscalerDecision,
+    now: WallTime,
+) -> Option<PredictiveStatus> {
+    let mut selected: Option<(&Arc<str>, f64, Replicas, bool)> = None;
+    for step in &decision.steps {
+        if let AutoscalerReason::Forecast {
+            source,
+            demand,
+            replicas,
+            acts,
+            ..
+        } = &step.why
+            && selected.is_none_or(|(_, _, most, _)| *replicas > most)
+        {
+            selected = Some((source, *demand, *replicas, *acts));
+        }
+    }
+    let (source, demand, replicas, acts) = selected?;
+    let measured = decision.steps.iter().filter_map(|step| match &step.why {
+        AutoscalerReason::Measured { figures } => Some(figures),
+        _ => None,
+    });
+    let mut measured = measured.filter(|figures| figures.source == *source);
+    let mut sources = record.policy.as_ref()?.sources.iter();
+    let metric = sources.find(|named| named.to_string() == **source);
+    let needs = decision.steps.iter();
+    let needs = needs.filter(|step| step.stage == AutoscalerStage::Metric);
+    let mode = if acts {
+        ForecastMode::Auto
+    } else {
+        ForecastMode::Preview
+    };
+    Some(PredictiveStatus {
+        mode: mode.as_str().into(),
+        metric: Arc::clone(&metric?.metric),
+        observed_value: amount(measured.next()?.stable.low).to_string(),
+        predicted_value: amount(demand).to_string(),
+        predicted_replicas: replicas,
+        reactive_replicas: needs.map(|step| step.to).max()?,
+        would_be_replicas: decision.would_be?,
+        last_updated: now.into(),
+    })
+}

@@ -1,0 +1,267 @@
+//! The conditions that metrics, annotations and generated objects lead to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::statuses::{decided, first, next, texts};
+use super::{name, object, signal, view};
+use crate::pod_autoscaler::decide::AutoscalerView;
+use crate::pod_autoscaler::demand::SourceReading;
+use crate::pod_autoscaler::record::AutoscalerRecord;
+use crate::pod_autoscaler::status::{GeneratedHpaCondition, GeneratedHpaStatus, ScaleOutcome};
+use crate::signal::{Failure, Signal, StaleBand};
+use crate::units::Replicas;
+use wva_base::moment::WallTime;
+
+/// Signals of three pods: f failed, s stale, a absent, 0 zero, 1 loaded.
+fn samples(pods: &str) -> AutoscalerView {
+    let age = Duration::from_mins(10);
+    let signals = pods.chars().enumerate().map(|(number, pod)| {
+        let signal = match pod {
+            'f' => Signal::Failed {
+                why: Failure::QueryFailed,
+            },
+            's' => Signal::Stale {
+                value: 1.0,
+                age,
+                band: StaleBand::Hold,
+            },
+            'a' => Signal::Failed {
+                why: Failure::Absent,
+            },
+            '0' => signal(0.0),
+            _ => signal(10.0),
+        };
+        (name(number), signal)
+    });
+    let signals = signals.collect();
+    AutoscalerView {
+        readings: vec![SourceReading::Pods(signals)],
+        ..view(3, &[vec![0.0; 3]])
+    }
+}
+
+#[test]
+fn failed_absent_stale_and_zero_stay_apart() {
+    let cases = [
+        ("111", "True MetricsFound", "3 pods measured"),
+        ("110", "True MetricsFound", "3 pods measured"),
+        ("000", "True MetricsZero", "3 pods at 0"),
+        (
+            "11f",
+            "True MetricsPartial",
+            "2 pods measured, 1 failed; refused",
+        ),
+        (
+            "00a",
+            "True MetricsPartial",
+            "2 pods measured, 1 without a sample; refused",
+        ),
+        (
+            "fsa",
+            "False MetricsFailed",
+            "no serving pod has a usable sample (1 stale, 1 failed, 1 without a sample); refused",
+        ),
+        (
+            "ssa",
+            "False MetricsStale",
+            "no serving pod has a usable sample (2 stale, 1 without a sample); refused",
+        ),
+        (
+            "aaa",
+            "False MetricsAbsent",
+            "no serving pod has a usable sample (3 without a sample); refused",
+        ),
+    ];
+    for (pods, status, message) in cases {
+        let mut record = decided("", &samples(pods), 100);
+        record.notes = vec!["refused".into()];
+        let found = texts(&first(&record, &ScaleOutcome::NotWritten));
+        let expected =
+            format!("MetricsAvailable {status}: pod http://:8000/metrics load: {message}");
+        assert_eq!(found[4], expected, "{pods}");
+    }
+    let idle = decided(
+        "",
+        &AutoscalerView {
+            pods: [].into(),
+            ..view(3, &[vec![]])
+        },
+        100,
+    );
+    assert!(
+        texts(&first(&idle, &ScaleOutcome::NotWritten))[4]
+            .starts_with("MetricsAvailable Unknown NoServingPod")
+    );
+    let above = decided("", &view(30, &[vec![1.0; 30]]), 100);
+    assert!(
+        texts(&first(&above, &ScaleOutcome::NotWritten))[4]
+            .starts_with("MetricsAvailable Unknown NotMeasured")
+    );
+}
+
+#[test]
+fn totals_keep_their_failures_apart() {
+    let spec =
+        "metricsSources: [{metricSourceType: external, targetMetric: queue, targetValue: '10'}]";
+    let failed = |why| Signal::Failed { why };
+    let stale = |band| Signal::Stale {
+        value: 30.0,
+        age: Duration::from_mins(2),
+        band,
+    };
+    let cases = [
+        (
+            signal(30.0),
+            "True MetricsFound: external queue: its total is known",
+        ),
+        (
+            signal(0.0),
+            "True MetricsZero: external queue: its total is 0",
+        ),
+        (
+            stale(StaleBand::NoShrink),
+            "True MetricsPartial: external queue: its total is old",
+        ),
+        (
+            stale(StaleBand::Hold),
+            "False MetricsStale: external queue: its total is unusable: too old",
+        ),
+        (
+            failed(Failure::Absent),
+            "False MetricsAbsent: external queue: its total is unusable: no sample",
+        ),
+        (
+            failed(Failure::QueryFailed),
+            "False MetricsFailed: external queue: its total is unusable: query failed",
+        ),
+        (
+            failed(Failure::Invalid),
+            "False MetricsFailed: external queue: its total is unusable: not a usable number",
+        ),
+    ];
+    for (total, expected) in cases {
+        let view = AutoscalerView {
+            readings: vec![SourceReading::Total(total)],
+            ..view(3, &[])
+        };
+        let found = texts(&first(
+            &decided(spec, &view, 100),
+            &ScaleOutcome::NotWritten,
+        ));
+        assert_eq!(found[4], format!("MetricsAvailable {expected}"));
+    }
+}
+
+#[test]
+fn faulty_annotations_are_named_until_they_are_gone() {
+    let faulty = object(
+        "pa",
+        "",
+        &[
+            ("autoscaling.aibrix.ai/max-scale-up-rate", "0"),
+            ("kpa.autoscaling.aibrix.ai/tolerance", "0.1"),
+        ],
+    );
+    let plain = decided("", &view(1, &[vec![10.0]]), 100);
+    let before = first(&plain, &ScaleOutcome::NotWritten);
+    assert_eq!(before.conditions.len(), 5);
+    let record = AutoscalerRecord {
+        policy: Some(Arc::new(faulty.check().unwrap())),
+        ..plain.clone()
+    };
+    let status = next(&record, &before, &ScaleOutcome::NotWritten);
+    let text = &texts(&status)[5];
+    assert!(
+        text.starts_with("AnnotationsAccepted False AnnotationsWithoutEffect: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("max-scale-up-rate: \"0\"")
+            && text.contains("kpa.autoscaling.aibrix.ai/tolerance"),
+        "{text}"
+    );
+    assert_eq!(next(&plain, &status, &ScaleOutcome::NotWritten), before);
+}
+
+fn hpa(conditions: &[(&str, &str, &str)]) -> ScaleOutcome {
+    ScaleOutcome::HpaApplied(GeneratedHpaStatus {
+        current: Replicas(3),
+        desired: Replicas(3),
+        last_scale_time: Some(WallTime(42_000)),
+        conditions: conditions
+            .iter()
+            .map(|(kind, status, reason)| GeneratedHpaCondition {
+                kind: (*kind).into(),
+                status: (*status).into(),
+                reason: (*reason).into(),
+                message: "of the HPA".into(),
+            })
+            .collect(),
+    })
+}
+
+#[test]
+fn a_generated_object_reports_through_its_owner() {
+    let record = decided("scalingStrategy: HPA", &view(2, &[]), 100);
+    let created = first(&record, &hpa(&[]));
+    assert_eq!(
+        texts(&created),
+        [
+            "ValidSpec True AsExpected",
+            "ScalingActive False Stable: desired=3, actual=3",
+            "AbleToScale True Configured",
+            "Ready True AsExpected",
+        ]
+    );
+    let working = hpa(&[
+        ("AbleToScale", "True", "ReadyForNewScale"),
+        ("ScalingActive", "True", "ValidMetricFound"),
+        ("ScalingLimited", "False", "DesiredWithinRange"),
+    ]);
+    let status = next(&record, &created, &working);
+    let expected = [
+        "ValidSpec True AsExpected",
+        "ScalingActive True ValidMetricFound: of the HPA",
+        "AbleToScale True ReadyForNewScale: of the HPA",
+        "Ready True AsExpected",
+        "ScalingLimited False DesiredWithinRange: of the HPA",
+    ];
+    assert_eq!(texts(&status), expected);
+    assert_eq!(status.last_scale_time.unwrap().wall(), WallTime(42_000));
+    assert_eq!(status.scaling_history, []);
+    // Until the object is seen again, what it reported stays.
+    assert_eq!(next(&record, &status, &ScaleOutcome::NotWritten), status);
+    let unable = hpa(&[("AbleToScale", "False", "FailedGetScale")]);
+    assert_eq!(
+        texts(&next(&record, &status, &unable))[3],
+        "Ready False ReconcilingScaleDiff"
+    );
+    let refused = ScaleOutcome::HpaRefused {
+        why: "remove it".into(),
+    };
+    assert_eq!(
+        texts(&next(&record, &status, &refused))[1..],
+        [
+            "ScalingActive False Stable: desired=3, actual=3",
+            "AbleToScale False HpaNotOwned: remove it",
+            "Ready False ReconcilingScaleDiff",
+        ]
+    );
+    let direct = decided("", &view(3, &[vec![10.0; 3]]), 110);
+    let kinds: Vec<Arc<str>> = next(&direct, &status, &ScaleOutcome::NotWritten)
+        .conditions
+        .into_iter()
+        .map(|one| one.kind)
+        .collect();
+    assert_eq!(
+        kinds.iter().map(|kind| &**kind).collect::<Vec<_>>(),
+        [
+            "ValidSpec",
+            "ScalingActive",
+            "AbleToScale",
+            "Ready",
+            "MetricsAvailable"
+        ]
+    );
+}
