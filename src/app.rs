@@ -8,20 +8,18 @@ use std::time::Duration;
 use futures::future::select;
 use kube::Client;
 
-use crate::actors::event_recorder::{EventRecorder, Events};
+use crate::actors::event_recorder::Events;
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
-    collector, config, emitter, event_recorder, leadership, optimizer, scale_reader, status_writer,
-    variants,
+    autoscaler_writer, collector, config, emitter, event_recorder, leadership, optimizer,
+    pod_autoscalers, scale_reader, status_writer, variants,
 };
-use crate::cluster::event::EventApi;
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
-use crate::cluster::status::StatusApi;
 use crate::hooks::ControllerHooks;
 use crate::metrics::Metrics;
 use crate::policy::filter::WatchScope;
@@ -36,6 +34,7 @@ use crate::state::{Readers, SharedState, Writers};
 use crate::telemetry::LevelHandle;
 use wva_supervise::{Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
 
+mod egress;
 mod engine;
 mod identity;
 
@@ -154,6 +153,8 @@ struct Wiring {
     changed: DirtySet<crate::policy::key::VariantKey>,
     settled: DirtySet<emitter::StatusWriteResult>,
     dirty: DirtySet<variants::Invalidation>,
+    autoscalers: DirtySet<pod_autoscalers::AutoscalerInvalidation>,
+    autoscaler_writes: RetryQueue<crate::policy::key::ObjectKey>,
     named: DirtySet<crate::policy::key::TargetKey>,
     config: DirtySet<config::ConfigSource>,
     statuses: RetryQueue<crate::policy::key::VariantKey>,
@@ -170,6 +171,8 @@ struct Addresses {
     collector: Address<collector::CollectorMessage>,
     optimizer: Address<optimizer::OptimizerMessage>,
     variants: Address<variants::VariantsMessage>,
+    autoscaler_writer: Address<autoscaler_writer::AutoscalerWriterMessage>,
+    pod_autoscalers: Address<pod_autoscalers::PodAutoscalersMessage>,
     scale_reader: Address<scale_reader::ScaleReaderMessage>,
 }
 
@@ -202,6 +205,8 @@ impl Wiring {
             collector: Address::vacant(),
             optimizer: Address::vacant(),
             variants: Address::vacant(),
+            autoscaler_writer: Address::vacant(),
+            pod_autoscalers: Address::vacant(),
             scale_reader: Address::vacant(),
         };
         let dropped = series.process.events_dropped.clone();
@@ -228,6 +233,12 @@ impl Wiring {
             })),
             dirty: DirtySet::new(waker(&addresses.variants, || {
                 variants::VariantsMessage::KeysDirty
+            })),
+            autoscalers: DirtySet::new(waker(&addresses.pod_autoscalers, || {
+                pod_autoscalers::PodAutoscalersMessage::KeysDirty
+            })),
+            autoscaler_writes: RetryQueue::new(waker(&addresses.autoscaler_writer, || {
+                autoscaler_writer::AutoscalerWriterMessage::Work
             })),
             named: DirtySet::new(waker(&addresses.scale_reader, || {
                 scale_reader::ScaleReaderMessage::TargetNamed
@@ -259,11 +270,13 @@ impl Wiring {
                 vec![
                     self.emitter(),
                     self.status_writer(env),
+                    self.autoscaler_writer(env),
                     self.event_recorder(env),
                 ],
             ),
             wva_supervise::supervisor(Role::Engine, self.engine(env)),
             self.variants(),
+            self.pod_autoscalers(),
             wva_supervise::supervisor(Role::Ingress, self.ingress(env)),
             self.http(env),
         ]
@@ -351,76 +364,6 @@ impl Wiring {
         PermissionReporter::new(env.kit.clock.clone(), self.events.clone(), own_pod)
     }
 
-    fn emitter(&self) -> ChildSpec<Role> {
-        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
-        let connections = emitter::EmitterConnections {
-            plans: self.plans.clone(),
-            changed: self.changed.clone(),
-            statuses: self.statuses.clone(),
-            events: self.events.clone(),
-            settled: self.settled.clone(),
-        };
-        wva_supervise::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
-            let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-            emitter::Emitter::new(shared, writers, epoch, connections.clone())
-        })
-    }
-
-    fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
-        let requests = Arc::clone(&self.writers.status_writer);
-        let seed = env.kit.seed.clone();
-        let connections = status_writer::StatusWriterConnections {
-            settled: self.settled.clone(),
-            permissions: self.permissions(env),
-        };
-        let api = StatusApi {
-            client: env.kube.clone(),
-            manager: Arc::clone(&self.readers.manager),
-            timeout: self.write_timeout(),
-        };
-        wva_supervise::child(
-            Role::StatusWriter,
-            &self.addresses.status_writer,
-            move |_epoch| {
-                let generator = seed.child("status-writer");
-                status_writer::StatusWriter::new(
-                    shared.clone(),
-                    Arc::clone(&requests),
-                    statuses.clone(),
-                    connections.clone(),
-                    api.clone(),
-                    generator,
-                )
-            },
-        )
-    }
-
-    fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, events) = (self.readers.clone(), self.events.clone());
-        let requests = Arc::clone(&self.writers.event_recorder);
-        let permissions = self.permissions(env);
-        let api = EventApi {
-            client: env.kube.clone(),
-            controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
-            instance: Arc::clone(&env.identity),
-            timeout: self.write_timeout(),
-        };
-        wva_supervise::child(
-            Role::EventRecorder,
-            &self.addresses.event_recorder,
-            move |_epoch| {
-                EventRecorder::new(
-                    shared.clone(),
-                    Arc::clone(&requests),
-                    events.clone(),
-                    permissions.clone(),
-                    api.clone(),
-                )
-            },
-        )
-    }
-
     fn variants(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
         let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
@@ -436,6 +379,28 @@ impl Wiring {
                 events.clone(),
             )
         })
+    }
+
+    fn pod_autoscalers(&self) -> ChildSpec<Role> {
+        let (shared, board) = (
+            self.readers.clone(),
+            Arc::clone(&self.writers.pod_autoscalers),
+        );
+        let (dirty, writes) = (self.autoscalers.clone(), self.autoscaler_writes.clone());
+        let events = self.events.clone();
+        wva_supervise::dynamic_supervisor(
+            Role::PodAutoscalers,
+            &self.addresses.pod_autoscalers,
+            move |_epoch| {
+                pod_autoscalers::PodAutoscalers::new(
+                    shared.clone(),
+                    Arc::clone(&board),
+                    dirty.clone(),
+                    writes.clone(),
+                    events.clone(),
+                )
+            },
+        )
     }
 
     fn ingress(&self, env: &Env) -> Vec<ChildSpec<Role>> {
@@ -473,6 +438,7 @@ impl Wiring {
             mirrors: &self.writers.mirrors,
             relists: &self.writers.relists,
             dirty: self.dirty.clone(),
+            autoscalers: self.autoscalers.clone(),
             config: self.config.clone(),
             statuses: self.statuses.clone(),
             events: self.events.clone(),

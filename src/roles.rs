@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use crate::cluster::kinds::WatchedKind;
-use crate::policy::key::VariantKey;
+use crate::policy::key::{ObjectKey, VariantKey};
 use wva_base::text::shortened;
 use wva_supervise::{
     ActorKind, ChildrenPolicy, QuarantinePolicy, RestartPolicy, RolePolicy, StopHow, TreeRole,
@@ -28,6 +28,8 @@ pub enum Role {
     Emitter,
     /// Applies the status of VariantAutoscaling objects.
     StatusWriter,
+    /// Writes what PodAutoscalers decide.
+    AutoscalerWriter,
     /// Creates Kubernetes events.
     EventRecorder,
     /// Supervisor of measuring and deciding.
@@ -38,10 +40,18 @@ pub enum Role {
     Optimizer,
     /// Asks the routers of models at zero for the requests that they hold.
     RouterScraper,
+    /// Scrapes the pods of PodAutoscalers.
+    PodScraper,
+    /// Reads the metrics APIs for PodAutoscalers.
+    MetricsReader,
     /// Registry and supervisor of the variants.
     Variants,
     /// One variant.
     Variant(VariantKey),
+    /// Registry and supervisor of the PodAutoscalers.
+    PodAutoscalers,
+    /// One `PodAutoscaler`.
+    PodAutoscaler(ObjectKey),
     /// Supervisor of the watchers.
     Ingress,
     /// Keeps the mirror of one kind.
@@ -53,20 +63,24 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role of which there is one: neither a watcher nor a variant.
-    pub const SINGLE: [Self; 15] = [
+    /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
+    pub const SINGLE: [Self; 19] = [
         Self::Root,
         Self::Config,
         Self::Leadership,
         Self::Egress,
         Self::Emitter,
         Self::StatusWriter,
+        Self::AutoscalerWriter,
         Self::EventRecorder,
         Self::Engine,
         Self::Collector,
         Self::Optimizer,
         Self::RouterScraper,
+        Self::PodScraper,
+        Self::MetricsReader,
         Self::Variants,
+        Self::PodAutoscalers,
         Self::Ingress,
         Self::ScaleReader,
         Self::Http,
@@ -86,13 +100,18 @@ impl TreeRole for Role {
             Self::Egress => "egress",
             Self::Emitter => "emitter",
             Self::StatusWriter => "status-writer",
+            Self::AutoscalerWriter => "autoscaler-writer",
             Self::EventRecorder => "event-recorder",
             Self::Engine => "engine",
             Self::Collector => "collector",
             Self::Optimizer => "optimizer",
             Self::RouterScraper => "router-scraper",
+            Self::PodScraper => "pod-scraper",
+            Self::MetricsReader => "metrics-reader",
             Self::Variants => "variants",
             Self::Variant(_) => "variant",
+            Self::PodAutoscalers => "pod-autoscalers",
+            Self::PodAutoscaler(_) => "pod-autoscaler",
             Self::Ingress => "ingress",
             Self::Watcher(_) => "watcher",
             Self::ScaleReader => "scale-reader",
@@ -108,11 +127,19 @@ impl TreeRole for Role {
             | Self::Egress
             | Self::Engine
             | Self::Variants
+            | Self::PodAutoscalers
             | Self::Ingress
             | Self::Http => Some(Self::Root),
-            Self::Emitter | Self::StatusWriter | Self::EventRecorder => Some(Self::Egress),
-            Self::Collector | Self::Optimizer | Self::RouterScraper => Some(Self::Engine),
+            Self::Emitter | Self::StatusWriter | Self::AutoscalerWriter | Self::EventRecorder => {
+                Some(Self::Egress)
+            }
+            Self::Collector
+            | Self::Optimizer
+            | Self::RouterScraper
+            | Self::PodScraper
+            | Self::MetricsReader => Some(Self::Engine),
             Self::Variant(_) => Some(Self::Variants),
+            Self::PodAutoscaler(_) => Some(Self::PodAutoscalers),
             Self::Watcher(_) | Self::ScaleReader => Some(Self::Ingress),
         }
     }
@@ -130,17 +157,23 @@ impl TreeRole for Role {
             },
             Self::Egress | Self::Ingress => one_for_one(10, min(5), ms(200)),
             Self::Engine => one_for_one(5, min(5), ms(500)),
-            Self::Variants => per_key(),
-            Self::Config | Self::Emitter | Self::Optimizer | Self::Variant(_) => machine(),
+            Self::Variants | Self::PodAutoscalers => per_key(),
+            Self::Config
+            | Self::Emitter
+            | Self::Optimizer
+            | Self::Variant(_)
+            | Self::PodAutoscaler(_) => machine(),
             Self::Leadership => pump(StopHow::Stop, Some(s(90))),
-            Self::StatusWriter => RolePolicy {
+            Self::StatusWriter | Self::AutoscalerWriter => RolePolicy {
                 grace: s(3),
                 ..pump(StopHow::Stop, Some(min(1)))
             },
             Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
-            Self::Collector | Self::RouterScraper | Self::ScaleReader => {
-                pump(StopHow::Kill, Some(min(1)))
-            }
+            Self::Collector
+            | Self::RouterScraper
+            | Self::PodScraper
+            | Self::MetricsReader
+            | Self::ScaleReader => pump(StopHow::Kill, Some(min(1))),
             // It looks up once a minute, whether anything has come or not.
             Self::Watcher(_) => pump(StopHow::Kill, Some(s(90))),
             // Its one handler serves for ever.
@@ -207,6 +240,7 @@ impl fmt::Display for Role {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variant(key) => write!(formatter, "{}/{key}", self.label()),
+            Self::PodAutoscaler(key) => write!(formatter, "{}/{key}", self.label()),
             Self::Watcher(kind) => write!(formatter, "{}/{}", self.label(), kind.as_str()),
             _ => formatter.write_str(self.label()),
         }
@@ -219,12 +253,18 @@ impl FromStr for Role {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || ParseRoleError(shortened(text));
+        let parts = |key: &str| {
+            let (namespace, name) = key.split_once('/')?;
+            let is_whole = !namespace.is_empty() && !name.is_empty();
+            is_whole.then(|| (namespace.to_owned(), name.to_owned()))
+        };
         if let Some(key) = text.strip_prefix("variant/") {
-            let (namespace, name) = key.split_once('/').ok_or_else(unknown)?;
-            if namespace.is_empty() || name.is_empty() {
-                return Err(unknown());
-            }
+            let (namespace, name) = parts(key).ok_or_else(unknown)?;
             return Ok(Self::Variant(VariantKey::new(namespace, name)));
+        }
+        if let Some(key) = text.strip_prefix("pod-autoscaler/") {
+            let (namespace, name) = parts(key).ok_or_else(unknown)?;
+            return Ok(Self::PodAutoscaler(ObjectKey::new(namespace, name)));
         }
         if let Some(name) = text.strip_prefix("watcher/") {
             let kind = WatchedKind::ALL.into_iter().find(|k| k.as_str() == name);
@@ -258,10 +298,11 @@ mod tests {
 
     fn every_role() -> Vec<Role> {
         let variant = Role::Variant(VariantKey::new("ns-a", "llama"));
+        let autoscaler = Role::PodAutoscaler(ObjectKey::new("ns-a", "chat"));
         Role::SINGLE
             .into_iter()
             .chain(WatchedKind::ALL.map(Role::Watcher))
-            .chain([variant])
+            .chain([variant, autoscaler])
             .collect()
     }
 
@@ -289,6 +330,7 @@ mod tests {
             "variant//b",
             "variant/a/",
             "watcher/",
+            "pod-autoscaler/a",
             "watcher/Nodes",
             "Root",
         ];

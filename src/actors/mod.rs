@@ -1,6 +1,7 @@
 //! One file per role, and what roles share: the wiring of watchers, the status patch, the retry queue, the reporter
 //! of missing rights.
 
+pub mod autoscaler_writer;
 pub mod collector;
 pub mod config;
 pub mod emitter;
@@ -9,6 +10,8 @@ pub mod http;
 pub mod leadership;
 pub mod optimizer;
 pub mod permission_reporter;
+pub mod pod_autoscaler;
+pub mod pod_autoscalers;
 pub mod retry_queue;
 pub mod router_scraper;
 pub mod scale_reader;

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::actors::config;
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::scale_reader::scale_target;
 use crate::actors::variants::Invalidation;
@@ -23,6 +24,7 @@ use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
+use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -31,6 +33,7 @@ use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
+use crate::cluster::project::pod_autoscaler::{self, StoredAutoscaler};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -66,6 +69,8 @@ pub struct WatcherWiring<'a> {
     pub relists: &'a Arc<RelistResponder>,
     /// The registry of variants.
     pub dirty: DirtySet<Invalidation>,
+    /// The registry of PodAutoscalers.
+    pub autoscalers: DirtySet<AutoscalerInvalidation>,
     /// Config.
     pub config: DirtySet<config::ConfigSource>,
     /// The reader of scale subresources.
@@ -95,6 +100,7 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
     let system = &watched.scope().system_namespace;
     let mut children = vec![
         wiring.variants(),
+        wiring.pod_autoscalers(),
         wiring.workloads::<Deployment>(WatchedKind::Deployment, &mirrors.deployments),
         wiring.workloads::<StatefulSet>(WatchedKind::StatefulSet, &mirrors.stateful_sets),
         wiring.workloads::<LeaderWorkerSet>(
@@ -287,6 +293,35 @@ impl WatcherWiring<'_> {
         })
     }
 
+    /// A status that was written and nothing else is no reason to look again.
+    fn pod_autoscalers(&self) -> ChildSpec<Role> {
+        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
+        let mirror = &self.mirrors.pod_autoscalers;
+        let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
+            WatchUpdate::Changed(changed) => {
+                let (before, after) = (&changed.before, &changed.after);
+                let is_same = before
+                    .as_ref()
+                    .zip(after.as_ref())
+                    .is_some_and(|(before, after)| before.asks_the_same(after));
+                if !is_same {
+                    autoscalers.insert(AutoscalerInvalidation::Object(changed.key.clone()));
+                    let states = before.iter().chain(after);
+                    let targets = states.filter_map(|stored| stored.target());
+                    dirty.insert_all(targets.map(Invalidation::Target));
+                }
+            }
+            WatchUpdate::Synced => {
+                autoscalers.insert(AutoscalerInvalidation::Everything);
+                dirty.insert(Invalidation::Everything);
+            }
+        };
+        self.watcher(WatchSpec::<PodAutoscaler> {
+            malformed: |malformed, texts| Some(pod_autoscaler::malformed(malformed, texts)),
+            ..Self::spec(WatchedKind::PodAutoscaler, self.api(), mirror, notify)
+        })
+    }
+
     fn config_maps(
         &self,
         kind: WatchedKind,
@@ -314,14 +349,20 @@ impl WatcherWiring<'_> {
 
     fn namespaces(&self) -> ChildSpec<Role> {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let autoscalers = self.autoscalers.clone();
         let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
             config.insert(config::ConfigSource::Namespaces);
             match update {
                 WatchUpdate::Changed(changed) => {
-                    dirty.insert(Invalidation::Namespace(Arc::clone(&changed.key.name)));
+                    let name = &changed.key.name;
+                    dirty.insert(Invalidation::Namespace(Arc::clone(name)));
+                    autoscalers.insert(AutoscalerInvalidation::Namespace(Arc::clone(name)));
                 }
-                WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
+                WatchUpdate::Synced => {
+                    dirty.insert(Invalidation::Everything);
+                    autoscalers.insert(AutoscalerInvalidation::Everything);
+                }
             }
         };
         let api: Api<Guarded<PartialObjectMeta<Namespace>>> = Api::all(self.client.clone());

@@ -107,6 +107,7 @@ macro_rules! kinds {
 
 kinds! {
     VariantAutoscaling: kind("VariantAutoscaling", "llmd.ai", "variantautoscalings").required();
+    PodAutoscaler: kind("PodAutoscaler", "autoscaling.aibrix.ai", "podautoscalers");
     Deployment: kind("Deployment", "apps", "deployments").required();
     StatefulSet: kind("StatefulSet", "apps", "statefulsets");
     LeaderWorkerSet: kind("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "leaderworkersets");

@@ -1,9 +1,10 @@
 //! Conversations with the Kubernetes API server, and what is kept of its answers.
 
+pub mod autoscaler;
 pub mod client;
 pub mod discovery;
 pub mod event;
-mod fingerprint;
+pub(crate) mod fingerprint;
 pub mod kinds;
 pub mod lease;
 pub mod mirror;

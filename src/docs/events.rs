@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{check, code, row};
 use crate::cluster::event::EventReason;
+use crate::policy::pod_autoscaler::event::AutoscalerEventReason;
 
 const INTRODUCTION: &str = "\
 # Events
@@ -28,7 +29,7 @@ well: its reason is that of the condition, Warning where it fails, Normal where 
 
 /// Type, object and occasion; `None` where the reason is that of a condition.
 fn described(reason: EventReason) -> Option<[&'static str; 3]> {
-    let variant = "VariantAutoscaling";
+    let (variant, autoscaler) = ("VariantAutoscaling", "PodAutoscaler");
     let described = match reason {
         EventReason::ScaledUp => ["Normal", variant, "the published count was raised"],
         EventReason::ScaledDown => ["Normal", variant, "the published count was lowered"],
@@ -48,6 +49,15 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
             variant,
             "a conflict with another controller is over",
         ],
+        EventReason::AutoscalerQuarantined => [
+            "Warning",
+            autoscaler,
+            "the handling of the object keeps failing; its target keeps its replicas",
+        ],
+        EventReason::Autoscaler(reason) => {
+            let (kind, event) = autoscaler_event(reason);
+            [kind, autoscaler, event]
+        }
         EventReason::PermissionMissing => [
             "Warning",
             "the controller's pod",
@@ -73,9 +83,24 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
     Some(described)
 }
 
+fn autoscaler_event(reason: AutoscalerEventReason) -> (&'static str, &'static str) {
+    match reason {
+        AutoscalerEventReason::AlgorithmRun => ("Normal", "another count was decided"),
+        AutoscalerEventReason::SuccessfulRescale => ("Normal", "the count was written"),
+        AutoscalerEventReason::FailedGetScale => ("Warning", "the target cannot be read"),
+        AutoscalerEventReason::FailedGetReplicas => ("Warning", "the target states no count"),
+        AutoscalerEventReason::FailedComputeScale => (
+            "Warning",
+            "no count can be decided, the target keeps its replicas",
+        ),
+        AutoscalerEventReason::FailedRescale => ("Warning", "the count was not written"),
+    }
+}
+
 fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for reason in EventReason::OWN {
+    let autoscaler = AutoscalerEventReason::ALL.map(EventReason::Autoscaler);
+    for reason in EventReason::OWN.iter().chain(&autoscaler) {
         let [kind, object, event] = described(*reason).unwrap();
         text.push_str(&row(&[
             code(reason.as_str()),

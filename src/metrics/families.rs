@@ -33,6 +33,7 @@ pub(super) struct VariantSeries {
     pub(super) trouble: IntGaugeVec,
     pub(super) at_maximum: IntGaugeVec,
     pub(super) limited: IntGaugeVec,
+    pub(super) autoscaler: GaugeVec,
 }
 
 /// Collection and planning.
@@ -168,6 +169,11 @@ impl VariantSeries {
                 "wva_variant_limited",
                 "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, or than a minimum, else 0.",
                 &["variant_name", "namespace"],
+            )?,
+            autoscaler: registrar.gauges(
+                "aibrix_autoscaler_scale_action",
+                "Replicas that a PodAutoscaler of strategy KPA or APA wants, by the algorithm and the reason of its last decision.",
+                &["namespace", "name", "algorithm", "reason"],
             )?,
         })
     }

@@ -17,7 +17,10 @@ use crate::hooks::{ControllerHooks, NoHooks};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
+use crate::policy::pod_autoscaler::decide::{AutoscalerAlgorithm, AutoscalerOutcome};
+use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::record::GaugeValues;
+use crate::policy::units::Replicas;
 use crate::policy::zero::WakeObstacle;
 use crate::settings::Generation;
 
@@ -254,6 +257,39 @@ impl Metrics {
         }
     }
 
+    /// Shows what a `PodAutoscaler` wants, in place of what it wanted `before`. One whose generated object decides shows
+    /// nothing.
+    pub fn show_autoscaler(&self, record: &AutoscalerRecord, before: Option<&AutoscalerRecord>) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = before {
+            self.remove_autoscaler(before);
+        }
+        if let Some((labels, desired)) = autoscaler_values(record) {
+            let labels = labels.each_ref().map(|label| &**label);
+            let gauge = self.variants.autoscaler.with_label_values(&labels);
+            gauge.set(desired.to_f64());
+        }
+    }
+
+    /// Removes every series of a `PodAutoscaler`.
+    pub fn forget_autoscaler(&self, record: &AutoscalerRecord) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.remove_autoscaler(record);
+    }
+
+    fn remove_autoscaler(&self, record: &AutoscalerRecord) {
+        if let Some((labels, _)) = autoscaler_values(record) {
+            let labels = labels.each_ref().map(|label| &**label);
+            drop(self.variants.autoscaler.remove_label_values(&labels));
+        }
+    }
+
     /// Counts one change of the desired count.
     pub fn count_scaling(&self, labels: &VariantLabels, action: Action, reason: PlanStage) {
         let direction = match action {
@@ -370,6 +406,22 @@ pub enum Visibility {
     Shown,
     /// It may not: another one speaks for the variants.
     Hidden,
+}
+
+/// Labels and value of the series of a `PodAutoscaler`, if it has one.
+fn autoscaler_values(record: &AutoscalerRecord) -> Option<([String; 4], Replicas)> {
+    let decision = record.decision()?;
+    let is_shown = decision.algorithm != AutoscalerAlgorithm::Hpa
+        && decision.outcome == AutoscalerOutcome::Decided;
+    let labels = || {
+        [
+            record.key.namespace.to_string(),
+            record.key.name.to_string(),
+            decision.algorithm.as_str().to_owned(),
+            decision.reason(),
+        ]
+    };
+    is_shown.then(|| (labels(), decision.desired))
 }
 
 fn scaling_values<'a>(

@@ -1,37 +1,94 @@
-//! The board: what every variant's actor knows, one entry per variant. It outlives the actors.
+//! Boards: what the actors of a kind of object know, one entry per object. They outlive the actors.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use dashmap::DashMap;
 
-use crate::policy::key::VariantKey;
+use crate::policy::key::{ObjectKey, VariantKey};
+use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::snapshot::VariantView;
 use wva_supervise::{Epoch, Fenced, Guard};
 
-/// Views by variant, to be read.
-#[derive(Debug, Clone, Default)]
-pub struct Board(Arc<DashMap<VariantKey, Entry>>);
+/// What is known of one object.
+pub trait BoardEntry {
+    /// What names the object.
+    type Key;
 
-/// The half that writes. The registry of variants has it: each entry is written by the actor of its variant, and
-/// removed by the registry when the variant is gone.
-#[derive(Debug, Default)]
-pub struct BoardWriter(Board);
-
-#[derive(Debug)]
-struct Entry {
-    guard: Guard,
-    view: Arc<VariantView>,
+    /// The object.
+    fn key(&self) -> &Self::Key;
 }
 
-impl Board {
-    /// The view of one variant.
-    pub fn get(&self, key: &VariantKey) -> Option<Arc<VariantView>> {
+impl BoardEntry for VariantView {
+    type Key = VariantKey;
+
+    fn key(&self) -> &VariantKey {
+        &self.key
+    }
+}
+
+impl BoardEntry for AutoscalerRecord {
+    type Key = ObjectKey;
+
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+}
+
+/// Views by object, to be read.
+#[derive(Debug)]
+pub struct KeyedBoard<K: Eq + Hash, V>(Arc<DashMap<K, Entry<V>>>);
+
+/// Views by variant.
+pub type Board = KeyedBoard<VariantKey, VariantView>;
+
+/// The half that writes them.
+pub type BoardWriter = KeyedBoardWriter<VariantKey, VariantView>;
+
+/// Records by `PodAutoscaler`.
+pub type AutoscalerBoard = KeyedBoard<ObjectKey, AutoscalerRecord>;
+
+/// The half that writes them.
+pub type AutoscalerBoardWriter = KeyedBoardWriter<ObjectKey, AutoscalerRecord>;
+
+/// The half that writes. The registry of the objects has it: each entry is written by the actor of its object, and
+/// removed by the registry when the object is gone.
+#[derive(Debug)]
+pub struct KeyedBoardWriter<K: Eq + Hash, V>(KeyedBoard<K, V>);
+
+#[derive(Debug)]
+struct Entry<V> {
+    guard: Guard,
+    view: Arc<V>,
+}
+
+impl<K: Eq + Hash, V> Clone for KeyedBoard<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Eq + Hash, V> Default for KeyedBoard<K, V> {
+    fn default() -> Self {
+        Self(Arc::new(DashMap::new()))
+    }
+}
+
+impl<K: Eq + Hash, V> Default for KeyedBoardWriter<K, V> {
+    fn default() -> Self {
+        Self(KeyedBoard::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord, V> KeyedBoard<K, V> {
+    /// The view of one object.
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
         self.0.get(key).map(|entry| Arc::clone(&entry.view))
     }
 
     /// All views, sorted.
-    pub fn snapshot(&self) -> BTreeMap<VariantKey, Arc<VariantView>> {
+    pub fn snapshot(&self) -> BTreeMap<K, Arc<V>> {
         self.0
             .iter()
             .map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view)))
@@ -39,25 +96,21 @@ impl Board {
     }
 }
 
-impl BoardWriter {
+impl<K: Clone + Eq + Hash + Ord, V: BoardEntry<Key = K>> KeyedBoardWriter<K, V> {
     /// The half for everybody else.
-    pub fn reader(&self) -> Board {
+    pub fn reader(&self) -> KeyedBoard<K, V> {
         self.0.clone()
     }
 
     /// Puts a view up and hands back the one it replaces.
     ///
     /// # Errors
-    /// When a younger incarnation of the variant has written already.
-    pub fn put(
-        &self,
-        epoch: &Epoch,
-        view: Arc<VariantView>,
-    ) -> Result<Option<Arc<VariantView>>, Fenced> {
+    /// When a younger incarnation of the object's actor has written already.
+    pub fn put(&self, epoch: &Epoch, view: Arc<V>) -> Result<Option<Arc<V>>, Fenced> {
         // A view that has not changed is put up as the same one again, so that the one that is there says
         // nothing about whether any was.
         let mut is_first = false;
-        let mut entry = self.0.0.entry(view.key.clone()).or_insert_with(|| {
+        let mut entry = self.0.0.entry(view.key().clone()).or_insert_with(|| {
             is_first = true;
             Entry {
                 guard: Guard::new(),
@@ -71,8 +124,8 @@ impl BoardWriter {
         })
     }
 
-    /// Takes a variant down.
-    pub fn remove(&self, key: &VariantKey) {
+    /// Takes an object down.
+    pub fn remove(&self, key: &K) {
         self.0.0.remove(key);
     }
 }

@@ -7,6 +7,7 @@ use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::mirror::{Mirror, MirrorWriter, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
+use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::pool::{InferencePools, PoolObject};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
@@ -26,6 +27,7 @@ use crate::settings::pool_group::PoolGroup;
 use wva_base::moment::Moment;
 use wva_supervise::Reader;
 
+mod autoscalers;
 mod gpus;
 mod routers;
 mod targets;
@@ -94,6 +96,8 @@ macro_rules! mirrors {
 mirrors! {
     /// VariantAutoscalings, found by the target they name.
     variants: VariantRecord = VariantAutoscaling by |record| Some(object_key(&target_of(record)?));
+    /// PodAutoscalers, found by the name of the target that they scale.
+    pod_autoscalers: StoredAutoscaler = PodAutoscaler by |stored| Some(object_key(&stored.target()?));
     /// Deployments, found by what controls them.
     deployments: TargetObject = Deployment by workload_owner;
     /// StatefulSets, found by what controls them.
@@ -223,17 +227,21 @@ impl Mirrors {
     /// `None` for what is nobody's, or not known yet: whether its namespace is excluded must be known
     /// first, and what is going is not ours.
     fn admission(&self, record: &VariantRecord) -> Option<Admission> {
-        let undecided = self.scope.watch_namespace.is_none() && !self.namespaces.synced();
-        if undecided || record.object.lifecycle == Lifecycle::Deleting {
+        let is_live = record.object.lifecycle == Lifecycle::Live;
+        is_live
+            .then(|| self.admission_of(&record.object.key.namespace, record.instance.as_deref()))
+            .flatten()
+    }
+
+    /// Whether objects of a namespace with this label are ours; `None` while that is not known.
+    fn admission_of(&self, namespace: &Arc<str>, instance: Option<&str>) -> Option<Admission> {
+        if self.scope.watch_namespace.is_none() && !self.namespaces.synced() {
             return None;
         }
-        let key = &record.object.key;
-        let namespace = self
+        let object = self
             .namespaces
-            .get(&ObjectKey::new("", Arc::clone(&key.namespace)));
-        let instance = record.instance.as_deref();
-        let namespace = namespace.as_deref();
-        Some(self.scope.admits(&key.namespace, instance, namespace))
+            .get(&ObjectKey::new("", Arc::clone(namespace)));
+        Some(self.scope.admits(namespace, instance, object.as_deref()))
     }
 
     /// Whether somebody scales the target that an object names: we do, or another instance that has

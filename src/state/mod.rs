@@ -19,6 +19,7 @@ use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::MetricsGaps;
 use crate::policy::ownership::OwnershipConflicts;
 use crate::policy::plan::Plan;
+use crate::policy::pod_autoscaler::samples::SampleTable;
 use crate::policy::router_queue::DirectQueues;
 use crate::policy::schedule::TickSchedule;
 use crate::policy::snapshot::MetricsSnapshot;
@@ -28,6 +29,7 @@ use crate::settings::problem::Diagnostics;
 use wva_base::moment::Moment;
 use wva_supervise::{Clock, Reader, Writer};
 
+pub mod autoscalers;
 pub mod board;
 pub mod claim;
 pub mod findings;
@@ -38,7 +40,7 @@ pub mod relist;
 pub mod requests;
 mod views;
 
-use board::{Board, BoardWriter};
+use board::{AutoscalerBoard, AutoscalerBoardWriter, Board, BoardWriter};
 use claim::{Claim, ClaimReader};
 use findings::ReportedFindings;
 use mirrors::{ExternalMetricsDoor, MirrorWriters, Mirrors};
@@ -107,6 +109,12 @@ pub struct Readers {
     pub mirrors: Mirrors,
     /// One view per variant.
     pub board: Board,
+    /// One record per `PodAutoscaler`.
+    pub autoscalers: AutoscalerBoard,
+    /// What pods and services were read to report, for PodAutoscalers.
+    pub pod_samples: Reader<SampleTable>,
+    /// What metrics APIs report, for PodAutoscalers.
+    pub api_samples: Reader<SampleTable>,
     /// The last collection.
     pub metrics: Reader<MetricsSnapshot>,
     /// The requests that routers hold, by their own account.
@@ -137,7 +145,11 @@ pub struct Writers {
     pub leadership: Arc<LeadershipWriters>,
     pub emitter: Arc<EmitterWriters>,
     pub status_writer: Arc<RequestReporter>,
+    pub autoscaler_writer: Arc<RequestReporter>,
     pub event_recorder: Arc<RequestReporter>,
+    pub pod_scraper: Arc<Writer<SampleTable>>,
+    pub metrics_reader: Arc<MetricsReaderWriters>,
+    pub pod_autoscalers: Arc<AutoscalerBoardWriter>,
     pub collector: Arc<CollectorWriters>,
     pub router_scraper: Arc<Writer<DirectQueues>>,
     pub variants: Arc<VariantsWriters>,
@@ -186,6 +198,15 @@ pub struct CollectorWriters {
     pub learned: Writer<Learned>,
     /// What is known of other controllers.
     pub ownership_conflicts: Writer<OwnershipConflicts>,
+}
+
+/// What the reader of metrics APIs writes.
+#[derive(Debug)]
+pub struct MetricsReaderWriters {
+    /// What they report.
+    pub samples: Writer<SampleTable>,
+    /// The outcomes of its requests.
+    pub requests: RequestReporter,
 }
 
 /// What the registry of variants writes, and the actors of variants through it.
@@ -245,7 +266,14 @@ impl SharedState {
                 plan: Writer::new(None),
             }),
             status_writer: Arc::new(requests.reporter(Asker::Status)),
+            autoscaler_writer: Arc::new(requests.reporter(Asker::Autoscalers)),
             event_recorder: Arc::new(requests.reporter(Asker::Events)),
+            pod_scraper: Arc::new(Writer::new(SampleTable::new())),
+            metrics_reader: Arc::new(MetricsReaderWriters {
+                samples: Writer::new(SampleTable::new()),
+                requests: requests.reporter(Asker::MetricsApis),
+            }),
+            pod_autoscalers: Arc::default(),
             collector: Arc::new(CollectorWriters {
                 metrics: Writer::new(MetricsSnapshot::never()),
                 learned: Writer::new(Learned::default()),
@@ -272,6 +300,9 @@ impl SharedState {
             settings: writers.config.settings.reader(),
             mirrors: Mirrors::new(&writers.mirrors, scales, scope, pool_group, door),
             board: writers.variants.board.reader(),
+            autoscalers: writers.pod_autoscalers.reader(),
+            pod_samples: writers.pod_scraper.reader(),
+            api_samples: writers.metrics_reader.samples.reader(),
             metrics: writers.collector.metrics.reader(),
             direct: writers.router_scraper.reader(),
             learned: writers.collector.learned.reader(),

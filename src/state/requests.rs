@@ -12,6 +12,10 @@ pub(super) enum Asker {
     Lease,
     /// The status writer, for VariantAutoscalings.
     Status,
+    /// The writer of PodAutoscalers.
+    Autoscalers,
+    /// The reader of metrics APIs.
+    MetricsApis,
     /// The event recorder.
     Events,
     /// The reader of scale subresources.
@@ -23,6 +27,8 @@ impl Asker {
         match self {
             Self::Lease => "write/lease",
             Self::Status => "write/status",
+            Self::Autoscalers => "write/podautoscalers",
+            Self::MetricsApis => "read/metrics-apis",
             Self::Events => "write/events",
             Self::Scale => "read/scale",
         }

@@ -238,6 +238,18 @@ pub struct PodObject {
     pub address: Option<IpAddr>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
+    /// The annotation `aibrix.ai/draining`.
+    pub drain: Drain,
+}
+
+/// Whether the controller above a pod lets it finish its requests before it deletes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Drain {
+    /// It does not.
+    #[default]
+    None,
+    /// It does: routers no longer choose the pod.
+    Draining,
 }
 
 /// A `ReplicaSet`, which stands between a Deployment and its pods.

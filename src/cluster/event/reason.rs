@@ -1,6 +1,7 @@
 //! Reasons of Kubernetes events: every event takes its reason from here.
 
 use crate::policy::condition::ConditionReason;
+use crate::policy::pod_autoscaler::event::AutoscalerEventReason;
 
 macro_rules! reasons {
     ($($(#[$meaning:meta])+ $name:ident,)+) => {
@@ -8,6 +9,8 @@ macro_rules! reasons {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum EventReason {
             $($(#[$meaning])+ $name,)+
+            /// What a `PodAutoscaler` reports of a tick.
+            Autoscaler(AutoscalerEventReason),
             /// A condition began to fail, fails otherwise, or recovered.
             Condition(ConditionReason),
         }
@@ -20,6 +23,7 @@ macro_rules! reasons {
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)+
+                    Self::Autoscaler(reason) => reason.as_str(),
                     Self::Condition(reason) => reason.as_str(),
                 }
             }
@@ -38,6 +42,8 @@ reasons! {
     VariantRefused,
     /// The handling of the object keeps failing.
     VariantQuarantined,
+    /// The handling of a `PodAutoscaler` keeps failing.
+    AutoscalerQuarantined,
     /// A conflict with another controller is over.
     NoOtherController,
     /// The API server refuses what the shipped roles grant.

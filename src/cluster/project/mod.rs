@@ -17,6 +17,7 @@ mod intern;
 pub mod leader_worker_set;
 pub mod namespace;
 pub mod pod;
+pub mod pod_autoscaler;
 mod pod_template;
 pub mod pool;
 mod quantity;

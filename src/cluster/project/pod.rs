@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use super::{
-    Interner, Projected, controller, lifecycle, name, namespace_of, shared_key, wall_time,
+    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
+    wall_time,
 };
 use crate::api::pod::SlimPod;
 use crate::cluster::mirror::ObjectKey;
-use crate::policy::object::{Lifecycle, PodObject};
+use crate::policy::object::{Drain, Lifecycle, PodObject};
 use crate::policy::snapshot::Readiness;
+
+/// Annotation that AIBrix puts on a pod before it deletes it.
+const DRAINING_ANNOTATION: &str = "aibrix.ai/draining";
 
 impl Projected for SlimPod {
     type View = PodObject;
@@ -40,6 +44,10 @@ impl Projected for SlimPod {
             lifecycle: match self.status.phase.as_deref() {
                 Some("Failed" | "Succeeded") => Lifecycle::Ended,
                 _ => lifecycle(&self.metadata),
+            },
+            drain: match annotation(&self.metadata, DRAINING_ANNOTATION) {
+                Some("true") => Drain::Draining,
+                _ => Drain::None,
             },
         }
     }

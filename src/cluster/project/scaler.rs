@@ -18,7 +18,7 @@ use crate::policy::actuation::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
 };
 use crate::policy::key::TargetKey;
-use crate::policy::object::{Lifecycle, TargetReference};
+use crate::policy::object::{ControllerRef, Lifecycle, TargetReference};
 use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
 
@@ -48,6 +48,8 @@ pub struct ScalerObject {
     pub target: Option<TargetKey>,
     /// The rest.
     pub scaler: Scaler,
+    /// What controls it.
+    pub owner: Option<ControllerRef>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
 }
@@ -58,7 +60,7 @@ impl Projected for HorizontalPodAutoscaler {
     fn project(self, texts: &mut Interner) -> ScalerObject {
         let namespace = namespace_of(&self.metadata, texts);
         let owner = controller(&self.metadata, texts);
-        let made_for = owner.filter(|owner| &*owner.kind == "ScaledObject");
+        let made_for = owner.clone().filter(|owner| &*owner.kind == "ScaledObject");
         let spec = self.spec.unwrap_or_default();
         let reference = &spec.scale_target_ref;
         let target = target(
@@ -78,7 +80,10 @@ impl Projected for HorizontalPodAutoscaler {
             activity: hpa_activity(&status, made_for.is_some()),
             made_for: made_for.map(|owner| owner.name),
         };
-        object(namespace, target, scaler, &self.metadata)
+        ScalerObject {
+            owner,
+            ..object(namespace, target, scaler, &self.metadata)
+        }
     }
 
     fn key(view: &ScalerObject) -> ObjectKey {
@@ -132,6 +137,7 @@ fn object(
         namespace,
         target,
         scaler,
+        owner: None,
         lifecycle: lifecycle(metadata),
     }
 }

@@ -16,7 +16,7 @@ pub enum AutoscalerSeverity {
 }
 
 /// Why an event is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AutoscalerEventReason {
     /// Another count was decided.
     AlgorithmRun,
@@ -33,6 +33,16 @@ pub enum AutoscalerEventReason {
 }
 
 impl AutoscalerEventReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::AlgorithmRun,
+        Self::SuccessfulRescale,
+        Self::FailedGetScale,
+        Self::FailedGetReplicas,
+        Self::FailedComputeScale,
+        Self::FailedRescale,
+    ];
+
     /// As the event holds it.
     pub fn as_str(self) -> &'static str {
         match self {

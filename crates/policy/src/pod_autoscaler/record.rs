@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::check::{AutoscalerPolicy, SpecProblem};
 use super::decide::AutoscalerDecision;
 use super::demand::AutoscaledPod;
@@ -40,6 +42,24 @@ pub struct AutoscalerRecord {
     pub state: AutoscalerState,
     /// What came of it.
     pub verdict: AutoscalerVerdict,
+}
+
+impl AutoscalerRecord {
+    /// When the bounds change next.
+    pub fn next_boundary(&self) -> Option<Timestamp> {
+        match &self.verdict {
+            AutoscalerVerdict::Decided(decision) => decision.next_boundary,
+            _ => None,
+        }
+    }
+
+    /// The decision, if one was possible.
+    pub fn decision(&self) -> Option<&AutoscalerDecision> {
+        match &self.verdict {
+            AutoscalerVerdict::Decided(decision) => Some(decision),
+            _ => None,
+        }
+    }
 }
 
 /// A pod of the target, with where it is measured.

@@ -6,7 +6,7 @@ use super::variant_state::{deployment, object, objects};
 use super::world::at;
 use crate::attribution::{Controlled, OwnerIdentity, pods_of};
 use crate::key::TargetKind;
-use crate::object::{Lifecycle, PodObject, TargetReference};
+use crate::object::{Drain, Lifecycle, PodObject, TargetReference};
 use crate::snapshot::{Readiness, TargetView, VariantView};
 use crate::units::Gpus;
 use crate::variant::{TargetLookupRef, VariantState};
@@ -92,6 +92,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             labels: Arc::default(),
             address: None,
             lifecycle,
+            drain: Drain::None,
         })
     };
     let owner = |name: &str| OwnerIdentity {

@@ -1,0 +1,114 @@
+//! The part of the tree that publishes and writes.
+
+use std::sync::Arc;
+
+use super::{Env, Wiring};
+use crate::actors::event_recorder::EventRecorder;
+use crate::actors::{autoscaler_writer, emitter, status_writer};
+use crate::cluster::autoscaler::AutoscalerApi;
+use crate::cluster::event::EventApi;
+use crate::cluster::status::StatusApi;
+use crate::roles::Role;
+use wva_supervise::ChildSpec;
+
+impl Wiring {
+    pub(super) fn emitter(&self) -> ChildSpec<Role> {
+        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
+        let connections = emitter::EmitterConnections {
+            plans: self.plans.clone(),
+            changed: self.changed.clone(),
+            statuses: self.statuses.clone(),
+            events: self.events.clone(),
+            settled: self.settled.clone(),
+        };
+        wva_supervise::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
+            let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+            emitter::Emitter::new(shared, writers, epoch, connections.clone())
+        })
+    }
+
+    pub(super) fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
+        let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
+        let requests = Arc::clone(&self.writers.status_writer);
+        let seed = env.kit.seed.clone();
+        let connections = status_writer::StatusWriterConnections {
+            settled: self.settled.clone(),
+            permissions: self.permissions(env),
+        };
+        let api = StatusApi {
+            client: env.kube.clone(),
+            manager: Arc::clone(&self.readers.manager),
+            timeout: self.write_timeout(),
+        };
+        wva_supervise::child(
+            Role::StatusWriter,
+            &self.addresses.status_writer,
+            move |_epoch| {
+                let generator = seed.child("status-writer");
+                status_writer::StatusWriter::new(
+                    shared.clone(),
+                    Arc::clone(&requests),
+                    statuses.clone(),
+                    connections.clone(),
+                    api.clone(),
+                    generator,
+                )
+            },
+        )
+    }
+
+    pub(super) fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
+        let (shared, events) = (self.readers.clone(), self.events.clone());
+        let requests = Arc::clone(&self.writers.event_recorder);
+        let permissions = self.permissions(env);
+        let api = EventApi {
+            client: env.kube.clone(),
+            controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
+            instance: Arc::clone(&env.identity),
+            timeout: self.write_timeout(),
+        };
+        wva_supervise::child(
+            Role::EventRecorder,
+            &self.addresses.event_recorder,
+            move |_epoch| {
+                EventRecorder::new(
+                    shared.clone(),
+                    Arc::clone(&requests),
+                    events.clone(),
+                    permissions.clone(),
+                    api.clone(),
+                )
+            },
+        )
+    }
+
+    pub(super) fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
+        let (shared, queue) = (self.readers.clone(), self.autoscaler_writes.clone());
+        let requests = Arc::clone(&self.writers.autoscaler_writer);
+        let (events, permissions) = (self.events.clone(), self.permissions(env));
+        let seed = env.kit.seed.clone();
+        let api = AutoscalerApi {
+            client: env.kube.clone(),
+            manager: Arc::clone(&self.readers.manager),
+            timeout: self.write_timeout(),
+        };
+        wva_supervise::child(
+            Role::AutoscalerWriter,
+            &self.addresses.autoscaler_writer,
+            move |_epoch| {
+                let generator = seed.child("autoscaler-writer");
+                autoscaler_writer::AutoscalerWriter::new(
+                    shared.clone(),
+                    Arc::clone(&requests),
+                    queue.clone(),
+                    autoscaler_writer::AutoscalerWriterConnections {
+                        events: events.clone(),
+                        permissions: permissions.clone(),
+                    },
+                    api.clone(),
+                    generator,
+                )
+            },
+        )
+    }
+}

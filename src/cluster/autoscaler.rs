@@ -1,0 +1,395 @@
+//! What PodAutoscalers write: scale subresources, generated HorizontalPodAutoscalers, statuses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+};
+use kube::{Client, Resource};
+use serde_json::{Value, json};
+
+use super::client::{RequestError, within};
+use super::permit::WritePermit;
+use super::project::pod_autoscaler::StoredAutoscaler;
+use super::scale::{ScaleApi, ScaleKind};
+use crate::api::pod_autoscaler::PodAutoscaler;
+use crate::policy::key::{GroupKind, TargetKey};
+use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
+use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
+use crate::policy::pod_autoscaler::status::{
+    GeneratedHpaCondition, GeneratedHpaStatus, PodAutoscalerStatus,
+};
+use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
+
+/// How writes are made: by whom, and how patiently.
+#[derive(Clone)]
+pub struct AutoscalerApi {
+    /// The API server.
+    pub client: Client,
+    /// Our name as an owner of fields.
+    pub manager: Arc<str>,
+    /// Longest wait for one request.
+    pub timeout: Duration,
+}
+
+impl std::fmt::Debug for AutoscalerApi {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("AutoscalerApi")
+            .field("manager", &self.manager)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A count that is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct ScaleWrite<'a> {
+    /// The object.
+    pub target: &'a TargetKey,
+    /// The version that it is named in.
+    pub api_version: &'a str,
+    /// The count that the decision rests on.
+    pub from: Replicas,
+    /// The count to write.
+    pub to: Replicas,
+}
+
+impl ScaleWrite<'_> {
+    /// Most requests of one write: discovery, read, write.
+    pub const REQUESTS: u32 = 3;
+}
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum AutoscalerWriteError {
+    /// The right to write would end before the next request. Nothing is in flight.
+    #[error("the right to write ends too soon for another request")]
+    Expired,
+    /// The object has another version or count by now: decide again from that.
+    #[error("the object has changed meanwhile")]
+    Outdated,
+    /// The PodAutoscaler or its target is gone.
+    #[error("the object is gone")]
+    Gone,
+    /// Another object has the name of the generated one.
+    #[error("{0}")]
+    Foreign(Arc<str>),
+    /// The target cannot be scaled.
+    #[error("{0}")]
+    Unscalable(Arc<str>),
+    /// A right is missing.
+    #[error("{error}; allow the controller to {verbs} {resource}")]
+    Denied {
+        /// What is to be allowed.
+        verbs: &'static str,
+        /// The resource.
+        resource: String,
+        /// What the API server says.
+        #[source]
+        error: RequestError,
+    },
+    /// The API server did not do it, or gave no answer.
+    #[error(transparent)]
+    Failed(RequestError),
+}
+
+impl AutoscalerWriteError {
+    fn of(error: RequestError, verbs: &'static str, resource: &str) -> Self {
+        match error.code() {
+            Some(404) => Self::Gone,
+            Some(409) => Self::Outdated,
+            _ if error.is_denied() => Self::Denied {
+                verbs,
+                resource: resource.to_owned(),
+                error,
+            },
+            _ => Self::Failed(error),
+        }
+    }
+
+    /// See [`RequestError::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Denied { error, .. } | Self::Failed(error) => error.retry_after(),
+            Self::Expired
+            | Self::Outdated
+            | Self::Gone
+            | Self::Foreign(_)
+            | Self::Unscalable(_) => None,
+        }
+    }
+
+    /// Whether it may concern other objects as well.
+    pub fn concerns_everything(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::Failed(_))
+    }
+}
+
+impl AutoscalerApi {
+    /// Writes a count, if the target still has the one that the decision rests on.
+    ///
+    /// # Errors
+    /// See [`AutoscalerWriteError`].
+    pub async fn scale(
+        &self,
+        permit: WritePermit,
+        write: &ScaleWrite<'_>,
+    ) -> Result<(), AutoscalerWriteError> {
+        let resource = self.resource(&permit, write).await?;
+        let (verbs, scale) = ("get and update", format!("{}/scale", resource.plural));
+        let denied = |error| AutoscalerWriteError::of(error, verbs, &scale);
+        let namespace = &write.target.namespace;
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let name = &write.target.name;
+        let mut found: Scale = self
+            .request(&permit, objects.get_scale(name))
+            .await?
+            .map_err(denied)?;
+        let spec = found.spec.get_or_insert_default();
+        let seen = Replicas::from_count(spec.replicas.unwrap_or_default());
+        if seen == write.to {
+            return Ok(());
+        }
+        if seen != write.from {
+            return Err(AutoscalerWriteError::Outdated);
+        }
+        spec.replicas = Some(write.to.to_count());
+        let parameters = self.post();
+        let replaced = objects.replace_scale(name, &parameters, &found);
+        self.request(&permit, replaced).await?.map_err(denied)?;
+        Ok(())
+    }
+
+    async fn resource(
+        &self,
+        permit: &WritePermit,
+        write: &ScaleWrite<'_>,
+    ) -> Result<ApiResource, AutoscalerWriteError> {
+        let (group, version) = write
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", write.api_version));
+        let kind = ScaleKind {
+            kind: Arc::new(GroupKind {
+                group: Arc::from(group),
+                kind: write.target.kind.to_string().into(),
+            }),
+            version: Arc::from(version),
+        };
+        if !permit.covers(self.timeout) {
+            return Err(AutoscalerWriteError::Expired);
+        }
+        let scales = ScaleApi {
+            client: self.client.clone(),
+            timeout: self.timeout,
+        };
+        match scales.discover(&kind).await {
+            Ok(Ok(resource)) => Ok(resource),
+            Ok(Err(why)) => Err(AutoscalerWriteError::Unscalable(why)),
+            Err(error) => Err(AutoscalerWriteError::Failed(error)),
+        }
+    }
+
+    /// Makes the generated object what it should be, and reads what it reports. One that another owner has is left
+    /// alone.
+    ///
+    /// # Errors
+    /// See [`AutoscalerWriteError`].
+    pub async fn apply_hpa(
+        &self,
+        permit: WritePermit,
+        stored: &StoredAutoscaler,
+        hpa: &GeneratedHpa,
+    ) -> Result<GeneratedHpaStatus, AutoscalerWriteError> {
+        let api = self.hpas(stored);
+        let manifest = hpa.manifest();
+        let found = self.request(&permit, api.get_opt(&hpa.name)).await?;
+        let found = found.map_err(|error| hpa_error(error, "get"))?;
+        let Some(found) = found else {
+            let object: HorizontalPodAutoscaler = serde_json::from_value(manifest)
+                .map_err(|error| AutoscalerWriteError::Unscalable(error.to_string().into()))?;
+            let parameters = self.post();
+            let created = self
+                .request(&permit, api.create(&parameters, &object))
+                .await?;
+            created.map_err(|error| hpa_error(error, "create"))?;
+            return Ok(GeneratedHpaStatus::default());
+        };
+        if !is_owned(&found.metadata, &stored.uid) {
+            let why = format!(
+                "HorizontalPodAutoscaler {}/{} is not this object's, and is left alone; delete or rename it, or rename the PodAutoscaler",
+                stored.key.namespace, hpa.name
+            );
+            return Err(AutoscalerWriteError::Foreign(why.into()));
+        }
+        let present = serde_json::to_value(&found).unwrap_or_default();
+        if !holds(&present, &manifest) || !same_minimum(&present, &manifest) {
+            let mut patch = manifest;
+            if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("uid".to_owned(), json!(found.metadata.uid));
+            }
+            let parameters = PatchParams::apply(&self.manager).force();
+            let patch = Patch::Apply(&patch);
+            let applied = api.patch(&hpa.name, &parameters, &patch);
+            let applied = self.request(&permit, applied).await?;
+            applied.map_err(|error| hpa_error(error, "patch"))?;
+        }
+        Ok(reported(&found))
+    }
+
+    /// Deletes the generated object, if it is this object's.
+    ///
+    /// # Errors
+    /// See [`AutoscalerWriteError`].
+    pub async fn delete_hpa(
+        &self,
+        permit: WritePermit,
+        stored: &StoredAutoscaler,
+        name: &str,
+    ) -> Result<(), AutoscalerWriteError> {
+        let api = self.hpas(stored);
+        let found = self.request(&permit, api.get_opt(name)).await?;
+        let found = found.map_err(|error| hpa_error(error, "get"))?;
+        let Some(found) = found.filter(|found| is_owned(&found.metadata, &stored.uid)) else {
+            return Ok(());
+        };
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: found.metadata.uid,
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match self.request(&permit, api.delete(name, &parameters)).await? {
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == Some(404) => Ok(()),
+            Err(error) => Err(hpa_error(error, "delete")),
+        }
+    }
+
+    fn hpas(&self, stored: &StoredAutoscaler) -> Api<HorizontalPodAutoscaler> {
+        Api::namespaced(self.client.clone(), &stored.key.namespace)
+    }
+
+    /// Stores a status over the version that it was made from.
+    ///
+    /// # Errors
+    /// See [`AutoscalerWriteError`].
+    pub async fn write_status(
+        &self,
+        permit: WritePermit,
+        stored: &StoredAutoscaler,
+        status: &PodAutoscalerStatus,
+    ) -> Result<(), AutoscalerWriteError> {
+        let api: Api<PodAutoscaler> = Api::namespaced(self.client.clone(), &stored.key.namespace);
+        let object = PodAutoscaler {
+            metadata: ObjectMeta {
+                name: Some(stored.key.name.to_string()),
+                namespace: Some(stored.key.namespace.to_string()),
+                uid: Some(stored.uid.to_string()),
+                resource_version: Some(stored.resource_version.to_string()),
+                ..ObjectMeta::default()
+            },
+            spec: json!({}),
+            status: serde_json::to_value(status).ok(),
+        };
+        let (name, parameters) = (&stored.key.name, self.post());
+        let replaced = api.replace_status(name, &parameters, &object);
+        let replaced = self.request(&permit, replaced).await?;
+        replaced.map_err(|error| {
+            let resource = format!("{}/status", PodAutoscaler::plural(&()));
+            AutoscalerWriteError::of(error, "update", &resource)
+        })?;
+        Ok(())
+    }
+
+    fn post(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.manager.to_string()),
+            ..PostParams::default()
+        }
+    }
+
+    /// One request, while the permit covers it.
+    async fn request<T>(
+        &self,
+        permit: &WritePermit,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Result<T, RequestError>, AutoscalerWriteError> {
+        if !permit.covers(self.timeout) {
+            return Err(AutoscalerWriteError::Expired);
+        }
+        Ok(within(self.timeout, request).await)
+    }
+}
+
+fn hpa_error(error: RequestError, verb: &'static str) -> AutoscalerWriteError {
+    AutoscalerWriteError::of(error, verb, "horizontalpodautoscalers")
+}
+
+fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.any(|owner| {
+        owner.controller == Some(true)
+            && owner.kind == KIND
+            && owner.api_version == API_VERSION
+            && owner.uid == uid
+    })
+}
+
+/// Whether an object has every field of a manifest. Lists are compared item by item.
+fn holds(present: &Value, manifest: &Value) -> bool {
+    match (present, manifest) {
+        (Value::Object(present), Value::Object(manifest)) => manifest.iter().all(|(key, value)| {
+            value.as_object().is_some_and(serde_json::Map::is_empty)
+                || present
+                    .get(key)
+                    .is_some_and(|present| holds(present, value))
+        }),
+        (Value::Array(present), Value::Array(manifest)) => {
+            present.len() == manifest.len()
+                && present
+                    .iter()
+                    .zip(manifest)
+                    .all(|(one, other)| holds(one, other))
+        }
+        (present, manifest) => present == manifest,
+    }
+}
+
+/// A minimum that is left out is one.
+fn same_minimum(present: &Value, manifest: &Value) -> bool {
+    let minimum = |object: &Value| {
+        let minimum = object.pointer("/spec/minReplicas");
+        minimum.and_then(Value::as_i64).unwrap_or(1)
+    };
+    minimum(present) == minimum(manifest)
+}
+
+fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
+    let status = hpa.status.clone().unwrap_or_default();
+    let text = |text: Option<String>| Arc::from(text.unwrap_or_default());
+    let conditions = status.conditions.into_iter().flatten();
+    GeneratedHpaStatus {
+        current: Replicas::from_count(status.current_replicas.unwrap_or_default()),
+        desired: Replicas::from_count(status.desired_replicas),
+        last_scale_time: status
+            .last_scale_time
+            .map(|time| WallTime(time.0.as_millisecond())),
+        conditions: conditions
+            .map(|condition| GeneratedHpaCondition {
+                kind: Arc::from(condition.type_),
+                status: Arc::from(condition.status),
+                reason: text(condition.reason),
+                message: text(condition.message),
+            })
+            .collect(),
+    }
+}

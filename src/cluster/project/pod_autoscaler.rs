@@ -1,0 +1,158 @@
+//! `PodAutoscaler`.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use super::{
+    Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid, wall_time,
+};
+use crate::api::INSTANCE_LABEL;
+use crate::api::pod_autoscaler::PodAutoscaler;
+use crate::api::text::bounded;
+use crate::cluster::mirror::ObjectKey;
+use crate::cluster::watch::Malformed;
+use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::object::Lifecycle;
+use crate::policy::pod_autoscaler::PodAutoscalerObject;
+use crate::policy::pod_autoscaler::object::{
+    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference,
+};
+use crate::policy::pod_autoscaler::schedule::ReplicaBounds;
+use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
+use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
+
+/// Longest description of a specification that cannot be read, in bytes.
+const TEXT_LIMIT: usize = 512;
+
+/// A `PodAutoscaler` as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredAutoscaler {
+    /// Its name.
+    pub key: ObjectKey,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`.
+    pub created: WallTime,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Arc<str>,
+    /// Whether it is being deleted.
+    pub lifecycle: Lifecycle,
+    /// The label `wva.llmd.ai/controller-instance`.
+    pub instance: Option<Arc<str>>,
+    /// What is asked for, or why it cannot be read.
+    pub object: Result<Arc<PodAutoscalerObject>, Arc<str>>,
+    /// What was written last.
+    pub status: PodAutoscalerStatus,
+}
+
+impl StoredAutoscaler {
+    /// Whether another state of the object differs in nothing but its status.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.uid, self.generation, self.lifecycle)
+            == (&other.uid, other.generation, other.lifecycle)
+            && self.instance == other.instance
+            && self.object == other.object
+    }
+
+    /// The bounds as they are written, whether they make sense or not.
+    pub fn base_bounds(&self) -> ReplicaBounds {
+        let spec = self.object.as_ref().ok().map(|object| &object.spec);
+        let min = spec.and_then(|spec| spec.min_replicas).unwrap_or(1);
+        let max = spec.and_then(|spec| spec.max_replicas).unwrap_or_default();
+        ReplicaBounds {
+            min: Replicas::from_count(min),
+            max: Replicas::from_count(max),
+        }
+    }
+
+    /// The object that it scales, if its reference names one.
+    pub fn target(&self) -> Option<TargetKey> {
+        let object = self.object.as_ref().ok()?;
+        target_key(&self.key.namespace, &object.spec.scale_target_ref)
+    }
+}
+
+/// The object that a reference names.
+pub fn target_key(namespace: &Arc<str>, reference: &ScaleTargetReference) -> Option<TargetKey> {
+    let ScaleTargetReference {
+        api_version,
+        kind,
+        name,
+        ..
+    } = reference;
+    let (group, _) = api_version.split_once('/').unwrap_or_default();
+    let kind = TargetKind::of(&Arc::from(group), kind);
+    (!name.is_empty()).then(|| TargetKey::new(Arc::clone(namespace), kind, Arc::clone(name)))
+}
+
+impl Projected for PodAutoscaler {
+    type View = StoredAutoscaler;
+
+    fn project(self, texts: &mut Interner) -> StoredAutoscaler {
+        let spec: Result<PodAutoscalerSpec, _> = serde_path_to_error::deserialize(self.spec);
+        let spec = spec.map_err(|error| {
+            let text = format!("spec.{}: {}", error.path(), error.inner());
+            Arc::from(&*bounded(&text, TEXT_LIMIT))
+        });
+        stored(&self.metadata, spec, self.status, texts)
+    }
+
+    fn key(view: &StoredAutoscaler) -> ObjectKey {
+        shared_key(&view.key.namespace, &view.key.name)
+    }
+}
+
+/// What is kept of an object that has not the form of its kind.
+pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscaler {
+    let why = Err(Arc::from(&*malformed.text));
+    stored(&malformed.metadata, why, malformed.status.clone(), texts)
+}
+
+fn stored(
+    metadata: &ObjectMeta,
+    spec: Result<PodAutoscalerSpec, Arc<str>>,
+    status: Option<Value>,
+    texts: &mut Interner,
+) -> StoredAutoscaler {
+    let key = ObjectKey::new(namespace_of(metadata, texts), name(metadata));
+    let uid = uid(metadata);
+    let texts_of = |texts: &Option<std::collections::BTreeMap<String, String>>| {
+        let texts = texts.iter().flatten();
+        texts
+            .map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)))
+            .collect()
+    };
+    let object = spec.map(|spec| {
+        Arc::new(PodAutoscalerObject {
+            api_version: None,
+            kind: None,
+            metadata: AutoscalerMetadata {
+                namespace: Arc::clone(&key.namespace),
+                name: Arc::clone(&key.name),
+                uid: Some(Arc::clone(&uid)),
+                labels: texts_of(&metadata.labels),
+                annotations: texts_of(&metadata.annotations),
+            },
+            spec,
+            status: None,
+        })
+    });
+    StoredAutoscaler {
+        key,
+        uid,
+        generation: metadata.generation.unwrap_or_default(),
+        created: wall_time(metadata.creation_timestamp.as_ref()),
+        resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
+        lifecycle: lifecycle(metadata),
+        instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
+        object,
+        status: status
+            .and_then(|status| serde_json::from_value(status).ok())
+            .unwrap_or_default(),
+    }
+}
