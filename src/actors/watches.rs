@@ -24,7 +24,6 @@ use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
-use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -33,7 +32,6 @@ use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
-use crate::cluster::project::pod_autoscaler::{self, StoredAutoscaler};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -49,6 +47,8 @@ use crate::state::Readers;
 use crate::state::mirrors::MirrorWriters;
 use crate::state::relist::RelistResponder;
 use wva_supervise::{Address, ChildSpec, DirtySet};
+
+mod autoscalers;
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
@@ -290,35 +290,6 @@ impl WatcherWiring<'_> {
             },
             relists: Some(Arc::clone(self.relists)),
             ..Self::spec(kind, self.api(), mirror, notify)
-        })
-    }
-
-    /// A status that was written and nothing else is no reason to look again.
-    fn pod_autoscalers(&self) -> ChildSpec<Role> {
-        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
-        let mirror = &self.mirrors.pod_autoscalers;
-        let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
-            WatchUpdate::Changed(changed) => {
-                let (before, after) = (&changed.before, &changed.after);
-                let is_same = before
-                    .as_ref()
-                    .zip(after.as_ref())
-                    .is_some_and(|(before, after)| before.asks_the_same(after));
-                if !is_same {
-                    autoscalers.insert(AutoscalerInvalidation::Object(changed.key.clone()));
-                    let states = before.iter().chain(after);
-                    let targets = states.filter_map(|stored| stored.target());
-                    dirty.insert_all(targets.map(Invalidation::Target));
-                }
-            }
-            WatchUpdate::Synced => {
-                autoscalers.insert(AutoscalerInvalidation::Everything);
-                dirty.insert(Invalidation::Everything);
-            }
-        };
-        self.watcher(WatchSpec::<PodAutoscaler> {
-            malformed: |malformed, texts| Some(pod_autoscaler::malformed(malformed, texts)),
-            ..Self::spec(WatchedKind::PodAutoscaler, self.api(), mirror, notify)
         })
     }
 

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wva::cluster::kinds::WatchedKind;
-use wva::policy::key::VariantKey;
+use wva::policy::key::{ObjectKey, VariantKey};
 use wva::roles::Role;
 use wva_supervise::TreeRole as _;
 
@@ -145,6 +145,7 @@ fn no_file_is_two_nouns() {
 fn all_roles() -> Vec<Role> {
     let mut roles = Vec::from(Role::SINGLE);
     roles.push(Role::Variant(VariantKey::new("<ns>", "<name>")));
+    roles.push(Role::PodAutoscaler(ObjectKey::new("<ns>", "<name>")));
     roles.extend(WatchedKind::ALL.into_iter().map(Role::Watcher));
     roles
 }

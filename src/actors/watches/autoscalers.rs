@@ -1,0 +1,41 @@
+//! The watch of PodAutoscalers.
+
+use super::{WatchSpec, WatchUpdate, WatcherWiring};
+use crate::actors::pod_autoscalers::AutoscalerInvalidation;
+use crate::actors::variants::Invalidation;
+use crate::api::pod_autoscaler::PodAutoscaler;
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::project::pod_autoscaler::{self, StoredAutoscaler};
+use crate::roles::Role;
+use wva_supervise::ChildSpec;
+
+impl WatcherWiring<'_> {
+    /// A status that was written and nothing else is no reason to look again.
+    pub(super) fn pod_autoscalers(&self) -> ChildSpec<Role> {
+        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
+        let mirror = &self.mirrors.pod_autoscalers;
+        let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
+            WatchUpdate::Changed(changed) => {
+                let (before, after) = (&changed.before, &changed.after);
+                let is_same = before
+                    .as_ref()
+                    .zip(after.as_ref())
+                    .is_some_and(|(before, after)| before.asks_the_same(after));
+                if !is_same {
+                    autoscalers.insert(AutoscalerInvalidation::Object(changed.key.clone()));
+                    let states = before.iter().chain(after);
+                    let targets = states.filter_map(|stored| stored.target());
+                    dirty.insert_all(targets.map(Invalidation::Target));
+                }
+            }
+            WatchUpdate::Synced => {
+                autoscalers.insert(AutoscalerInvalidation::Everything);
+                dirty.insert(Invalidation::Everything);
+            }
+        };
+        self.watcher(WatchSpec::<PodAutoscaler> {
+            malformed: |malformed, texts| Some(pod_autoscaler::malformed(malformed, texts)),
+            ..Self::spec(WatchedKind::PodAutoscaler, self.api(), mirror, notify)
+        })
+    }
+}
