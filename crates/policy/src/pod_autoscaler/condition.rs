@@ -361,8 +361,8 @@ fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> Judged 
     // At zero there is no pod to measure: what totals report is all that there can be.
     let is_asleep =
         |state: &SampleState| decision.current == Replicas::ZERO && *state == SampleState::NoPod;
-    let states = sources.iter().map(|(state, _)| *state);
-    let worst = states.filter(|state| !is_asleep(state)).max();
+    let known = sources.iter().map(|(state, _)| *state);
+    let worst = known.filter(|state| !is_asleep(state)).max();
     let worst = worst.unwrap_or(SampleState::NoPod);
     let (status, reason) = worst.condition();
     let texts: Vec<&str> = sources.iter().map(|(_, text)| text.as_str()).collect();

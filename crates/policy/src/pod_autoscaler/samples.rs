@@ -78,13 +78,15 @@ pub type SampleTable = BTreeMap<SampleKey, SampleReading>;
 /// The first failed read of each source of a policy, in its order, with the pod that it concerns.
 pub fn read_failures<'a>(
     policy: &AutoscalerPolicy,
-    pods: impl Iterator<Item = &'a Arc<str>> + Clone,
+    pods: impl Iterator<Item = &'a Arc<str>>,
     tables: &[&SampleTable],
 ) -> Vec<Arc<str>> {
+    let pods: Vec<&Arc<str>> = pods.collect();
     let first = |source: &MetricSource| {
         let read = SampleSource::of(source);
         let totals = source.is_total().then_some(None);
-        let each = pods.clone().filter(|_| !source.is_total()).map(Some);
+        let each = pods.iter().filter(|_| !source.is_total());
+        let each = each.map(|pod| Some(*pod));
         totals.into_iter().chain(each).find_map(|pod| {
             let key = SampleKey {
                 namespace: Arc::clone(&policy.metadata.namespace),
@@ -105,11 +107,12 @@ pub fn read_failures<'a>(
 /// What each source of a policy reports, in its order. `pods` are the pods of the target.
 pub fn source_readings<'a>(
     policy: &AutoscalerPolicy,
-    pods: impl Iterator<Item = &'a Arc<str>> + Clone,
+    pods: impl Iterator<Item = &'a Arc<str>>,
     tables: &[&SampleTable],
     now: Moment,
 ) -> Vec<SourceReading> {
     let bands = FreshnessBands::default();
+    let pods: Vec<&Arc<str>> = pods.collect();
     let namespace = &policy.metadata.namespace;
     let signal = |pod: Option<&Arc<str>>, source: &SampleSource| {
         let key = SampleKey {
@@ -128,8 +131,8 @@ pub fn source_readings<'a>(
             };
             return SourceReading::Total(signal(None, &read).unwrap_or(absent));
         }
-        let values = pods.clone().filter_map(|pod| {
-            let signal = signal(Some(pod), &read)?;
+        let values = pods.iter().filter_map(|pod| {
+            let signal = signal(Some(*pod), &read)?;
             Some((Arc::clone(pod), signal))
         });
         SourceReading::Pods(values.collect())

@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
+use super::statuses::judged;
 use super::{Loop, at, codes, object, policy};
 use crate::pod_autoscaler::AutoscalerDecision;
 use crate::pod_autoscaler::amounts::DemandRange;
 use crate::pod_autoscaler::forecast::{Forecast, ForecastMode};
+use crate::pod_autoscaler::record::AutoscalerVerdict;
 use crate::pod_autoscaler::state::DemandWindow;
+use crate::pod_autoscaler::status::{
+    PodAutoscalerStatus, PredictiveStatus, ScaleOutcome, next_status,
+};
+use crate::units::Replicas;
+use wva_base::moment::WallTime;
 
 /// What it shows, demands by second, and what is expected 100 s after the last at a window of 180 s.
 type LineCase = (&'static str, &'static [(u64, f64)], Option<f64>);
@@ -113,4 +120,79 @@ fn a_forecast_is_checked() {
     let decision = Loop::new(policy(hpa, &[]), 2).share(20.0);
     let steps = ["BaseBounds", "ForecastWithoutEffect", "Delegated"];
     assert_eq!(codes(&decision), steps);
+}
+
+/// The status after each of some ticks of a demand that rises.
+fn shown(spec: &str, ticks: u32) -> Vec<(AutoscalerDecision, PodAutoscalerStatus)> {
+    let mut run = Loop::new(policy(spec, &[]), 2);
+    let mut status = PodAutoscalerStatus::default();
+    let mut all = Vec::new();
+    for tick in 0..ticks {
+        let second = run.seconds;
+        let decision = run.share(20.0 + f64::from(tick));
+        let verdict = AutoscalerVerdict::Decided(Box::new(decision.clone()));
+        let record = judged(Some(run.policy.clone()), verdict, second);
+        let now = record.decided.wall;
+        status = next_status(&record, &status, &ScaleOutcome::Written, now);
+        all.push((decision, status.clone()));
+    }
+    all
+}
+
+#[test]
+fn the_status_shows_the_last_forecast_and_what_it_would_do() {
+    let plain = shown("", 20);
+    assert!(
+        plain
+            .iter()
+            .all(|(one, status)| one.would_be.is_none() && status.predictive.is_none())
+    );
+    for mode in ["Preview", "Auto"] {
+        let spec = format!("predictive: {{mode: {mode}}}");
+        let all = shown(&spec, 40);
+        assert_eq!(all[8].1.predictive, None);
+        let first = all[9].1.predictive.clone().unwrap();
+        assert_eq!((&*first.mode, &*first.metric), (mode, "load"));
+        // The line rises by 1 in 10 s: a mean of 24.5, 29 now, and 41 in two minutes.
+        let values = (
+            first.observed_value.as_str(),
+            first.predicted_value.as_str(),
+        );
+        assert_eq!(values, ("24.5", "41"));
+        assert_eq!(first.predicted_replicas, Replicas(5));
+        let mut differs = false;
+        for (decision, status) in &all[9..] {
+            let shown = status.predictive.as_ref().unwrap();
+            let decided = decision.desired;
+            assert_eq!(decision.would_be, Some(shown.would_be_replicas));
+            assert!(shown.would_be_replicas >= decided, "{mode}");
+            differs |= shown.would_be_replicas != decided;
+        }
+        assert_eq!(differs, mode == "Preview");
+        for pair in all[9..].windows(2) {
+            let (before, after) = (&pair[0].1.predictive, &pair[1].1.predictive);
+            let (before, after) = (before.as_ref().unwrap(), after.as_ref().unwrap());
+            let age = after.last_updated.wall().since(before.last_updated.wall());
+            let counts = |one: &PredictiveStatus| {
+                (
+                    one.predicted_replicas,
+                    one.reactive_replicas,
+                    one.would_be_replicas,
+                )
+            };
+            let is_due = counts(before) != counts(after) || age >= Duration::from_mins(1);
+            assert!(before == after || is_due, "{before:?} {after:?}");
+        }
+        // It goes with the specification.
+        let last = &all[39];
+        let verdict = AutoscalerVerdict::Decided(Box::new(last.0.clone()));
+        let without = judged(Some(policy("", &[])), verdict, 200_000);
+        let status = next_status(
+            &without,
+            &last.1,
+            &ScaleOutcome::NotWritten,
+            WallTime(200_000_000),
+        );
+        assert_eq!(status.predictive, None);
+    }
 }

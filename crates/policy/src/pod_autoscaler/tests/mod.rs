@@ -4,6 +4,7 @@ mod checks;
 mod conditions;
 mod demands;
 mod document;
+mod events;
 mod forecasts;
 mod over_time;
 mod properties;
