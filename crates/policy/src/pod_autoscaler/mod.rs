@@ -8,6 +8,7 @@
 
 pub mod amounts;
 pub mod check;
+pub mod claims;
 pub mod condition;
 pub mod decide;
 pub mod demand;

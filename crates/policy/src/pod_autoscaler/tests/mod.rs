@@ -1,6 +1,7 @@
 //! Tests of the decisions of a `PodAutoscaler`.
 
 mod checks;
+mod claims;
 mod conditions;
 mod demands;
 mod document;

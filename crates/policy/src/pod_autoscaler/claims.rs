@@ -1,0 +1,164 @@
+//! Which of several objects scales a target: the oldest, whatever its kind.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::check::AutoscalerPolicy;
+use super::object::KIND;
+use super::record::TargetOwner;
+use super::tuning::StormServiceMode;
+use crate::key::ObjectKey;
+use wva_base::moment::WallTime;
+
+/// Kind of the object that KEDA generates a HorizontalPodAutoscaler for.
+const SCALED_OBJECT: &str = "ScaledObject";
+
+/// Kinds of object that scale. Of objects of one age the first kind wins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimKind {
+    /// A `PodAutoscaler`.
+    PodAutoscaler {
+        /// The role that it scales; `None` if it scales the whole target.
+        role: Option<Arc<str>>,
+    },
+    /// A `VariantAutoscaling`.
+    VariantAutoscaling,
+    /// A HorizontalPodAutoscaler that no other object made.
+    HorizontalPodAutoscaler,
+    /// A `ScaledObject` of KEDA.
+    ScaledObject,
+}
+
+impl ClaimKind {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::PodAutoscaler { .. } => 0,
+            Self::VariantAutoscaling => 1,
+            Self::HorizontalPodAutoscaler => 2,
+            Self::ScaledObject => 3,
+        }
+    }
+
+    /// The role of one, if it does not scale the whole target.
+    fn role(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::PodAutoscaler { role } => role.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// An object that wants to scale a target. Claims are compared with claims of the same target only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetClaim {
+    /// The object.
+    pub owner: TargetOwner,
+    /// When it was created.
+    pub created: WallTime,
+    /// Its kind, with what it scales of the target.
+    pub kind: ClaimKind,
+}
+
+/// The object that controls another, by its owner reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerReference {
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its identity.
+    pub uid: Arc<str>,
+}
+
+impl TargetClaim {
+    /// The claim of a `PodAutoscaler`. One whose specification does not hold together has none.
+    pub fn of_autoscaler(policy: &AutoscalerPolicy, created: WallTime) -> Self {
+        let metadata = &policy.metadata;
+        let role = policy.target.role.as_ref();
+        // In mode `replica` the role selects pods, and the whole service is scaled.
+        let is_pooled = policy.tuning.storm_service == StormServiceMode::Pooled;
+        let role = role.filter(|role| is_pooled && !role.is_empty());
+        Self {
+            owner: TargetOwner {
+                kind: KIND.into(),
+                key: ObjectKey::new(Arc::clone(&metadata.namespace), Arc::clone(&metadata.name)),
+            },
+            created,
+            kind: ClaimKind::PodAutoscaler {
+                role: role.cloned(),
+            },
+        }
+    }
+
+    /// The claim of a HorizontalPodAutoscaler; `None` if another object made it, which then has the claim.
+    /// `autoscalers` are the identities of all `PodAutoscaler` objects.
+    pub fn of_hpa(
+        key: ObjectKey,
+        created: WallTime,
+        controller: Option<&ControllerReference>,
+        autoscalers: &BTreeSet<Arc<str>>,
+    ) -> Option<Self> {
+        let is_made = controller.is_some_and(|maker| match &*maker.kind {
+            KIND => autoscalers.contains(&maker.uid),
+            kind => kind == SCALED_OBJECT,
+        });
+        (!is_made).then(|| Self {
+            owner: TargetOwner {
+                kind: "HorizontalPodAutoscaler".into(),
+                key,
+            },
+            created,
+            kind: ClaimKind::HorizontalPodAutoscaler,
+        })
+    }
+
+    fn order(&self) -> (WallTime, u8, &ObjectKey) {
+        (self.created, self.kind.rank(), &self.owner.key)
+    }
+
+    /// Whether both scale the same replicas: two roles of one target do not.
+    fn overlaps(&self, other: &Self) -> bool {
+        match (self.kind.role(), other.kind.role()) {
+            (Some(role), Some(other)) => role == other,
+            _ => true,
+        }
+    }
+}
+
+/// The claims that hold, oldest first. Each holds unless an older one that holds overlaps it.
+pub fn holders<'a>(claims: impl IntoIterator<Item = &'a TargetClaim>) -> Vec<&'a TargetClaim> {
+    let mut claims: Vec<&TargetClaim> = claims.into_iter().collect();
+    claims.sort_by_key(|claim| claim.order());
+    let mut held: Vec<&TargetClaim> = Vec::new();
+    for claim in claims {
+        if !held.iter().any(|older| older.overlaps(claim)) {
+            held.push(claim);
+        }
+    }
+    held
+}
+
+/// The oldest claim.
+pub fn winner<'a>(claims: impl IntoIterator<Item = &'a TargetClaim>) -> Option<&'a TargetClaim> {
+    claims.into_iter().min_by_key(|claim| claim.order())
+}
+
+/// The object that scales instead of this one; `None` if this one scales. `others` may contain this one.
+pub fn conflict<'a>(
+    own: &'a TargetClaim,
+    others: impl IntoIterator<Item = &'a TargetClaim>,
+) -> Option<TargetOwner> {
+    let others = others.into_iter().filter(|other| other.owner != own.owner);
+    let held = holders(others.chain([own]));
+    let mut stronger = held.into_iter().filter(|other| other.owner != own.owner);
+    let owner = stronger.find(|other| other.overlaps(own) && other.order() < own.order());
+    owner.map(|owner| owner.owner.clone())
+}
+
+/// The objects that want to scale what this one scales, whether they are older or not. `others` may contain this one.
+pub fn rivals<'a>(
+    own: &TargetClaim,
+    others: impl IntoIterator<Item = &'a TargetClaim>,
+) -> BTreeSet<TargetOwner> {
+    let others = others.into_iter();
+    let rivals = others.filter(|other| other.owner != own.owner && other.overlaps(own));
+    rivals.map(|other| other.owner.clone()).collect()
+}
