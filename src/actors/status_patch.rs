@@ -182,6 +182,7 @@ mod tests {
             },
             instance: None,
             resource_version: Arc::from("17"),
+            created: WallTime(0),
             owners: Arc::from([]),
             status,
         }

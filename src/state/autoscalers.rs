@@ -73,7 +73,7 @@ impl Readers {
         let Some(target) = record.target.clone() else {
             return;
         };
-        if let Some(owner) = self.mirrors.rival(stored, &target) {
+        if let Some(owner) = self.mirrors.rival(policy, stored, &target) {
             record.verdict = AutoscalerVerdict::Conflict(owner);
             return;
         }

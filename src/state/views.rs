@@ -63,6 +63,10 @@ impl Readers {
         let claimants = target
             .as_ref()
             .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
+        let owner = target
+            .as_ref()
+            .and_then(|target| self.mirrors.older_autoscaler(&record, target))
+            .map(|owner| Arc::from(owner.to_string()));
         let scalers = target
             .as_ref()
             .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
@@ -71,6 +75,7 @@ impl Readers {
             target: sighting.lookup(),
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
+            owner: owner.as_ref(),
             published: self.decided(key),
             scalers: &scalers,
         };

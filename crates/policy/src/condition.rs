@@ -300,7 +300,21 @@ fn target_resolved(view: &VariantView) -> Condition {
                 target.kind, target.name
             ),
         ),
-        TargetView::Contested { target, claimants } => {
+        TargetView::Contested {
+            target,
+            owner: Some(owner),
+            ..
+        } => (
+            False,
+            Reason::TargetContested,
+            format!(
+                "Scale target {} {} is scaled by {owner}, which is older; delete one of both",
+                target.kind, target.name
+            ),
+        ),
+        TargetView::Contested {
+            target, claimants, ..
+        } => {
             let mut message = format!(
                 "Scale target {} {} is named by several VariantAutoscalings, and none of them scales it; keep one of: ",
                 target.kind, target.name

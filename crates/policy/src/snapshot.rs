@@ -140,12 +140,14 @@ pub enum TargetView {
         /// The target looked for.
         target: TargetKey,
     },
-    /// Several variants name the target; none of them scales it.
+    /// Several variants name the target, and none of them scales it; or an older object of another kind scales it.
     Contested {
         /// The target.
         target: TargetKey,
         /// All variants that name it, sorted, this one included.
         claimants: Arc<[VariantKey]>,
+        /// The older object of another kind, such as `PodAutoscaler ns/name`.
+        owner: Option<Arc<str>>,
     },
     /// The object names a kind that cannot be scaled.
     UnsupportedKind {

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
+    wall_time,
 };
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
 use crate::api::text::bounded;
@@ -21,6 +22,7 @@ use crate::policy::key::TargetKey;
 use crate::policy::object::{ControllerRef, Lifecycle, TargetReference};
 use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
 
 /// Labels that name the variant and its namespace, as Prometheus stores them and as our own door
 /// serves them.
@@ -48,6 +50,8 @@ pub struct ScalerObject {
     pub target: Option<TargetKey>,
     /// The rest.
     pub scaler: Scaler,
+    /// `metadata.creationTimestamp`.
+    pub created: WallTime,
     /// What controls it.
     pub owner: Option<ControllerRef>,
     /// Whether it is being deleted.
@@ -137,6 +141,7 @@ fn object(
         namespace,
         target,
         scaler,
+        created: wall_time(metadata.creation_timestamp.as_ref()),
         owner: None,
         lifecycle: lifecycle(metadata),
     }

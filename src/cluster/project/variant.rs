@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid};
+use super::{
+    Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid, wall_time,
+};
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingSpec, VariantAutoscalingStatus,
 };
@@ -18,6 +20,7 @@ use crate::policy::object::{
 };
 use crate::policy::ownership::StatusOwner;
 use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
 
 /// A variant as it is stored: what decisions rest on, and what the next status is compared with.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,8 @@ pub struct VariantRecord {
     pub instance: Option<Arc<str>>,
     /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
+    /// `metadata.creationTimestamp`.
+    pub created: WallTime,
     /// The controllers of our kind that have written its status.
     pub owners: Arc<[StatusOwner]>,
     /// The whole status.
@@ -83,6 +88,7 @@ fn record(
         },
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
         resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
+        created: wall_time(metadata.creation_timestamp.as_ref()),
         owners: Arc::from(controllers(metadata)),
         status,
     }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::{Mirrors, object_key};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
+use crate::cluster::project::variant::VariantRecord;
 use crate::policy::filter::Admission;
-use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::{Drain, Lifecycle, PodObject, TargetObject};
+use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::{MeasuredPod, TargetOwner};
@@ -36,17 +39,68 @@ impl Mirrors {
             .collect()
     }
 
-    /// The older object that scales a target, if there is one.
-    pub fn rival(&self, own: &StoredAutoscaler, target: &TargetKey) -> Option<TargetOwner> {
-        let rank = |one: &StoredAutoscaler| (one.created, one.key.clone());
-        let others = self.autoscalers_of(target).into_iter();
-        let older = others.filter(|other| rank(other) < rank(own));
-        older
-            .min_by_key(|other| rank(other))
-            .map(|other| TargetOwner {
-                kind: Arc::from(KIND),
-                key: other.key.clone(),
-            })
+    /// The object that scales a target instead of this one. The oldest of VariantAutoscalings and PodAutoscalers does;
+    /// a HorizontalPodAutoscaler or a `ScaledObject` cannot be kept from it, so that it does in any case.
+    pub fn rival(
+        &self,
+        own: &AutoscalerPolicy,
+        stored: &StoredAutoscaler,
+        target: &TargetKey,
+    ) -> Option<TargetOwner> {
+        if let Some(foreign) = self.foreign_scaler(target) {
+            return Some(foreign);
+        }
+        let own = TargetClaim::of_autoscaler(own, stored.created);
+        let mut others = self.autoscaler_claims(target);
+        others.extend(self.claimants(target).iter().filter_map(|key| {
+            let record = self.variants.get(&super::variant_object_key(key))?;
+            Some(variant_claim(&record))
+        }));
+        conflict(&own, &others)
+    }
+
+    /// The `PodAutoscaler` that scales the target of a variant since before the variant was created.
+    pub fn older_autoscaler(
+        &self,
+        record: &VariantRecord,
+        target: &TargetKey,
+    ) -> Option<TargetOwner> {
+        let claims = self.autoscaler_claims(target);
+        (!claims.is_empty())
+            .then(|| conflict(&variant_claim(record), &claims))
+            .flatten()
+    }
+
+    fn autoscaler_claims(&self, target: &TargetKey) -> Vec<TargetClaim> {
+        let claim = |stored: &Arc<StoredAutoscaler>| {
+            let policy = stored.object.as_ref().ok()?.check().ok()?;
+            Some(TargetClaim::of_autoscaler(&policy, stored.created))
+        };
+        self.autoscalers_of(target)
+            .iter()
+            .filter_map(claim)
+            .collect()
+    }
+
+    /// A live scaler of a target that no `PodAutoscaler` made.
+    fn foreign_scaler(&self, target: &TargetKey) -> Option<TargetOwner> {
+        let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
+        let naming = mirrors
+            .into_iter()
+            .flat_map(|mirror| mirror.naming(&object_key(target)));
+        let mut foreign = naming.filter(|(_, object)| {
+            object.target.as_ref() == Some(target)
+                && object.lifecycle == Lifecycle::Live
+                && object.scaler.made_for.is_none()
+                && !object
+                    .owner
+                    .as_ref()
+                    .is_some_and(|owner| &*owner.kind == KIND)
+        });
+        foreign.next().map(|(key, object)| TargetOwner {
+            kind: object.scaler.kind.to_string().into(),
+            key,
+        })
     }
 
     /// The name of the HorizontalPodAutoscaler that is generated for an object, while it is there.
@@ -78,6 +132,18 @@ impl Mirrors {
             Some((Arc::clone(&view.name), measured(&pod, state)))
         });
         Some(measured.collect())
+    }
+}
+
+fn variant_claim(record: &VariantRecord) -> TargetClaim {
+    let VariantKey { namespace, name } = &record.object.key;
+    TargetClaim {
+        owner: TargetOwner {
+            kind: Arc::from("VariantAutoscaling"),
+            key: ObjectKey::new(Arc::clone(namespace), Arc::clone(name)),
+        },
+        created: record.created,
+        kind: ClaimKind::VariantAutoscaling,
     }
 }
 

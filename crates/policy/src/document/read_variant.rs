@@ -142,11 +142,19 @@ impl Reader {
 
     /// What only some states of a target have.
     fn check_target(&mut self, path: &str, target: &TargetDocument) {
-        if target.state != TargetState::Contested && !target.claimants.is_empty() {
-            self.fault(
-                format!("{path}.target.claimants"),
-                "only a contested target has claimants; drop them, or write state: contested",
-            );
+        if target.state != TargetState::Contested {
+            if !target.claimants.is_empty() {
+                self.fault(
+                    format!("{path}.target.claimants"),
+                    "only a contested target has claimants; drop them, or write state: contested",
+                );
+            }
+            if target.owner.is_some() {
+                self.fault(
+                    format!("{path}.target.owner"),
+                    "only a contested target has an owner; drop it, or write state: contested",
+                );
+            }
         }
         let is_faulty = matches!(
             target.state,
@@ -238,6 +246,7 @@ impl Reader {
             ready,
             lagging: _,
             claimants,
+            owner,
             why,
         } = &variant.target;
         let name = name.as_ref().unwrap_or(&variant.name);
@@ -281,6 +290,7 @@ impl Reader {
             TargetState::Contested => TargetView::Contested {
                 target,
                 claimants: self.claimants(path, claimants),
+                owner: owner.clone(),
             },
             TargetState::Malformed => TargetView::Malformed {
                 why: why.clone().unwrap_or_else(|| Arc::from("not stated")),

@@ -97,6 +97,9 @@ pub struct TargetDocument {
     /// Variants that name it, as `namespace/name`, where it is contested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claimants: Vec<String>,
+    /// The older object of another kind that scales it, such as `PodAutoscaler ns/name`, where it is contested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
     /// What is wrong with the object, where it is malformed, or with its kind, where that cannot be
     /// scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -178,8 +178,13 @@ fn target(view: &TargetView) -> TargetDocument {
         },
         TargetView::NotFound { target, .. } => keyed(TargetState::NotFound, target),
         TargetView::Unknown { target } => keyed(TargetState::Unknown, target),
-        TargetView::Contested { target, claimants } => TargetDocument {
+        TargetView::Contested {
+            target,
+            claimants,
+            owner,
+        } => TargetDocument {
             claimants: claimants.iter().map(ToString::to_string).collect(),
+            owner: owner.clone(),
             ..keyed(TargetState::Contested, target)
         },
         TargetView::UnsupportedKind { kind, name, why } => TargetDocument {

@@ -111,6 +111,7 @@ fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
             TargetView::Contested {
                 target: target(),
                 claimants: claimants.into(),
+                owner: None,
             },
             "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",
             "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",

@@ -188,6 +188,7 @@ fn a_target_out_of_sight_keeps_its_count_and_keeps_the_model_from_shrinking() {
         &with(TargetView::Contested {
             target: name(),
             claimants: [VariantKey::new("ns", "odd"), VariantKey::new("ns", "x")].into(),
+            owner: None,
         }),
         &[("v", 2)],
     );

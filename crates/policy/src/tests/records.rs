@@ -132,6 +132,7 @@ fn a_contested_target_shows_nothing_and_a_new_accelerator_is_a_new_decision() {
     let contested = variant.clone().target(TargetView::Contested {
         target: target_key(),
         claimants,
+        owner: None,
     });
     assert_eq!(record(&contested, None, Some(&shown), at(1)).values, None);
 

@@ -67,6 +67,7 @@ pub(super) fn objects<'a>(
         target,
         pods: Pods::Unsynced,
         claimants: &[],
+        owner: None,
         published: None,
         scalers: &Scalers::Unknown,
     }
@@ -338,6 +339,7 @@ fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
     let claimants = [VariantKey::new("ns", "other"), object.key.clone()];
     let contested = VariantObjects {
         claimants: &claimants,
+        owner: None,
         ..objects(&object, TargetLookupRef::Found(&target))
     };
     let mut state = state();

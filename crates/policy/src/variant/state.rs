@@ -36,6 +36,8 @@ pub struct VariantObjects<'a> {
     pub pods: Pods<'a>,
     /// All variants that name the target, sorted, this one included.
     pub claimants: &'a [VariantKey],
+    /// An older object of another kind that scales the target.
+    pub owner: Option<&'a Arc<str>>,
     /// The count that this process exposed last for the variant; `None` before it exposed one and
     /// once it withdrew it. It outranks the stored one, which lags behind, and for long where status
     /// cannot be written.
@@ -223,10 +225,11 @@ impl VariantState {
         let Some(key) = spec.target.resolve(&self.key.namespace) else {
             return unsupported(spec, &Arc::from(NO_VERSION));
         };
-        if objects.claimants.len() > 1 {
+        if objects.claimants.len() > 1 || objects.owner.is_some() {
             return TargetView::Contested {
                 target: key,
                 claimants: objects.claimants.into(),
+                owner: objects.owner.cloned(),
             };
         }
         match objects.target {
