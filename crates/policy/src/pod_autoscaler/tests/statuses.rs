@@ -139,20 +139,22 @@ fn a_rescale_is_active_until_the_target_has_the_count() {
     assert_eq!(later, status);
 }
 
+/// A record of a specification that does not hold together.
+fn invalid(spec: &str) -> AutoscalerRecord {
+    let object = object("pa", spec, &[]);
+    let violations = object.check().unwrap_err();
+    let verdict = AutoscalerVerdict::Invalid {
+        problem: violations.problem().unwrap(),
+        why: violations.to_string(),
+    };
+    AutoscalerRecord {
+        base: object.spec.base_bounds(),
+        ..judged(None, verdict, 50)
+    }
+}
+
 #[test]
 fn every_verdict_has_its_conditions() {
-    let invalid = |spec: &str| {
-        let object = object("pa", spec, &[]);
-        let violations = object.check().unwrap_err();
-        let verdict = AutoscalerVerdict::Invalid {
-            problem: violations.problem().unwrap(),
-            why: violations.to_string(),
-        };
-        AutoscalerRecord {
-            base: object.spec.base_bounds(),
-            ..judged(None, verdict, 50)
-        }
-    };
     let owner = TargetOwner {
         kind: "VariantAutoscaling".into(),
         key: ObjectKey::new("default", "va"),
@@ -221,6 +223,10 @@ fn every_verdict_has_its_conditions() {
         assert_eq!(status.scaling_history, []);
         assert_ne!(status, before);
     }
+}
+
+#[test]
+fn bounds_are_shown_of_an_invalid_specification_too() {
     let bounds = first(
         &invalid("minReplicas: 5\nmaxReplicas: 3"),
         &ScaleOutcome::NotWritten,
@@ -291,6 +297,12 @@ fn history_grows_by_its_rules() {
         let moved = status.last_scale_time.unwrap().wall().0 - 100_000;
         assert_eq!(moved, if grows { after / 1000 * 1000 } else { 0 }, "{case}");
     }
+}
+
+#[test]
+fn a_failure_is_an_entry_with_its_text() {
+    let growing = decided("", &view(2, &[GROWTH.to_vec()]), 100);
+    let blind = decided("", &view(2, &[vec![]]), 100);
     let before = first(&growing, &failed("forbidden"));
     let entry = &before.scaling_history[0];
     assert_eq!(
@@ -320,6 +332,9 @@ fn history_grows_by_its_rules() {
     );
 }
 
+/// What is lost with a part that is malformed.
+type Lost = fn(&mut PodAutoscalerStatus);
+
 #[test]
 fn stored_parts_are_read_leniently() {
     let good = first(
@@ -338,16 +353,15 @@ fn stored_parts_are_read_leniently() {
         .unwrap()
         .push(json!("odd"));
     assert_eq!(PodAutoscalerStatus::read(&stored), good);
-    type Lost = fn(&mut PodAutoscalerStatus);
     let parts: [(&str, Value, Lost); 5] = [
         ("desiredScale", json!(-3), |lost| {
-            lost.desired_scale = Replicas::ZERO
+            lost.desired_scale = Replicas::ZERO;
         }),
         ("lastScaleTime", json!("yesterday"), |lost| {
-            lost.last_scale_time = None
+            lost.last_scale_time = None;
         }),
         ("scheduledBounds", json!(4), |lost| {
-            lost.scheduled_bounds = None
+            lost.scheduled_bounds = None;
         }),
         ("conditions", Value::Null, |lost| lost.conditions.clear()),
         ("predictive", json!([]), |lost| lost.predictive = None),
