@@ -55,6 +55,19 @@ pub struct ReadFailure {
     pub kind: Failure,
     /// What happened, and the remedy.
     pub why: Arc<str>,
+    /// Whether the pod answered that it serves nothing at present (HTTP 503), as one does that moves its shards.
+    pub is_unavailable: bool,
+}
+
+impl ReadFailure {
+    /// A read that failed.
+    pub fn new(kind: Failure, why: impl Into<Arc<str>>) -> Self {
+        Self {
+            kind,
+            why: why.into(),
+            is_unavailable: false,
+        }
+    }
 }
 
 impl SampleReading {

@@ -1,0 +1,288 @@
+//! Names of metrics of pods: from `targetMetric` to the series of an inference engine.
+//!
+//! `targetMetric` is `name` or `name:statistic`. A name of the table below stands for the series of the pod's
+//! engine. Any other name is that of a series as the page shows it, for example `vllm:num_requests_running`. The
+//! statistic is `p50`, `p90`, `p95`, `p99` or `mean`, and only histograms and summaries have one. Without one
+//! their mean is taken.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
+
+/// What serves the model in a pod: the label `model.aibrix.ai/engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InferenceEngine {
+    /// `vllm`, also where the label is missing.
+    Vllm,
+    /// `sglang`.
+    Sglang,
+    /// `trtllm`.
+    Trtllm,
+    /// `xllm`.
+    Xllm,
+}
+
+impl InferenceEngine {
+    /// All of them, in the order of the columns of the table.
+    pub const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::Trtllm, Self::Xllm];
+
+    /// The value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vllm => "vllm",
+            Self::Sglang => "sglang",
+            Self::Trtllm => "trtllm",
+            Self::Xllm => "xllm",
+        }
+    }
+
+    fn of(label: Option<&str>) -> Option<Self> {
+        let label = label.unwrap_or_default();
+        if label.is_empty() {
+            return Some(Self::Vllm);
+        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|engine| engine.as_str() == label)
+    }
+}
+
+/// What the values of a series mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesType {
+    /// An amount: the sum over label sets counts.
+    Gauge,
+    /// A share between 0 and 1: the mean over label sets counts, as their sum would exceed 1.
+    Ratio,
+    /// Grows: its rate per second counts.
+    Counter,
+    /// Observations in buckets.
+    Histogram,
+    /// Observations with their sum and count.
+    Summary,
+}
+
+/// What is taken of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HistogramStatistic {
+    /// The mean of the observations between two reads.
+    Mean,
+    /// This many hundredths of the observations between two reads were not above it.
+    Percentile(u8),
+}
+
+/// What is read off a page, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageMetric {
+    /// Name of the series.
+    pub series: Arc<str>,
+    /// What its values mean, where the table knows it; else the page states it.
+    pub kind: Option<SeriesType>,
+    /// What is taken of a histogram, where `targetMetric` states it.
+    pub statistic: Option<HistogramStatistic>,
+}
+
+/// Why `targetMetric` names nothing on the page of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetricNameError {
+    /// Its value comes from a query.
+    #[error(
+        "{name} is the result of a Prometheus query, which no page of an engine ({engine}) shows; serve it through the \
+         external metrics API with a source of type external, or name a series of the page"
+    )]
+    Query {
+        /// The name.
+        name: &'static str,
+        /// The engine.
+        engine: Arc<str>,
+    },
+    /// Its labels hold what it reports.
+    #[error(
+        "{name} lists LoRA adapters in its labels and has no value to scale by (engine {engine}); name a gauge, a \
+         counter or a histogram"
+    )]
+    Labels {
+        /// The name.
+        name: &'static str,
+        /// The engine.
+        engine: Arc<str>,
+    },
+    /// The engine has no series for it.
+    #[error("engine {engine} has no series for {name}; {}", remedy(engines))]
+    NoSeries {
+        /// The name.
+        name: &'static str,
+        /// The engine.
+        engine: &'static str,
+        /// Engines that have one.
+        engines: Vec<&'static str>,
+    },
+    /// The label of the pod names none.
+    #[error(
+        "engine {engine:?} is unknown, so {name} has no series; set the label model.aibrix.ai/engine of the pod to vllm, \
+         sglang, trtllm or xllm, or name the series of the page in targetMetric"
+    )]
+    UnknownEngine {
+        /// The name.
+        name: &'static str,
+        /// The label.
+        engine: Arc<str>,
+    },
+    /// It cannot be the name of a series.
+    #[error(
+        "{name:?} is no name of a series (engine {engine}); write letters, digits, underscores and colons, without \
+         labels"
+    )]
+    Malformed {
+        /// The name.
+        name: Arc<str>,
+        /// The engine.
+        engine: Arc<str>,
+    },
+    /// It has no distribution.
+    #[error("{name} has no distribution (engine {engine}); remove :{statistic} from targetMetric")]
+    NoDistribution {
+        /// The name.
+        name: &'static str,
+        /// The engine.
+        engine: &'static str,
+        /// What was stated.
+        statistic: HistogramStatistic,
+    },
+}
+
+fn remedy(engines: &[&str]) -> String {
+    let raw = "name a series of its page in targetMetric";
+    if engines.is_empty() {
+        return raw.to_owned();
+    }
+    format!("{raw}, or measure pods of {}", engines.join(" or "))
+}
+
+impl fmt::Display for HistogramStatistic {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mean => formatter.write_str("mean"),
+            Self::Percentile(hundredths) => write!(formatter, "p{hundredths}"),
+        }
+    }
+}
+
+impl HistogramStatistic {
+    /// All that `targetMetric` may state.
+    pub const ALL: [Self; 5] = [
+        Self::Percentile(50),
+        Self::Percentile(90),
+        Self::Percentile(95),
+        Self::Percentile(99),
+        Self::Mean,
+    ];
+
+    /// The name and the statistic behind it.
+    fn split(metric: &str) -> (&str, Option<Self>) {
+        let stated = metric.rsplit_once(':').and_then(|(name, last)| {
+            let mut all = Self::ALL.into_iter();
+            let statistic = all.find(|statistic| statistic.to_string() == last)?;
+            Some((name, Some(statistic)))
+        });
+        stated.unwrap_or((metric, None))
+    }
+}
+
+impl PageMetric {
+    /// What `targetMetric` means on the page of a pod with this engine label.
+    ///
+    /// # Errors
+    /// Why it means nothing, with the name, the engine and the remedy.
+    pub fn of_pod(metric: &str, engine: Option<&str>) -> Result<Self, MetricNameError> {
+        let (name, statistic) = HistogramStatistic::split(metric);
+        let mut table = CANONICAL_METRICS.iter();
+        match table.find(|one| one.name == name) {
+            Some(canonical) => of_table(canonical, engine, statistic),
+            None => Self::named(name, engine.unwrap_or("vllm"), statistic),
+        }
+    }
+
+    /// What `targetMetric` means on the page of a service: the series of this name.
+    ///
+    /// # Errors
+    /// It can be no name of a series.
+    pub fn of_service(metric: &str) -> Result<Self, MetricNameError> {
+        let (name, statistic) = HistogramStatistic::split(metric);
+        Self::named(name, "none", statistic)
+    }
+
+    fn named(
+        name: &str,
+        engine: &str,
+        statistic: Option<HistogramStatistic>,
+    ) -> Result<Self, MetricNameError> {
+        if !is_series_name(name) {
+            let (name, engine) = (name.into(), engine.into());
+            return Err(MetricNameError::Malformed { name, engine });
+        }
+        let shows = |one: &&CanonicalMetric| one.series.contains(&Some(name));
+        let known = CANONICAL_METRICS.iter().find(shows);
+        Ok(Self {
+            series: name.into(),
+            kind: known.and_then(|one| one.kind.of_series()),
+            statistic,
+        })
+    }
+}
+
+fn of_table(
+    canonical: &CanonicalMetric,
+    label: Option<&str>,
+    statistic: Option<HistogramStatistic>,
+) -> Result<PageMetric, MetricNameError> {
+    let name = canonical.name;
+    let shown = || Arc::from(label.filter(|label| !label.is_empty()).unwrap_or("vllm"));
+    let kind = canonical.kind.of_series().ok_or_else(|| {
+        let engine = shown();
+        if canonical.is_query() {
+            MetricNameError::Query { name, engine }
+        } else {
+            MetricNameError::Labels { name, engine }
+        }
+    })?;
+    let engine = InferenceEngine::of(label).ok_or_else(|| MetricNameError::UnknownEngine {
+        name,
+        engine: shown(),
+    })?;
+    if let Some(statistic) = statistic
+        && kind != SeriesType::Histogram
+    {
+        let engine = engine.as_str();
+        return Err(MetricNameError::NoDistribution {
+            name,
+            engine,
+            statistic,
+        });
+    }
+    let columns = || InferenceEngine::ALL.into_iter().zip(canonical.series);
+    let series = columns().find_map(|(one, series)| series.filter(|_| one == engine));
+    let series = series.ok_or_else(|| MetricNameError::NoSeries {
+        name,
+        engine: engine.as_str(),
+        engines: columns()
+            .filter_map(|(one, series)| series.map(|_| one.as_str()))
+            .collect(),
+    })?;
+    Ok(PageMetric {
+        series: series.into(),
+        kind: Some(kind),
+        statistic,
+    })
+}
+
+fn is_series_name(text: &str) -> bool {
+    let starts = |letter: char| letter.is_ascii_alphabetic() || letter == '_' || letter == ':';
+    text.starts_with(starts)
+        && text
+            .chars()
+            .all(|letter| starts(letter) || letter.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Names of metrics, by engine.
+
+use super::*;
+
+fn series(metric: &str, engine: Option<&str>) -> Result<(Arc<str>, Option<SeriesType>), String> {
+    let found = PageMetric::of_pod(metric, engine).map_err(|error| error.to_string())?;
+    Ok((found.series, found.kind))
+}
+
+#[test]
+fn canonical_names_stand_for_the_series_of_the_engine() {
+    use SeriesType::{Counter, Gauge, Histogram, Ratio};
+    for (name, engine, expected, kind) in [
+        (
+            "num_requests_running",
+            None,
+            "vllm:num_requests_running",
+            Gauge,
+        ),
+        (
+            "num_requests_running",
+            Some(""),
+            "vllm:num_requests_running",
+            Gauge,
+        ),
+        (
+            "num_requests_waiting",
+            Some("sglang"),
+            "sglang:num_queue_reqs",
+            Gauge,
+        ),
+        (
+            "kv_cache_usage_perc",
+            Some("trtllm"),
+            "trtllm_kv_cache_utilization",
+            Ratio,
+        ),
+        (
+            "gpu_cache_usage_perc",
+            Some("xllm"),
+            "kv_cache_utilization",
+            Ratio,
+        ),
+        (
+            "request_success_total",
+            Some("vllm"),
+            "vllm:num_requests_success_total",
+            Counter,
+        ),
+        (
+            "nixl_num_failed_transfers_total",
+            None,
+            "vllm:nixl_num_failed_transfers",
+            Counter,
+        ),
+        (
+            "iteration_tokens_total",
+            None,
+            "vllm:iteration_tokens_total",
+            Histogram,
+        ),
+        (
+            "http_request_duration_seconds",
+            None,
+            "http_request_duration_seconds",
+            Histogram,
+        ),
+        (
+            "per_stage_req_latency_seconds",
+            Some("sglang"),
+            "sglang:per_stage_req_latency_seconds",
+            Histogram,
+        ),
+        (
+            "time_per_output_token_seconds",
+            Some("sglang"),
+            "sglang:inter_token_latency_seconds",
+            Histogram,
+        ),
+        (
+            "inter_token_latency_seconds",
+            Some("trtllm"),
+            "trtllm_time_per_output_token_seconds",
+            Histogram,
+        ),
+    ] {
+        assert_eq!(
+            series(name, engine),
+            Ok((expected.into(), Some(kind))),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn other_names_are_those_of_series() {
+    let known = |kind| Some(kind);
+    for (name, expected, kind) in [
+        (
+            "vllm:num_requests_running",
+            "vllm:num_requests_running",
+            known(SeriesType::Gauge),
+        ),
+        (
+            "vllm:kv_cache_usage_perc",
+            "vllm:kv_cache_usage_perc",
+            known(SeriesType::Ratio),
+        ),
+        (
+            "vllm:prompt_tokens_total",
+            "vllm:prompt_tokens_total",
+            known(SeriesType::Counter),
+        ),
+        ("vllm:lora_requests_info", "vllm:lora_requests_info", None),
+        ("my_queue", "my_queue", None),
+    ] {
+        // No engine is needed for them.
+        for engine in [None, Some("sglang"), Some("other")] {
+            assert_eq!(series(name, engine), Ok((expected.into(), kind)), "{name}");
+        }
+    }
+    let service = PageMetric::of_service("num_requests_running").unwrap();
+    assert_eq!(
+        (&*service.series, service.kind),
+        ("num_requests_running", None)
+    );
+    assert!(PageMetric::of_service("a{b=\"c\"}").is_err());
+}
+
+#[test]
+fn a_statistic_follows_the_name() {
+    for (text, name, statistic) in [
+        ("my_seconds", "my_seconds", None),
+        (
+            "my_seconds:p50",
+            "my_seconds",
+            Some(HistogramStatistic::Percentile(50)),
+        ),
+        (
+            "my_seconds:p90",
+            "my_seconds",
+            Some(HistogramStatistic::Percentile(90)),
+        ),
+        (
+            "vllm:x:p95",
+            "vllm:x",
+            Some(HistogramStatistic::Percentile(95)),
+        ),
+        (
+            "time_to_first_token_seconds:p99",
+            "vllm:time_to_first_token_seconds",
+            Some(HistogramStatistic::Percentile(99)),
+        ),
+        (
+            "my_seconds:mean",
+            "my_seconds",
+            Some(HistogramStatistic::Mean),
+        ),
+        // A name may have colons, and these are no statistics.
+        ("vllm:p42", "vllm:p42", None),
+        ("vllm:P90", "vllm:P90", None),
+    ] {
+        let found = PageMetric::of_pod(text, None).unwrap();
+        assert_eq!(
+            (&*found.series, found.statistic),
+            (name, statistic),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_names_nothing_is_refused_with_name_engine_and_remedy() {
+    for (name, engine, parts) in [
+        (
+            "p95_ttft_5m",
+            None,
+            ["p95_ttft_5m", "vllm", "source of type external"],
+        ),
+        (
+            "max_lora",
+            Some("sglang"),
+            ["max_lora", "sglang", "name a gauge"],
+        ),
+        (
+            "kv_cache_hit_rate",
+            None,
+            ["kv_cache_hit_rate", "vllm", "pods of trtllm"],
+        ),
+        (
+            "num_requests_running",
+            Some("tgi"),
+            ["num_requests_running", "tgi", "set the label"],
+        ),
+        (
+            "num_requests_running:p90",
+            None,
+            ["num_requests_running", "vllm", "remove :p90"],
+        ),
+        ("a b", Some("sglang"), ["a b", "sglang", "write letters"]),
+        ("", None, ["\"\"", "vllm", "write letters"]),
+    ] {
+        let error = series(name, engine).unwrap_err();
+        for part in parts {
+            assert!(error.contains(part), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_name_of_the_table_stands_there_once() {
+    let names: std::collections::BTreeSet<_> =
+        CANONICAL_METRICS.iter().map(|one| one.name).collect();
+    assert_eq!((names.len(), CANONICAL_METRICS.len()), (59, 59));
+}
