@@ -62,6 +62,14 @@ pub fn line(number: usize, text: &str) -> Result<Option<SampleLine<'_>>, Invalid
         .map_err(|problem| InvalidPage::at(number, text, problem))
 }
 
+/// The name and the type that a line declares.
+pub fn declared_type(text: &str) -> Option<(&str, &str)> {
+    let comment = text.trim_matches([' ', '\t']).strip_prefix('#')?;
+    let mut words = comment.split_ascii_whitespace();
+    words.next().filter(|word| *word == "TYPE")?;
+    Some((words.next()?, words.next()?))
+}
+
 fn sample(text: &str) -> Result<SampleLine<'_>, &'static str> {
     let end = end_of_series(text)?;
     let (series, rest) = text.split_at_checked(end).ok_or("it breaks off")?;

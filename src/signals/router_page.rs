@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::exposition::{InvalidPage, labels, line, name};
+use super::page_lines::{PageFault, PageLines};
 use super::sources::{RouterSource, router_queue};
 
 /// Longest page that is read, in bytes.
 pub const PAGE_LIMIT: u64 = 64 * 1024 * 1024;
-/// Longest line, in bytes.
-const LINE_LIMIT: usize = 64 * 1024;
 /// Most models of one page; routers themselves fold further ones together after a thousand.
 const MODEL_LIMIT: usize = 10_000;
 
@@ -20,24 +19,9 @@ pub type HeldRequests = BTreeMap<Arc<str>, f64>;
 /// Why a page says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// It is longer than a page may be.
-    #[error("the page exceeds {PAGE_LIMIT} bytes")]
-    TooLarge,
-    /// One of its lines is longer than a line may be.
-    #[error("line {line} of the page exceeds {LINE_LIMIT} bytes")]
-    LongLine {
-        /// The line, counted from 1.
-        line: usize,
-    },
-    /// It is not text.
-    #[error("line {line} of the page is not UTF-8")]
-    NotText {
-        /// The line, counted from 1.
-        line: usize,
-    },
-    /// A line is neither sample nor comment.
+    /// It is no page.
     #[error(transparent)]
-    Invalid(#[from] InvalidPage),
+    Unreadable(#[from] PageFault),
     /// More models than are kept.
     #[error("the page names more than {MODEL_LIMIT} models")]
     TooMany,
@@ -51,14 +35,23 @@ pub enum PageError {
 }
 
 /// A page while it arrives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PageReader {
-    length: u64,
-    lines: usize,
-    /// The beginning of a line of which the rest has not arrived.
-    begun: Vec<u8>,
-    /// By model and place of the series among its names.
-    held: BTreeMap<Arc<str>, BTreeMap<usize, f64>>,
+    lines: PageLines,
+    queues: Queues,
+}
+
+/// By model and place of the series among its names.
+#[derive(Debug, Default)]
+struct Queues(BTreeMap<Arc<str>, BTreeMap<usize, f64>>);
+
+impl Default for PageReader {
+    fn default() -> Self {
+        Self {
+            lines: PageLines::new(PAGE_LIMIT),
+            queues: Queues::default(),
+        }
+    }
 }
 
 impl PageReader {
@@ -67,23 +60,8 @@ impl PageReader {
     /// # Errors
     /// The page cannot be read.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), PageError> {
-        let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-        self.length = self.length.saturating_add(length);
-        if self.length > PAGE_LIMIT {
-            return Err(PageError::TooLarge);
-        }
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            if self.begun.len() + piece.len() > LINE_LIMIT {
-                return Err(PageError::LongLine {
-                    line: self.lines + 1,
-                });
-            }
-            self.begun.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                self.take_line()?;
-            }
-        }
-        Ok(())
+        let Self { lines, queues } = self;
+        lines.feed(chunk, |line, text| queues.take(line, text))
     }
 
     /// What the whole page says. Of the names that the series has had, the newest counts for each
@@ -92,29 +70,21 @@ impl PageReader {
     /// # Errors
     /// The page cannot be read, or shows no queue.
     pub fn finish(mut self) -> Result<HeldRequests, PageError> {
-        self.take_line()?;
-        if self.held.is_empty() {
+        let Self { lines, queues } = &mut self;
+        lines.end_line(|line, text| queues.take(line, text))?;
+        if self.queues.0.is_empty() {
             return Err(PageError::NoQueue);
         }
-        let held = self.held.into_iter();
+        let held = self.queues.0.into_iter();
         Ok(held
             .filter_map(|(model, values)| Some((model, *values.values().next()?)))
             .collect())
     }
+}
 
-    fn take_line(&mut self) -> Result<(), PageError> {
-        self.lines += 1;
-        let mut bytes = std::mem::take(&mut self.begun);
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|_position| PageError::NotText { line: self.lines })?;
-        self.take(text.trim_end_matches(['\n', '\r']))?;
-        bytes.clear();
-        self.begun = bytes;
-        Ok(())
-    }
-
-    fn take(&mut self, text: &str) -> Result<(), PageError> {
-        let Some(sample) = line(self.lines, text)? else {
+impl Queues {
+    fn take(&mut self, number: usize, text: &str) -> Result<(), PageError> {
+        let Some(sample) = line(number, text).map_err(PageFault::from)? else {
             return Ok(());
         };
         let name = name(sample.series);
@@ -122,8 +92,8 @@ impl PageReader {
         let Some(place) = router_queue().iter().position(is_it) else {
             return Ok(());
         };
-        let named =
-            labels(sample.series).map_err(|problem| InvalidPage::at(self.lines, text, problem))?;
+        let named = labels(sample.series)
+            .map_err(|problem| PageFault::from(InvalidPage::at(number, text, problem)))?;
         let label = |name: &str| {
             let mut labels = named.labels.iter();
             let found = labels.find(|(label, value)| *label == name && !value.is_empty());
@@ -133,10 +103,10 @@ impl PageReader {
         let Some(model) = label("target_model_name").or_else(|| label("model_name")) else {
             return Ok(());
         };
-        if !self.held.contains_key(model) && self.held.len() == MODEL_LIMIT {
+        if !self.0.contains_key(model) && self.0.len() == MODEL_LIMIT {
             return Err(PageError::TooMany);
         }
-        let values = self.held.entry(Arc::from(model)).or_default();
+        let values = self.0.entry(Arc::from(model)).or_default();
         *values.entry(place).or_default() += sample.value;
         Ok(())
     }
@@ -144,6 +114,7 @@ impl PageReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page_lines::LINE_LIMIT;
     use super::*;
 
     fn read(page: &str) -> Result<HeldRequests, PageError> {
@@ -214,7 +185,8 @@ mod tests {
         let mut reader = PageReader::default();
         reader.feed(good.as_bytes()).unwrap();
         reader.feed(b"# \xff").unwrap();
-        assert_eq!(reader.finish(), Err(PageError::NotText { line: 2 }));
+        let fault = PageFault::NotText { line: 2 };
+        assert_eq!(reader.finish(), Err(PageError::Unreadable(fault)));
     }
 
     #[test]
@@ -236,7 +208,8 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let long = vec![b'#'; LINE_LIMIT + 1];
         let error = PageReader::default().feed(&long).unwrap_err();
-        assert_eq!(error, PageError::LongLine { line: 1 });
+        let fault = PageFault::LongLine { line: 1 };
+        assert_eq!(error, PageError::Unreadable(fault));
 
         let mut reader = PageReader::default();
         let line = [b"#".repeat(LINE_LIMIT - 1), b"\n".to_vec()].concat();
@@ -247,7 +220,8 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!((error, fits), (PageError::TooLarge, 1024));
+        let fault = PageFault::TooLarge { limit: PAGE_LIMIT };
+        assert_eq!((error, fits), (PageError::Unreadable(fault), 1024));
 
         let models = |count: usize| -> String {
             let lines = (0..count).map(|model| format!("{QUEUE}{{model_name=\"{model}\"}} 1\n"));

@@ -7,6 +7,7 @@ mod fields;
 mod history;
 mod http;
 mod pki;
+mod pod_client;
 mod promql;
 mod router_client;
 mod routers;

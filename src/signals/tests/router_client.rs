@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::http::{FakePrometheus, Mode};
 use super::pki::{Folder, install_provider};
+use crate::signals::page_lines::PageFault;
 use crate::signals::router_client::{HttpRouters, ROUTER_TOKEN_FILE, RouterApi as _, RouterError};
 use crate::signals::router_page::PageError;
 use crate::signals::{HeldRequests, MaskedSecret, TokenSource};
@@ -125,7 +126,9 @@ async fn a_router_has_until_the_deadline_and_no_endless_line() {
     let error = routers.held(router, PATIENCE).await.unwrap_err();
     let is_page = matches!(
         error,
-        RouterError::Page(PageError::LongLine { .. } | PageError::Invalid(_))
+        RouterError::Page(PageError::Unreadable(
+            PageFault::LongLine { .. } | PageFault::Invalid(_)
+        ))
     );
     assert!(is_page, "{error}");
 }

@@ -1,0 +1,102 @@
+//! Cuts a page into lines while it arrives: no more than one line is kept.
+
+use super::exposition::InvalidPage;
+
+/// Longest line, in bytes.
+pub const LINE_LIMIT: usize = 64 * 1024;
+
+/// Why a page cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PageFault {
+    /// It is longer than a page may be.
+    #[error("the page exceeds {limit} bytes")]
+    TooLarge {
+        /// The longest that is read.
+        limit: u64,
+    },
+    /// One of its lines is longer than a line may be.
+    #[error("line {line} of the page exceeds {LINE_LIMIT} bytes")]
+    LongLine {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// It is not text.
+    #[error("line {line} of the page is not UTF-8")]
+    NotText {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A line is neither sample nor comment.
+    #[error(transparent)]
+    Invalid(#[from] InvalidPage),
+    /// More samples than are kept.
+    #[error(
+        "the page shows more than {limit} samples of {series}; name a series with fewer label sets"
+    )]
+    TooMany {
+        /// Name of the series.
+        series: String,
+        /// Most that are kept.
+        limit: usize,
+    },
+}
+
+/// A page while it arrives.
+#[derive(Debug)]
+pub(super) struct PageLines {
+    limit: u64,
+    length: u64,
+    lines: usize,
+    /// The beginning of a line of which the rest has not arrived.
+    begun: Vec<u8>,
+}
+
+impl PageLines {
+    /// Reads pages up to this length.
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            length: 0,
+            lines: 0,
+            begun: Vec::new(),
+        }
+    }
+
+    /// Takes the next part of the page, and hands on the lines that it ends, with their numbers.
+    pub(super) fn feed<E: From<PageFault>>(
+        &mut self,
+        chunk: &[u8],
+        mut take: impl FnMut(usize, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        self.length = self.length.saturating_add(length);
+        if self.length > self.limit {
+            return Err(PageFault::TooLarge { limit: self.limit }.into());
+        }
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            if self.begun.len() + piece.len() > LINE_LIMIT {
+                let line = self.lines + 1;
+                return Err(PageFault::LongLine { line }.into());
+            }
+            self.begun.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.end_line(&mut take)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands on the last line, which may have no end.
+    pub(super) fn end_line<E: From<PageFault>>(
+        &mut self,
+        mut take: impl FnMut(usize, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.lines += 1;
+        let line = self.lines;
+        let text =
+            std::str::from_utf8(&self.begun).map_err(|_position| PageFault::NotText { line })?;
+        take(line, text.trim_end_matches(['\n', '\r']))?;
+        self.begun.clear();
+        Ok(())
+    }
+}

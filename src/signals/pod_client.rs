@@ -1,0 +1,223 @@
+//! Reads the metrics pages of pods, and of services that report a total.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::header::ACCEPT;
+use reqwest::{Certificate, Client, StatusCode, Url, redirect, retry, tls};
+
+use super::client::causes;
+use super::metrics_page::{FamilyReader, MetricFamilies};
+use super::page_lines::PageFault;
+use crate::policy::pod_autoscaler::source::MetricsPage;
+use crate::policy::signal::Failure;
+
+/// Where a page is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageUrl(Arc<str>);
+
+impl PageUrl {
+    /// The page of a pod.
+    ///
+    /// # Errors
+    /// The port is none.
+    pub fn of_pod(address: IpAddr, port: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
+        let number: Option<u16> = port.parse().ok().filter(|port| *port > 0);
+        let number = number.ok_or_else(|| PageReadError::InvalidUrl {
+            why: format!("port {port:?} is none; write a number from 1 to 65535"),
+        })?;
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        Ok(Self::new(&format!("{host}:{number}"), page))
+    }
+
+    /// The page of a service, given its host and port.
+    ///
+    /// # Errors
+    /// It is more, or less, than a host and a port.
+    pub fn of_service(endpoint: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
+        let url = Self::new(endpoint, page);
+        let is_host = !endpoint.is_empty() && !endpoint.contains(['/', '?', '#', '@', '\\']);
+        if is_host && Url::parse(&url.0).is_ok() {
+            return Ok(url);
+        }
+        Err(PageReadError::InvalidUrl {
+            why: format!("endpoint {endpoint:?} is none; write host:port"),
+        })
+    }
+
+    fn new(authority: &str, page: &MetricsPage) -> Self {
+        let protocol = match &*page.protocol {
+            "" => "http",
+            protocol => protocol,
+        };
+        Self(format!("{protocol}://{authority}{}", page.path).into())
+    }
+}
+
+impl fmt::Display for PageUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The part of pods that the controller needs; a simulation brings its own.
+pub trait PodPages: fmt::Debug + Send + Sync {
+    /// Reads these series off a page. Answers within the deadline, with [`PageReadError::Timeout`] at the latest.
+    fn read(
+        &self,
+        page: PageUrl,
+        wanted: Vec<Arc<str>>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>>;
+}
+
+/// Why a page was not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PageReadError {
+    /// It has no URL.
+    #[error("{why}")]
+    InvalidUrl {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No connection, or it broke.
+    #[error(
+        "the page cannot be reached ({cause}); check port, protocolType and network policies, and for https that the \
+         certificate names the address and that its authority is trusted"
+    )]
+    Unreachable {
+        /// The cause.
+        cause: String,
+    },
+    /// No complete answer in time.
+    #[error("the page did not come within {}", humantime::format_duration(*deadline))]
+    Timeout {
+        /// The time that it had.
+        deadline: Duration,
+    },
+    /// HTTP 503.
+    #[error("the page is not served at present (HTTP 503)")]
+    Unavailable,
+    /// Any other status than 200. Redirects are not followed.
+    #[error("the page answers with HTTP {status}; check path and port")]
+    Status {
+        /// HTTP status.
+        status: u16,
+    },
+    /// The page cannot be read.
+    #[error("{0}; name a page in the text format of Prometheus")]
+    Page(#[from] PageFault),
+}
+
+impl PageReadError {
+    /// What it means for a decision.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::InvalidUrl { .. } | Self::Page(_) => Failure::Invalid,
+            Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Unavailable
+            | Self::Status { .. } => Failure::QueryFailed,
+        }
+    }
+
+    /// The reason in metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::InvalidUrl { .. } => "invalid_url",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Timeout { .. } => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::Status { .. } => "status",
+            Self::Page(_) => "malformed",
+        }
+    }
+}
+
+/// Pods at the end of a network.
+///
+/// Redirects are not followed, proxies named in the environment are not used, and no request is repeated. With
+/// https the certificate is verified: it has to name the address of the pod or the host of the endpoint, and to be
+/// signed by an authority that the system trusts or that [`HttpPods::new`] was given.
+#[derive(Debug)]
+pub struct HttpPods {
+    client: Client,
+}
+
+impl HttpPods {
+    /// Prepares to read. `authorities` are certificates in PEM form that are trusted besides those of the system.
+    /// The process must have installed a rustls crypto provider.
+    ///
+    /// # Errors
+    /// What is wrong with the certificates, or why there is no client.
+    pub fn new(authorities: Option<&[u8]>) -> Result<Self, String> {
+        let mut builder = Client::builder()
+            .user_agent(concat!(
+                env!("CARGO_PKG_NAME"),
+                "/",
+                env!("CARGO_PKG_VERSION")
+            ))
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .tls_version_min(tls::Version::TLS_1_2)
+            // Connections to thousands of pods cost more to keep than to make.
+            .pool_max_idle_per_host(0);
+        if let Some(pem) = authorities {
+            let certificates = Certificate::from_pem_bundle(pem).map_err(|error| causes(&error))?;
+            builder = builder.tls_certs_merge(certificates);
+        }
+        let client = builder.build().map_err(|error| causes(&error))?;
+        Ok(Self { client })
+    }
+}
+
+async fn fetch(
+    client: Client,
+    page: PageUrl,
+    wanted: Vec<Arc<str>>,
+) -> Result<MetricFamilies, PageReadError> {
+    let url = Url::parse(&page.0).map_err(|error| PageReadError::InvalidUrl {
+        why: format!("{page} is no URL ({error}); correct path"),
+    })?;
+    let unreachable = |error: reqwest::Error| PageReadError::Unreachable {
+        cause: causes(&error),
+    };
+    let request = client.get(url).header(ACCEPT, "text/plain;version=0.0.4");
+    let mut response = request.send().await.map_err(unreachable)?;
+    match response.status() {
+        StatusCode::OK => {}
+        StatusCode::SERVICE_UNAVAILABLE => return Err(PageReadError::Unavailable),
+        status => {
+            let status = status.as_u16();
+            return Err(PageReadError::Status { status });
+        }
+    }
+    let mut reader = FamilyReader::new(wanted);
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        reader.feed(&chunk)?;
+    }
+    Ok(reader.finish()?)
+}
+
+impl PodPages for HttpPods {
+    fn read(
+        &self,
+        page: PageUrl,
+        wanted: Vec<Arc<str>>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+        let client = self.client.clone();
+        Box::pin(async move {
+            tokio::time::timeout(deadline, fetch(client, page, wanted))
+                .await
+                .unwrap_or(Err(PageReadError::Timeout { deadline }))
+        })
+    }
+}
