@@ -7,6 +7,7 @@ pub mod event;
 pub(crate) mod fingerprint;
 pub mod kinds;
 pub mod lease;
+pub mod metrics_apis;
 pub mod mirror;
 pub mod permit;
 pub mod project;
