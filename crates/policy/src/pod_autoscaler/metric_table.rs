@@ -1,6 +1,7 @@
 //! The table of canonical metric names, with the series of each engine.
 
 use super::metric_name::SeriesType;
+use CanonicalKind::{Counter, Gauge, Histogram, Labels, Query, Ratio};
 
 /// What a name of the table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub(super) struct CanonicalMetric {
 
 impl CanonicalMetric {
     pub(super) fn is_query(&self) -> bool {
-        self.kind == CanonicalKind::Query
+        self.kind == Query
     }
 }
 
@@ -50,8 +51,6 @@ const fn metric(
 ) -> CanonicalMetric {
     CanonicalMetric { name, kind, series }
 }
-
-use CanonicalKind::{Counter, Gauge, Histogram, Labels, Query, Ratio};
 
 /// All of them.
 pub(super) const CANONICAL_METRICS: &[CanonicalMetric] = &[

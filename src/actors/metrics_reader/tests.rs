@@ -1,0 +1,280 @@
+//! One request for each API, namespace and metric, and a pause where the API server wants one.
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::*;
+use crate::actors::event_recorder::Events;
+use crate::actors::sample_plan::tests::{FakeRecords, claim, leading, of_pod, record, run};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
+use crate::policy::pod_autoscaler::record::AutoscalerRecord;
+use crate::roles::Role;
+use crate::state::SharedState;
+use wva_base::moment::WallTime;
+use wva_supervise::{Address, Reader};
+
+/// A reader at work.
+struct Bench {
+    shared: SharedState,
+    records: Arc<FakeRecords>,
+    server: FakeServer,
+    events: Events,
+    table: Reader<SampleTable>,
+    began: Instant,
+}
+
+impl Bench {
+    fn start(
+        records: impl IntoIterator<Item = AutoscalerRecord>,
+        answers: impl IntoIterator<Item = FakeResponse>,
+    ) -> Self {
+        let (shared, board) = (leading(), Arc::new(FakeRecords::default()));
+        board.set(records);
+        let server = FakeServer::new(answers);
+        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+        let permissions = PermissionReporter::for_test(shared.clock.clone(), events.clone());
+        let api = MetricsApiClient {
+            client: server.client(),
+            timeout: Duration::from_secs(5),
+        };
+        let table = shared.readers.api_samples.clone();
+        let writers = Arc::clone(&shared.writers.metrics_reader);
+        let (readers, of_role) = (shared.readers.clone(), Arc::clone(&board));
+        let role = wva_supervise::child(Role::MetricsReader, &Address::vacant(), move |_| {
+            let (records, writers) = (Arc::clone(&of_role), Arc::clone(&writers));
+            let (api, permissions) = (api.clone(), permissions.clone());
+            MetricsReader::new(readers.clone(), records, writers, api, permissions)
+        });
+        run(&shared, role);
+        Self {
+            shared,
+            records: board,
+            server,
+            events,
+            table,
+            began: Instant::now(),
+        }
+    }
+
+    async fn at(&self, milliseconds: u64) {
+        sleep_until(self.began + Duration::from_millis(milliseconds)).await;
+    }
+
+    /// By pod and metric: the value, and the kind of the failure.
+    fn readings(&self) -> Vec<(Option<String>, String, Option<f64>, Option<Failure>)> {
+        let table = self.table.load();
+        let all = table.iter().map(|(key, reading)| {
+            let pod = key.pod.as_ref().map(ToString::to_string);
+            let value = reading.value.map(|(value, _)| value);
+            let failure = reading.failure.as_ref().map(|failure| failure.kind);
+            (pod, key.source.metric.to_string(), value, failure)
+        });
+        all.collect()
+    }
+
+    fn why(&self) -> String {
+        let table = self.table.load();
+        let mut failures = table.values().filter_map(|one| one.failure.as_ref());
+        failures.next().unwrap().why.to_string()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        let asked = self.server.asked().into_iter();
+        asked.map(|request| request.path).collect()
+    }
+}
+
+fn source(kind: &str, metric: &str) -> Value {
+    json!({"metricSourceType": kind, "targetMetric": metric, "targetValue": "10"})
+}
+
+fn served(groups: &[&str]) -> FakeResponse {
+    let group = |name: &&str| json!({"name": name, "versions": [{"groupVersion": format!("{name}/v1beta1"), "version": "v1beta1"}]});
+    let groups: Vec<Value> = groups.iter().map(group).collect();
+    FakeResponse::Json(200, json!({"kind": "APIGroupList", "groups": groups}))
+}
+
+fn external(values: &[&str]) -> FakeResponse {
+    let items = values
+        .iter()
+        .map(|value| json!({"metricName": "q", "value": value}));
+    let items: Vec<Value> = items.collect();
+    FakeResponse::Json(200, json!({"items": items}))
+}
+
+const EXTERNAL: &str = "external.metrics.k8s.io";
+const RESOURCE: &str = "metrics.k8s.io";
+const PODS: [(&str, Option<&str>); 2] = [("a", None), ("b", None)];
+
+#[tokio::test(start_paused = true)]
+async fn usage_of_a_namespace_is_read_once_for_all_objects_and_both_resources() {
+    let both = [source("resource", "cpu"), source("resource", "memory")];
+    let records = [
+        record("one", "KPA", &both, &PODS),
+        record("two", "APA", &both, &PODS),
+        record("three", "HPA", &[source("external", "q")], &PODS),
+        record("four", "KPA", &[of_pod("x")], &PODS),
+    ];
+    let usage = json!({"items": [{
+        "metadata": {"name": "a"}, "timestamp": "2999-01-01T00:00:00Z",
+        "containers": [{"usage": {"cpu": "250m", "memory": "1Ki"}}],
+    }]});
+    let bench = Bench::start(
+        records,
+        [served(&[RESOURCE]), FakeResponse::Json(200, usage)],
+    );
+    assert_eq!(bench.readings(), []);
+    bench.at(100).await;
+    let expected = ["/apis", "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods"];
+    assert_eq!(bench.paths(), expected);
+    let of = |pod: &str, metric: &str, value, failure| {
+        (Some(pod.to_owned()), metric.to_owned(), value, failure)
+    };
+    let expected = [
+        of("a", "cpu", Some(250.0), None),
+        of("a", "memory", Some(1_024.0), None),
+        of("b", "cpu", None, Some(Failure::Absent)),
+        of("b", "memory", None, Some(Failure::Absent)),
+    ];
+    assert_eq!(bench.readings(), expected);
+    // A sample of a clock that is ahead is not younger than now.
+    let table = bench.table.load();
+    let now = bench.shared.clock.now();
+    let times = table.values().filter_map(|reading| reading.value);
+    assert!(
+        times
+            .into_iter()
+            .all(|(_, at)| at.monotonic <= now.monotonic)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_named_and_keep_the_last_value() {
+    let records = [record("one", "KPA", &[source("external", "q")], &[])];
+    let bench = Bench::start(records, [served(&[EXTERNAL]), external(&["1500m", "1"])]);
+    let reading = |value, failure| vec![(None, "q".to_owned(), value, failure)];
+    bench.at(100).await;
+    assert_eq!(bench.readings(), reading(Some(2.5), None));
+    let forbidden = "external.metrics.k8s.io is forbidden";
+    for (round, (answers, failure, part)) in [
+        (
+            vec![served(&[EXTERNAL]), external(&[])],
+            Failure::Absent,
+            "no item of q",
+        ),
+        (
+            vec![served(&[RESOURCE])],
+            Failure::QueryFailed,
+            "install an adapter for external",
+        ),
+        (
+            vec![served(&[EXTERNAL]), refusal(404, "NotFound", "no q")],
+            Failure::Absent,
+            "no q; correct targetMetric",
+        ),
+        (
+            vec![served(&[EXTERNAL]), external(&["-1"])],
+            Failure::Invalid,
+            "-1",
+        ),
+        (
+            vec![served(&[EXTERNAL]), external(&["1", "many"])],
+            Failure::Invalid,
+            "many",
+        ),
+        (
+            vec![refusal(500, "InternalError", "broken")],
+            Failure::QueryFailed,
+            "broken",
+        ),
+        (
+            vec![served(&[EXTERNAL]), FakeResponse::Hang],
+            Failure::QueryFailed,
+            "within 5s",
+        ),
+        (
+            vec![served(&[EXTERNAL]), refusal(403, "Forbidden", forbidden)],
+            Failure::QueryFailed,
+            "get and list in group external.metrics.k8s.io",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(bench.events.last().is_none(), "{part}");
+        for answer in answers {
+            bench.server.then(answer);
+        }
+        let round = u64::try_from(round + 1).unwrap();
+        bench.at(round * 10_000 + 6_000).await;
+        assert_eq!(
+            bench.readings(),
+            reading(Some(2.5), Some(failure)),
+            "{part}"
+        );
+        assert!(bench.why().contains(part), "{}", bench.why());
+    }
+    let event = bench.events.last().unwrap().notice;
+    assert!(event.note.contains(forbidden), "{}", event.note);
+    bench.server.then(served(&[EXTERNAL]));
+    bench.server.then(external(&["3"]));
+    bench.at(91_000).await;
+    assert_eq!(bench.readings(), reading(Some(3.0), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_time_is_left_alone() {
+    let records = [record("one", "KPA", &[source("external", "q")], &[])];
+    let answers = [throttled(12), served(&[EXTERNAL]), external(&["1"])];
+    let bench = Bench::start(records, answers);
+    bench.at(11_900).await;
+    assert_eq!(bench.paths().len(), 1);
+    bench.at(12_100).await;
+    assert_eq!(bench.paths().len(), 3);
+    assert_eq!(bench.readings(), [(None, "q".to_owned(), Some(1.0), None)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_without_the_claim_and_only_what_is_wanted_stays() {
+    let records = [record("one", "KPA", &[source("external", "q")], &[])];
+    let bench = Bench::start(records, [served(&[EXTERNAL]), external(&["1"])]);
+    bench.at(100).await;
+    assert_eq!(bench.readings().len(), 1);
+    claim(&bench.shared, false);
+    bench.at(10_100).await;
+    assert_eq!((bench.readings().len(), bench.paths().len()), (0, 2));
+    claim(&bench.shared, true);
+    bench.records.set([]);
+    bench.at(20_100).await;
+    assert_eq!((bench.readings().len(), bench.paths().len()), (0, 2));
+}
+
+#[test]
+fn a_sample_is_as_old_as_its_server_says() {
+    let moment = |monotonic, wall: i64| Moment {
+        monotonic: Duration::from_secs(monotonic),
+        wall: WallTime(wall * 1_000),
+    };
+    let at = |now, seconds: Option<i64>| {
+        let metric = MeasuredMetric {
+            value: Ok(1.0),
+            at: seconds.map(|seconds| WallTime(seconds * 1_000)),
+        };
+        let found = value(&metric, now).map_err(|failure| failure.kind);
+        found.map(|reading| reading.value.unwrap().1.monotonic.as_secs())
+    };
+    let now = moment(100, 1_000);
+    for (measured, expected) in [
+        (None, Ok(100)),
+        (Some(1_000), Ok(100)),
+        (Some(1_050), Ok(100)),
+        (Some(970), Ok(70)),
+        (Some(900), Ok(0)),
+        (Some(899), Err(Failure::TooOld)),
+    ] {
+        assert_eq!(at(now, measured), expected, "{measured:?}");
+    }
+    // Shortly after the start a sample that is fresh may be older than the process.
+    assert_eq!(at(moment(10, 1_000), Some(960)), Ok(0));
+    assert_eq!(at(moment(10, 1_000), Some(940)), Err(Failure::TooOld));
+}

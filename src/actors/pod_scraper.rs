@@ -1,0 +1,354 @@
+//! Reads the metrics pages of the pods that PodAutoscalers scale, and of services that report a total: each page
+//! once, however many objects and metrics rest on it.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::actors::sample_plan::{AutoscalerRecords, RequestSlots, SliceEnd, wanted_samples};
+use crate::policy::pod_autoscaler::metric_name::PageMetric;
+use crate::policy::pod_autoscaler::page_value::{
+    EarlierRead, FamilySamples, PageReading, page_value,
+};
+use crate::policy::pod_autoscaler::record::MeasuredPod;
+use crate::policy::pod_autoscaler::samples::{ReadFailure, SampleKey, SampleReading, SampleTable};
+use crate::policy::pod_autoscaler::source::SourceKind;
+use crate::policy::signal::Failure;
+use crate::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
+use crate::state::Readers;
+use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Context, Event, Writer};
+
+/// From one round to the next. Pages of a round that are not read by then come first in the next one.
+const ROUND: Duration = Duration::from_secs(5);
+/// For one page.
+const DEADLINE: Duration = Duration::from_secs(2);
+/// Pages in flight. A pod that hangs holds one slot for its deadline.
+const WIDTH: usize = 64;
+/// Longest time for one message, after which values are published.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// Messages of the pod scraper.
+#[derive(Debug)]
+pub enum PodScraperMessage {
+    /// To itself: time for the next round.
+    Round,
+    /// To itself: go on with the pages that are waiting or in flight.
+    Scrape,
+}
+
+/// A page of a pod in its namespace, or of a service, which all namespaces share.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct PageKey {
+    pod: Option<(Arc<str>, Arc<str>)>,
+    url: PageUrl,
+}
+
+/// What one page is read for.
+type PageUses = BTreeMap<SampleKey, PageMetric>;
+
+/// One value, and where it is read.
+#[derive(Debug)]
+struct PageSampleState {
+    page: Option<PageKey>,
+    metric: Option<PageMetric>,
+    /// The read before, for series that grow.
+    before: Option<(Moment, FamilySamples)>,
+    reading: SampleReading,
+}
+
+/// A page that was read, or why not, and when.
+#[derive(Debug)]
+struct ScrapedPage {
+    page: PageKey,
+    answer: Result<MetricFamilies, PageReadError>,
+    at: Moment,
+}
+
+/// The pump behind the role.
+#[derive(Debug)]
+pub struct PodScraper {
+    shared: Readers,
+    records: Arc<dyn AutoscalerRecords>,
+    writer: Arc<Writer<SampleTable>>,
+    pages: Arc<dyn PodPages>,
+    uses: BTreeMap<PageKey, PageUses>,
+    samples: BTreeMap<SampleKey, PageSampleState>,
+    /// Oldest first.
+    waiting: VecDeque<PageKey>,
+    in_flight: BTreeSet<PageKey>,
+    slots: RequestSlots<ScrapedPage>,
+    /// Whether a message to go on is on its way.
+    is_going: bool,
+    has_changed: bool,
+}
+
+impl PodScraper {
+    /// A new life of the role.
+    pub fn new(
+        shared: Readers,
+        records: Arc<dyn AutoscalerRecords>,
+        writer: Arc<Writer<SampleTable>>,
+        pages: Arc<dyn PodPages>,
+    ) -> Self {
+        Self {
+            shared,
+            records,
+            writer,
+            pages,
+            uses: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            in_flight: BTreeSet::new(),
+            slots: RequestSlots::new(WIDTH),
+            is_going: false,
+            has_changed: true,
+        }
+    }
+
+    fn begin_round(&mut self, cx: &Context<PodScraperMessage>) {
+        cx.arm(ROUND, PodScraperMessage::Round);
+        let wanted = if self.shared.claim.may_write(cx.now()) {
+            let on_page = |kind: &SourceKind| {
+                matches!(kind, SourceKind::Pod { .. } | SourceKind::Service { .. })
+            };
+            wanted_samples(self.records.records(), |source| on_page(&source.kind))
+        } else {
+            BTreeMap::new()
+        };
+        if wanted.is_empty() {
+            self.slots.clear();
+            self.in_flight.clear();
+        }
+        self.want(wanted);
+        let uses = &self.uses;
+        self.waiting.retain(|page| uses.contains_key(page));
+        let queued: BTreeSet<PageKey> = self.waiting.iter().cloned().collect();
+        let is_idle = |page: &&PageKey| !queued.contains(page) && !self.in_flight.contains(page);
+        self.waiting.extend(uses.keys().filter(is_idle).cloned());
+    }
+
+    /// Forgets what is no longer wanted and what was read elsewhere, and sorts the rest by page.
+    fn want(&mut self, wanted: BTreeMap<SampleKey, Option<MeasuredPod>>) {
+        let before = self.samples.len();
+        self.samples.retain(|key, _| wanted.contains_key(key));
+        self.has_changed |= self.samples.len() != before;
+        self.uses.clear();
+        for (key, pod) in wanted {
+            let state = PageSampleState::new(&key, pod.as_ref());
+            if let (Some(page), Some(metric)) = (&state.page, &state.metric) {
+                let uses = self.uses.entry(page.clone()).or_default();
+                uses.insert(key.clone(), metric.clone());
+            }
+            match self.samples.entry(key) {
+                Entry::Occupied(known) if known.get().is_read_like(&state) => {}
+                Entry::Occupied(mut known) => {
+                    known.insert(state);
+                    self.has_changed = true;
+                }
+                Entry::Vacant(place) => {
+                    place.insert(state);
+                    self.has_changed = true;
+                }
+            }
+        }
+    }
+
+    /// Reads pages for one slice, and publishes what they show.
+    async fn scrape(&mut self, cx: &Context<PodScraperMessage>) -> Result<(), ActorError> {
+        if !self.shared.claim.may_write(cx.now()) {
+            self.waiting.clear();
+        }
+        let slice = SliceEnd::after(SLICE);
+        loop {
+            while !self.slots.is_full()
+                && let Some(page) = self.waiting.pop_front()
+            {
+                self.begin(page);
+            }
+            let Some(scraped) = self.slots.next(slice).await else {
+                break;
+            };
+            self.take(scraped);
+            if slice.is_over() {
+                break;
+            }
+        }
+        self.go_on(cx);
+        self.publish(cx)
+    }
+
+    fn go_on(&mut self, cx: &Context<PodScraperMessage>) {
+        let has_more = !self.slots.is_empty() || !self.waiting.is_empty();
+        if has_more && !self.is_going {
+            self.is_going = true;
+            cx.tell_self(PodScraperMessage::Scrape);
+        }
+    }
+
+    fn begin(&mut self, page: PageKey) {
+        let Some(uses) = self.uses.get(&page) else {
+            return;
+        };
+        let series: BTreeSet<&Arc<str>> = uses.values().map(|metric| &metric.series).collect();
+        let series = series.into_iter().cloned().collect();
+        let clock = self.shared.clock.clone();
+        let read = self.pages.read(page.url.clone(), series, DEADLINE);
+        self.in_flight.insert(page.clone());
+        self.slots.push(Box::pin(async move {
+            let answer = read.await;
+            let at = clock.now();
+            ScrapedPage { page, answer, at }
+        }));
+    }
+
+    fn take(&mut self, scraped: ScrapedPage) {
+        let ScrapedPage { page, answer, at } = scraped;
+        self.in_flight.remove(&page);
+        if let Err(error) = &answer {
+            let errors = &self.shared.series.process.errors;
+            let labels = ["pod-scraper", error.reason()];
+            errors.with_label_values(&labels).inc();
+            tracing::debug!(page = %page.url, %error, "failed to read a metrics page");
+        }
+        let Some(uses) = self.uses.get(&page) else {
+            return;
+        };
+        self.has_changed = true;
+        for (key, metric) in uses {
+            let Some(state) = self.samples.get_mut(key) else {
+                continue;
+            };
+            match &answer {
+                Ok(families) => state.read(metric, families.get(&metric.series), at),
+                Err(error) => state.reading.failure = Some(failure(&page, error)),
+            }
+        }
+    }
+
+    fn publish(&mut self, cx: &Context<PodScraperMessage>) -> Result<(), ActorError> {
+        if !self.has_changed {
+            return Ok(());
+        }
+        let samples = self.samples.iter();
+        let table: SampleTable = samples
+            .filter(|(_, state)| state.reading != SampleReading::default())
+            .map(|(key, state)| (key.clone(), state.reading.clone()))
+            .collect();
+        self.writer.publish(cx.epoch(), Arc::new(table))?;
+        self.has_changed = false;
+        Ok(())
+    }
+}
+
+fn failure(page: &PageKey, error: &PageReadError) -> ReadFailure {
+    ReadFailure {
+        is_unavailable: *error == PageReadError::Unavailable,
+        ..ReadFailure::new(error.failure(), format!("{}: {error}", page.url))
+    }
+}
+
+impl PageSampleState {
+    /// A value that has not been read, and why it cannot be.
+    fn new(key: &SampleKey, pod: Option<&MeasuredPod>) -> Self {
+        let (page, metric, failure) = match place(key, pod) {
+            Ok((page, metric)) => (Some(page), Some(metric), None),
+            Err(failure) => (None, None, Some(failure)),
+        };
+        Self {
+            page,
+            metric,
+            before: None,
+            reading: SampleReading {
+                value: None,
+                failure,
+            },
+        }
+    }
+
+    /// Whether what is known of it holds for the other one. Where it cannot be read the reason counts.
+    fn is_read_like(&self, other: &Self) -> bool {
+        let same_place = self.page == other.page && self.metric == other.metric;
+        same_place && (other.page.is_some() || self.reading == other.reading)
+    }
+
+    /// Takes what a page shows. The last value stays, with its time, where there is no new one.
+    fn read(&mut self, metric: &PageMetric, family: Option<&FamilySamples>, at: Moment) {
+        let nothing = FamilySamples::default();
+        let family = family.unwrap_or(&nothing);
+        let earlier = self.before.as_ref().map(|(then, samples)| EarlierRead {
+            samples,
+            elapsed: at.since(*then),
+        });
+        let shown = page_value(metric, family, earlier);
+        // Where it is not shown, what it counted meanwhile is not known either.
+        self.before = shown.is_ok().then(|| (at, family.clone()));
+        let failure = match shown {
+            Ok(PageReading::Value(value)) => {
+                self.reading.value = Some((value, at));
+                None
+            }
+            Ok(PageReading::NotYet(why)) if self.reading.value.is_none() => {
+                let why = format!("{}: {why}", metric.series);
+                Some(ReadFailure::new(Failure::Absent, why))
+            }
+            Ok(PageReading::NotYet(_)) => None,
+            Err(failure) => Some(failure),
+        };
+        self.reading.failure = failure;
+    }
+}
+
+/// Where a value is read, and as what.
+fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMetric), ReadFailure> {
+    let metric = &key.source.metric;
+    let invalid = |why: String| ReadFailure::new(Failure::Invalid, why);
+    match (&key.source.kind, &key.pod, pod) {
+        (SourceKind::Service { endpoint, page }, None, _) => {
+            let metric =
+                PageMetric::of_service(metric).map_err(|error| invalid(error.to_string()))?;
+            let url =
+                PageUrl::of_service(endpoint, page).map_err(|error| invalid(error.to_string()))?;
+            Ok((PageKey { pod: None, url }, metric))
+        }
+        (SourceKind::Pod { port, page }, Some(name), Some(pod)) => {
+            let engine = pod.engine.as_deref();
+            let metric =
+                PageMetric::of_pod(metric, engine).map_err(|error| invalid(error.to_string()))?;
+            let address = pod.address.ok_or_else(|| {
+                ReadFailure::new(Failure::Absent, format!("pod {name} has no address yet"))
+            })?;
+            let url =
+                PageUrl::of_pod(address, port, page).map_err(|error| invalid(error.to_string()))?;
+            let pod = Some((Arc::clone(&key.namespace), Arc::clone(name)));
+            Ok((PageKey { pod, url }, metric))
+        }
+        _ => Err(invalid(format!("{metric} is on no metrics page"))),
+    }
+}
+
+impl Actor for PodScraper {
+    type Msg = PodScraperMessage;
+
+    async fn handle(
+        &mut self,
+        cx: &Context<PodScraperMessage>,
+        event: Event<PodScraperMessage>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Started | Event::Message(PodScraperMessage::Round) => {
+                self.begin_round(cx);
+                self.go_on(cx);
+                self.publish(cx)
+            }
+            Event::Message(PodScraperMessage::Scrape) => {
+                self.is_going = false;
+                self.scrape(cx).await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Records of PodAutoscalers for tests, and which samples they need.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::actors::variants::tests::shared;
+use crate::policy::key::ObjectKey;
+use crate::policy::pod_autoscaler::demand::AutoscaledPod;
+use crate::policy::pod_autoscaler::record::AutoscalerVerdict;
+use crate::policy::pod_autoscaler::{AutoscalerState, PodAutoscalerObject};
+use crate::roles::Role;
+use crate::state::SharedState;
+use crate::state::claim::{Claim, ClaimDuration};
+use wva_base::moment::{Moment, WallTime};
+use wva_supervise::{ActorRegistry, ChildSpec, Epoch, Kit, SeedTree};
+
+/// A board that a test writes.
+#[derive(Debug, Default)]
+pub(in crate::actors) struct FakeRecords(Mutex<Vec<Arc<AutoscalerRecord>>>);
+
+impl FakeRecords {
+    pub(in crate::actors) fn set(&self, records: impl IntoIterator<Item = AutoscalerRecord>) {
+        let records = records.into_iter().map(Arc::new).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = records;
+    }
+}
+
+impl AutoscalerRecords for FakeRecords {
+    fn records(&self) -> Vec<Arc<AutoscalerRecord>> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A source of metrics of pods on a page.
+pub(in crate::actors) fn of_pod(metric: &str) -> Value {
+    json!({
+        "metricSourceType": "pod", "protocolType": "http", "port": "8000", "path": "/metrics",
+        "targetMetric": metric, "targetValue": "10",
+    })
+}
+
+/// The record of an object that scales pods with these addresses.
+pub(in crate::actors) fn record(
+    name: &str,
+    strategy: &str,
+    sources: &[Value],
+    pods: &[(&str, Option<&str>)],
+) -> AutoscalerRecord {
+    let object: PodAutoscalerObject = serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": "u"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "maxReplicas": 10, "scalingStrategy": strategy, "metricsSources": sources,
+        },
+    }))
+    .unwrap();
+    let pod = |address: &Option<&str>| MeasuredPod {
+        pod: AutoscaledPod::Ready {
+            ready_for: Duration::from_hours(1),
+        },
+        address: address.map(|address| address.parse::<IpAddr>().unwrap()),
+        engine: None,
+    };
+    let pods = pods.iter();
+    let policy = object.check().unwrap();
+    AutoscalerRecord {
+        base: policy.base,
+        notes: Vec::new(),
+        key: ObjectKey::new("ns", name),
+        uid: "u".into(),
+        generation: 1,
+        term: 1,
+        decided: at(0),
+        policy: Some(Arc::new(policy)),
+        target: None,
+        pods: Arc::new(
+            pods.map(|(name, address)| (Arc::from(*name), pod(address)))
+                .collect(),
+        ),
+        state: AutoscalerState::default(),
+        verdict: AutoscalerVerdict::Unseen { why: "".into() },
+    }
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(seconds),
+        wall: WallTime(0),
+    }
+}
+
+/// State of a process that leads, or does not.
+pub(in crate::actors) fn claim(shared: &SharedState, leads: bool) {
+    let hold = if leads {
+        ClaimDuration::Unlimited
+    } else {
+        ClaimDuration::NotOurs
+    };
+    let epoch = Epoch::for_test(Role::Leadership, 1);
+    let claim = Arc::new(Claim { term: 1, hold });
+    shared
+        .writers
+        .leadership
+        .claim
+        .publish(&epoch, claim)
+        .unwrap();
+}
+
+pub(in crate::actors) fn leading() -> SharedState {
+    let shared = shared();
+    claim(&shared, true);
+    shared
+}
+
+/// Runs a role until the test ends.
+pub(in crate::actors) fn run(shared: &SharedState, role: ChildSpec<Role>) {
+    let kit = Kit {
+        clock: shared.clock.clone(),
+        seed: SeedTree::new(1),
+        actors: ActorRegistry::new(),
+    };
+    let tree = vec![wva_supervise::supervisor(Role::Engine, vec![role])];
+    drop(tokio::spawn(wva_supervise::run(
+        kit,
+        tree,
+        std::future::pending(),
+    )));
+}
+
+#[test]
+fn a_sample_is_wanted_once_and_of_the_newest_pods() {
+    let custom = json!({"metricSourceType": "custom", "targetMetric": "q", "targetValue": "1"});
+    let external = json!({"metricSourceType": "external", "targetMetric": "q", "targetValue": "1"});
+    let sources = [of_pod("x"), custom, external];
+    let old = record(
+        "a",
+        "KPA",
+        &sources,
+        &[("p", Some("10.0.0.1")), ("q", None)],
+    );
+    let new = AutoscalerRecord {
+        decided: at(5),
+        ..record("b", "APA", &sources, &[("p", Some("10.0.0.2"))])
+    };
+    let hpa = record("c", "HPA", &sources, &[("r", Some("10.0.0.3"))]);
+    let broken = AutoscalerRecord {
+        policy: None,
+        ..old.clone()
+    };
+    let records = [new, old, hpa, broken].map(Arc::new).to_vec();
+    let wanted = wanted_samples(records, |_| true);
+    let found: Vec<String> = wanted
+        .iter()
+        .map(|(key, pod)| {
+            let address = pod.as_ref().and_then(|pod| pod.address);
+            format!("{:?} {} {address:?}", key.pod, key.source.metric)
+        })
+        .collect();
+    let expected = [
+        "None q None",
+        "Some(\"p\") x Some(10.0.0.2)",
+        "Some(\"p\") q Some(10.0.0.2)",
+        "Some(\"q\") x None",
+        "Some(\"q\") q None",
+    ];
+    assert_eq!(found, expected);
+}
