@@ -15,6 +15,13 @@ use super::source::{MetricSource, SourceKind};
 use super::tuning::{AnnotationFault, LONGEST_WINDOW, Tuning};
 use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
+use wva_base::text::bounded;
+
+/// Violations of one object that are named. Lists have no limit, and a message has.
+const MOST_NAMED: usize = 200;
+
+/// Letters of one violation: it may quote a field of any length.
+const MOST_LETTERS: usize = 500;
 
 /// Length of the long window where none is stated.
 const STABLE_WINDOW: Duration = Duration::from_mins(3);
@@ -80,11 +87,13 @@ pub struct Violations {
 
 impl Violations {
     pub(super) fn add(&mut self, problem: SpecProblem, path: &str, why: impl Into<String>) {
-        self.found.push(SpecViolation {
-            problem,
-            path: path.to_owned(),
-            why: why.into(),
-        });
+        if self.found.len() < MOST_NAMED {
+            self.found.push(SpecViolation {
+                problem,
+                path: path.to_owned(),
+                why: bounded(&why.into(), MOST_LETTERS),
+            });
+        }
     }
 
     /// Each of them.

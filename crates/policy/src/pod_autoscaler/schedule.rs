@@ -15,6 +15,9 @@ use crate::units::Replicas;
 /// Days that are searched for the next change: a week, and the day on which it begins again.
 const HORIZON_DAYS: i64 = 8;
 
+/// Entries of one object: each is compared with each.
+const MOST_ENTRIES: usize = 100;
+
 /// Names of the days, from Monday on.
 const DAYS: [(&str, Weekday); 7] = [
     ("mon", Weekday::Monday),
@@ -164,6 +167,12 @@ impl Schedules {
                 "must not be empty; add an entry, or remove the list",
             );
         }
+        if specs.len() > MOST_ENTRIES {
+            let count = specs.len();
+            let why = format!("has {count} entries; write at most {MOST_ENTRIES}");
+            reader.fault("spec.schedules", why);
+        }
+        let specs = specs.get(..MOST_ENTRIES).unwrap_or(specs);
         let zone = reader.zone(specs);
         let mut entries: Vec<(usize, ScheduleEntry)> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
@@ -288,6 +297,7 @@ impl ScheduleReader<'_> {
         for name in names {
             let day = DAYS.iter().find(|(day, _)| name.eq_ignore_ascii_case(day));
             match day {
+                Some((_, day)) if days.contains(day) => {}
                 Some((_, day)) => days.push(*day),
                 None => self.fault(
                     &path,

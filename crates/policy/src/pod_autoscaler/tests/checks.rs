@@ -105,6 +105,25 @@ fn a_maximum_below_one_is_named_once() {
 }
 
 #[test]
+fn an_object_of_any_size_is_judged_in_bounded_memory() {
+    let entry =
+        "{name: a, startTime: '07:00', endTime: '08:00', maxReplicas: 2, daysOfWeek: [Mon, Mon]}";
+    let schedules = |count: usize| format!("schedules: [{}]", [entry].repeat(count).join(", "));
+    let lines = refused(&schedules(3));
+    // Two duplicates, and three overlaps.
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    let lines = refused(&schedules(1_000));
+    assert!(lines[0].ends_with("spec.schedules: has 1000 entries; write at most 100"));
+    assert_eq!(lines.len(), 200);
+    let sources = format!("metricsSources: [{}]", ["{}"].repeat(1_000).join(", "));
+    assert_eq!(refused(&sources).len(), 200);
+    let strategy = format!("scalingStrategy: {}", "X".repeat(10_000));
+    let lines = refused(&strategy);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].len() < 600 && lines[0].ends_with('…'), "{lines:?}");
+}
+
+#[test]
 fn integers_of_a_generated_object_fit_their_fields() {
     let policy = policy(
         "
