@@ -189,7 +189,8 @@ mod tests {
         assert_eq!(row("PROMETHEUS_BASE_URL").value, "https://****@prom:9090");
         assert_eq!(row("REST_CLIENT_TIMEOUT").source, "default");
         assert!(!row("REST_CLIENT_TIMEOUT").live);
-        assert_eq!(row("WEBHOOK_CERT_NAME").state, "accepted, inert");
+        assert_eq!(row("WEBHOOK_CERT_NAME").state, "active");
+        assert_eq!(row("ZAP_DEVEL").state, "accepted, inert");
         assert_eq!(report.errors, Vec::<String>::new());
         for shown in [report.to_text(), report.to_json().unwrap()] {
             assert!(

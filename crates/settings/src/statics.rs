@@ -113,12 +113,16 @@ pub struct ServingSettings {
     pub probes: BindAddress,
     /// `external.metrics.k8s.io`.
     pub external_metrics: BindAddress,
+    /// Admission webhooks.
+    pub webhooks: BindAddress,
     /// Serve `/metrics` over TLS to authorized readers only.
     pub metrics_secure: bool,
     /// Certificate and key of `/metrics`; `None` makes a self-signed one.
     pub metrics_certificate: Option<CertificatePair>,
     /// Certificate and key of `external.metrics.k8s.io`; `None` makes a self-signed one.
     pub external_metrics_certificate: Option<CertificatePair>,
+    /// Certificate and key of the admission webhooks; `None` makes a self-signed one.
+    pub webhook_certificate: Option<CertificatePair>,
     /// Offer HTTP/2.
     pub http2: bool,
 }
@@ -234,6 +238,7 @@ fn serving(values: &SettingValues) -> ServingSettings {
         metrics: values.address(&schema::METRICS_BIND_ADDRESS),
         probes: values.address(&schema::HEALTH_PROBE_BIND_ADDRESS),
         external_metrics: values.address(&schema::EXTERNAL_METRICS_BIND_ADDRESS),
+        webhooks: values.address(&schema::WEBHOOK_BIND_ADDRESS),
         metrics_secure: values.bool(&schema::METRICS_SECURE),
         metrics_certificate: pair(
             &schema::METRICS_CERT_PATH,
@@ -244,6 +249,11 @@ fn serving(values: &SettingValues) -> ServingSettings {
             &schema::EXTERNAL_METRICS_CERT_PATH,
             &schema::EXTERNAL_METRICS_CERT_NAME,
             &schema::EXTERNAL_METRICS_CERT_KEY,
+        ),
+        webhook_certificate: pair(
+            &schema::WEBHOOK_CERT_PATH,
+            &schema::WEBHOOK_CERT_NAME,
+            &schema::WEBHOOK_CERT_KEY,
         ),
         http2: values.bool(&schema::ENABLE_HTTP2),
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::sources::{Data, MainConfigMap, PolicySources};
+use crate::sources::{Data, GivenFlag, MainConfigMap, PolicySources};
 use crate::{Problem, Sources, Warning};
 use wva_policy::key::ModelKey;
 use wva_policy::reuse::Reuse;
@@ -299,16 +299,20 @@ fn a_config_map_whose_document_is_broken_changes_nothing() {
 
 #[test]
 fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
-    let started = start(&sources(
+    let mut sources = sources(
         &[("METRICS_ADDR", ":1")],
         &[
             ("GLOBAL_OPT_INTERVALL", "5s"),
             ("POD_NAMESPACE", "x"),
-            ("WEBHOOK_CERT_PATH", "/x"),
             ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "3m"),
         ],
-    ))
-    .unwrap();
+    );
+    let inert = GivenFlag {
+        name: "zap-devel",
+        text: "true".to_owned(),
+    };
+    sources.flags.0.insert("ZAP_DEVEL", inert);
+    let started = start(&sources).unwrap();
     let told: Vec<String> = started
         .diagnostics
         .notices
@@ -322,7 +326,7 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
             "main ConfigMap: no setting is named \"GLOBAL_OPT_INTERVALL\"; did you mean \
              \"GLOBAL_OPT_INTERVAL\"?",
             "main ConfigMap POD_NAMESPACE has no effect there; set it in the environment",
-            "WEBHOOK_CERT_PATH is accepted, inert",
+            "ZAP_DEVEL is accepted, inert",
         ]
     );
     let refused = &started.diagnostics.problems[0];

@@ -47,6 +47,20 @@ pub const EXTERNAL_METRICS_BIND_ADDRESS: Spec = Spec::fixed(
     "an HPA can read decisions without an adapter",
 );
 
+/// Where admission webhooks are served.
+pub const WEBHOOK_BIND_ADDRESS: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "WEBHOOK_BIND_ADDRESS",
+    "Webhook bind address",
+    ValueKind::Address,
+)
+.flags(&["webhook-bind-address"])
+.default("0")
+.means(
+    "Where the admission webhooks for PodAutoscalers are served; 0 for nowhere.",
+    "the API server refuses a PodAutoscaler that could not be acted on",
+);
+
 /// Whether metrics are served over TLS to authorized readers only.
 pub const METRICS_SECURE: Spec = Spec::fixed(
     SettingGroup::Serving,
@@ -149,10 +163,10 @@ pub const WEBHOOK_CERT_PATH: Spec = Spec::fixed(
     ValueKind::Path,
 )
 .flags(&["webhook-cert-path"])
-.state(SettingState::Inert)
 .means(
-    "Folder with the webhook certificate.",
-    "none: there are no webhooks",
+    "Folder with the certificate of the webhooks; empty makes a self-signed one, which no API \
+     server accepts.",
+    "the files are used, and read again when they change",
 );
 
 /// File name of the webhook certificate.
@@ -164,10 +178,9 @@ pub const WEBHOOK_CERT_NAME: Spec = Spec::fixed(
 )
 .flags(&["webhook-cert-name"])
 .default("tls.crt")
-.state(SettingState::Inert)
 .means(
     "File name of the webhook certificate.",
-    "none: there are no webhooks",
+    "see WEBHOOK_CERT_PATH",
 );
 
 /// File name of the webhook key.
@@ -179,11 +192,7 @@ pub const WEBHOOK_CERT_KEY: Spec = Spec::fixed(
 )
 .flags(&["webhook-cert-key"])
 .default("tls.key")
-.state(SettingState::Inert)
-.means(
-    "File name of the webhook key.",
-    "none: there are no webhooks",
-);
+.means("File name of the webhook key.", "see WEBHOOK_CERT_PATH");
 
 /// Whether HTTP/2 is offered.
 pub const ENABLE_HTTP2: Spec = Spec::fixed(
@@ -289,6 +298,7 @@ pub(super) const PROCESS_ROWS: &[Spec] = &[
     METRICS_BIND_ADDRESS,
     HEALTH_PROBE_BIND_ADDRESS,
     EXTERNAL_METRICS_BIND_ADDRESS,
+    WEBHOOK_BIND_ADDRESS,
     METRICS_SECURE,
     METRICS_CERT_PATH,
     METRICS_CERT_NAME,

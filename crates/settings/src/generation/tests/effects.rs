@@ -10,6 +10,7 @@ const COMPANIONS: &[(&str, &str)] = &[
     ("METRICS_CERT_PATH", "/certificates"),
     ("PROMETHEUS_CLIENT_CERT_PATH", "/client.crt"),
     ("PROMETHEUS_CLIENT_KEY_PATH", "/client.key"),
+    ("WEBHOOK_CERT_PATH", "/certificates"),
 ];
 
 /// Static settings that decisions rest on as well.
