@@ -10,6 +10,7 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::roles::Role;
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
+use crate::serve::admission::AdmissionRoutes;
 use crate::serve::connection::ConnectionConfig;
 use crate::serve::external::ExternalMetricsRoutes;
 use crate::serve::routes::{MetricsRoutes, ProbeRoutes, ProtectedServer};
@@ -31,6 +32,8 @@ pub struct HttpServers {
     pub metrics: (Vec<SocketAddr>, ConnectionConfig<MetricsRoutes>),
     /// `EXTERNAL_METRICS_BIND_ADDRESS`, likewise.
     pub external_metrics: (Vec<SocketAddr>, ConnectionConfig<ExternalMetricsRoutes>),
+    /// `WEBHOOK_BIND_ADDRESS`, likewise.
+    pub webhooks: (Vec<SocketAddr>, ConnectionConfig<AdmissionRoutes>),
     /// `HEALTH_PROBE_BIND_ADDRESS`, likewise.
     pub probes: (Vec<SocketAddr>, ConnectionConfig<ProbeRoutes>),
 }
@@ -48,7 +51,9 @@ impl HttpServers {
             .then(|| metrics_door(settings, shared, client, permissions));
         let external = (settings.external_metrics != BindAddress::Off)
             .then(|| external_metrics_door(settings, shared, client, permissions));
-        let doors = metrics.iter().chain(&external).cloned().collect();
+        let webhooks = (settings.webhooks != BindAddress::Off).then(|| webhook_door(settings));
+        let doors = metrics.iter().chain(&external).chain(&webhooks);
+        let doors = doors.cloned().collect();
         Self {
             metrics: (
                 settings.metrics.candidates(),
@@ -57,6 +62,10 @@ impl HttpServers {
             external_metrics: (
                 settings.external_metrics.candidates(),
                 connection_config(external, ExternalMetricsRoutes::new(shared.clone())),
+            ),
+            webhooks: (
+                settings.webhooks.candidates(),
+                connection_config(webhooks, AdmissionRoutes::default()),
             ),
             probes: (
                 settings.probes.candidates(),
@@ -73,7 +82,7 @@ fn connection_config<R>(door: Option<ProtectedServer>, routes: R) -> ConnectionC
     let (tls, authorizer) = door.map(|door| (door.tls, door.authorizer)).unzip();
     ConnectionConfig {
         tls,
-        authorizer,
+        authorizer: authorizer.flatten(),
         routes: Arc::new(routes),
     }
 }
@@ -93,13 +102,13 @@ fn metrics_door(
     });
     ProtectedServer {
         tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
-        authorizer: Arc::new(Authorizer::new(
+        authorizer: Some(Arc::new(Authorizer::new(
             NAME,
             shared.clock.clone(),
             client.clone(),
             None,
             permissions.clone(),
-        )),
+        ))),
     }
 }
 
@@ -125,13 +134,26 @@ fn external_metrics_door(
             Some(Arc::clone(&proxies)),
             http2(settings),
         )),
-        authorizer: Arc::new(Authorizer::new(
+        authorizer: Some(Arc::new(Authorizer::new(
             NAME,
             clock,
             client.clone(),
             Some(proxies),
             permissions.clone(),
-        )),
+        ))),
+    }
+}
+
+/// The API server calls webhooks without a proof of itself.
+fn webhook_door(settings: &ServingSettings) -> ProtectedServer {
+    let files = settings.webhook_certificate.clone();
+    let files = files.map(|files| CertificateFiles {
+        setting: "WEBHOOK_CERT_PATH",
+        files,
+    });
+    ProtectedServer {
+        tls: Arc::new(Tls::new("webhooks", files, None, http2(settings))),
+        authorizer: None,
     }
 }
 
@@ -165,20 +187,24 @@ impl Actor for Http {
         let HttpServers {
             metrics,
             external_metrics,
+            webhooks,
             probes,
         } = self.0.clone();
         let listeners = [
             ("METRICS_BIND_ADDRESS", &metrics.0),
             ("EXTERNAL_METRICS_BIND_ADDRESS", &external_metrics.0),
+            ("WEBHOOK_BIND_ADDRESS", &webhooks.0),
             ("HEALTH_PROBE_BIND_ADDRESS", &probes.0),
         ];
         let listeners = listeners.map(|(key, addresses)| server::listen(key, addresses));
-        let [first, second, third] = listeners;
-        let (first, second, third) = (first.await?, second.await?, third.await?);
-        future::join3(
+        let [first, second, third, fourth] = listeners;
+        let (first, second) = (first.await?, second.await?);
+        let (third, fourth) = (third.await?, fourth.await?);
+        future::join4(
             future::OptionFuture::from(first.map(|on| server::serve(on, metrics.1))),
             future::OptionFuture::from(second.map(|on| server::serve(on, external_metrics.1))),
-            future::OptionFuture::from(third.map(|on| server::serve(on, probes.1))),
+            future::OptionFuture::from(third.map(|on| server::serve(on, webhooks.1))),
+            future::OptionFuture::from(fourth.map(|on| server::serve(on, probes.1))),
         )
         .await;
         Ok(())

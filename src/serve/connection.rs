@@ -1,4 +1,4 @@
-//! One connection: handshake, head of the request, answer.
+//! One connection: handshake, head of the request, body where the route reads it, answer.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessDenied, Authorizer};
-use super::answer::HttpResponse;
+use super::answer::{HttpResponse, plain};
+use super::body::BodyReader;
 use super::connection_limiter::Progress;
 use super::tls::Tls;
 use crate::cluster::review::Access;
@@ -34,7 +35,7 @@ const HEADER_LIST_BYTES: u32 = 8 * 1024;
 /// Requests at once on one connection of HTTP/2.
 const STREAMS: u32 = 16;
 
-/// Answers requests from memory. Bodies are never read.
+/// Answers requests from memory.
 pub trait Routes: Send + Sync + 'static {
     /// What a reader must be allowed to do.
     fn access(&self, head: &Parts) -> Access {
@@ -44,8 +45,18 @@ pub trait Routes: Send + Sync + 'static {
         }
     }
 
-    /// The answer.
+    /// What reads the body of a request; `None` leaves it unread.
+    fn body_reader(&self, _head: &Parts) -> Option<&BodyReader> {
+        None
+    }
+
+    /// The answer to a request whose body is left unread.
     fn answer(&self, head: &Parts) -> HttpResponse;
+
+    /// The answer to a request whose body was read.
+    fn answer_to_body(&self, head: &Parts, _body: &[u8]) -> HttpResponse {
+        self.answer(head)
+    }
 
     /// The answer to somebody who is not let in.
     fn refuse(&self, refusal: &AccessDenied) -> HttpResponse;
@@ -157,9 +168,13 @@ impl<R: Routes> ConnectionConfig<R> {
         certificate: &Certificate,
         progress: &Progress,
     ) -> impl Future<Output = Result<HttpResponse, Infallible>> + Send + 'static {
-        progress.asked();
         let certificate = certificate.clone();
-        let (head, _unread) = request.into_parts();
+        let progress = progress.clone();
+        let (head, body) = request.into_parts();
+        match self.routes.body_reader(&head) {
+            Some(_) => progress.reading(),
+            None => progress.asked(),
+        }
         async move {
             if let Some(authorizer) = &self.authorizer {
                 let access = self.routes.access(&head);
@@ -171,7 +186,18 @@ impl<R: Routes> ConnectionConfig<R> {
                     return Ok(self.routes.refuse(&refusal));
                 }
             }
-            Ok(self.routes.answer(&head))
+            let Some(reader) = self.routes.body_reader(&head) else {
+                return Ok(self.routes.answer(&head));
+            };
+            let body = reader.read(body).await;
+            progress.asked();
+            Ok(match body {
+                Ok(body) => self.routes.answer_to_body(&head, body.bytes()),
+                Err(error) => {
+                    tracing::debug!(%error, path = head.uri.path(), "body not read");
+                    plain(error.status(), &error.to_string())
+                }
+            })
         }
     }
 }

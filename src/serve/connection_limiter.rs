@@ -25,6 +25,8 @@ pub(super) struct Progress(Arc<Mutex<(ConnectionPhase, Instant)>>);
 enum ConnectionPhase {
     /// The handshake and the head of the request are not complete.
     Unasked,
+    /// The head is complete, its body is not. The body has a deadline of its own.
+    Reading,
     /// There was a request.
     Asked,
 }
@@ -35,6 +37,15 @@ impl Progress {
             ConnectionPhase::Unasked,
             Instant::now(),
         ))))
+    }
+
+    /// The head of a request has come, and its body is read. On a connection that had a request before,
+    /// this is no step back.
+    pub(super) fn reading(&self) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.0 == ConnectionPhase::Unasked {
+            *now = (ConnectionPhase::Reading, Instant::now());
+        }
     }
 
     /// A request has come.
@@ -53,7 +64,7 @@ impl Progress {
         let (stage, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         since
             + match stage {
-                ConnectionPhase::Unasked => UNASKED,
+                ConnectionPhase::Unasked | ConnectionPhase::Reading => UNASKED,
                 ConnectionPhase::Asked => ANSWERED,
             }
     }
@@ -129,9 +140,13 @@ mod tests {
     }
 
     async fn reading(connections: &mut ConnectionLimiter) -> Ended {
+        at(connections, super::Progress::asked).await
+    }
+
+    async fn at(connections: &mut ConnectionLimiter, step: fn(&super::Progress)) -> Ended {
         let (held, ended) = oneshot::channel::<()>();
         let connection = |progress: super::Progress| {
-            progress.asked();
+            step(&progress);
             async move {
                 let _held = held;
                 pending::<()>().await;
@@ -180,6 +195,26 @@ mod tests {
                 .count(),
             1
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_no_claim_to_a_place() {
+        let mut connections = ConnectionLimiter::default();
+        let mut slow = at(&mut connections, super::Progress::reading).await;
+        let mut again = at(&mut connections, |progress| {
+            progress.asked();
+            progress.reading();
+        })
+        .await;
+        let mut kept = Vec::new();
+        for _ in 2..CONNECTIONS {
+            kept.push(reading(&mut connections).await);
+        }
+        let began = Instant::now();
+        let _newcomer = idle(&mut connections).await;
+        assert_eq!(began.elapsed(), UNASKED);
+        assert!(is_over(&mut slow) && !is_over(&mut again));
+        assert!(kept.iter_mut().all(|ended| !is_over(ended)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,9 @@
-//! HTTP: metrics, probes, the debug page, and external metrics.
+//! HTTP: metrics, probes, the debug page, external metrics, and admission webhooks.
 
 pub mod access;
+pub mod admission;
 pub mod answer;
+pub mod body;
 pub mod connection;
 mod connection_limiter;
 pub mod external;

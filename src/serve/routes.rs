@@ -94,13 +94,14 @@ pub struct ProbeRoutes {
 pub struct ProtectedServer {
     /// Its certificate.
     pub tls: Arc<Tls>,
-    /// Who is let in.
-    pub authorizer: Arc<Authorizer>,
+    /// Who is let in; `None` lets everybody in.
+    pub authorizer: Option<Arc<Authorizer>>,
 }
 
 impl ProtectedServer {
     fn readiness(&self) -> Vec<ReadinessReason> {
-        let mut reasons = self.authorizer.readiness();
+        let authorizer = self.authorizer.as_ref();
+        let mut reasons = authorizer.map_or_else(Vec::new, |authorizer| authorizer.readiness());
         reasons.push(self.tls.readiness());
         reasons
     }

@@ -12,6 +12,7 @@ use super::access::AccessDenied;
 use super::answer::{HttpResponse, plain};
 use super::connection::{ConnectionConfig, Routes};
 use super::server::{listen, serve};
+use super::tls::Tls;
 
 /// Everything is answered with a number.
 struct Fixed;
@@ -26,14 +27,18 @@ impl Routes for Fixed {
     }
 }
 
-/// A server in the clear that lets everybody in, until it is dropped.
-struct Running {
-    address: SocketAddr,
+/// A server that lets everybody in, until it is dropped.
+pub(super) struct Running {
+    pub(super) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Running {
     async fn start() -> Self {
+        Self::serving(Fixed, None).await
+    }
+
+    pub(super) async fn serving<R: Routes>(routes: R, tls: Option<Arc<Tls>>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = listen("METRICS_BIND_ADDRESS", &[any])
             .await
@@ -41,9 +46,9 @@ impl Running {
             .unwrap();
         let address = listener.local_addr().unwrap();
         let connection_config = ConnectionConfig {
-            tls: None,
+            tls,
             authorizer: None,
-            routes: Arc::new(Fixed),
+            routes: Arc::new(routes),
         };
         let task = tokio::spawn(async move {
             let never = serve(listener, connection_config).await;
@@ -53,7 +58,7 @@ impl Running {
     }
 
     /// Sends a text, and reads until the server ends the connection.
-    async fn tell(&self, text: &str) -> String {
+    pub(super) async fn tell(&self, text: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = Vec::new();

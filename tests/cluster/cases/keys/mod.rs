@@ -88,6 +88,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "from_zero::routers_are_asked_a_few_at_a_time",
     ),
     ("WATCH_NAMESPACE", "filters::watched_namespace"),
+    (
+        "WEBHOOK_BIND_ADDRESS",
+        "webhooks::a_bad_object_is_refused_while_a_controller_answers",
+    ),
 ];
 
 /// Keys that never did anything, and are documented so.
@@ -95,9 +99,6 @@ const INERT: &[&str] = &[
     "--zap-devel",
     "--zap-stacktrace-level",
     "--zap-time-encoding",
-    "WEBHOOK_CERT_KEY",
-    "WEBHOOK_CERT_NAME",
-    "WEBHOOK_CERT_PATH",
 ];
 
 fn proofs() -> Vec<Proof> {

@@ -1,4 +1,4 @@
-//! What the two doors are served with.
+//! What the protected servers are served with.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -37,6 +37,11 @@ pub(super) fn proofs() -> Vec<Proof> {
             ],
             "the_certificate_of_external_metrics_has_its_name",
             of_external_metrics,
+        ),
+        Proof::of(
+            &["WEBHOOK_CERT_PATH", "WEBHOOK_CERT_NAME", "WEBHOOK_CERT_KEY"],
+            "the_certificate_of_webhooks_has_its_name",
+            of_webhooks,
         ),
         Proof::of(&["ENABLE_HTTP2"], "http2_is_offered_when_asked_for", http2),
     ]
@@ -130,6 +135,40 @@ async fn of_external_metrics(cx: &Cx) -> Result {
     controller.crash();
     let _controller = secure(cx, &[at, place, certificate, key]).await?;
     is_served(&reader, &page).await
+}
+
+async fn of_webhooks(cx: &Cx) -> Result {
+    let folder = certificates(cx, &["own"])?;
+    let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
+    let address = format!("127.0.0.1:{}", ports::free()?);
+    let page = format!("https://{address}/validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler");
+    let reader = Reader::anonymous().trusting(&ca.display().to_string());
+    let at = ("WEBHOOK_BIND_ADDRESS", address.as_str());
+    let place = ("WEBHOOK_CERT_PATH", folder.as_str());
+    let certificate = ("WEBHOOK_CERT_NAME", "own.crt");
+    let key = ("WEBHOOK_CERT_KEY", "own.key");
+    for (settings, missing) in [
+        (vec![at, place, key], "tls.crt"),
+        (vec![at, place, certificate], "tls.key"),
+    ] {
+        let controller = secure(cx, &settings).await?;
+        names_are_needed(&controller, missing).await?;
+        controller.crash();
+    }
+    let is_open = async |reader: &Reader| {
+        eventually("the certificate is shown", SOON, async || {
+            let (status, _) = reader.get(&page).await?;
+            seen(&status, &StatusCode::METHOD_NOT_ALLOWED)
+        })
+        .await
+    };
+    // Without files it is a certificate that no authority has signed.
+    let controller = secure(cx, &[at]).await?;
+    is_open(&Reader::anonymous()).await?;
+    assert!(reader.get(&page).await.is_err());
+    controller.crash();
+    let _controller = secure(cx, &[at, place, certificate, key]).await?;
+    is_open(&reader).await
 }
 
 /// The protocol that the metrics door chooses for a client that would take either.
