@@ -13,6 +13,7 @@ mod command_line;
 mod documents;
 mod image;
 mod observability;
+mod readme;
 mod values;
 
 use std::fs;

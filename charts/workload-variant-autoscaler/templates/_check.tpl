@@ -8,6 +8,7 @@
 {{- include "wva.check.policies" . -}}
 {{- include "wva.check.sample" . -}}
 {{- include "wva.check.externalMetrics" . -}}
+{{- include "wva.check.webhooks" . -}}
 {{- end }}
 
 {{/* Keys and variables that this chart sets itself, each with what to use. */}}
@@ -38,6 +39,8 @@ METRICS_ADDR: use wva.metrics.enabled and wva.metrics.port
 METRICS_SECURE: use wva.metrics.secure
 EXTERNAL_METRICS_BIND_ADDRESS: use externalMetrics.enabled and externalMetrics.port
 EXTERNAL_METRICS_CERT_PATH: use externalMetrics.certificate.existingSecret
+WEBHOOK_BIND_ADDRESS: use webhooks.enabled and webhooks.port
+WEBHOOK_CERT_PATH: use webhooks.certificate.existingSecret
 HEALTH_PROBE_BIND_ADDRESS: the probes of the chart ask port 8081; leave it out
 PROBE_ADDR: the probes of the chart ask port 8081; leave it out
 LEADER_ELECT: the chart elects a leader whatever wva.replicaCount is; leave it out
@@ -61,6 +64,8 @@ metrics-secure: METRICS_SECURE
 watch-namespace: WATCH_NAMESPACE
 external-metrics-bind-address: EXTERNAL_METRICS_BIND_ADDRESS
 external-metrics-cert-path: EXTERNAL_METRICS_CERT_PATH
+webhook-bind-address: WEBHOOK_BIND_ADDRESS
+webhook-cert-path: WEBHOOK_CERT_PATH
 log-level: LOG_LEVEL
 zap-log-level: LOG_LEVEL
 {{- end }}
@@ -152,6 +157,10 @@ zap-log-level: LOG_LEVEL
 {{- if and .Values.externalMetrics.enabled (has (int .Values.externalMetrics.port) $ports) -}}
 {{- fail (printf "externalMetrics.port: %d is taken by the probes or by wva.metrics.port" (int .Values.externalMetrics.port)) -}}
 {{- end -}}
+{{- if .Values.externalMetrics.enabled }}{{ $ports = append $ports (int .Values.externalMetrics.port) }}{{ end -}}
+{{- if and .Values.webhooks.enabled (has (int .Values.webhooks.port) $ports) -}}
+{{- fail (printf "webhooks.port: %d is taken by the probes, by wva.metrics.port or by externalMetrics.port" (int .Values.webhooks.port)) -}}
+{{- end -}}
 {{- end }}
 
 {{/* The entries of the policy ConfigMaps, by the rules of the controller. */}}
@@ -222,5 +231,12 @@ zap-log-level: LOG_LEVEL
 {{- end -}}
 {{- if and $e.enabled $e.certificate.existingSecret $e.apiService (not $e.certificate.caBundle) -}}
 {{- fail "externalMetrics.certificate.caBundle: the API server needs the authority of certificate.existingSecret" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "wva.check.webhooks" -}}
+{{- $w := .Values.webhooks -}}
+{{- if and $w.enabled $w.certificate.existingSecret (not $w.certificate.caBundle) -}}
+{{- fail "webhooks.certificate.caBundle: the API server needs the authority of certificate.existingSecret" -}}
 {{- end -}}
 {{- end }}

@@ -191,3 +191,22 @@ name: {{ include "wva.target" . | quote }}
 {{- end -}}
 {{ include "wva.entry" $entry }}
 {{- end }}
+
+{{/* The data of a Secret with a certificate for a Service, as YAML: (list . <name of both> <days>). It is made
+once: upgrades find it and keep it. Each call makes another one. */}}
+{{- define "wva.servingCertificate" -}}
+{{- $namespace := (index . 0).Release.Namespace -}}
+{{- $name := index . 1 -}}
+{{- $days := int (index . 2) -}}
+{{- $data := dict -}}
+{{- with lookup "v1" "Secret" $namespace $name -}}
+{{- $data = .data | default dict -}}
+{{- end -}}
+{{- if not (and (hasKey $data "ca.crt") (hasKey $data "tls.crt") (hasKey $data "tls.key")) -}}
+{{- $hosts := list (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) (printf "%s.%s" $name $namespace) -}}
+{{- $ca := genCA $name $days -}}
+{{- $certificate := genSignedCert (index $hosts 0 | trunc 63 | trimSuffix ".") nil $hosts $days $ca -}}
+{{- $data = dict "ca.crt" ($ca.Cert | b64enc) "tls.crt" ($certificate.Cert | b64enc) "tls.key" ($certificate.Key | b64enc) -}}
+{{- end -}}
+{{- toYaml $data -}}
+{{- end }}

@@ -54,6 +54,8 @@ const OTHER: &[(&str, &str)] = &[
         r#""of-somebody""#,
     ),
     ("externalMetrics.certificate.caBundle", PEM),
+    ("webhooks.certificate.existingSecret", r#""of-others""#),
+    ("webhooks.certificate.caBundle", PEM),
     ("keda.serverAddress", r#""https://thanos:9091""#),
     ("keda.fallback.behavior", r#""static""#),
     ("keda.authModes", r#""bearer""#),
@@ -80,6 +82,14 @@ const BESIDE: &[(&str, &[&str])] = &[
             r#"externalMetrics.certificate.caBundle="-----BEGIN CERTIFICATE-----\nT1RI\n-----END CERTIFICATE-----""#,
         ],
     ),
+    (
+        "webhooks.",
+        &[
+            "webhooks.enabled=true",
+            r#"webhooks.certificate.existingSecret="mine""#,
+            r#"webhooks.certificate.caBundle="-----BEGIN CERTIFICATE-----\nT1RI\n-----END CERTIFICATE-----""#,
+        ],
+    ),
     ("keda.", &["keda.enabled=true"]),
     ("prometheusRule.", &["prometheusRule.enabled=true"]),
     ("dashboard.", &["dashboard.enabled=true"]),
@@ -97,8 +107,9 @@ const BESIDE: &[(&str, &[&str])] = &[
 ];
 
 /// It goes into a certificate that is another one every time, and a switch that is refused alone.
-const ELSEWHERE: [&str; 2] = [
+const ELSEWHERE: [&str; 3] = [
     "externalMetrics.certificate.validityDays",
+    "webhooks.certificate.validityDays",
     "wva.prometheus.allowHTTP",
 ];
 

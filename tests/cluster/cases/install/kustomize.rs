@@ -19,7 +19,7 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "crd",
     "rbac",
     "manager",
@@ -28,6 +28,7 @@ const FOLDERS: [&str; 13] = [
     "network-policy",
     "openshift",
     "external-metrics",
+    "webhook",
     "samples",
     "samples/policies",
     "samples/scalers",

@@ -126,6 +126,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("wva.metrics.port", "8081", "wva.metrics.port"),
     ("wva.metrics.port", "6443", "externalMetrics.port"),
+    ("wva.metrics.port", "9443", "webhooks.port"),
+    ("externalMetrics.port", "9443", "webhooks.port"),
     ("vllmService.nodePort", "80", "/vllmService/nodePort"),
     ("wva.nodeSelector", "shard in a", "/wva/nodeSelector"),
     ("wva.config.METRICS_SECURE", "false", "wva.metrics.secure"),
@@ -223,13 +225,32 @@ const WRONG: &[(&str, &str, &str)] = &[
         "mine",
         "externalMetrics.certificate.caBundle",
     ),
+    (
+        "webhooks.certificate.existingSecret",
+        "mine",
+        "webhooks.certificate.caBundle",
+    ),
+    (
+        "wva.config.WEBHOOK_CERT_PATH",
+        "/t",
+        "webhooks.certificate.existingSecret",
+    ),
+    (
+        "wva.extraArgs[0]",
+        "--webhook-bind-address=:1",
+        "webhooks.enabled",
+    ),
 ];
 
 pub(super) async fn wrong_values_are_refused_by_name(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     for &(key, value, named) in WRONG {
         let mut values = set(&[(key, value)]);
-        values.extend(set(&[("externalMetrics.enabled", "true")]));
+        let others = [
+            ("externalMetrics.enabled", "true"),
+            ("webhooks.enabled", "true"),
+        ];
+        values.extend(set(&others));
         let rendered = shipping.template(RELEASE, "default", &values).await;
         let Err(fault) = rendered else {
             return Err(Fault::new(format!("{key}={value} is accepted")));
