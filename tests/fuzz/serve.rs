@@ -16,6 +16,7 @@ use wva::policy::object::Lifecycle;
 use wva::roles::Role;
 use wva::serve::access::bearer_token;
 use wva::serve::access::front_proxy::{CONFIG_MAP, FrontProxies, NAMESPACE};
+use wva::serve::admission::{AdmissionRoutes, VALIDATING_PATH};
 use wva::serve::connection::Routes;
 use wva::serve::external::ExternalMetricsRoutes;
 use wva::serve::tls::{CertificateFiles, certified};
@@ -105,6 +106,48 @@ fn request_head() {
         memory: Memory {
             base: 64 * 1024,
             per_byte: 200,
+        },
+        check: &check,
+    }
+    .run();
+}
+
+/// Bodies of the validating webhook.
+#[test]
+fn admission_review() {
+    let review = |operation: &str, spec: &str| {
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"7","operation":"{operation}","name":"a","namespace":"b","object":{{"apiVersion":"autoscaling.aibrix.ai/v1alpha1","kind":"PodAutoscaler","metadata":{{"name":"a","namespace":"b","annotations":{{"autoscaling.aibrix.ai/panic-threshold":"3"}}}},"spec":{spec}}}}}}}"#
+        )
+    };
+    let spec = r#"{"scaleTargetRef":{"kind":"Deployment","name":"c"},"minReplicas":1,"maxReplicas":5,"scalingStrategy":"KPA","metricsSources":[{"metricSourceType":"custom","targetMetric":"m","targetValue":"6"}]}"#;
+    let scheduled = spec.replacen(
+        '{',
+        r#"{"schedules":[{"name":"d","startTime":"07:00","endTime":"08:00","minReplicas":2}],"#,
+        1,
+    );
+    let seeds = [
+        review("CREATE", spec),
+        review("UPDATE", &scheduled),
+        review("DELETE", "null"),
+    ];
+    let routes = AdmissionRoutes::default();
+    let head = head(format!("POST\n{VALIDATING_PATH}").as_bytes()).unwrap();
+    let check = |input: &[u8]| match routes.answer_to_body(&head, input).status().as_u16() {
+        200 => Outcome::Accepted,
+        400 => Outcome::Refused,
+        other => panic!("{other}"),
+    };
+    Campaign {
+        name: "serve::admission_review",
+        grammar: Grammar::new(
+            seeds,
+            owned(["{}", "[]", "null", "-1", "\"\"", "\"spec\":"]),
+            2 * 1024,
+        ),
+        memory: Memory {
+            base: 256 * 1024,
+            per_byte: 400,
         },
         check: &check,
     }

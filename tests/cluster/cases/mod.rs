@@ -36,6 +36,7 @@ mod signals;
 mod status_writes;
 mod targets;
 mod watching;
+mod webhooks;
 mod workloads;
 
 use crate::harness::suite::Case;
@@ -79,6 +80,7 @@ pub(crate) fn all() -> Vec<Case> {
         prometheus::cases(),
         serving::cases(),
         external_metrics_door::cases(),
+        webhooks::cases(),
         // One of them judges all others, so they come last.
         rights::cases(),
     ]
