@@ -48,7 +48,7 @@ impl Forecast {
         let problem = SpecProblem::InvalidSpec;
         let mode = match &*spec.mode {
             "Auto" => ForecastMode::Auto,
-            "Preview" => ForecastMode::Preview,
+            "" | "Preview" => ForecastMode::Preview,
             other => {
                 let why = format!("{other:?} is no mode; write Preview or Auto");
                 found.add(problem, "spec.predictive.mode", why);

@@ -105,7 +105,8 @@ impl PodAutoscalerSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PredictiveSpec {
-    /// `Preview` or `Auto`.
+    /// `Preview` or `Auto`. Left out: `Preview`.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub mode: Arc<str>,
     /// How far ahead, in seconds. Left out: 120.
     #[serde(skip_serializing_if = "Option::is_none")]

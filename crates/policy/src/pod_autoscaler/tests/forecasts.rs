@@ -116,6 +116,9 @@ fn a_forecast_is_checked() {
         horizon: Duration::from_mins(2),
     };
     assert_eq!(forecast, Some(expected));
+    let unnamed = policy("predictive: {horizonSeconds: 60}", &[]).forecast;
+    let mode = unnamed.map(|forecast| forecast.mode);
+    assert_eq!(mode, Some(ForecastMode::Preview));
     let hpa = "scalingStrategy: HPA\npredictive: {mode: Auto, horizonSeconds: 3600}";
     let decision = Loop::new(policy(hpa, &[]), 2).share(20.0);
     let steps = ["BaseBounds", "ForecastWithoutEffect", "Delegated"];
