@@ -7,6 +7,20 @@ use crate::settings::{FlagValues, GivenFlag};
 
 use super::usage;
 
+/// Flags of AIBrix with a value that have no meaning here, and what to do.
+const MEANINGLESS: [(&str, &str); 4] = [
+    ("kube-api-burst", "requests have no rate limit; remove it"),
+    ("kube-api-qps", "requests have no rate limit; remove it"),
+    (
+        "leader-election-namespace",
+        "the Lease is in the namespace of the controller; remove it, or set POD_NAMESPACE",
+    ),
+    (
+        "leader-election-resource-lock",
+        "the lock is always a Lease; remove it",
+    ),
+];
+
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerArguments {
@@ -62,6 +76,14 @@ pub enum ArgumentError {
         flag: String,
         /// What it takes.
         kind: &'static str,
+    },
+    /// A flag of another controller that has no meaning here.
+    #[error("{flag} is not accepted: {why}")]
+    Meaningless {
+        /// The flag.
+        flag: String,
+        /// Why, and what to do.
+        why: &'static str,
     },
     /// A value of `--print-config`.
     #[error("--print-config is {0:?}; give one of text or json")]
@@ -129,11 +151,26 @@ impl Parser {
             ("version", _) => self.version(),
             ("print-config", _) => self.print_config(value.as_deref()),
             (_, Some((spec, flag))) => self.setting(spec, flag, value, rest),
-            (_, None) => {
-                let text = unknown(&dashed(name));
-                self.errors.push(ArgumentError::Unknown(text));
-            }
+            (_, None) => self.unknown(name, value, rest),
         }
+    }
+
+    fn unknown(
+        &mut self,
+        name: &str,
+        value: Option<String>,
+        rest: &mut impl Iterator<Item = String>,
+    ) {
+        let flag = dashed(name);
+        let known = MEANINGLESS.iter().find(|(flag, _)| *flag == name);
+        self.errors.push(match known {
+            Some((_, why)) => {
+                // Its value is no argument of its own.
+                drop(value.or_else(|| rest.next()));
+                ArgumentError::Meaningless { flag, why }
+            }
+            None => ArgumentError::Unknown(unknown(&flag)),
+        });
     }
 
     fn setting(
@@ -329,6 +366,52 @@ mod tests {
             assert!(parsed(&[argument]).is_err(), "{argument}");
             assert!(parsed(&["--help", argument]).is_err(), "{argument}");
             assert!(parsed(&["--version", argument]).is_err(), "{argument}");
+        }
+    }
+
+    /// The stand-alone installation of AIBrix, flag by flag.
+    #[test]
+    fn flags_of_aibrix_are_taken_where_they_mean_something() {
+        let standalone = [
+            "--controllers=pod-autoscaler-controller",
+            "--disable-webhook",
+            "--leader-elect",
+            "--leader-election-id=aibrix-pod-autoscaler-controller",
+            "--metrics-bind-address=0",
+            "--metrics-secure=false",
+            "--health-probe-bind-address=:8081",
+            "--enable-http2=false",
+        ];
+        assert_eq!(texts(&standalone).len(), standalone.len());
+        let list = "*,-pod-autoscaler-controller".to_owned();
+        assert_eq!(
+            texts(&["--controllers", &list]),
+            [("CONTROLLERS", list.clone())]
+        );
+        let errors = parsed(&[
+            "--kube-api-qps=100",
+            "--kube-api-burst",
+            "100",
+            "--leader-election-namespace",
+            "aibrix-system",
+            "--leader-elect",
+            "--leader-election-resource-lock=leases",
+        ]);
+        let texts: Vec<String> = (errors.unwrap_err().iter())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "--kube-api-qps is not accepted: requests have no rate limit; remove it",
+                "--kube-api-burst is not accepted: requests have no rate limit; remove it",
+                "--leader-election-namespace is not accepted: the Lease is in the namespace of the \
+                 controller; remove it, or set POD_NAMESPACE",
+                "--leader-election-resource-lock is not accepted: the lock is always a Lease; remove it",
+            ]
+        );
+        for (flag, _) in MEANINGLESS {
+            assert!(find(flag).is_none(), "{flag} is a flag");
         }
     }
 

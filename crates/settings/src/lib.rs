@@ -8,6 +8,7 @@ pub mod address;
 pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
+mod controllers;
 pub mod docs;
 mod dynamic;
 mod entries;
@@ -33,6 +34,7 @@ pub mod url;
 pub mod value;
 pub mod values;
 
+pub use controllers::PodAutoscalerSupport;
 pub use generation::{
     FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
 };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
+use super::controllers::{PodAutoscalerSupport, has_pod_autoscalers};
 use super::logging::LogFormatSetting;
 use super::pool_group::PoolGroup;
 use super::problem::SettingError;
@@ -28,6 +29,8 @@ pub struct StaticSettings {
     pub scope: ScopeSettings,
     /// Who writes.
     pub leader_election: LeaderElectionSettings,
+    /// Whether PodAutoscalers are decided on; `POD_AUTOSCALERS_ENABLED` and `--controllers`.
+    pub pod_autoscalers: PodAutoscalerSupport,
     /// Names of the ConfigMaps that are read.
     pub config_maps: ConfigMapNames,
     /// Longest request to the API server; `REST_CLIENT_TIMEOUT`.
@@ -184,6 +187,7 @@ impl StaticSettings {
                 renew_deadline: values.duration(&schema::RENEW_DEADLINE),
                 retry_period: values.duration(&schema::RETRY_PERIOD),
             },
+            pod_autoscalers: pod_autoscalers(values),
             config_maps: ConfigMapNames::of(values),
             rest_client_timeout: values.duration(&schema::REST_CLIENT_TIMEOUT),
             scale_to_zero_by_default: values.bool(&schema::SCALE_TO_ZERO),
@@ -257,6 +261,11 @@ fn serving(values: &SettingValues) -> ServingSettings {
         ),
         http2: values.bool(&schema::ENABLE_HTTP2),
     }
+}
+
+fn pod_autoscalers(values: &SettingValues) -> PodAutoscalerSupport {
+    let is_listed = has_pod_autoscalers(&values.name(&schema::CONTROLLERS));
+    PodAutoscalerSupport::from(values.bool(&schema::POD_AUTOSCALERS_ENABLED) && is_listed)
 }
 
 /// A contradiction between settings, said about one of them.

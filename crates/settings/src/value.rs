@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::boolean::parse_bool;
+use super::controllers::check_controllers;
 use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
 use super::secret::Secret;
@@ -52,6 +53,8 @@ pub enum ValueKind {
     Selector,
     /// An API group of InferencePool.
     PoolGroup,
+    /// Names of controllers.
+    Controllers,
     /// A log level.
     LogLevel,
     /// A log format.
@@ -114,6 +117,7 @@ impl ValueKind {
             Self::Bool
                 | Self::Duration { .. }
                 | Self::Count { .. }
+                | Self::Controllers
                 | Self::LogLevel
                 | Self::LogFormat
         )
@@ -170,6 +174,7 @@ impl ValueKind {
                     "write one of them, or nothing for every group that the cluster serves",
                 )
             }),
+            Self::Controllers => check_controllers(text).map(|()| Value::Text(text.to_owned())),
             Self::LogLevel => LogLevel::parse(text).map(Value::LogLevel).ok_or_else(|| {
                 InvalidValue::new(
                     "it is not a log level",
@@ -198,6 +203,7 @@ impl ValueKind {
             Self::LabelValue => "label value",
             Self::Selector => "label selector",
             Self::PoolGroup => "API group",
+            Self::Controllers => "list",
             Self::LogLevel => "level",
             Self::LogFormat => "json or text",
         }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::sources::{Data, GivenFlag, MainConfigMap, PolicySources};
-use crate::{Problem, Sources, Warning};
+use crate::{PodAutoscalerSupport, Problem, Sources, Warning};
 use wva_policy::key::ModelKey;
 use wva_policy::reuse::Reuse;
 use wva_policy::signal::FreshnessBands;
@@ -466,4 +466,37 @@ fn a_field_inside_a_field_gets_its_nearest_name() {
             "{part}: {texts:?}"
         );
     }
+}
+
+#[test]
+fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_them_off() {
+    let support = |environment: &[(&str, &str)], main: &[(&str, &str)], list: Option<&str>| {
+        let mut sources = sources(environment, main);
+        if let Some(list) = list {
+            let given = crate::GivenFlag {
+                name: "controllers",
+                text: list.to_owned(),
+            };
+            sources.flags.0.insert("CONTROLLERS", given);
+        }
+        let started = start(&sources).map_err(|errors| errors[0].to_string())?;
+        Ok::<_, String>(started.generation.statics.pod_autoscalers)
+    };
+    let (on, off) = (
+        Ok(PodAutoscalerSupport::Enabled),
+        Ok(PodAutoscalerSupport::Disabled),
+    );
+    let switched = |text| [("POD_AUTOSCALERS_ENABLED", text)];
+    assert_eq!(support(&[], &[], None), on);
+    assert_eq!(support(&switched("false"), &[], None), off);
+    assert_eq!(support(&[], &switched("false"), None), off);
+    assert_eq!(support(&switched("true"), &switched("false"), None), on);
+    assert_eq!(support(&[], &[], Some("-pod-autoscaler-controller")), off);
+    assert_eq!(support(&[], &[], Some("pod-autoscaler-controller")), on);
+    assert_eq!(support(&switched("false"), &[], Some("*")), off);
+    let refused = support(&[], &[], Some("kv-cache-controller")).unwrap_err();
+    assert!(
+        refused.contains("\"kv-cache-controller\" is no controller of this program"),
+        "{refused}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Reach, SettingGroup, Spec};
+use super::{Reach, SettingGroup, SettingState, Spec};
 use crate::value::ValueKind;
 
 const LEASE_TIME: ValueKind = ValueKind::Duration {
@@ -59,6 +59,51 @@ pub const POOL_GROUP: Spec = Spec::fixed(
 .means(
     "API group of the InferencePools to watch; empty watches each that the cluster serves.",
     "the other flavour is not watched",
+);
+
+/// Whether PodAutoscalers are decided on.
+pub const POD_AUTOSCALERS_ENABLED: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "POD_AUTOSCALERS_ENABLED",
+    "Pod autoscalers",
+    ValueKind::Bool,
+)
+.flags(&["pod-autoscalers-enabled"])
+.default("true")
+.means(
+    "Decide on PodAutoscalers of autoscaling.aibrix.ai where their definition is installed.",
+    "false neither reads nor writes them, and scrapes no pod for them",
+);
+
+/// Controllers of AIBrix that run.
+pub const CONTROLLERS: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "CONTROLLERS",
+    "Controllers",
+    ValueKind::Controllers,
+)
+.flags(&["controllers"])
+.reach(Reach::Flag)
+.default("*")
+.means(
+    "Flag of AIBrix: *, pod-autoscaler-controller or -pod-autoscaler-controller, joined by commas.",
+    "without that controller it is as with POD_AUTOSCALERS_ENABLED=false; VariantAutoscalings stay",
+);
+
+/// Switch of AIBrix for its webhooks.
+pub const DISABLE_WEBHOOK: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "DISABLE_WEBHOOK",
+    "Webhook switch",
+    ValueKind::Bool,
+)
+.flags(&["disable-webhook"])
+.reach(Reach::Flag)
+.default("false")
+.state(SettingState::Inert)
+.means(
+    "Flag of AIBrix: serve no webhooks.",
+    "none: a webhook is called only where its configuration is installed, and the controller checks objects itself",
 );
 
 /// A YAML file in place of the main ConfigMap.
@@ -221,6 +266,9 @@ pub(super) const CLUSTER_ROWS: &[Spec] = &[
     POD_NAMESPACE,
     CONTROLLER_INSTANCE,
     POOL_GROUP,
+    POD_AUTOSCALERS_ENABLED,
+    CONTROLLERS,
+    DISABLE_WEBHOOK,
     CONFIG_FILE,
     CONFIG_MAP_NAME,
     SATURATION_CONFIG_MAP_NAME,

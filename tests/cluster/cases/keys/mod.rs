@@ -96,6 +96,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Keys that never did anything, and are documented so.
 const INERT: &[&str] = &[
+    "--disable-webhook",
     "--zap-devel",
     "--zap-stacktrace-level",
     "--zap-time-encoding",

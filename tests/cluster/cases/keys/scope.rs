@@ -21,6 +21,11 @@ pub(super) fn proofs() -> Vec<Proof> {
             "pools_of_one_group_are_watched",
             pool_group,
         ),
+        Proof::of(
+            &["POD_AUTOSCALERS_ENABLED", "--controllers"],
+            "pod_autoscalers_are_switched",
+            pod_autoscalers,
+        ),
         Proof::of(&["--config-file"], "a_file_stands_in_for_the_map", file),
         Proof::of(&["CONFIG_MAP_NAME"], "the_main_map_has_its_name", main_map),
         Proof::of(
@@ -51,6 +56,23 @@ async fn pool_group(cx: &Cx) -> Result {
     assert_eq!(watched("inference.networking.k8s.io").await?, [true, false]);
     let older = watched("inference.networking.x-k8s.io").await?;
     assert_eq!(older, [false, true]);
+    Ok(())
+}
+
+async fn pod_autoscalers(cx: &Cx) -> Result {
+    let watched = async |enabled: &str, arguments: &[&str]| -> Result<bool> {
+        let environment = vec![("POD_AUTOSCALERS_ENABLED", enabled.to_owned())];
+        let arguments: Vec<String> = (arguments.iter()).map(|flag| (*flag).to_owned()).collect();
+        let controller = started(cx, environment, &arguments).await?;
+        controller.ready().await?;
+        let text = controller.readiness().await?;
+        controller.crash();
+        Ok(text.contains("mirror/PodAutoscaler:"))
+    };
+    assert!(watched("true", &[]).await?);
+    assert!(!watched("false", &[]).await?);
+    assert!(!watched("true", &["--controllers=-pod-autoscaler-controller"]).await?);
+    assert!(watched("true", &["--controllers=pod-autoscaler-controller"]).await?);
     Ok(())
 }
 

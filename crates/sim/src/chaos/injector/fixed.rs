@@ -11,7 +11,7 @@ use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
-const LEFT_OUT: [&str; 14] = [
+const LEFT_OUT: [&str; 15] = [
     // Beside an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
@@ -25,6 +25,8 @@ const LEFT_OUT: [&str; 14] = [
     schema::CONTROLLER_INSTANCE.name,
     // It would lead beside who leads.
     schema::LEADER_ELECTION_ID.name,
+    // It would leave objects alone that others decide on.
+    schema::POD_AUTOSCALERS_ENABLED.name,
     // It would decide by other rules than the judge.
     schema::SATURATION_CONFIG_MAP_NAME.name,
     schema::PROACTIVE_MODEL.name,
@@ -70,6 +72,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
         ValueKind::Selector => "nvidia.com/gpu.product".to_owned(),
         // Pools of the other one are in no run.
         ValueKind::PoolGroup => "inference.networking.k8s.io".to_owned(),
+        ValueKind::Controllers => "pod-autoscaler-controller".to_owned(),
         ValueKind::Url => "https://elsewhere:9090".to_owned(),
         ValueKind::Address => ":9443".to_owned(),
         ValueKind::LogFormat => "text".to_owned(),
