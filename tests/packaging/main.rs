@@ -41,6 +41,10 @@ fn yaml(file: &str) -> Value {
 fn copies_are_equal() {
     for (original, copy) in [
         ("config/rbac/role.yaml", "role.yaml"),
+        (
+            "config/rbac/pod_autoscaler_role.yaml",
+            "pod-autoscaler-role.yaml",
+        ),
         ("config/prometheus/alerts.yaml", "alerts.yaml"),
         ("config/grafana/dashboard.json", "dashboard.json"),
     ] {
@@ -50,10 +54,18 @@ fn copies_are_equal() {
     }
 }
 
+/// The rules of the controller, with those for `PodAutoscaler`s.
+fn granted_rules() -> Vec<Value> {
+    let files = ["role.yaml", "pod_autoscaler_role.yaml"];
+    let roles = files.map(|file| yaml(&format!("config/rbac/{file}")));
+    let rules = roles.iter().filter_map(|role| role["rules"].as_array());
+    rules.flatten().cloned().collect()
+}
+
 /// What is watched may be listed and watched.
 #[test]
 fn the_role_grants_every_watched_kind() {
-    let role = yaml("config/rbac/role.yaml");
+    let role = granted_rules();
     let has = |rule: &Value, field: &str, wanted: &str| {
         let listed = rule[field].as_array().into_iter().flatten();
         listed.into_iter().any(|one| one == wanted)
@@ -65,8 +77,7 @@ fn the_role_grants_every_watched_kind() {
             resource,
             ..
         } = kind.spec();
-        let mut rules = role["rules"].as_array().unwrap().iter();
-        let is_granted = rules.any(|rule| {
+        let is_granted = role.iter().any(|rule| {
             let verbs = ["list", "watch"];
             has(rule, "apiGroups", group)
                 && has(rule, "resources", resource)

@@ -22,7 +22,10 @@ helm install workload-variant-autoscaler charts/workload-variant-autoscaler \\
 ```
 
 `values-dev.yaml`, `values-original.yaml` and `values-openshift.yaml` are layered on `values.yaml` with `--values`. A key that is
-not in this table is refused. Uninstalling leaves the CustomResourceDefinition and your own objects.
+not in this table is refused. Uninstalling leaves the CustomResourceDefinitions and your own objects.
+Helm installs a definition of the folder `crds` where the cluster has none of that name, and never changes one: the chart is
+safe where AIBrix has installed its own `podautoscalers.autoscaling.aibrix.ai`. To get the newest fields:
+`kubectl apply --server-side --force-conflicts -f charts/workload-variant-autoscaler/crds`.
 
 | Value | Default | Meaning |
 |---|---|---|

@@ -98,6 +98,7 @@ wva.tolerations []
 wva.affinity {}
 wva.priorityClassName ""
 wva.serviceAccount.annotations {}
+podAutoscalers.enabled true
 externalMetrics.enabled false
 externalMetrics.port 6443
 externalMetrics.apiService true

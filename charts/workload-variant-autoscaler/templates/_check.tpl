@@ -32,6 +32,7 @@ WVA_LIMITED_MODE: use wva.limitedMode
 WVA_NODE_SELECTOR: use wva.nodeSelector
 WVA_SCALE_TO_ZERO: use wva.scaleToZero
 POOL_GROUP: use wva.poolGroup
+POD_AUTOSCALERS_ENABLED: use podAutoscalers.enabled
 CONTROLLER_INSTANCE: use wva.controllerInstance
 WATCH_NAMESPACE: use wva.namespaceScoped and wva.watchNamespace
 METRICS_BIND_ADDRESS: use wva.metrics.enabled and wva.metrics.port
@@ -62,6 +63,8 @@ metrics-bind-address: METRICS_BIND_ADDRESS
 metrics-addr: METRICS_BIND_ADDRESS
 metrics-secure: METRICS_SECURE
 watch-namespace: WATCH_NAMESPACE
+pod-autoscalers-enabled: POD_AUTOSCALERS_ENABLED
+controllers: POD_AUTOSCALERS_ENABLED
 external-metrics-bind-address: EXTERNAL_METRICS_BIND_ADDRESS
 external-metrics-cert-path: EXTERNAL_METRICS_CERT_PATH
 webhook-bind-address: WEBHOOK_BIND_ADDRESS

@@ -26,8 +26,9 @@ use super::web;
 /// The service account of every controller.
 pub(crate) const ACCOUNT: &str = "wva";
 /// The files of `config/rbac` with what every controller may do.
-pub(crate) const SHIPPED_ROLES: [&str; 3] = [
+pub(crate) const SHIPPED_ROLES: [&str; 4] = [
     "role.yaml",
+    "pod_autoscaler_role.yaml",
     "leader_election_role.yaml",
     "metrics_auth_role.yaml",
 ];

@@ -98,12 +98,15 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     let chart = shipping.template(RELEASE, "default", &[]).await?;
     for (kind, ending) in [
         ("ClusterRole", "-manager"),
+        ("ClusterRole", "-pod-autoscalers"),
         ("ClusterRole", "-metrics-auth"),
         ("ClusterRole", "-debug-reader"),
         ("ClusterRole", "-epp-metrics-reader"),
         ("ClusterRole", "-variantautoscaling-admin"),
         ("ClusterRole", "-variantautoscaling-editor"),
         ("ClusterRole", "-variantautoscaling-viewer"),
+        ("ClusterRole", "-podautoscaler-editor"),
+        ("ClusterRole", "-podautoscaler-viewer"),
         ("Role", "-leader-election"),
     ] {
         let both = [rules(&bases, kind, ending)?, rules(&chart, kind, ending)?];
@@ -120,6 +123,21 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
         .map(|(_, resource, _)| resource.as_str())
         .collect();
     assert_eq!(wide, BTreeSet::from(["namespaces", "nodes"]));
+    let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
+    assert_eq!(rules(&scoped, "Role", "-pod-autoscalers")?, whole);
+    // Switched off: no right of the kind at all.
+    let values = set(&[("podAutoscalers.enabled", "false")]);
+    let off = shipping.template(RELEASE, "default", &values).await?;
+    let config = find(&off, "ConfigMap", "-variantautoscaling-config")?;
+    assert_eq!(config["data"]["POD_AUTOSCALERS_ENABLED"], "false");
+    let roles = [
+        "-pod-autoscalers",
+        "-podautoscaler-editor",
+        "-podautoscaler-viewer",
+    ];
+    let mut names = off.iter().map(name_of);
+    let left = names.find(|name| roles.iter().any(|role| name.ends_with(role)));
+    assert_eq!(left, None);
     Ok(())
 }
 
