@@ -14,6 +14,7 @@ mod documents;
 mod image;
 mod observability;
 mod readme;
+mod samples;
 mod values;
 
 use std::fs;

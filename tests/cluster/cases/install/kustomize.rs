@@ -30,6 +30,7 @@ const FOLDERS: [&str; 14] = [
     "external-metrics",
     "webhook",
     "samples",
+    "samples/pod-autoscalers",
     "samples/policies",
     "samples/scalers",
     "samples/workloads",
