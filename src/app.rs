@@ -29,7 +29,7 @@ use crate::settings::StaticSettings;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
 use crate::settings::sources::Sources;
-use crate::signals::{PromApi, RouterApi};
+use crate::signals::{PodPages, PromApi, RouterApi};
 use crate::state::{Readers, SharedState, Writers};
 use crate::telemetry::LevelHandle;
 use wva_supervise::{Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
@@ -54,6 +54,8 @@ pub struct Env {
     pub prometheus: Arc<dyn PromApi>,
     /// Routers.
     pub routers: Arc<dyn RouterApi>,
+    /// Pages of pods.
+    pub pods: Arc<dyn PodPages>,
     /// Unique name of this process, usually that of its pod.
     pub identity: Arc<str>,
     /// The level of the log, where it can be changed.

@@ -1,12 +1,17 @@
 //! The part of the tree that measures and decides.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Env, Wiring};
-use crate::actors::{collector, optimizer, router_scraper};
+use crate::actors::{collector, metrics_reader, optimizer, pod_scraper, router_scraper};
+use crate::cluster::metrics_apis::MetricsApiClient;
 use crate::roles::Role;
 use crate::signals::Namespace;
 use wva_supervise::{Address, ChildSpec};
+
+/// Longest wait for an answer of a metrics API.
+const METRICS_API_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Wiring {
     pub(super) fn engine(&self, env: &Env) -> Vec<ChildSpec<Role>> {
@@ -14,6 +19,8 @@ impl Wiring {
             self.collector(env),
             self.optimizer(),
             self.router_scraper(env),
+            self.pod_scraper(env),
+            self.metrics_reader(env),
         ]
     }
 
@@ -47,6 +54,39 @@ impl Wiring {
                 Arc::clone(&cycles),
                 plans.clone(),
                 collector.clone(),
+            )
+        })
+    }
+
+    fn pod_scraper(&self, env: &Env) -> ChildSpec<Role> {
+        let (shared, pages) = (self.readers.clone(), Arc::clone(&env.pods));
+        let writer = Arc::clone(&self.writers.pod_scraper);
+        wva_supervise::child(Role::PodScraper, &Address::vacant(), move |_epoch| {
+            let records = Arc::new(shared.autoscalers.clone());
+            pod_scraper::PodScraper::new(
+                shared.clone(),
+                records,
+                Arc::clone(&writer),
+                Arc::clone(&pages),
+            )
+        })
+    }
+
+    fn metrics_reader(&self, env: &Env) -> ChildSpec<Role> {
+        let (shared, permissions) = (self.readers.clone(), self.permissions(env));
+        let writers = Arc::clone(&self.writers.metrics_reader);
+        let api = MetricsApiClient {
+            client: env.kube.clone(),
+            timeout: METRICS_API_TIMEOUT.min(self.statics.rest_client_timeout),
+        };
+        wva_supervise::child(Role::MetricsReader, &Address::vacant(), move |_epoch| {
+            let records = Arc::new(shared.autoscalers.clone());
+            metrics_reader::MetricsReader::new(
+                shared.clone(),
+                records,
+                Arc::clone(&writers),
+                api.clone(),
+                permissions.clone(),
             )
         })
     }

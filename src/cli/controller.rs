@@ -26,8 +26,8 @@ use crate::settings::schema;
 use crate::settings::statics::{PrometheusConnection, StaticSettings};
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp, PromApi,
-    RouterApi, TlsSettings, TokenSource, Verification,
+    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp,
+    PodPages, PromApi, RouterApi, TlsSettings, TokenSource, Verification,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -203,6 +203,7 @@ async fn prepare(
         kube,
         prometheus,
         routers: routers(&statics)?,
+        pods: pods()?,
         identity,
         levels: Some(levels),
         hooks,
@@ -250,6 +251,12 @@ fn missing_files(sources: &Sources) -> Vec<String> {
         ))
     });
     files.collect()
+}
+
+fn pods() -> Result<Arc<dyn PodPages>, Vec<String>> {
+    let pods = HttpPods::new(None);
+    let pods = pods.map_err(|why| vec![format!("no client for pods: {why}")])?;
+    Ok(Arc::new(pods))
 }
 
 fn routers(statics: &StaticSettings) -> Result<Arc<dyn RouterApi>, Vec<String>> {

@@ -32,6 +32,8 @@ pub enum WatchCondition {
     SystemOutside,
     /// Where external metrics are served.
     ExternalMetrics,
+    /// Where PodAutoscalers are decided on.
+    PodAutoscalers,
     /// Where InferencePools of the stable group count.
     StablePools,
     /// Where InferencePools of the alpha group count.
@@ -107,7 +109,8 @@ macro_rules! kinds {
 
 kinds! {
     VariantAutoscaling: kind("VariantAutoscaling", "llmd.ai", "variantautoscalings").required();
-    PodAutoscaler: kind("PodAutoscaler", "autoscaling.aibrix.ai", "podautoscalers");
+    PodAutoscaler: kind("PodAutoscaler", "autoscaling.aibrix.ai", "podautoscalers")
+        .when(WatchCondition::PodAutoscalers);
     Deployment: kind("Deployment", "apps", "deployments").required();
     StatefulSet: kind("StatefulSet", "apps", "statefulsets");
     LeaderWorkerSet: kind("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "leaderworkersets");

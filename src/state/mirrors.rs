@@ -23,6 +23,7 @@ use crate::policy::object::{
 use crate::policy::ownership::Holding;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
+use crate::settings::PodAutoscalerSupport;
 use crate::settings::pool_group::PoolGroup;
 use wva_base::moment::Moment;
 use wva_supervise::Reader;
@@ -155,6 +156,7 @@ pub struct Mirrors {
     pub pools: InferencePools,
     scope: WatchScope,
     door: ExternalMetricsDoor,
+    autoscalers: PodAutoscalerSupport,
 }
 
 impl Deref for Mirrors {
@@ -182,6 +184,7 @@ impl Mirrors {
         scope: WatchScope,
         group: PoolGroup,
         door: ExternalMetricsDoor,
+        autoscalers: PodAutoscalerSupport,
     ) -> Self {
         let kinds = MirrorReaders::of(writers);
         Self {
@@ -194,6 +197,7 @@ impl Mirrors {
             scales,
             scope,
             door,
+            autoscalers,
         }
     }
 
@@ -315,6 +319,7 @@ impl Mirrors {
         match kind.spec().condition {
             WatchCondition::AllNamespaces => self.scope.watch_namespace.is_none(),
             WatchCondition::SystemOutside => self.scope.system_lies_outside(),
+            WatchCondition::PodAutoscalers => self.autoscalers == PodAutoscalerSupport::Enabled,
             WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
             WatchCondition::StablePools => self.pools.group.includes_stable(),
             WatchCondition::AlphaPools => self.pools.group.includes_alpha(),

@@ -243,6 +243,7 @@ impl SharedState {
             BindAddress::Off => ExternalMetricsDoor::Closed,
             BindAddress::On { .. } => ExternalMetricsDoor::Open,
         };
+        let autoscalers = statics.pod_autoscalers;
         let pool_group = statics.scope.pool_group;
         let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
         let in_force = InForce {
@@ -298,7 +299,14 @@ impl SharedState {
             hooks: Arc::clone(&series.hooks),
             series,
             settings: writers.config.settings.reader(),
-            mirrors: Mirrors::new(&writers.mirrors, scales, scope, pool_group, door),
+            mirrors: Mirrors::new(
+                &writers.mirrors,
+                scales,
+                scope,
+                pool_group,
+                door,
+                autoscalers,
+            ),
             board: writers.variants.board.reader(),
             autoscalers: writers.pod_autoscalers.reader(),
             pod_samples: writers.pod_scraper.reader(),

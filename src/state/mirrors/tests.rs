@@ -18,6 +18,7 @@ use crate::cluster::status::manager_name;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::roles::Role;
+use crate::settings::PodAutoscalerSupport;
 use crate::settings::pool_group::PoolGroup;
 use crate::vectors::{Tally, run};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -70,7 +71,14 @@ pub(crate) fn scope() -> WatchScope {
 fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
     let (writers, scales) = (MirrorWriters::default(), Writer::new(Scales::new()));
     let door = ExternalMetricsDoor::Closed;
-    let readers = Mirrors::new(&writers, scales.reader(), scope, group, door);
+    let readers = Mirrors::new(
+        &writers,
+        scales.reader(),
+        scope,
+        group,
+        door,
+        PodAutoscalerSupport::Enabled,
+    );
     TestMirrors {
         readers,
         writers,

@@ -473,7 +473,7 @@ fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_t
     let support = |environment: &[(&str, &str)], main: &[(&str, &str)], list: Option<&str>| {
         let mut sources = sources(environment, main);
         if let Some(list) = list {
-            let given = crate::GivenFlag {
+            let given = GivenFlag {
                 name: "controllers",
                 text: list.to_owned(),
             };

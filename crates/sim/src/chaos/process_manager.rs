@@ -26,7 +26,7 @@ use super::workload::Probe;
 use crate::apiserver::{ApiServer, Insider};
 use crate::prometheus::{InProcess, Prometheus};
 use crate::world::controller::{ControllerView, ProcessConfig, Signals};
-use crate::world::{PodListeners, Routers};
+use crate::world::{PodListeners, PodNetwork};
 use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
 
 mod stage;
@@ -49,7 +49,7 @@ pub(super) struct ProcessSetting {
     pub(super) server: ApiServer,
     pub(super) insider: Insider,
     pub(super) prometheus: Arc<Mutex<Prometheus>>,
-    pub(super) routers: Routers,
+    pub(super) routers: PodNetwork,
     pub(super) seed: SeedTree,
     pub(super) doors: PodListeners,
     pub(super) judge: Checker,
@@ -273,6 +273,7 @@ impl ProcessManager {
             signals: Signals {
                 prometheus: Arc::new(lens),
                 routers: Arc::new(stage.routers.clone()),
+                pods: Arc::new(stage.routers.clone()),
             },
             identity: Arc::from(&*name),
             fixed,

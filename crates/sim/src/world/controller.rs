@@ -20,7 +20,7 @@ use wva::roles::Role;
 use wva::serve::connection::Routes;
 use wva::serve::routes::MetricsRoutes;
 use wva::settings::{Diagnostics, Sources, start};
-use wva::signals::{PromApi, RouterApi};
+use wva::signals::{PodPages, PromApi, RouterApi};
 use wva::state::Readers;
 use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
@@ -41,6 +41,7 @@ pub(crate) struct ControllerView {
 pub(crate) struct Signals {
     pub(crate) prometheus: Arc<dyn PromApi>,
     pub(crate) routers: Arc<dyn RouterApi>,
+    pub(crate) pods: Arc<dyn PodPages>,
 }
 
 pub(crate) struct ProcessConfig {
@@ -131,6 +132,7 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
         kube: casting.kube,
         prometheus: casting.signals.prometheus,
         routers: casting.signals.routers,
+        pods: casting.signals.pods,
         identity: casting.identity,
         levels: None,
         hooks: casting.hooks,

@@ -16,10 +16,11 @@ use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
 use super::objects::{SYSTEM, VARIANT};
 use super::pod_listeners::PodListeners;
 use super::record::Recorder;
-use super::routers::{self, Question};
+use super::routers::{self, Listener, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
 use crate::apiserver::Insider;
+use crate::exposition::Page;
 use crate::number;
 use crate::prometheus::{Conflicts, Prometheus, ScrapeTarget, Scraped};
 use crate::workloads::object::{Object, stamp};
@@ -121,9 +122,14 @@ impl Driver {
                     }
                 }
                 Event::Asked(question) => {
-                    let pod = question.pod(&self.state.pods);
-                    let router = pod.and_then(|pod| self.answering_router(pod));
-                    let page = router.map(ModelService::router_queue_page);
+                    let page = match question.listener(&self.state.pods) {
+                        Some(Listener::Router(pod)) => {
+                            let router = self.answering_router(pod);
+                            router.map(ModelService::router_queue_page)
+                        }
+                        Some(Listener::Server(pod)) => self.server_page(pod.name()),
+                        None => None,
+                    };
                     question.answer(page.map(|page| page.to_string()));
                 }
             }
@@ -316,10 +322,7 @@ impl Driver {
                 continue;
             }
             let page = match address.split_once('/') {
-                Some(("server", pod)) => {
-                    let mut services = self.services.iter();
-                    services.find_map(|service| service.server_page(pod))
-                }
+                Some(("server", pod)) => self.server_page(pod),
                 Some(("router", name)) => {
                     let mut pods = self.state.pods.iter();
                     let pod = pods.find(|pod| pod.name() == name);
@@ -331,6 +334,11 @@ impl Driver {
             let scraped = page.as_ref().map_or(Scraped::Failed, Scraped::Page);
             self.prometheus().scraped(id, at, scraped);
         }
+    }
+
+    fn server_page(&self, pod: &str) -> Option<Page> {
+        let mut services = self.services.iter();
+        services.find_map(|service| service.server_page(pod))
     }
 
     /// The model behind a router's pod, where that answers.

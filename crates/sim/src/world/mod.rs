@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub(crate) use pod_listeners::PodListeners;
-pub(crate) use routers::Routers;
+pub(crate) use routers::PodNetwork;
 
 pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
@@ -114,7 +114,7 @@ pub struct World {
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<wva_supervise::ExitReason>>,
     pub(crate) workloads: Workloads,
-    pub(crate) routers: Routers,
+    pub(crate) routers: PodNetwork,
     doors: PodListeners,
     tasks: JoinSet<std::convert::Infallible>,
 }
@@ -201,7 +201,7 @@ impl World {
         objects::create(&creator, scenario, date).await?;
         let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
         let services = services(scenario, &seed)?;
-        let (routers, questions) = routers::routers();
+        let (routers, questions) = routers::pod_network();
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
         // Without one of its own the world hears of no plan.
@@ -210,6 +210,7 @@ impl World {
             let signals = Signals {
                 prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),
                 routers: Arc::new(routers.clone()),
+                pods: Arc::new(routers.clone()),
             };
             let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
             plans = door.shared.plan.clone();

@@ -1,47 +1,54 @@
-//! Routers as their clients reach them: by the addresses of their pods.
+//! PodNetwork and model servers as their clients reach them: by the addresses of their pods.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::workloads::object::Object;
+use wva::signals::metrics_page::FamilyReader;
 use wva::signals::router_page::PageReader;
-use wva::signals::{HeldRequests, RouterApi, RouterError};
+use wva::signals::{
+    HeldRequests, MetricFamilies, PageReadError, PageUrl, PodPages, RouterApi, RouterError,
+};
 
 /// The port at which routers show their metrics.
 pub(super) const PORT: u16 = 9090;
 
+/// The port at which model servers show theirs.
+const SERVER_PORT: u16 = 8000;
+
 /// The label of a router's pod that names its model.
 pub(super) const LABEL: &str = "llm-d.ai/router-of";
 
-/// A request for the metrics of a router.
+/// A request for the metrics of a pod.
 #[derive(Debug)]
 pub(super) struct Question {
-    router: SocketAddr,
+    address: SocketAddr,
     /// Dropped where nobody listens.
     answer: oneshot::Sender<String>,
 }
 
-/// Asks routers, which answer when the world next takes a step or is at rest.
+/// Asks pods, which answer when the world next takes a step or is at rest.
 #[derive(Debug, Clone)]
-pub(crate) struct Routers(mpsc::UnboundedSender<Question>);
+pub(crate) struct PodNetwork(mpsc::UnboundedSender<Question>);
 
-pub(super) fn routers() -> (Routers, mpsc::UnboundedReceiver<Question>) {
+pub(super) fn pod_network() -> (PodNetwork, mpsc::UnboundedReceiver<Question>) {
     let (ask, asked) = mpsc::unbounded_channel();
-    (Routers(ask), asked)
+    (PodNetwork(ask), asked)
 }
 
-impl Routers {
-    async fn page(&self, router: SocketAddr) -> Option<String> {
+impl PodNetwork {
+    async fn page(&self, address: SocketAddr) -> Option<String> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(Question { router, answer }).ok()?;
+        self.0.send(Question { address, answer }).ok()?;
         answered.await.ok()
     }
 }
 
-impl RouterApi for Routers {
+impl RouterApi for PodNetwork {
     fn held(
         &self,
         router: SocketAddr,
@@ -60,11 +67,49 @@ impl RouterApi for Routers {
     }
 }
 
+impl PodPages for PodNetwork {
+    fn read(
+        &self,
+        page: PageUrl,
+        wanted: Vec<Arc<str>>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+        let network = self.clone();
+        Box::pin(async move {
+            let refused = || PageReadError::Unreachable {
+                cause: "connection refused".to_owned(),
+            };
+            let address = page.to_string();
+            let address = address.trim_start_matches("http://").split('/').next();
+            let address = address.and_then(|address| address.parse().ok());
+            let address = address.ok_or_else(refused)?;
+            let page = tokio::time::timeout(deadline, network.page(address)).await;
+            let page = page.map_err(|_elapsed| PageReadError::Timeout { deadline })?;
+            let mut reader = FamilyReader::new(wanted);
+            reader.feed(page.ok_or_else(refused)?.as_bytes())?;
+            Ok(reader.finish()?)
+        })
+    }
+}
+
+/// What listens at an address.
+pub(super) enum Listener<'a> {
+    /// The router of a pod.
+    Router(&'a Object),
+    /// The model server of a pod.
+    Server(&'a Object),
+}
+
 impl Question {
-    pub(super) fn pod<'a>(&self, pods: &'a [Object]) -> Option<&'a Object> {
-        let (address, port) = (self.router.ip().to_string(), self.router.port());
+    pub(super) fn listener<'a>(&self, pods: &'a [Object]) -> Option<Listener<'a>> {
+        let (address, port) = (self.address.ip().to_string(), self.address.port());
         let mut pods = pods.iter();
-        pods.find(|pod| port == PORT && pod.text("/status/podIP") == address)
+        let pod = pods.find(|pod| pod.text("/status/podIP") == address)?;
+        match port {
+            PORT => Some(Listener::Router(pod)),
+            SERVER_PORT => Some(Listener::Server(pod)),
+            _ => None,
+        }
     }
 
     /// Answers with a page; without one the connection is refused.

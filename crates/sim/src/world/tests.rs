@@ -298,6 +298,7 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
             Arc::new(Forgetful(own))
         },
         routers: Arc::new(world.routers.clone()),
+        pods: Arc::new(world.routers.clone()),
     };
     let around = (&world.clock, &SeedTree::new(2));
     let (next, door) =

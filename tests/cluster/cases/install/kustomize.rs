@@ -19,7 +19,7 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 15] = [
     "crd",
     "rbac",
     "manager",

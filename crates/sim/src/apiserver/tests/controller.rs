@@ -14,7 +14,10 @@ use super::{ask, server};
 use wva::app::{self, Env, Startup};
 use wva::hooks::NoHooks;
 use wva::settings::{Diagnostics, Sources, start};
-use wva::signals::{HeldRequests, PromApi, QueryError, QueryResult, RouterApi, RouterError};
+use wva::signals::{
+    HeldRequests, MetricFamilies, PageReadError, PageUrl, PodPages, PromApi, QueryError,
+    QueryResult, RouterApi, RouterError,
+};
 use wva_base::moment::WallTime;
 use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
@@ -41,6 +44,18 @@ impl RouterApi for Nobody {
     ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
         let cause = "nobody is there".to_owned();
         async { Err(RouterError::Unreachable { cause }) }.boxed()
+    }
+}
+
+impl PodPages for Nobody {
+    fn read(
+        &self,
+        _page: PageUrl,
+        _wanted: Vec<Arc<str>>,
+        _deadline: Duration,
+    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+        let cause = "nobody is there".to_owned();
+        async { Err(PageReadError::Unreachable { cause }) }.boxed()
     }
 }
 
@@ -98,6 +113,7 @@ async fn a_controller_takes_the_lease_and_writes_status() {
         kube: server.client(),
         prometheus: Arc::new(Nobody),
         routers: Arc::new(Nobody),
+        pods: Arc::new(Nobody),
         identity: Arc::from("me"),
         levels: None,
         hooks: Arc::new(NoHooks),
