@@ -12,6 +12,7 @@ use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, ScaleWrite};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::permit::WritePermit;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
@@ -175,14 +176,16 @@ impl AutoscalerWriter {
             Some(outcome) => (outcome, None),
             None => self.carry_out(&record, &stored).await,
         };
-        let status = next_status(&record, &stored.status, &outcome, now.wall);
+        let status = next_status(&record, &stored.status, &outcome, record.decided.wall);
         if status != stored.status && failure.is_none() {
-            let permit = self.shared.permit(now, self.api.timeout);
-            let applied = match permit {
-                Some(permit) => self.api.write_status(permit, &stored, &status).await,
-                None => Err(AutoscalerWriteError::Expired),
+            let written = match self.permit(&record, 1) {
+                Ok(permit) => self.api.write_status(permit, &stored, &status).await,
+                Err(error) => Err(error),
             };
-            failure = applied.err();
+            match written {
+                Ok(()) => self.requests.worked(),
+                Err(error) => failure = Some(error),
+            }
         }
         Attempt {
             written: Some(WrittenRecord { record, outcome }),
@@ -199,14 +202,16 @@ impl AutoscalerWriter {
         let strategy = record.policy.as_ref().map(|policy| policy.strategy);
         let result = match (&record.verdict, strategy) {
             (AutoscalerVerdict::Decided(decision), Some(ScalingStrategy::Hpa)) => {
-                self.generate(stored, decision).await
+                self.generate(record, stored, decision).await
             }
-            (AutoscalerVerdict::Decided(decision), _) => match self.retire_hpa(stored).await {
-                Ok(()) => self.scale(record, decision).await,
-                Err(error) => Err(error),
-            },
+            (AutoscalerVerdict::Decided(decision), _) => {
+                match self.retire_hpa(record, stored).await {
+                    Ok(()) => self.scale(record, decision).await,
+                    Err(error) => Err(error),
+                }
+            }
             (AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_), _) => {
-                let retired = self.retire_hpa(stored).await;
+                let retired = self.retire_hpa(record, stored).await;
                 retired.map(|()| ScaleOutcome::NotWritten)
             }
             (AutoscalerVerdict::Unseen { .. } | AutoscalerVerdict::Uncounted { .. }, _) => {
@@ -228,6 +233,18 @@ impl AutoscalerWriter {
         }
     }
 
+    /// The right to carry out a decision of the present term, by the present time.
+    fn permit(
+        &self,
+        record: &AutoscalerRecord,
+        requests: u32,
+    ) -> Result<WritePermit, AutoscalerWriteError> {
+        let now = self.shared.clock.now();
+        let permit = self.shared.permit(now, self.api.timeout * requests);
+        let permit = permit.filter(|permit| permit.term() == record.term);
+        permit.ok_or(AutoscalerWriteError::Expired)
+    }
+
     async fn scale(
         &self,
         record: &AutoscalerRecord,
@@ -245,12 +262,7 @@ impl AutoscalerWriter {
             from: decision.current,
             to: decision.desired,
         };
-        let now = self.shared.clock.now();
-        let permit = self
-            .shared
-            .permit(now, self.api.timeout * ScaleWrite::REQUESTS);
-        let permit = permit.filter(|permit| permit.term() == record.term);
-        let permit = permit.ok_or(AutoscalerWriteError::Expired)?;
+        let permit = self.permit(record, ScaleWrite::REQUESTS)?;
         self.api.scale(permit, &write).await?;
         self.requests.worked();
         tracing::info!(
@@ -262,27 +274,31 @@ impl AutoscalerWriter {
 
     async fn generate(
         &self,
+        record: &AutoscalerRecord,
         stored: &StoredAutoscaler,
         decision: &AutoscalerDecision,
     ) -> Result<ScaleOutcome, AutoscalerWriteError> {
         let Some(hpa) = &decision.hpa else {
             return Ok(ScaleOutcome::NotWritten);
         };
-        let now = self.shared.clock.now();
-        let permit = self.shared.permit(now, self.api.timeout * 2);
-        let permit = permit.ok_or(AutoscalerWriteError::Expired)?;
-        let status = self.api.apply_hpa(permit, stored, hpa).await?;
+        let before = self.done.get(&record.key);
+        let before = before.and_then(|before| before.record.decision()?.hpa.as_ref());
+        let permit = self.permit(record, 2)?;
+        let status = self.api.apply_hpa(permit, stored, hpa, before).await?;
+        self.requests.worked();
         Ok(ScaleOutcome::HpaApplied(status))
     }
 
     /// Deletes the generated object of another strategy.
-    async fn retire_hpa(&self, stored: &StoredAutoscaler) -> Result<(), AutoscalerWriteError> {
+    async fn retire_hpa(
+        &self,
+        record: &AutoscalerRecord,
+        stored: &StoredAutoscaler,
+    ) -> Result<(), AutoscalerWriteError> {
         let Some(name) = self.shared.mirrors.generated_hpa(stored) else {
             return Ok(());
         };
-        let now = self.shared.clock.now();
-        let permit = self.shared.permit(now, self.api.timeout * 2);
-        let permit = permit.ok_or(AutoscalerWriteError::Expired)?;
+        let permit = self.permit(record, 2)?;
         self.api.delete_hpa(permit, stored, &name).await
     }
 

@@ -347,15 +347,15 @@ fn value(metric: &MeasuredMetric, now: Moment) -> Result<SampleReading, ReadFail
     let invalid = |why: String| ReadFailure::new(Failure::Invalid, why);
     let value = match &metric.value {
         Ok(value) if value.is_finite() && *value >= 0.0 => *value,
-        Ok(value) => return Err(invalid(format!("its value is {value}, and no demand"))),
+        Ok(_) => return Err(invalid("its value is negative, and no demand".to_owned())),
         Err(error) => return Err(invalid(error.to_string())),
     };
     let age = metric.at.map(|at| now.wall.since(at)).unwrap_or_default();
     // No moment lies before the process, so an older sample would seem younger than it is.
     if age > now.monotonic && age >= FreshnessBands::default().fresh {
-        let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
-        let why = format!("it was measured {age} ago; check the server of the metrics API");
-        return Err(ReadFailure::new(Failure::TooOld, why));
+        let why =
+            "it was measured before the controller began; check the server of the metrics API";
+        return Err(ReadFailure::new(Failure::TooOld, why.to_owned()));
     }
     Ok(SampleReading {
         value: Some((value, now.earlier(age))),

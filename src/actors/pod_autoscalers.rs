@@ -146,8 +146,14 @@ impl Registry for PodAutoscalers {
         if matches!(event, Event::Started) {
             dirty.insert(AutoscalerInvalidation::Everything);
         }
-        let keys = self.affected(dirty);
-        for key in &keys {
+        // A mirror that was listed again is no reason for a decision outside of the beat.
+        let everything = dirty.remove(&AutoscalerInvalidation::Everything);
+        let changed = self.affected(dirty);
+        let mut keys = changed.clone();
+        if everything {
+            keys.extend(self.affected([AutoscalerInvalidation::Everything].into()));
+        }
+        for key in &changed {
             if let Some(child) = self.children.get(key) {
                 child
                     .address
@@ -180,6 +186,8 @@ impl Registry for PodAutoscalers {
             self.shared.series.forget_autoscaler(&record);
         }
         self.board.remove(key);
+        // The writer forgets it, too.
+        self.writes.add(key.clone());
     }
 
     fn quarantined(&mut self, key: &ObjectKey, failures: usize, why: &str, retry_in: Duration) {

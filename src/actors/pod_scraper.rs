@@ -26,6 +26,8 @@ const ROUND: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Pages in flight. A pod that hangs holds one slot for its deadline.
 const WIDTH: usize = 64;
+/// After so long without an observation a latency is zero. A value stays fresh for longer.
+const IDLE_AFTER: Duration = Duration::from_secs(50);
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
 
@@ -55,6 +57,8 @@ struct PageSampleState {
     metric: Option<PageMetric>,
     /// The read before, for series that grow.
     before: Option<(Moment, FamilySamples)>,
+    /// Since when pages show no observation, without a read that failed.
+    idle_since: Option<Moment>,
     reading: SampleReading,
 }
 
@@ -260,6 +264,7 @@ impl PageSampleState {
             page,
             metric,
             before: None,
+            idle_since: None,
             reading: SampleReading {
                 value: None,
                 failure,
@@ -282,6 +287,7 @@ impl PageSampleState {
             elapsed: at.since(*then),
         });
         let shown = page_value(metric, family, earlier);
+        let mut idle_since = self.idle_since.take();
         // Where it is not shown, what it counted meanwhile is not known either.
         self.before = shown.is_ok().then(|| (at, family.clone()));
         let failure = match shown {
@@ -294,6 +300,19 @@ impl PageSampleState {
                 Some(ReadFailure::new(Failure::Absent, why))
             }
             Ok(PageReading::NotYet(_)) => None,
+            Ok(PageReading::NothingObserved) => {
+                let since = *idle_since.get_or_insert(at);
+                // On pages that were read all the time that is known, and zero.
+                if at.since(since) >= IDLE_AFTER {
+                    self.reading.value = Some((0.0, at));
+                }
+                self.idle_since = idle_since;
+                let has_none = self.reading.value.is_none();
+                has_none.then(|| {
+                    let why = format!("{}: nothing has been observed yet", metric.series);
+                    ReadFailure::new(Failure::Absent, why)
+                })
+            }
             Err(failure) => Some(failure),
         };
         self.reading.failure = failure;

@@ -29,7 +29,7 @@ use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::kinds::{KindSpec, WatchedKind};
-use crate::cluster::mirror::{MirrorWriter, ObjectUpdate};
+use crate::cluster::mirror::{MirrorWriter, ObjectKey, ObjectUpdate};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
@@ -40,6 +40,7 @@ use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
+use crate::policy::pod_autoscaler::object::KIND;
 use crate::roles::Role;
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
@@ -407,10 +408,11 @@ impl WatcherWiring<'_> {
             + Sync
             + 'static,
     {
-        let dirty = self.dirty.clone();
+        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
         let notify = move |update: WatchUpdate<'_, ScalerObject>| match update {
             WatchUpdate::Changed(changed) => {
                 let scalers = changed.before.iter().chain(&changed.after);
+                autoscalers.insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
                 dirty.insert_all(targets.map(Invalidation::Target));
             }
@@ -453,6 +455,13 @@ impl WatcherWiring<'_> {
             notify,
         ))
     }
+}
+
+/// The `PodAutoscaler` that made a scaler.
+fn makers(scaler: &ScalerObject) -> Option<AutoscalerInvalidation> {
+    let owner = scaler.owner.as_ref().filter(|owner| &*owner.kind == KIND)?;
+    let key = ObjectKey::new(Arc::clone(&scaler.namespace), Arc::clone(&owner.name));
+    Some(AutoscalerInvalidation::Object(key))
 }
 
 /// Who must look when something that has this controller changes.

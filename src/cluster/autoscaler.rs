@@ -127,7 +127,11 @@ impl AutoscalerWriteError {
 
     /// Whether it may concern other objects as well.
     pub fn concerns_everything(&self) -> bool {
-        matches!(self, Self::Denied { .. } | Self::Failed(_))
+        match self {
+            Self::Denied { .. } => true,
+            Self::Failed(error) => !matches!(error.code(), Some(400 | 422)),
+            _ => false,
+        }
     }
 }
 
@@ -207,19 +211,15 @@ impl AutoscalerApi {
         permit: WritePermit,
         stored: &StoredAutoscaler,
         hpa: &GeneratedHpa,
+        before: Option<&GeneratedHpa>,
     ) -> Result<GeneratedHpaStatus, AutoscalerWriteError> {
         let api = self.hpas(stored);
-        let manifest = hpa.manifest();
+        let mut manifest = hpa.manifest();
+        with_minimum(&mut manifest);
         let found = self.request(&permit, api.get_opt(&hpa.name)).await?;
         let found = found.map_err(|error| hpa_error(error, "get"))?;
         let Some(found) = found else {
-            let object: HorizontalPodAutoscaler = serde_json::from_value(manifest)
-                .map_err(|error| AutoscalerWriteError::Unscalable(error.to_string().into()))?;
-            let parameters = self.post();
-            let created = self
-                .request(&permit, api.create(&parameters, &object))
-                .await?;
-            created.map_err(|error| hpa_error(error, "create"))?;
+            self.apply(&permit, &api, &hpa.name, &manifest).await?;
             return Ok(GeneratedHpaStatus::default());
         };
         if !is_owned(&found.metadata, &stored.uid) {
@@ -230,18 +230,32 @@ impl AutoscalerApi {
             return Err(AutoscalerWriteError::Foreign(why.into()));
         }
         let present = serde_json::to_value(&found).unwrap_or_default();
-        if !holds(&present, &manifest) || !same_minimum(&present, &manifest) {
-            let mut patch = manifest;
-            if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+        // What was left out since then is gone only once it is applied.
+        let is_new = before.is_some_and(|before| before != hpa);
+        if is_new || !holds(&present, &manifest) {
+            if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+                // An object of the same name that was made meanwhile is left alone.
                 metadata.insert("uid".to_owned(), json!(found.metadata.uid));
             }
-            let parameters = PatchParams::apply(&self.manager).force();
-            let patch = Patch::Apply(&patch);
-            let applied = api.patch(&hpa.name, &parameters, &patch);
-            let applied = self.request(&permit, applied).await?;
-            applied.map_err(|error| hpa_error(error, "patch"))?;
+            self.apply(&permit, &api, &hpa.name, &manifest).await?;
         }
         Ok(reported(&found))
+    }
+
+    async fn apply(
+        &self,
+        permit: &WritePermit,
+        api: &Api<HorizontalPodAutoscaler>,
+        name: &str,
+        manifest: &Value,
+    ) -> Result<(), AutoscalerWriteError> {
+        let parameters = PatchParams::apply(&self.manager).force();
+        let patch = Patch::Apply(manifest);
+        let applied = self
+            .request(permit, api.patch(name, &parameters, &patch))
+            .await?;
+        applied.map_err(|error| hpa_error(error, "patch"))?;
+        Ok(())
     }
 
     /// Deletes the generated object, if it is this object's.
@@ -364,13 +378,11 @@ fn holds(present: &Value, manifest: &Value) -> bool {
     }
 }
 
-/// A minimum that is left out is one.
-fn same_minimum(present: &Value, manifest: &Value) -> bool {
-    let minimum = |object: &Value| {
-        let minimum = object.pointer("/spec/minReplicas");
-        minimum.and_then(Value::as_i64).unwrap_or(1)
-    };
-    minimum(present) == minimum(manifest)
+/// Writes the minimum that the API server adds where none is stated, so that one that was stated goes.
+fn with_minimum(manifest: &mut Value) {
+    if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.entry("minReplicas").or_insert(json!(1));
+    }
 }
 
 fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {

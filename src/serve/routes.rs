@@ -61,9 +61,7 @@ impl Routes for MetricsRoutes {
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::GET, "/debug/tree") => json(StatusCode::OK, &self.actors.report()),
-            (&Method::GET, "/debug/decisions") => {
-                json(StatusCode::OK, &self.shared.last_plan().as_deref())
-            }
+            (&Method::GET, "/debug/decisions") => json(StatusCode::OK, &self.shared.decisions()),
             (&Method::GET, "/debug/snapshot") => {
                 json(StatusCode::OK, &self.shared.debug_snapshot())
             }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Mirrors, object_key};
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::mirror::SyncState;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
+use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::policy::filter::Admission;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
@@ -14,6 +17,7 @@ use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::{MeasuredPod, TargetOwner};
+use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::policy::snapshot::Readiness;
 use wva_base::moment::WallTime;
 
@@ -29,26 +33,31 @@ impl Mirrors {
         is_ours.then_some(stored)
     }
 
-    /// PodAutoscalers that this controller manages and that scale a target, sorted.
-    pub fn autoscalers_of(&self, target: &TargetKey) -> Vec<Arc<StoredAutoscaler>> {
-        let naming = self.pod_autoscalers.naming(&object_key(target));
-        naming
-            .into_iter()
-            .filter(|(_, stored)| stored.target().as_ref() == Some(target))
-            .filter_map(|(key, _)| self.managed_autoscaler(&key))
-            .collect()
-    }
-
     /// The object that scales a target instead of this one. The oldest of VariantAutoscalings and PodAutoscalers does;
-    /// a HorizontalPodAutoscaler or a `ScaledObject` cannot be kept from it, so that it does in any case.
+    /// a HorizontalPodAutoscaler or a `ScaledObject` reads no claims, so that it does in any case.
+    ///
+    /// # Errors
+    /// The kind that has not been listed yet: an object of it may scale the target.
     pub fn rival(
         &self,
         own: &AutoscalerPolicy,
         stored: &StoredAutoscaler,
         target: &TargetKey,
-    ) -> Option<TargetOwner> {
+    ) -> Result<Option<TargetOwner>, WatchedKind> {
+        let listed = [
+            (
+                WatchedKind::HorizontalPodAutoscaler,
+                self.horizontal_pod_autoscalers.sync(),
+            ),
+            (WatchedKind::ScaledObject, self.scaled_objects.sync()),
+            (WatchedKind::VariantAutoscaling, self.variants.sync()),
+            (WatchedKind::PodAutoscaler, self.pod_autoscalers.sync()),
+        ];
+        if let Some((kind, _)) = listed.iter().find(|(_, sync)| *sync == SyncState::Never) {
+            return Err(*kind);
+        }
         if let Some(foreign) = self.foreign_scaler(target) {
-            return Some(foreign);
+            return Ok(Some(foreign));
         }
         let own = TargetClaim::of_autoscaler(own, stored.created);
         let mut others = self.autoscaler_claims(target);
@@ -56,30 +65,45 @@ impl Mirrors {
             let record = self.variants.get(&super::variant_object_key(key))?;
             Some(variant_claim(&record))
         }));
-        conflict(&own, &others)
+        Ok(conflict(&own, &others))
     }
 
-    /// The `PodAutoscaler` that scales the target of a variant since before the variant was created.
+    /// The `PodAutoscaler` that scales the target of a variant since before the variant was created. One that another
+    /// scaler keeps from the target does not.
     pub fn older_autoscaler(
         &self,
         record: &VariantRecord,
         target: &TargetKey,
     ) -> Option<TargetOwner> {
         let claims = self.autoscaler_claims(target);
-        (!claims.is_empty())
+        let scales = !claims.is_empty() && self.foreign_scaler(target).is_none();
+        scales
             .then(|| conflict(&variant_claim(record), &claims))
             .flatten()
     }
 
+    /// The claims of PodAutoscalers of this controller, and of other ones that are in charge of theirs.
     fn autoscaler_claims(&self, target: &TargetKey) -> Vec<TargetClaim> {
-        let claim = |stored: &Arc<StoredAutoscaler>| {
+        let naming = self.pod_autoscalers.naming(&object_key(target)).into_iter();
+        let naming = naming.map(|(_, stored)| stored).filter(|stored| {
+            stored.target().as_ref() == Some(target)
+                && stored.lifecycle == Lifecycle::Live
+                && self.is_in_charge(stored)
+        });
+        let claims = naming.filter_map(|stored| {
             let policy = stored.object.as_ref().ok()?.check().ok()?;
             Some(TargetClaim::of_autoscaler(&policy, stored.created))
-        };
-        self.autoscalers_of(target)
-            .iter()
-            .filter_map(claim)
-            .collect()
+        });
+        claims.collect()
+    }
+
+    /// Whether this controller decides on an object, or another one that has written its status.
+    fn is_in_charge(&self, stored: &StoredAutoscaler) -> bool {
+        match self.admission_of(&stored.key.namespace, stored.instance.as_deref()) {
+            Some(Admission::Ours) => true,
+            Some(Admission::ForeignInstance) => stored.status != PodAutoscalerStatus::default(),
+            Some(Admission::OutsideScope | Admission::Excluded) | None => false,
+        }
     }
 
     /// A live scaler of a target that no `PodAutoscaler` made.
@@ -92,14 +116,20 @@ impl Mirrors {
             object.target.as_ref() == Some(target)
                 && object.lifecycle == Lifecycle::Live
                 && object.scaler.made_for.is_none()
-                && !object
-                    .owner
-                    .as_ref()
-                    .is_some_and(|owner| &*owner.kind == KIND)
+                && !self.is_generated(object)
         });
         foreign.next().map(|(key, object)| TargetOwner {
             kind: object.scaler.kind.to_string().into(),
             key,
+        })
+    }
+
+    /// Whether a `PodAutoscaler` that exists made a HorizontalPodAutoscaler.
+    fn is_generated(&self, object: &ScalerObject) -> bool {
+        object.owner.as_ref().is_some_and(|owner| {
+            let key = ObjectKey::new(Arc::clone(&object.namespace), Arc::clone(&owner.name));
+            let maker = self.pod_autoscalers.get(&key);
+            &*owner.kind == KIND && maker.is_some_and(|maker| maker.uid == owner.uid)
         })
     }
 

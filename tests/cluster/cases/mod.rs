@@ -22,6 +22,7 @@ mod leadership;
 mod lifecycle;
 mod offline;
 mod outages;
+mod pod_autoscalers;
 mod process;
 mod prometheus;
 mod restarts;
@@ -81,6 +82,7 @@ pub(crate) fn all() -> Vec<Case> {
         serving::cases(),
         external_metrics_door::cases(),
         webhooks::cases(),
+        pod_autoscalers::cases(),
         // One of them judges all others, so they come last.
         rights::cases(),
     ]

@@ -44,7 +44,7 @@ async fn pods_become_ready_and_go(cx: &Cx) -> Result {
             .as_ref()
             .and_then(|status| status.pod_ip.as_deref());
         assert!(
-            ip.is_some_and(|ip| ip.starts_with("10.0.")),
+            ip.is_some_and(|ip| ip.starts_with("127.10.")),
             "address {ip:?}"
         );
     }

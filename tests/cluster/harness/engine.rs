@@ -1,6 +1,7 @@
 //! Model servers played by the test: the pages that vLLM would serve, one per running pod.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
@@ -87,6 +88,8 @@ pub(crate) struct EngineFleet {
 }
 
 struct State {
+    /// The port of all pods; none where pages are at ports of their own.
+    port: Option<u16>,
     load: Load,
     engines: BTreeMap<String, Engine>,
 }
@@ -103,7 +106,17 @@ struct Engine {
 
 impl EngineFleet {
     pub(crate) fn start(world: &Arc<World>, spec: FleetSpec, load: Load) -> Self {
+        Self::follow(world, spec, load, None)
+    }
+
+    /// The same, with each page at the address of its pod and this port.
+    pub(crate) fn at_pods(world: &Arc<World>, spec: FleetSpec, load: Load, port: u16) -> Self {
+        Self::follow(world, spec, load, Some(port))
+    }
+
+    fn follow(world: &Arc<World>, spec: FleetSpec, load: Load, port: Option<u16>) -> Self {
         let state = Arc::new(Mutex::new(State {
+            port,
             load,
             engines: BTreeMap::new(),
         }));
@@ -176,7 +189,7 @@ async fn reflect(world: &World, spec: &FleetSpec, state: &Arc<Mutex<State>>, pod
     let name = pod.name_any();
     let has_engine = state.lock().unwrap().engines.contains_key(&name);
     match (runs(pod), has_engine) {
-        (true, false) => match engine(world, spec, state, &name).await {
+        (true, false) => match engine(world, spec, state, pod).await {
             Ok(engine) => drop(state.lock().unwrap().engines.insert(name, engine)),
             Err(fault) => eprintln!("no engine for {name}: {fault}"),
         },
@@ -197,10 +210,16 @@ async fn engine(
     world: &World,
     spec: &FleetSpec,
     state: &Arc<Mutex<State>>,
-    pod: &str,
+    pod: &Pod,
 ) -> Result<Engine> {
-    let (owner, name, model) = (Arc::downgrade(state), pod.to_owned(), spec.model.clone());
-    let page = Exporter::start(move || {
+    let pod_name = pod.name_any();
+    let (owner, name, model) = (Arc::downgrade(state), pod_name.clone(), spec.model.clone());
+    let port = state.lock().unwrap().port;
+    let address = match port {
+        Some(port) => (pod_address(pod)?, port),
+        None => (Ipv4Addr::LOCALHOST.into(), 0),
+    };
+    let page = Exporter::start_at(address.into(), move || {
         let Some(state) = owner.upgrade() else {
             return Page::Unavailable;
         };
@@ -214,9 +233,15 @@ async fn engine(
         counted_to: Instant::now(),
         _target: world
             .prometheus
-            .scrape(&spec.namespace, pod, page.address)?,
+            .scrape(&spec.namespace, &pod_name, page.address)?,
         _page: page,
     })
+}
+
+fn pod_address(pod: &Pod) -> Result<IpAddr> {
+    let status = pod.status.as_ref();
+    let address = status.and_then(|status| status.pod_ip.as_deref());
+    Ok(address.unwrap_or_default().parse()?)
 }
 
 impl State {

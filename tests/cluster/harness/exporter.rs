@@ -34,7 +34,15 @@ pub(crate) struct Exporter {
 
 impl Exporter {
     pub(crate) async fn start(render: impl Fn() -> Page + Send + Sync + 'static) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), render).await
+    }
+
+    /// The same at an address that clients know beforehand.
+    pub(crate) async fn start_at(
+        address: SocketAddr,
+        render: impl Fn() -> Page + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let render = Arc::new(render);
         let task = tokio::spawn(async move {

@@ -46,17 +46,20 @@ impl History {
         self.steps.lock().unwrap().clone()
     }
 
+    /// The numbers of replicas that were asked for so far, in order and without repetitions.
+    pub(crate) fn wanted(&self) -> Vec<i32> {
+        let mut way: Vec<i32> = self.steps().iter().map(|step| step.wanted).collect();
+        way.dedup();
+        way
+    }
+
     /// Checks the numbers of replicas that were asked for, in order and without repetitions; waits
     /// a little, as the watch may be behind what a request has shown.
     pub(crate) async fn went(&self, wanted: &[i32]) -> Result {
         eventually(
             "the way of the replicas",
             Duration::from_secs(5),
-            async || {
-                let mut way: Vec<i32> = self.steps().iter().map(|step| step.wanted).collect();
-                way.dedup();
-                seen(&way.as_slice(), &wanted)
-            },
+            async || seen(&self.wanted().as_slice(), &wanted),
         )
         .await
     }

@@ -29,6 +29,9 @@ const STABLE_WINDOW: Duration = Duration::from_mins(3);
 /// Length of the short window where none is stated.
 const PANIC_WINDOW: Duration = Duration::from_mins(1);
 
+/// Most metric sources of one object, each of which is read of every pod.
+const MOST_SOURCES: usize = 32;
+
 /// The kind that has roles, with its group and version.
 const STORM_SERVICE: (&str, &str) = ("orchestration.aibrix.ai/v1alpha1", "StormService");
 
@@ -398,8 +401,13 @@ fn check_sources(specs: &[MetricSourceSpec], found: &mut Violations) -> Vec<Metr
         let why = "at least one metricsSource must be set";
         found.add(problem, "spec.metricsSources", why);
     }
+    if specs.len() > MOST_SOURCES {
+        let count = specs.len();
+        let why = format!("{count} sources are more than are read; write at most {MOST_SOURCES}");
+        found.add(problem, "spec.metricsSources", why);
+    }
     let mut sources = Vec::new();
-    for (index, spec) in specs.iter().enumerate() {
+    for (index, spec) in specs.iter().take(MOST_SOURCES).enumerate() {
         let mut add = |field: &str, why: String| {
             found.add(
                 problem,

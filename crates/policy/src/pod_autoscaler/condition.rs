@@ -186,7 +186,7 @@ fn conflict(record: &AutoscalerRecord) -> Option<Judged> {
     };
     let target = record.target.as_ref();
     let target = target.map_or_else(|| "the target".to_owned(), ToString::to_string);
-    let why = format!("{target} is scaled by {owner}, which is older; remove one of them");
+    let why = format!("{target} is scaled by {owner}; remove one of them");
     Some(Judged::new(CONFLICT, False, CONFLICT, why))
 }
 

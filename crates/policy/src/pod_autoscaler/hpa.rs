@@ -90,21 +90,38 @@ impl HpaMetric {
 
 /// A number with the precision of a quantity: thousandths, and never zero.
 fn quantity(target: TargetValue) -> String {
-    let thousandths = (target.get() * 1000.0).round().max(1.0);
-    if thousandths % 1000.0 > 0.0 {
-        format!("{thousandths:.0}m")
-    } else {
-        format!("{:.0}", thousandths / 1000.0)
+    decimal((target.get() * 1000.0).round().max(1.0))
+}
+
+/// Thousandths in the canonical form, which the API server stores: the largest unit without a fraction.
+fn decimal(thousandths: f64) -> String {
+    let mut amount = thousandths;
+    let mut unit = "m";
+    for larger in ["", "k", "M", "G", "T"] {
+        if amount % 1000.0 > 0.0 {
+            break;
+        }
+        amount /= 1000.0;
+        unit = larger;
     }
+    format!("{amount:.0}{unit}")
 }
 
 fn mebibytes(target: TargetValue) -> String {
     let amount = target.get();
     if amount.fract() > 0.0 {
-        format!("{:.0}", (amount * MEBIBYTE).round().max(1.0))
-    } else {
-        format!("{amount:.0}Mi")
+        return decimal((amount * MEBIBYTE).round().max(1.0) * 1000.0);
     }
+    let mut amount = amount;
+    let mut unit = "Mi";
+    for larger in ["Gi", "Ti"] {
+        if amount % 1024.0 > 0.0 {
+            break;
+        }
+        amount /= 1024.0;
+        unit = larger;
+    }
+    format!("{amount:.0}{unit}")
 }
 
 /// How fast a direction may go.

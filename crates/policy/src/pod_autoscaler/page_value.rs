@@ -72,6 +72,8 @@ pub enum PageReading {
     Value(f64),
     /// Nothing new, for this reason.
     NotYet(&'static str),
+    /// Nothing was observed between two reads.
+    NothingObserved,
 }
 
 /// An earlier read of the same page.
@@ -131,7 +133,6 @@ struct Increases {
 }
 
 const FIRST_READ: &str = "it was read once, and its increase needs two reads";
-const NO_OBSERVATION: &str = "nothing was observed between two reads";
 
 impl PageRead<'_> {
     fn absent(&self, what: &str) -> ReadFailure {
@@ -188,9 +189,8 @@ impl PageRead<'_> {
                 if sample.value.is_finite() && sample.value >= 0.0 {
                     return Ok((series, *sample));
                 }
-                let value = sample.value;
                 Err(self.invalid(format!(
-                    "{series} is {value}, and no demand; name a series that is finite and not negative"
+                    "{series} is not finite or negative, and no demand; name another series"
                 )))
             })
             .collect()
@@ -260,7 +260,7 @@ impl PageRead<'_> {
                     return Err(self.absent("no _sum and _count of it"));
                 };
                 if count <= 0.0 {
-                    return Ok(PageReading::NotYet(NO_OBSERVATION));
+                    return Ok(PageReading::NothingObserved);
                 }
                 self.finite(sum / count)
             }
@@ -322,7 +322,7 @@ impl PageRead<'_> {
             .map(|(_, count)| *count)
             .fold(0.0, f64::max);
         if total <= 0.0 {
-            return Ok(PageReading::NotYet(NO_OBSERVATION));
+            return Ok(PageReading::NothingObserved);
         }
         let rank = share * total;
         let (mut lower, mut below) = (0.0, 0.0);

@@ -12,6 +12,9 @@ use super::forecast::line_at;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
+/// A window that is shorter than this has no gap either: ticks are ten seconds apart.
+const LONGEST_GAP: Duration = Duration::from_secs(20);
+
 /// Demands of one source, one a second: the last of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DemandWindow {
@@ -25,11 +28,13 @@ pub struct DemandWindow {
 impl DemandWindow {
     /// Adds a demand and drops what is older than `length`; the slot exactly at the edge stays.
     pub fn push(&mut self, now: Moment, demand: DemandRange, length: Duration) {
-        let oldest = oldest(now, length);
-        self.slots.retain(|slot, _| *slot >= oldest);
-        if self.slots.is_empty() {
+        let last = self.slots.keys().next_back();
+        let gap = last.map(|last| now.monotonic.saturating_sub(Duration::from_secs(*last)));
+        if gap.is_none_or(|gap| gap > length.max(LONGEST_GAP)) {
             self.since = Some(now);
         }
+        let oldest = oldest(now, length);
+        self.slots.retain(|slot, _| *slot >= oldest);
         self.slots.insert(now.monotonic.as_secs(), demand);
     }
 

@@ -254,8 +254,8 @@ impl PodAutoscalerStatus {
     }
 }
 
-/// The status after a tick. It equals `stored` if nothing is to be written. Call it once for each tick, as a failure
-/// that lasts is an entry of the history at each.
+/// The status after a tick. It equals `stored` if nothing is to be written. A failure that lasts is
+/// one entry of the history.
 pub fn next_status(
     record: &AutoscalerRecord,
     stored: &PodAutoscalerStatus,
@@ -349,7 +349,9 @@ impl PodAutoscalerStatus {
     /// Adds an entry, unless it repeats the newest one within a few seconds.
     fn remember(&mut self, entry: ScalingHistoryEntry, now: WallTime) {
         let repeats = self.scaling_history.last().is_some_and(|newest| {
-            now.since(newest.timestamp.wall()) <= ENTRY_GAP
+            // A failure that lasts would push all else out, and write the status at each tick.
+            let is_same_time = now.since(newest.timestamp.wall()) <= ENTRY_GAP || !entry.success;
+            is_same_time
                 && newest.new_scale == entry.new_scale
                 && newest.success == entry.success
                 && newest.error == entry.error

@@ -40,8 +40,8 @@ pub(crate) fn place(site: &Site, admin: &str) -> Result<Arc<Server>> {
         .flag("kubeconfig", admin)
         .flag("config", stages.display())
         .flag("manage-all-nodes", true)
-        .flag("cidr", "10.0.0.1/16")
-        .flag("node-ip", "10.0.0.1")
+        .flag("cidr", "127.10.0.1/16")
+        .flag("node-ip", "127.10.0.1")
         .flag("node-lease-duration-seconds", 40)
         .flag("v", "WARN");
     Ok(site.server("kwok", program))

@@ -154,10 +154,10 @@ fn a_histogram_has_the_mean_and_the_percentiles_of_what_came_between() {
         let metric = metric("h", None, Some(percentile));
         assert_close(value(&metric, &now, Some(&before)), expected);
         let none = read(&metric, &now, Some(&now));
-        assert_eq!(none, Ok(PageReading::NotYet(NO_OBSERVATION)));
+        assert_eq!(none, Ok(PageReading::NothingObserved));
     }
     let none = read(&mean, &now, Some(&now));
-    assert_eq!(none, Ok(PageReading::NotYet(NO_OBSERVATION)));
+    assert_eq!(none, Ok(PageReading::NothingObserved));
     // After a restart all that is shown came since.
     let fresh = histogram([0.0, 4.0, 4.0, 4.0], 6.0);
     assert_close(value(&mean, &fresh, Some(&now)), 1.5);
@@ -263,7 +263,7 @@ proptest! {
                     prop_assert!((last..=4.0).contains(&value), "{}", value);
                     last = value;
                 }
-                other => prop_assert_eq!(other, Ok(PageReading::NotYet(NO_OBSERVATION))),
+                other => prop_assert_eq!(other, Ok(PageReading::NothingObserved)),
             }
         }
     }

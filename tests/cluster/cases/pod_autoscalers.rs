@@ -1,0 +1,373 @@
+//! PodAutoscalers: the controller reads the pages of pods and scales their Deployment itself, or has an HPA do it.
+
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::history::History;
+use crate::harness::namespace::Workload;
+use crate::harness::ports;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{MODEL, variant};
+use crate::harness::wait::{eventually, seen};
+
+const NAME: &str = "chat";
+/// Ticks come every ten seconds, and a step may double.
+const SOON: Duration = Duration::from_secs(90);
+/// Requests that one replica is to run.
+const TARGET: f64 = 8.0;
+
+pub(crate) fn cases() -> Vec<Case> {
+    let minutes = Duration::from_mins;
+    vec![
+        Case::shared("pod_autoscalers::kpa_follows_load", kpa_follows_load).within(minutes(5)),
+        Case::shared("pod_autoscalers::apa_follows_load", apa_follows_load).within(minutes(5)),
+        Case::shared(
+            "pod_autoscalers::an_outage_lowers_nothing",
+            an_outage_lowers_nothing,
+        )
+        .within(minutes(5)),
+        Case::shared(
+            "pod_autoscalers::strategies_change_live",
+            strategies_change_live,
+        )
+        .within(minutes(5)),
+        Case::shared("pod_autoscalers::the_oldest_scales", the_oldest_scales).within(minutes(5)),
+    ]
+}
+
+/// A Deployment whose pods serve pages, and a controller.
+struct Stage<'a> {
+    cx: &'a Cx,
+    fleet: EngineFleet,
+    history: History,
+    controller: Controller,
+    port: u16,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(cx: &'a Cx, replicas: i32, running: f64) -> Result<Self> {
+        let workload = Workload::new(NAME, replicas);
+        cx.namespace.deploy(&workload).await?;
+        let history = History::follow(&cx.namespace, NAME);
+        cx.namespace.settles(NAME, replicas, SOON).await?;
+        let spec = FleetSpec {
+            namespace: cx.namespace.name.clone(),
+            selector: workload.selector(),
+            model: MODEL.to_owned(),
+        };
+        let port = ports::free()?;
+        let fleet = EngineFleet::at_pods(&cx.world, spec, load(running), port);
+        let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+        controller.ready().await?;
+        Ok(Self {
+            cx,
+            fleet,
+            history,
+            controller,
+            port,
+        })
+    }
+
+    /// An autoscaler of this strategy that reads running requests off the pods' pages.
+    fn autoscaler(&self, name: &str, strategy: &str) -> Value {
+        json!({
+            "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
+            "kind": "PodAutoscaler",
+            "metadata": { "name": name, "annotations": {
+                "autoscaling.aibrix.ai/scale-down-cooldown-window": "10s",
+                "autoscaling.aibrix.ai/max-scale-down-rate": "10",
+            }},
+            "spec": {
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": NAME },
+                "minReplicas": 1,
+                "maxReplicas": 6,
+                "observeWindowSeconds": 20,
+                "panicWindowSeconds": 10,
+                "scalingStrategy": strategy,
+                "metricsSources": [{
+                    "metricSourceType": "pod",
+                    "protocolType": "http",
+                    "port": self.port.to_string(),
+                    "path": "/metrics",
+                    "targetMetric": "num_requests_running",
+                    "targetValue": TARGET.to_string(),
+                }],
+            },
+        })
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: "autoscaling.aibrix.ai".to_owned(),
+            version: "v1alpha1".to_owned(),
+            api_version: "autoscaling.aibrix.ai/v1alpha1".to_owned(),
+            kind: "PodAutoscaler".to_owned(),
+            plural: "podautoscalers".to_owned(),
+        };
+        self.cx.namespace.erased(&resource)
+    }
+
+    async fn status(&self, name: &str) -> Result<Value> {
+        Ok(self.api().get(name).await?.data["status"].take())
+    }
+
+    /// Status and reason of a condition; empty while there is none.
+    async fn condition(&self, name: &str, kind: &str) -> Result<(String, String)> {
+        let status = self.status(name).await?;
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|one| one["type"] == kind);
+        let text = |field: &str| {
+            let text = found.and_then(|one| one[field].as_str());
+            text.unwrap_or_default().to_owned()
+        };
+        Ok((text("status"), text("reason")))
+    }
+
+    async fn says(&self, name: &str, kind: &str, status: &str, reason: &str) -> Result {
+        let wanted = (status.to_owned(), reason.to_owned());
+        eventually(
+            format!("{name} says {kind} {status} {reason}"),
+            SOON,
+            async || seen(&self.condition(name, kind).await?, &wanted),
+        )
+        .await
+    }
+
+    async fn rests_at(&self, replicas: i32) -> Result {
+        self.cx.namespace.settles(NAME, replicas, SOON).await?;
+        let wanted = (json!(replicas), json!(replicas), "True".to_owned());
+        eventually(format!("the status shows {replicas}"), SOON, async || {
+            let status = self.status(NAME).await?;
+            let (ready, _) = self.condition(NAME, "Ready").await?;
+            let shown = (
+                status["actualScale"].clone(),
+                status["desiredScale"].clone(),
+                ready,
+            );
+            seen(&shown, &wanted)
+        })
+        .await
+    }
+
+    fn went_only(&self, rising: bool) -> Result {
+        let counts = self.history.wanted();
+        let ordered = counts.windows(2).all(|pair| (pair[1] >= pair[0]) == rising);
+        if ordered {
+            return Ok(());
+        }
+        Err(Fault::new(format!("replicas went {counts:?}")))
+    }
+
+    async fn event_reasons(&self) -> Result<Vec<String>> {
+        let events: Api<Event> = self.cx.namespace.api();
+        let parameters = ListParams::default().fields("involvedObject.kind=PodAutoscaler");
+        let events = events.list(&parameters).await?.items;
+        Ok(events
+            .into_iter()
+            .filter_map(|event| event.reason)
+            .collect())
+    }
+}
+
+fn load(running: f64) -> Load {
+    Load::Shared(Reading {
+        running,
+        ..Reading::IDLE
+    })
+}
+
+/// 1 → 4 → 1, with status, history, events and the series of the original.
+async fn follows_load(cx: &Cx, strategy: &str) -> Result {
+    let stage = Stage::set(cx, 1, 4.0).await?;
+    cx.namespace.apply(stage.autoscaler(NAME, strategy)).await?;
+    stage.rests_at(1).await?;
+    stage.fleet.set_load(load(30.0));
+    stage.rests_at(4).await?;
+    stage.went_only(true)?;
+    let status = stage.status(NAME).await?;
+    let history = status["scalingHistory"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let last = history.last().cloned().unwrap_or_default();
+    assert_eq!(
+        (&last["newScale"], &last["success"]),
+        (&json!(4), &json!(true)),
+        "{status}"
+    );
+    assert_eq!(
+        status["scheduledBounds"]["effectiveMaxReplicas"], 6,
+        "{status}"
+    );
+    let reasons = stage.event_reasons().await?;
+    for reason in ["AlgorithmRun", "SuccessfulRescale"] {
+        assert!(reasons.iter().any(|one| one == reason), "{reasons:?}");
+    }
+    let labels = [("name", NAME), ("reason", "stable")];
+    let series = "aibrix_autoscaler_scale_action";
+    eventually("the series shows the count", SOON, async || {
+        seen(&stage.controller.value(series, &labels).await?, &Some(4.0))
+    })
+    .await?;
+    let before = stage.api().get(NAME).await?.metadata.resource_version;
+    stage.fleet.set_load(load(28.0));
+    // Two ticks that decide the same write nothing.
+    tokio::time::sleep(Duration::from_secs(21)).await;
+    let after = stage.api().get(NAME).await?.metadata.resource_version;
+    assert_eq!(before, after, "{}", stage.status(NAME).await?);
+    stage.fleet.set_load(load(4.0));
+    stage.rests_at(1).await?;
+    stage.api().delete(NAME, &DeleteParams::default()).await?;
+    eventually("the series is gone", SOON, async || {
+        seen(
+            &stage.controller.value(series, &[("name", NAME)]).await?,
+            &None,
+        )
+    })
+    .await
+}
+
+async fn kpa_follows_load(cx: &Cx) -> Result {
+    follows_load(cx, "KPA").await
+}
+
+async fn apa_follows_load(cx: &Cx) -> Result {
+    follows_load(cx, "APA").await
+}
+
+/// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count.
+async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, 4, 4.0 * 1.8 * TARGET).await?;
+    let mut object = stage.autoscaler(NAME, "KPA");
+    object["spec"]["maxReplicas"] = json!(4);
+    cx.namespace.apply(object).await?;
+    stage.rests_at(4).await?;
+    stage
+        .says(NAME, "MetricsAvailable", "True", "MetricsFound")
+        .await?;
+    for pod in stage.fleet.pods() {
+        stage.fleet.set_silent(&pod, true);
+    }
+    stage.fleet.set_load(load(0.0));
+    stage
+        .says(NAME, "MetricsAvailable", "False", "MetricsFailed")
+        .await?;
+    stage.went_only(true)?;
+    let Stage {
+        controller,
+        fleet,
+        history,
+        ..
+    } = stage;
+    controller.stop().await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    assert_eq!(history.wanted(), [4]);
+    // With pages again, and a window that is full, what is idle is released.
+    for pod in fleet.pods() {
+        fleet.set_silent(&pod, false);
+    }
+    cx.namespace.settles(NAME, 1, SOON).await
+}
+
+/// KPA → HPA → KPA, and an object of the name that somebody else owns is left alone.
+async fn strategies_change_live(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, 1, 4.0).await?;
+    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    let generated = format!("{NAME}-hpa");
+    let owned = async || Result::Ok(hpas.get_opt(&generated).await?.is_some());
+    cx.namespace.apply(stage.autoscaler(NAME, "KPA")).await?;
+    stage.rests_at(1).await?;
+    assert!(!owned().await?);
+    let mut object = stage.autoscaler(NAME, "HPA");
+    object["spec"]["metricsSources"] = json!([
+        { "metricSourceType": "resource", "targetMetric": "cpu", "targetValue": "50" },
+    ]);
+    cx.namespace.apply(object).await?;
+    eventually("the HPA is generated", SOON, async || {
+        seen(&owned().await?, &true)
+    })
+    .await?;
+    let hpa = serde_json::to_value(hpas.get(&generated).await?)?;
+    assert_eq!(
+        hpa["metadata"]["ownerReferences"][0]["kind"], "PodAutoscaler",
+        "{hpa}"
+    );
+    assert_eq!(
+        hpa["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50,
+        "{hpa}"
+    );
+    // The HPA has no metrics of pods here, and says so in words that the status repeats.
+    stage
+        .says(NAME, "ScalingActive", "False", "FailedGetResourceMetric")
+        .await?;
+    cx.namespace.apply(stage.autoscaler(NAME, "KPA")).await?;
+    eventually("the HPA is gone", SOON, async || {
+        seen(&owned().await?, &false)
+    })
+    .await?;
+
+    let foreign: HorizontalPodAutoscaler = serde_json::from_value(json!({
+        "metadata": { "name": generated },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "another" },
+            "maxReplicas": 2,
+        },
+    }))?;
+    let foreign = hpas.create(&PostParams::default(), &foreign).await?;
+    let mut object = stage.autoscaler(NAME, "HPA");
+    object["spec"]["maxReplicas"] = json!(5);
+    cx.namespace.apply(object).await?;
+    stage
+        .says(NAME, "AbleToScale", "False", "HpaNotOwned")
+        .await?;
+    let after = hpas.get(&generated).await?;
+    assert_eq!(after.spec, foreign.spec);
+    Ok(())
+}
+
+/// Of two autoscalers the older one scales; the younger one says so, and takes over when the older one goes. An older
+/// one keeps a variant from the target, too.
+async fn the_oldest_scales(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, 1, 4.0).await?;
+    cx.namespace.apply(stage.autoscaler(NAME, "KPA")).await?;
+    stage.rests_at(1).await?;
+    // Ages count in whole seconds.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut younger = stage.autoscaler("younger", "KPA");
+    younger["spec"]["minReplicas"] = json!(3);
+    cx.namespace.apply(younger).await?;
+    let conflict = "MultiPodAutoscalerConflict";
+    stage.says("younger", conflict, "False", conflict).await?;
+    assert_eq!(stage.history.wanted(), [1]);
+    cx.namespace.apply(variant(NAME, NAME, &json!({}))).await?;
+    let variants = cx
+        .namespace
+        .dynamic("llmd.ai/v1alpha1", "VariantAutoscaling")
+        .await?;
+    eventually("the variant says who scales", SOON, async || {
+        let object = variants.get(NAME).await?;
+        let conditions = object.data["status"]["conditions"].as_array().cloned();
+        let conditions = conditions.unwrap_or_default();
+        let contested = conditions.iter().any(|one| {
+            one["reason"] == "TargetContested"
+                && one["message"]
+                    .as_str()
+                    .is_some_and(|text| text.contains("PodAutoscaler"))
+        });
+        seen(&contested, &true)
+    })
+    .await?;
+    variants.delete(NAME, &DeleteParams::default()).await?;
+    stage.api().delete(NAME, &DeleteParams::default()).await?;
+    cx.namespace.settles(NAME, 3, SOON).await
+}
