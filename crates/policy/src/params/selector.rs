@@ -70,6 +70,16 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
+    /// The same, where a label also has a value.
+    #[must_use]
+    pub fn and(mut self, label: &str, value: &str) -> Self {
+        self.requirements.push(Requirement {
+            label: label.to_owned(),
+            holds: LabelRequirement::OneOf(BTreeSet::from([value.to_owned()])),
+        });
+        self
+    }
+
     /// Whether every requirement holds for an object whose labels `value_of` looks up.
     pub fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| {
@@ -185,7 +195,11 @@ impl fmt::Display for Requirement {
 
 #[cfg(test)]
 mod tests {
-    use super::LabelSelector;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::{LabelRequirement, LabelSelector, Requirement};
 
     #[test]
     fn every_form_of_requirement_is_read() {
@@ -216,6 +230,81 @@ mod tests {
             ("a=b,=c", "=c"),
         ] {
             assert_eq!(LabelSelector::parse(text).unwrap_err().term, term, "{text}");
+        }
+    }
+    #[test]
+    fn a_label_that_is_not_there_has_none_of_the_values() {
+        let labels = BTreeMap::from([("app", "llm"), ("tier", "gold"), ("spot", "")]);
+        for (text, expected) in [
+            ("", true),
+            ("app=llm", true),
+            ("app==llm,tier!=iron", true),
+            ("app=llm,tier!=gold", false),
+            ("app in(llm,other)", true),
+            ("app in (other)", false),
+            ("app notin (llm)", false),
+            ("zone notin (a, b)", true),
+            ("zone!=a", true),
+            ("zone=a", false),
+            ("zone=", false),
+            ("spot=", true),
+            ("spot", true),
+            ("!spot", false),
+            ("!zone", true),
+        ] {
+            let selector = LabelSelector::parse(text).unwrap();
+            let found = selector.matches(|label| labels.get(label).copied());
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_end_is_refused() {
+        let terms: Vec<String> = (0..1_000).map(|index| format!("label-{index}=a")).collect();
+        assert!(LabelSelector::parse(&terms[..100].join(",")).is_ok());
+        assert!(LabelSelector::parse(&terms.join(",")).is_err());
+    }
+
+    fn any_requirement() -> impl Strategy<Value = Requirement> {
+        let values = || prop::collection::btree_set("[ab]{0,2}", 1..3);
+        let holds = prop_oneof![
+            Just(LabelRequirement::Exists),
+            Just(LabelRequirement::Absent),
+            values().prop_map(LabelRequirement::OneOf),
+            values().prop_map(LabelRequirement::NoneOf),
+        ];
+        ("[xyz]", holds).prop_map(|(label, holds)| Requirement { label, holds })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_as_the_same(requirements in prop::collection::vec(any_requirement(), 1..5)) {
+            let selector = LabelSelector { requirements };
+            let read = LabelSelector::parse(&selector.to_string()).unwrap();
+            prop_assert_eq!(read, selector);
+        }
+
+        #[test]
+        fn each_further_requirement_leaves_fewer(
+            requirements in prop::collection::vec(any_requirement(), 0..4),
+            value in "[ab]{0,2}",
+            labels in prop::collection::btree_map("[xyz]", "[ab]{0,2}", 0..4),
+        ) {
+            let of = |label: &str| labels.get(label).map(String::as_str);
+            let selector = LabelSelector { requirements };
+            let narrower = selector.clone().and("x", &value);
+            let expected = selector.matches(of) && of("x") == Some(&value);
+            prop_assert_eq!(narrower.matches(of), expected);
+            let read = LabelSelector::parse(&narrower.to_string()).unwrap();
+            prop_assert_eq!(read.matches(of), expected);
+        }
+
+        #[test]
+        fn any_text_has_an_answer(text in "[a-c=!,() \u{e9}]{0,40}") {
+            if let Ok(selector) = LabelSelector::parse(&text) {
+                let keys: BTreeSet<_> = selector.requirements.iter().map(|one| &one.label).collect();
+                prop_assert!(keys.iter().all(|key| !key.is_empty()));
+            }
         }
     }
 }
