@@ -14,7 +14,8 @@ use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, ScaleWrite
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
-use crate::policy::key::ObjectKey;
+use crate::cluster::scale::kind_without_watcher;
+use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::decide::AutoscalerDecision;
 use crate::policy::pod_autoscaler::event::{AutoscalerSeverity, events};
@@ -25,7 +26,7 @@ use crate::state::autoscalers::regarding;
 use crate::state::requests::RequestReporter;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event, Generator};
+use wva_supervise::{Actor, ActorError, Context, DirtySet, Event, Generator};
 
 /// Objects in flight.
 const IN_FLIGHT: usize = 16;
@@ -60,6 +61,8 @@ pub struct AutoscalerWriterConnections {
     pub events: Events,
     /// People, of a right that is missing.
     pub permissions: PermissionReporter,
+    /// The reader of targets whose kinds have no watcher.
+    pub named: DirtySet<TargetKey>,
 }
 
 /// The pump behind the role.
@@ -259,14 +262,20 @@ impl AutoscalerWriter {
         let write = ScaleWrite {
             target,
             api_version: &policy.target.api_version,
+            field: &record.field,
             from: decision.current,
             to: decision.desired,
         };
         let permit = self.permit(record, ScaleWrite::REQUESTS)?;
-        self.api.scale(permit, &write).await?;
+        let written = self.api.scale(permit, &write).await;
+        // The next decision rests on what the target has now.
+        if kind_without_watcher(target).is_some() {
+            self.connections.named.insert(target.clone());
+        }
+        written?;
         self.requests.worked();
         tracing::info!(
-            autoscaler = %record.key, target = %target, from = %decision.current, to = %decision.desired,
+            autoscaler = %record.key, target = %target, field = %record.field, from = %decision.current, to = %decision.desired,
             reason = decision.reason(), "target scaled"
         );
         Ok(ScaleOutcome::Written)

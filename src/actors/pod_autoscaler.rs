@@ -135,3 +135,6 @@ impl StateMachine for PodAutoscalerActor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
 //! Reads the scale subresources of targets whose kinds have no watcher of their own: of all of them
-//! on a schedule, and of one at once when a variant names it.
+//! on a schedule, and of one at once when a variant or a `PodAutoscaler` names it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,8 @@ use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::{
-    ReadError, ScaleApi, ScaleKind, ScaleReading, Scales, kind_without_watcher,
+    ReadError, ReadForm, ScaleApi, ScaleKind, ScaleReading, ScaleSource, Scales, autoscaler_target,
+    kind_without_watcher,
 };
 use crate::policy::key::TargetKey;
 use crate::policy::object::SpecReading;
@@ -48,7 +49,7 @@ pub enum ScaleReaderMessage {
 /// Ways to others.
 #[derive(Debug, Clone)]
 pub struct ScaleReaderConnections {
-    /// Targets that variants have come to name.
+    /// Targets that variants and PodAutoscalers have come to name.
     pub named: DirtySet<TargetKey>,
     /// The registry of variants.
     pub dirty: DirtySet<Invalidation>,
@@ -68,7 +69,7 @@ pub struct ScaleReader {
     connections: ScaleReaderConnections,
     waiting: VecDeque<TargetKey>,
     /// Resources of kinds, as discovery answered in this round.
-    resources: BTreeMap<ScaleKind, Result<ApiResource, Arc<str>>>,
+    resources: BTreeMap<ScaleSource, Result<ApiResource, Arc<str>>>,
     /// Until when the API server has asked to be left alone: it has too many requests, whatever they are about.
     spared: Option<Moment>,
     timer_epoch: u64,
@@ -94,8 +95,9 @@ impl ScaleReader {
         }
     }
 
-    /// Targets that variants of this controller name, with the version that they name them in.
-    fn named(&self) -> BTreeMap<TargetKey, ScaleKind> {
+    /// Targets that objects of this controller name, with the version that they name them in. A `PodAutoscaler` needs
+    /// the roles of a StormService, and a variant does not mind them.
+    fn named(&self) -> BTreeMap<TargetKey, ScaleSource> {
         let mirrors = &self.shared.mirrors;
         let all = mirrors.variants.all().into_iter();
         // Few name such a kind, and whose a variant is takes longer to say.
@@ -103,7 +105,12 @@ impl ScaleReader {
             let target = scale_target(&record)?;
             mirrors.managed(&record.object.key).map(|_ours| target)
         });
-        named.collect()
+        let all = mirrors.pod_autoscalers.all().into_iter();
+        let scaled = all.filter_map(|(key, stored)| {
+            let target = autoscaler_target(&stored)?;
+            mirrors.managed_autoscaler(&key).map(|_ours| target)
+        });
+        named.chain(scaled).collect()
     }
 
     fn begin_round(&mut self, cx: &Context<ScaleReaderMessage>) {
@@ -139,7 +146,7 @@ impl ScaleReader {
             if let Some(kind) = named.get(target)
                 && let Err(error) = self.discover(kind).await
             {
-                self.undiscovered(kind, &error);
+                self.undiscovered(&kind.kind, &error);
                 self.spare(cx, error.retry_after());
                 break;
             }
@@ -147,13 +154,15 @@ impl ScaleReader {
         let is_spared = self.is_spared(cx);
         let asked = OnceLock::new();
         let reads = batch.into_iter().map(|target| {
-            let resource = named.get(&target).and_then(|kind| self.resources.get(kind));
+            let source = named.get(&target);
+            let form = source.map_or(ReadForm::Scale, |source| source.form);
+            let resource = source.and_then(|source| self.resources.get(source));
             let (api, resource) = (self.api.clone(), resource.cloned());
             let (hooks, asked) = (&self.shared.hooks, &asked);
             async move {
                 let reading = match resource {
                     Some(Ok(_)) if is_spared || asked.get().is_some() => return (target, None),
-                    Some(Ok(resource)) => api.read(&target, &resource).await,
+                    Some(Ok(resource)) => api.read(&target, &resource, form).await,
                     Some(Err(why)) => Ok(ScaleReading::Unscalable(why)),
                     None => return (target, None),
                 };
@@ -196,10 +205,10 @@ impl ScaleReader {
     }
 
     /// Asks once a round what a kind is served as.
-    async fn discover(&mut self, kind: &ScaleKind) -> Result<(), RequestError> {
-        if !self.resources.contains_key(kind) {
-            let resource = self.api.discover(kind).await?;
-            self.resources.insert(kind.clone(), resource);
+    async fn discover(&mut self, source: &ScaleSource) -> Result<(), RequestError> {
+        if !self.resources.contains_key(source) {
+            let resource = self.api.discover_source(source).await?;
+            self.resources.insert(source.clone(), resource);
         }
         Ok(())
     }
@@ -237,7 +246,7 @@ impl ScaleReader {
     fn publish(
         &self,
         cx: &Context<ScaleReaderMessage>,
-        named: &BTreeMap<TargetKey, ScaleKind>,
+        named: &BTreeMap<TargetKey, ScaleSource>,
         readings: Vec<(TargetKey, Reading)>,
     ) -> Result<(), ActorError> {
         let before = self.writers.scales.load();
@@ -279,8 +288,8 @@ impl ScaleReader {
     }
 }
 
-/// The target of a variant, if its kind has no watcher, and the version that it is named in.
-pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleKind)> {
+/// The target of a variant, if its kind has no watcher, and how it is read.
+pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleSource)> {
     let target = target_of(record)?;
     let kind = Arc::clone(kind_without_watcher(&target)?);
     let SpecReading::Read(spec) = &record.object.spec else {
@@ -288,7 +297,11 @@ pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleKind)> {
     };
     let (_, version) = spec.target.group_version()?;
     let version = Arc::from(version);
-    Some((target, ScaleKind { kind, version }))
+    let source = ScaleSource {
+        kind: ScaleKind { kind, version },
+        form: ReadForm::Scale,
+    };
+    Some((target, source))
 }
 
 impl Actor for ScaleReader {

@@ -86,7 +86,7 @@ impl Wiring {
         let (shared, queue) = (self.readers.clone(), self.autoscaler_writes.clone());
         let requests = Arc::clone(&self.writers.autoscaler_writer);
         let (events, permissions) = (self.events.clone(), self.permissions(env));
-        let seed = env.kit.seed.clone();
+        let (seed, named) = (env.kit.seed.clone(), self.named.clone());
         let api = AutoscalerApi {
             client: env.kube.clone(),
             manager: Arc::clone(&self.readers.manager),
@@ -104,6 +104,7 @@ impl Wiring {
                     autoscaler_writer::AutoscalerWriterConnections {
                         events: events.clone(),
                         permissions: permissions.clone(),
+                        named: named.clone(),
                     },
                     api.clone(),
                     generator,

@@ -1,4 +1,4 @@
-//! What PodAutoscalers write: scale subresources, generated HorizontalPodAutoscalers, statuses.
+//! What PodAutoscalers write: scale subresources, roles of StormServices, generated HorizontalPodAutoscalers, statuses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,19 @@ use serde_json::{Value, json};
 use super::client::{RequestError, within};
 use super::permit::WritePermit;
 use super::project::pod_autoscaler::StoredAutoscaler;
-use super::scale::{ScaleApi, ScaleKind};
+use super::scale::{ScaleApi, ScaleKind, ServedKind};
 use crate::api::pod_autoscaler::PodAutoscaler;
-use crate::policy::key::{GroupKind, TargetKey};
+use crate::policy::key::TargetKey;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::policy::pod_autoscaler::status::{
     GeneratedHpaCondition, GeneratedHpaStatus, PodAutoscalerStatus,
 };
+use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
+
+mod storm_service;
 
 /// How writes are made: by whom, and how patiently.
 #[derive(Clone)]
@@ -54,6 +57,8 @@ pub struct ScaleWrite<'a> {
     pub target: &'a TargetKey,
     /// The version that it is named in.
     pub api_version: &'a str,
+    /// Where it holds the count.
+    pub field: &'a ReplicaField,
     /// The count that the decision rests on.
     pub from: Replicas,
     /// The count to write.
@@ -145,15 +150,33 @@ impl AutoscalerApi {
         permit: WritePermit,
         write: &ScaleWrite<'_>,
     ) -> Result<(), AutoscalerWriteError> {
-        let resource = self.resource(&permit, write).await?;
+        let served = self.served(&permit, write).await?;
+        let is_plain = match write.field {
+            ReplicaField::Scale => true,
+            ReplicaField::Service => served.has_scale,
+            ReplicaField::Role { .. } => false,
+        };
+        if is_plain {
+            self.write_scale(&permit, write, &served.resource).await
+        } else {
+            self.patch_replicas(&permit, write, &served.resource).await
+        }
+    }
+
+    async fn write_scale(
+        &self,
+        permit: &WritePermit,
+        write: &ScaleWrite<'_>,
+        resource: &ApiResource,
+    ) -> Result<(), AutoscalerWriteError> {
         let (verbs, scale) = ("get and update", format!("{}/scale", resource.plural));
         let denied = |error| AutoscalerWriteError::of(error, verbs, &scale);
         let namespace = &write.target.namespace;
         let objects: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &resource);
+            Api::namespaced_with(self.client.clone(), namespace, resource);
         let name = &write.target.name;
         let mut found: Scale = self
-            .request(&permit, objects.get_scale(name))
+            .request(permit, objects.get_scale(name))
             .await?
             .map_err(denied)?;
         let spec = found.spec.get_or_insert_default();
@@ -167,26 +190,16 @@ impl AutoscalerApi {
         spec.replicas = Some(write.to.to_count());
         let parameters = self.post();
         let replaced = objects.replace_scale(name, &parameters, &found);
-        self.request(&permit, replaced).await?.map_err(denied)?;
+        self.request(permit, replaced).await?.map_err(denied)?;
         Ok(())
     }
 
-    async fn resource(
+    async fn served(
         &self,
         permit: &WritePermit,
         write: &ScaleWrite<'_>,
-    ) -> Result<ApiResource, AutoscalerWriteError> {
-        let (group, version) = write
-            .api_version
-            .split_once('/')
-            .unwrap_or(("", write.api_version));
-        let kind = ScaleKind {
-            kind: Arc::new(GroupKind {
-                group: Arc::from(group),
-                kind: write.target.kind.to_string().into(),
-            }),
-            version: Arc::from(version),
-        };
+    ) -> Result<ServedKind, AutoscalerWriteError> {
+        let kind = ScaleKind::of(write.api_version, &write.target.kind.to_string().into());
         if !permit.covers(self.timeout) {
             return Err(AutoscalerWriteError::Expired);
         }
@@ -194,10 +207,14 @@ impl AutoscalerApi {
             client: self.client.clone(),
             timeout: self.timeout,
         };
-        match scales.discover(&kind).await {
-            Ok(Ok(resource)) => Ok(resource),
-            Ok(Err(why)) => Err(AutoscalerWriteError::Unscalable(why)),
-            Err(error) => Err(AutoscalerWriteError::Failed(error)),
+        let served = scales.served(&kind).await;
+        let served = served.map_err(AutoscalerWriteError::Failed)?;
+        let served = served.map_err(AutoscalerWriteError::Unscalable)?;
+        match write.field {
+            ReplicaField::Scale if !served.has_scale => {
+                Err(AutoscalerWriteError::Unscalable(kind.has_no_scale()))
+            }
+            _ => Ok(served),
         }
     }
 
@@ -405,3 +422,6 @@ fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! Scale subresources: all that is known of a scale target whose kind has no watcher.
+//! Scale subresources: all that is known of a scale target whose kind has no watcher. Of a StormService, whose roles
+//! have none, the object itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +10,15 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
 use super::client::{RequestError, within};
+use super::project::pod_autoscaler::StoredAutoscaler;
+use super::project::storm_service::{storm_service, target as storm_service_target};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
-use crate::policy::object::{Lifecycle, Placement, TargetObject};
+use crate::policy::object::{Lifecycle, Placement, TargetObject, TargetReference};
+use crate::policy::params::{InvalidSelector, LabelSelector};
+use crate::policy::pod_autoscaler::storm_service::StormServiceObject;
 use crate::policy::units::Replicas;
 use crate::policy::workload::ReplicaTemplate;
+use wva_base::names::check_object_name;
 
 /// What the scale subresources of all targets said last.
 pub type Scales = BTreeMap<TargetKey, ScaleReading>;
@@ -20,14 +26,52 @@ pub type Scales = BTreeMap<TargetKey, ScaleReading>;
 /// What the scale subresource of one target said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScaleReading {
-    /// How many replicas there are. How many of them are ready it does not say.
-    Found(Arc<TargetObject>),
+    /// There is one.
+    Found(Arc<ReadTarget>),
     /// There is no such object.
     Missing,
     /// The API server has given no answer yet.
     Unheard,
     /// Objects of this kind cannot be scaled.
     Unscalable(Arc<str>),
+}
+
+/// A target whose kind has no watcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadTarget {
+    /// How many replicas there are. How many of them are ready it does not state.
+    pub object: TargetObject,
+    /// Its pods by their labels, or why that cannot be read; `None` if it states none.
+    pub selector: Option<Result<LabelSelector, InvalidSelector>>,
+    /// Its mode and its roles, if it was read as a StormService.
+    pub service: Option<StormServiceObject>,
+}
+
+/// What is read of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadForm {
+    /// Its scale subresource.
+    Scale,
+    /// The StormService itself.
+    StormService,
+}
+
+/// How a target is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScaleSource {
+    /// What its objects are asked for as.
+    pub kind: ScaleKind,
+    /// What is read.
+    pub form: ReadForm,
+}
+
+/// A kind as the API server serves it.
+#[derive(Debug, Clone)]
+pub struct ServedKind {
+    /// The resource, whose objects have namespaces.
+    pub resource: ApiResource,
+    /// Whether it has a scale subresource.
+    pub has_scale: bool,
 }
 
 /// A kind with the version that its objects are asked for in.
@@ -40,6 +84,27 @@ pub struct ScaleKind {
 }
 
 impl ScaleKind {
+    /// The kind of a reference with this `apiVersion`.
+    pub fn of(api_version: &str, kind: &Arc<str>) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self {
+            kind: Arc::new(GroupKind {
+                group: Arc::from(group),
+                kind: Arc::clone(kind),
+            }),
+            version: Arc::from(version),
+        }
+    }
+
+    /// Why its objects cannot be scaled, where it has no scale subresource.
+    pub fn has_no_scale(&self) -> Arc<str> {
+        let (name, version) = (&self.kind.kind, self.group_version());
+        format!(
+            "{name} in {version} has no scale subresource; name an object that has one in scaleTargetRef"
+        )
+        .into()
+    }
+
     fn group_version(&self) -> String {
         if self.kind.group.is_empty() {
             self.version.to_string()
@@ -76,6 +141,40 @@ impl ScaleApi {
         &self,
         kind: &ScaleKind,
     ) -> Result<Result<ApiResource, Arc<str>>, RequestError> {
+        let served = self.served(kind).await?;
+        Ok(served.and_then(|served| {
+            if served.has_scale {
+                return Ok(served.resource);
+            }
+            Err(kind.has_no_scale())
+        }))
+    }
+
+    /// The resource of a kind as it is read, or why it cannot be.
+    ///
+    /// # Errors
+    /// Whatever kept the API server from answering.
+    pub async fn discover_source(
+        &self,
+        source: &ScaleSource,
+    ) -> Result<Result<ApiResource, Arc<str>>, RequestError> {
+        match source.form {
+            ReadForm::Scale => self.discover(&source.kind).await,
+            ReadForm::StormService => {
+                let served = self.served(&source.kind).await?;
+                Ok(served.map(|served| served.resource))
+            }
+        }
+    }
+
+    /// What a kind is served as, or why its objects cannot be named.
+    ///
+    /// # Errors
+    /// Whatever kept the API server from answering.
+    pub async fn served(
+        &self,
+        kind: &ScaleKind,
+    ) -> Result<Result<ServedKind, Arc<str>>, RequestError> {
         let (name, version) = (&kind.kind.kind, kind.group_version());
         let list = if kind.kind.group.is_empty() {
             within(
@@ -101,22 +200,20 @@ impl ScaleApi {
             .into()));
         };
         let scale = format!("{}/scale", served.name);
-        if !served.namespaced || !resources.iter().any(|resource| resource.name == scale) {
-            return Ok(Err(format!(
-                "{name} in {version} has no scale subresource; name an object that has one in scaleTargetRef"
-            )
-            .into()));
-        }
-        Ok(Ok(ApiResource {
-            group: kind.kind.group.to_string(),
-            version: kind.version.to_string(),
-            api_version: version,
-            kind: name.to_string(),
-            plural: served.name.clone(),
+        let has_scale = resources.iter().any(|resource| resource.name == scale);
+        Ok(Ok(ServedKind {
+            resource: ApiResource {
+                group: kind.kind.group.to_string(),
+                version: kind.version.to_string(),
+                api_version: version,
+                kind: name.to_string(),
+                plural: served.name.clone(),
+            },
+            has_scale: served.namespaced && has_scale,
         }))
     }
 
-    /// What the scale subresource of an object says now.
+    /// What a target states now.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -124,14 +221,25 @@ impl ScaleApi {
         &self,
         target: &TargetKey,
         resource: &ApiResource,
+        form: ReadForm,
     ) -> Result<ScaleReading, ReadError> {
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &target.namespace, resource);
-        match within(self.timeout, objects.get_scale(&target.name)).await {
-            Ok(scale) => Ok(ScaleReading::Found(Arc::new(project(target, &scale)))),
+        let (suffix, read) = match form {
+            ReadForm::Scale => {
+                let scale = within(self.timeout, objects.get_scale(&target.name)).await;
+                ("/scale", scale.map(|scale| read_scale(target, &scale)))
+            }
+            ReadForm::StormService => {
+                let object = within(self.timeout, objects.get(&target.name)).await;
+                ("", object.map(|object| read_service(target, &object)))
+            }
+        };
+        match read {
+            Ok(read) => Ok(ScaleReading::Found(Arc::new(read))),
             Err(error) if error.code() == Some(404) => Ok(ScaleReading::Missing),
             Err(error) if error.is_denied() => Err(ReadError::Denied {
-                plural: resource.plural.clone(),
+                resource: format!("{}{suffix}", resource.plural),
                 group: resource.group.clone(),
                 error,
             }),
@@ -140,14 +248,14 @@ impl ScaleApi {
     }
 }
 
-/// Why a scale subresource was not read.
+/// Why a target was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A right is missing.
-    #[error("{error}; allow the controller to get {plural}/scale of group {group:?}")]
+    #[error("{error}; allow the controller to get {resource} of group {group:?}")]
     Denied {
         /// The resource.
-        plural: String,
+        resource: String,
         /// Its group.
         group: String,
         /// What the API server says.
@@ -164,6 +272,25 @@ impl ReadError {
     pub fn retry_after(&self) -> Option<Duration> {
         let (Self::Denied { error, .. } | Self::Failed(error)) = self;
         error.retry_after()
+    }
+}
+
+fn read_scale(target: &TargetKey, scale: &Scale) -> ReadTarget {
+    let status = scale.status.as_ref();
+    let selector = status.and_then(|status| status.selector.as_deref());
+    let selector = selector.filter(|selector| !selector.trim().is_empty());
+    ReadTarget {
+        object: project(target, scale),
+        selector: selector.map(LabelSelector::parse),
+        service: None,
+    }
+}
+
+fn read_service(target: &TargetKey, object: &DynamicObject) -> ReadTarget {
+    ReadTarget {
+        object: storm_service_target(target, object),
+        selector: None,
+        service: Some(storm_service(object)),
     }
 }
 
@@ -214,6 +341,30 @@ pub fn kind_without_watcher(target: &TargetKey) -> Option<&Arc<GroupKind>> {
         TargetKind::Deployment | TargetKind::StatefulSet | TargetKind::LeaderWorkerSet => None,
         TargetKind::Other(kind) => Some(kind),
     }
+}
+
+/// The target of a `PodAutoscaler`, if its kind has no watcher, and how it is read; `None` as well for a reference that
+/// cannot be part of a path.
+pub fn autoscaler_target(stored: &StoredAutoscaler) -> Option<(TargetKey, ScaleSource)> {
+    let target = stored.target()?;
+    kind_without_watcher(&target)?;
+    let reference = &stored.object.as_ref().ok()?.spec.scale_target_ref;
+    let written = TargetReference {
+        api_version: Some(Arc::clone(&reference.api_version)),
+        kind: Arc::clone(&reference.kind),
+        name: Arc::clone(&reference.name),
+    };
+    written.group_version()?;
+    check_object_name(&target.name).ok()?;
+    let source = ScaleSource {
+        kind: ScaleKind::of(&reference.api_version, &reference.kind),
+        form: if reference.has_roles() {
+            ReadForm::StormService
+        } else {
+            ReadForm::Scale
+        },
+    };
+    (written.resolve(&target.namespace)? == target).then_some((target, source))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::mirrors::TargetLookup;
 use crate::api::condition::time as wall_time;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
+use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
 use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
@@ -21,6 +22,7 @@ use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict,
 use crate::policy::pod_autoscaler::samples::{
     SampleKey, SampleSource, SampleTable, read_failures, source_readings,
 };
+use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, decide};
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
@@ -28,8 +30,13 @@ use wva_base::moment::Moment;
 /// The pods of a target.
 type MeasuredPods = BTreeMap<Arc<str>, MeasuredPod>;
 
-/// What is seen of a target: its count and its pods, or why they are not known.
-type SeenTarget = Result<(Replicas, MeasuredPods), Arc<str>>;
+/// What is seen of a target: its count with the field that holds it, and its pods.
+#[derive(Debug, Default)]
+struct SeenTarget {
+    field: ReplicaField,
+    current: Replicas,
+    pods: MeasuredPods,
+}
 
 /// The last decisions, for the debug page: the plan of variants, and beside it what PodAutoscalers decided.
 #[derive(Debug, Serialize)]
@@ -73,6 +80,7 @@ impl Readers {
             decided: now,
             policy: None,
             target: stored.target(),
+            field: ReplicaField::Scale,
             pods: Arc::default(),
             state: AutoscalerState::default(),
             verdict: AutoscalerVerdict::Unseen {
@@ -118,17 +126,23 @@ impl Readers {
                 return;
             }
         }
-        let (current, mut pods) = match self.seen_target(&target, now) {
+        let seen = match self.seen_target(policy, stored, &target, now) {
             Ok(seen) => seen,
             // The generated object is there before its target is.
-            Err(_) if policy.strategy == ScalingStrategy::Hpa => Default::default(),
-            Err(why) => {
+            Err(_) if policy.strategy == ScalingStrategy::Hpa => SeenTarget::default(),
+            Err(verdict) => {
                 // A memory with a gap holds releases until it is whole again.
                 record.state = state;
-                record.verdict = AutoscalerVerdict::Unseen { why };
+                record.verdict = verdict;
                 return;
             }
         };
+        let SeenTarget {
+            field,
+            current,
+            mut pods,
+        } = seen;
+        record.field = field;
         let tables = [self.pod_samples.load(), self.api_samples.load()];
         let tables = [&*tables[0], &*tables[1]];
         mark_resharding(policy, &mut pods, tables[0]);
@@ -147,25 +161,70 @@ impl Readers {
         record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
     }
 
-    fn seen_target(&self, target: &TargetKey, now: Moment) -> SeenTarget {
-        let unseen = |why: &str| Err(Arc::from(format!("{target} {why}")));
-        let found: Arc<TargetObject> = match self.mirrors.sight(target) {
-            TargetLookup::Found(found) => found,
+    fn found_target(
+        &self,
+        stored: &StoredAutoscaler,
+        target: &TargetKey,
+    ) -> Result<Arc<TargetObject>, AutoscalerVerdict> {
+        let unseen = |why: &str| Err(unseen(target, why));
+        match self.mirrors.sight(target) {
+            TargetLookup::Found(found) => Ok(found),
             TargetLookup::Missing => {
-                return unseen("does not exist; create it, or correct spec.scaleTargetRef");
+                unseen("does not exist; create it, or correct spec.scaleTargetRef")
             }
             TargetLookup::Unheard => {
-                return unseen(
-                    "did not exist when the API server answered last; it is looked for again",
-                );
+                unseen("did not exist when the API server answered last; it is looked for again")
             }
-            TargetLookup::Unsynced => return unseen("has not been read yet"),
-            TargetLookup::Unscalable(why) => return Err(why),
+            TargetLookup::Unsynced if is_unreadable(stored, target) => unseen(
+                "cannot be looked up; write apiVersion, kind and name of an object in spec.scaleTargetRef",
+            ),
+            TargetLookup::Unsynced => unseen("has not been read yet"),
+            TargetLookup::Unscalable(why) => Err(AutoscalerVerdict::Unseen { why }),
+        }
+    }
+
+    fn seen_target(
+        &self,
+        policy: &AutoscalerPolicy,
+        stored: &StoredAutoscaler,
+        target: &TargetKey,
+        now: Moment,
+    ) -> Result<SeenTarget, AutoscalerVerdict> {
+        let found = self.found_target(stored, target)?;
+        let unseen = |why: &str| Err(unseen(target, why));
+        let read = self.mirrors.read_target(target);
+        let service = read.as_deref().and_then(|read| read.service.as_ref());
+        let (field, current) = match service {
+            Some(service) => service
+                .resolve(&policy.target, policy.tuning.storm_service)
+                .map_err(|why| AutoscalerVerdict::Uncounted { why })?,
+            // Its scale subresource was read for a VariantAutoscaling.
+            None if policy.target.is_storm_service() => return unseen("has not been read yet"),
+            None => (
+                ReplicaField::Scale,
+                found.spec_replicas.unwrap_or(Replicas::ONE),
+            ),
         };
-        let Some(pods) = self.mirrors.measured_pods(&found, now.wall) else {
+        let stated = read.as_deref().and_then(|read| read.selector.as_ref());
+        let selector = match (service, stated) {
+            (Some(service), _) => Some(service.selector(&policy.target)),
+            (None, Some(Ok(selector))) => Some(policy.target.reporting(selector.clone())),
+            (None, Some(Err(why))) => {
+                return unseen(&format!("has a status.selector that is not read: {why}"));
+            }
+            (None, None) => None,
+        };
+        let pods = self
+            .mirrors
+            .measured_pods(&found, selector.as_ref(), now.wall);
+        let Some(pods) = pods else {
             return unseen("has pods that have not been read yet");
         };
-        Ok((found.spec_replicas.unwrap_or(Replicas::ONE), pods))
+        Ok(SeenTarget {
+            field,
+            current,
+            pods,
+        })
     }
 }
 
@@ -223,6 +282,17 @@ fn shown(record: &AutoscalerRecord) -> Value {
         "notes": record.notes,
         "decision": verdict,
     })
+}
+
+fn unseen(target: &TargetKey, why: &str) -> AutoscalerVerdict {
+    AutoscalerVerdict::Unseen {
+        why: format!("{target} {why}").into(),
+    }
+}
+
+/// Whether the reference to a target of a kind without watcher cannot be part of a request.
+fn is_unreadable(stored: &StoredAutoscaler, target: &TargetKey) -> bool {
+    kind_without_watcher(target).is_some() && autoscaler_target(stored).is_none()
 }
 
 fn checked(stored: &StoredAutoscaler) -> Result<Arc<AutoscalerPolicy>, AutoscalerVerdict> {

@@ -10,6 +10,7 @@ use crate::actors::variants::tests::shared;
 use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::record::AutoscalerVerdict;
+use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::pod_autoscaler::{AutoscalerState, PodAutoscalerObject};
 use crate::roles::Role;
 use crate::state::SharedState;
@@ -76,6 +77,7 @@ pub(in crate::actors) fn record(
         decided: at(0),
         policy: Some(Arc::new(policy)),
         target: None,
+        field: ReplicaField::Scale,
         pods: Arc::new(
             pods.map(|(name, address)| (Arc::from(*name), pod(address)))
                 .collect(),

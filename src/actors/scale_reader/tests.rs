@@ -1,15 +1,19 @@
 //! A server that asks for time is asked for no scales meanwhile.
 
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::*;
 use crate::actors::event_recorder::Events;
 use crate::actors::variants::tests::shared;
+use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::kinds::WatchedKind;
+use crate::policy::units::Replicas;
 use crate::roles::Role;
+use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 use wva_supervise::{ActorRegistry, Address, Kit, SeedTree};
 
@@ -36,6 +40,38 @@ fn scale() -> FakeResponse {
     )
 }
 
+/// The reader at work, until the task is aborted.
+fn reader(
+    shared: &SharedState,
+    server: &FakeServer,
+    named: DirtySet<TargetKey>,
+    address: &Address<ScaleReaderMessage>,
+) -> JoinHandle<()> {
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+    let connections = ScaleReaderConnections {
+        named,
+        dirty: DirtySet::new(|| {}),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
+    };
+    let api = ScaleApi {
+        client: server.client(),
+        timeout: Duration::from_secs(1),
+    };
+    let of_reader = shared.readers.clone();
+    let writers = Arc::clone(&shared.writers.scale_reader);
+    let reader = wva_supervise::child(Role::ScaleReader, address, move |_| {
+        let (shared, writers) = (of_reader.clone(), Arc::clone(&writers));
+        ScaleReader::new(shared, writers, api.clone(), connections.clone())
+    });
+    let kit = Kit {
+        clock: shared.clock.clone(),
+        seed: SeedTree::new(1),
+        actors: ActorRegistry::new(),
+    };
+    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![reader])];
+    tokio::spawn(async move { drop(wva_supervise::run(kit, tree, std::future::pending()).await) })
+}
+
 /// The reader at work, where a server gives these answers; how many requests there were just before and just after
 /// each of these seconds, and whether the scale is known in the end.
 async fn requests<const N: usize>(
@@ -53,29 +89,7 @@ async fn requests<const N: usize>(
     let kind = WatchedKind::VariantAutoscaling;
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [variant]);
     let server = FakeServer::new(answers);
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let connections = ScaleReaderConnections {
-        named: DirtySet::new(|| {}),
-        dirty: DirtySet::new(|| {}),
-        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
-    };
-    let api = ScaleApi {
-        client: server.client(),
-        timeout: Duration::from_secs(1),
-    };
-    let of_reader = shared.readers.clone();
-    let writers = Arc::clone(&shared.writers.scale_reader);
-    let reader = wva_supervise::child(Role::ScaleReader, &Address::vacant(), move |_| {
-        let (shared, writers) = (of_reader.clone(), Arc::clone(&writers));
-        ScaleReader::new(shared, writers, api.clone(), connections.clone())
-    });
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![reader])];
-    let task = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
+    let task = reader(&shared, &server, DirtySet::new(|| {}), &Address::vacant());
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     let mut counts = [(0, 0); 2];
@@ -103,4 +117,71 @@ async fn scales_are_read_on_at_the_time_that_the_server_has_asked_for() {
     assert_eq!(requests(asked, [5, 12]).await, ([(2, 2), (2, 4)], true));
     let discovery = [throttled(12), kinds(), scale()];
     assert_eq!(requests(discovery, [5, 12]).await, ([(1, 1), (1, 3)], true));
+}
+
+fn autoscaler(name: &str, spec: serde_json::Value) -> serde_json::Value {
+    json!({"metadata": {"namespace": "ns", "name": name, "uid": name}, "spec": spec})
+}
+
+fn autoscalers(shared: &SharedState, objects: impl IntoIterator<Item = serde_json::Value>) {
+    let mirror = &shared.writers.mirrors.pod_autoscalers;
+    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, objects);
+}
+
+/// The targets that are found, with whether their roles are known.
+fn found(shared: &SharedState) -> Vec<(String, Option<Replicas>, bool)> {
+    let known = shared.mirrors.scales.load();
+    let found = known.iter().filter_map(|(target, reading)| match reading {
+        ScaleReading::Found(read) => {
+            let has_roles = read.service.is_some();
+            Some((target.to_string(), read.object.spec_replicas, has_roles))
+        }
+        _ => None,
+    });
+    found.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
+    let shared = shared();
+    let server = FakeServer::new([]);
+    let (address, named) = (Address::vacant(), DirtySet::new(|| {}));
+    let task = reader(&shared, &server, named.clone(), &address);
+    sleep_until(Instant::now() + Duration::from_secs(7)).await;
+    assert_eq!((server.asked().len(), found(&shared)), (0, vec![]));
+
+    let version = "orchestration.aibrix.ai/v1alpha1";
+    let storm = json!({"apiVersion": version, "kind": "StormService", "name": "pd"});
+    let role = json!({"scaleTargetRef": storm, "subTargetSelector": {"roleName": "decode"}});
+    let deployment =
+        json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}});
+    let objects = [autoscaler("a", role), autoscaler("b", deployment)];
+    autoscalers(&shared, objects.clone());
+    let resources = [json!({
+        "name": "stormservices", "kind": "StormService", "namespaced": true, "singularName": "", "verbs": ["get"],
+    })];
+    let kinds = json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources});
+    server.then(FakeResponse::Json(200, kinds.clone()));
+    let object = json!({
+        "apiVersion": version, "kind": "StormService",
+        "metadata": {"name": "pd", "namespace": "ns", "uid": "u"},
+        "spec": {"replicas": 2, "template": {"spec": {"roles": [{"name": "decode", "replicas": 5}]}}},
+    });
+    server.then(FakeResponse::Json(200, object.clone()));
+    let mut cell = shared.mirrors.scales.follow();
+    let mirror = &shared.mirrors.pod_autoscalers;
+    let targets = mirror.all().into_iter();
+    named.insert_all(targets.filter_map(|(_, stored)| Some(autoscaler_target(&stored)?.0)));
+    let before = Instant::now();
+    address.hint(ScaleReaderMessage::TargetNamed);
+    cell.changed().await;
+    assert_eq!(Instant::now(), before);
+    let expected = ("StormService ns/pd".to_owned(), Some(Replicas(2)), true);
+    assert_eq!((server.asked().len(), found(&shared)), (2, vec![expected]));
+
+    // Without it the next round reads nothing.
+    autoscalers(&shared, []);
+    cell.changed().await;
+    assert_eq!((server.asked().len(), found(&shared)), (2, vec![]));
+    task.abort();
 }

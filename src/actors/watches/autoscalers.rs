@@ -6,6 +6,7 @@ use crate::actors::variants::Invalidation;
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::project::pod_autoscaler::{self, StoredAutoscaler};
+use crate::cluster::scale::autoscaler_target;
 use crate::roles::Role;
 use wva_supervise::ChildSpec;
 
@@ -13,6 +14,7 @@ impl WatcherWiring<'_> {
     /// A status that was written and nothing else is no reason to look again.
     pub(super) fn pod_autoscalers(&self) -> ChildSpec<Role> {
         let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
+        let named = self.named.clone();
         let mirror = &self.mirrors.pod_autoscalers;
         let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
             WatchUpdate::Changed(changed) => {
@@ -26,6 +28,10 @@ impl WatcherWiring<'_> {
                     let states = before.iter().chain(after);
                     let targets = states.filter_map(|stored| stored.target());
                     dirty.insert_all(targets.map(Invalidation::Target));
+                    let before = before.as_deref().and_then(autoscaler_target);
+                    let after = after.as_deref().and_then(autoscaler_target);
+                    let other = after.filter(|now| before.as_ref() != Some(now));
+                    named.insert_all(other.map(|(target, _)| target));
                 }
             }
             WatchUpdate::Synced => {

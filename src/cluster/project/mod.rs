@@ -26,6 +26,7 @@ pub mod scaler;
 pub mod service;
 pub mod service_monitor;
 pub mod stateful_set;
+pub mod storm_service;
 pub mod variant;
 
 /// An object of which we keep a part.

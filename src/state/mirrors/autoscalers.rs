@@ -9,15 +9,18 @@ use crate::cluster::mirror::SyncState;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::scale::{ReadTarget, ScaleReading};
 use crate::policy::filter::Admission;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::{Drain, Lifecycle, PodObject, TargetObject};
+use crate::policy::params::LabelSelector;
 use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::{MeasuredPod, TargetOwner};
 use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
+use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::snapshot::Readiness;
 use wva_base::moment::WallTime;
 
@@ -59,7 +62,7 @@ impl Mirrors {
         if let Some(foreign) = self.foreign_scaler(target) {
             return Ok(Some(foreign));
         }
-        let own = TargetClaim::of_autoscaler(own, stored.created);
+        let own = TargetClaim::of_autoscaler(own, self.storm_mode(own, target), stored.created);
         let mut others = self.autoscaler_claims(target);
         others.extend(self.claimants(target).iter().filter_map(|key| {
             let record = self.variants.get(&super::variant_object_key(key))?;
@@ -92,7 +95,8 @@ impl Mirrors {
         });
         let claims = naming.filter_map(|stored| {
             let policy = stored.object.as_ref().ok()?.check().ok()?;
-            Some(TargetClaim::of_autoscaler(&policy, stored.created))
+            let mode = self.storm_mode(&policy, target);
+            Some(TargetClaim::of_autoscaler(&policy, mode, stored.created))
         });
         claims.collect()
     }
@@ -103,6 +107,22 @@ impl Mirrors {
             Some(Admission::Ours) => true,
             Some(Admission::ForeignInstance) => stored.status != PodAutoscalerStatus::default(),
             Some(Admission::OutsideScope | Admission::Excluded) | None => false,
+        }
+    }
+
+    /// How a StormService is scaled: by its own mode, once that is known.
+    fn storm_mode(&self, policy: &AutoscalerPolicy, target: &TargetKey) -> StormServiceMode {
+        let annotated = policy.tuning.storm_service;
+        let read = self.read_target(target);
+        let service = read.as_deref().and_then(|read| read.service.as_ref());
+        service.map_or(annotated, |service| service.mode(annotated))
+    }
+
+    /// A target whose kind has no watcher, if it was found.
+    pub fn read_target(&self, target: &TargetKey) -> Option<Arc<ReadTarget>> {
+        match self.scales.load().get(target) {
+            Some(ScaleReading::Found(read)) => Some(Arc::clone(read)),
+            _ => None,
         }
     }
 
@@ -142,26 +162,55 @@ impl Mirrors {
         (owner.uid == stored.uid).then_some(name)
     }
 
-    /// The pods of a target with where they are measured; `None` until they are known.
+    /// The pods of a target with where they are measured; `None` until they are known. Without a selector they are those
+    /// that it controls.
     pub fn measured_pods(
         &self,
         target: &TargetObject,
+        selector: Option<&LabelSelector>,
         now: WallTime,
     ) -> Option<BTreeMap<Arc<str>, MeasuredPod>> {
-        let pods = self.pods(target)?;
-        let measured = pods.iter().filter_map(|view| {
-            let key = ObjectKey::new(Arc::clone(&target.key.namespace), Arc::clone(&view.name));
-            let pod = self.pods.get(&key)?;
-            let state = match (pod.drain, view.readiness, view.ready_since) {
-                (Drain::Draining, _, _) => AutoscaledPod::Draining,
-                (Drain::None, Readiness::Ready, since) => AutoscaledPod::Ready {
-                    ready_for: since.map(|since| now.since(since)).unwrap_or_default(),
-                },
-                (Drain::None, Readiness::NotReady, _) => AutoscaledPod::Pending,
-            };
-            Some((Arc::clone(&view.name), measured(&pod, state)))
+        let Some(selector) = selector else {
+            let pods = self.pods(target)?;
+            let measured = pods.iter().filter_map(|view| {
+                let key = ObjectKey::new(Arc::clone(&target.key.namespace), Arc::clone(&view.name));
+                let pod = self.pods.get(&key)?;
+                let state = state_of(&pod, view.readiness, view.ready_since, now);
+                Some((Arc::clone(&view.name), measured(&pod, state)))
+            });
+            return Some(measured.collect());
+        };
+        let pods = self.pods.synced().then(|| {
+            let pods = self.pods.in_namespace(&target.key.namespace);
+            pods.into_iter().map(|(_, pod)| pod)
+        });
+        let live = pods?.filter(|pod| {
+            pod.lifecycle == Lifecycle::Live
+                && selector.matches(|label| pod.labels.get(label).map(|value| &**value))
+        });
+        let measured = live.map(|pod| {
+            let pod = self.with_those_it_leads(pod);
+            let state = state_of(&pod, pod.readiness, pod.ready_since, now);
+            (Arc::clone(&pod.name), measured(&pod, state))
         });
         Some(measured.collect())
+    }
+}
+
+fn state_of(
+    pod: &PodObject,
+    readiness: Readiness,
+    ready_since: Option<WallTime>,
+    now: WallTime,
+) -> AutoscaledPod {
+    match (pod.drain, readiness) {
+        (Drain::Draining, _) => AutoscaledPod::Draining,
+        (Drain::None, Readiness::Ready) => AutoscaledPod::Ready {
+            ready_for: ready_since
+                .map(|since| now.since(since))
+                .unwrap_or_default(),
+        },
+        (Drain::None, Readiness::NotReady) => AutoscaledPod::Pending,
     }
 }
 

@@ -57,7 +57,7 @@ impl Mirrors {
             TargetKind::LeaderWorkerSet => sight(&self.leader_worker_sets, key),
             TargetKind::Other(_) => match self.scales.load().get(key) {
                 Some(ScaleReading::Found(target)) => self
-                    .with_ready(target)
+                    .with_ready(&target.object)
                     .map_or(TargetLookup::Unsynced, |target| {
                         TargetLookup::Found(Arc::new(target))
                     }),
@@ -131,7 +131,7 @@ impl Mirrors {
     }
 
     /// A pod that leads others is ready when they are: an engine on several hosts needs all of them.
-    fn with_those_it_leads(&self, pod: Arc<PodObject>) -> Arc<PodObject> {
+    pub(super) fn with_those_it_leads(&self, pod: Arc<PodObject>) -> Arc<PodObject> {
         let key = ObjectKey::new(Arc::clone(&pod.namespace), Arc::clone(&pod.name));
         let is_led = |set: &TargetObject| set.controller.as_ref().is_some_and(is_pod);
         let lacks = |set: &TargetObject| {

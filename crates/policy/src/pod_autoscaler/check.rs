@@ -32,9 +32,6 @@ const PANIC_WINDOW: Duration = Duration::from_mins(1);
 /// Most metric sources of one object, each of which is read of every pod.
 const MOST_SOURCES: usize = 32;
 
-/// The kind that has roles, with its group and version.
-const STORM_SERVICE: (&str, &str) = ("orchestration.aibrix.ai/v1alpha1", "StormService");
-
 /// Which check a specification fails: the reason of the condition `ValidSpec`, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpecProblem {
@@ -297,7 +294,7 @@ impl PodAutoscalerObject {
         }
         let selector = self.spec.sub_target_selector.as_ref();
         let role = selector.map(|selector| Arc::clone(&selector.role_name));
-        let has_roles = (&*target.api_version, &*target.kind) == STORM_SERVICE;
+        let has_roles = target.has_roles();
         if role.as_ref().is_some_and(|role| !role.is_empty()) && !has_roles {
             let why = format!("a {} has no roles; remove it", target.kind);
             found.add(

@@ -69,12 +69,17 @@ pub struct ControllerReference {
 }
 
 impl TargetClaim {
-    /// The claim of a `PodAutoscaler`. One whose specification does not hold together has none.
-    pub fn of_autoscaler(policy: &AutoscalerPolicy, created: WallTime) -> Self {
+    /// The claim of a `PodAutoscaler`. One whose specification does not hold together has none. `mode` is that of the
+    /// StormService that it scales, if it scales one.
+    pub fn of_autoscaler(
+        policy: &AutoscalerPolicy,
+        mode: StormServiceMode,
+        created: WallTime,
+    ) -> Self {
         let metadata = &policy.metadata;
         let role = policy.target.role.as_ref();
         // In mode `replica` the role selects pods, and the whole service is scaled.
-        let is_pooled = policy.tuning.storm_service == StormServiceMode::Pooled;
+        let is_pooled = mode == StormServiceMode::Pooled;
         let role = role.filter(|role| is_pooled && !role.is_empty());
         Self {
             owner: TargetOwner {

@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod source;
 pub mod state;
 pub mod status;
+pub mod storm_service;
 pub mod tuning;
 
 pub use decide::{AutoscalerDecision, AutoscalerView, decide};

@@ -15,6 +15,12 @@ pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
 /// Kind of the object.
 pub const KIND: &str = "PodAutoscaler";
 
+/// Group and version of AIBrix's kinds of target.
+pub(super) const ORCHESTRATION: &str = "orchestration.aibrix.ai/v1alpha1";
+
+/// The kind of target with roles.
+pub(super) const STORM_SERVICE: &str = "StormService";
+
 /// A manifest, as `kubectl get -o yaml` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -142,6 +148,13 @@ pub struct ScaleTargetReference {
     /// Decides nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<Arc<str>>,
+}
+
+impl ScaleTargetReference {
+    /// Whether it names a StormService, the kind whose roles have counts of their own.
+    pub fn has_roles(&self) -> bool {
+        (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)
+    }
 }
 
 /// `spec.subTargetSelector`.

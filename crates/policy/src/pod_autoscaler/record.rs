@@ -12,6 +12,7 @@ use super::decide::AutoscalerDecision;
 use super::demand::AutoscaledPod;
 use super::schedule::ReplicaBounds;
 use super::state::AutoscalerState;
+use super::storm_service::ReplicaField;
 use crate::key::{ObjectKey, TargetKey};
 use wva_base::moment::Moment;
 
@@ -32,6 +33,8 @@ pub struct AutoscalerRecord {
     pub policy: Option<Arc<AutoscalerPolicy>>,
     /// What it scales; `None` if that cannot be named.
     pub target: Option<TargetKey>,
+    /// Where the target holds the count that was read, and that is written.
+    pub field: ReplicaField,
     /// The pods of its target, without those that ended.
     pub pods: Arc<BTreeMap<Arc<str>, MeasuredPod>>,
     /// The bounds as the specification states them, whether it holds together or not.

@@ -13,7 +13,7 @@ use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
-use crate::cluster::scale::ScaleReading;
+use crate::cluster::scale::{ReadTarget, ScaleReading};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, TargetObject};
 use crate::policy::snapshot::Readiness;
@@ -168,6 +168,14 @@ fn a_leader_is_ready_when_its_workers_are() {
     assert_eq!(readiness(), both(Readiness::Ready));
 }
 
+fn found(object: TargetObject) -> ScaleReading {
+    ScaleReading::Found(Arc::new(ReadTarget {
+        object,
+        selector: None,
+        service: None,
+    }))
+}
+
 #[test]
 fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
     let mirrors = world();
@@ -182,7 +190,7 @@ fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
         uid: "Rollout/a".into(),
         ..(**deployment.found().unwrap()).clone()
     };
-    read(&mirrors, ScaleReading::Found(Arc::new(scale.clone())));
+    read(&mirrors, found(scale.clone()));
     let sighting = mirrors.sight(&rollout());
     assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(2));
     assert_eq!(pods(&mirrors, &rollout()), ["own", "r-1"]);
@@ -191,7 +199,7 @@ fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
         uid: "another".into(),
         ..scale
     };
-    read(&mirrors, ScaleReading::Found(Arc::new(recreated)));
+    read(&mirrors, found(recreated));
     let sighting = mirrors.sight(&rollout());
     assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(0));
 }

@@ -135,10 +135,8 @@ fn an_autoscaler_claims_a_role_only_where_it_scales_one() {
         (role(""), "pooled", None),
     ];
     for (spec, mode, expected) in cases {
-        let found = TargetClaim::of_autoscaler(
-            &policy(&spec, &[("storm-service-mode", mode)]),
-            WallTime(5),
-        );
+        let policy = policy(&spec, &[("storm-service-mode", mode)]);
+        let found = TargetClaim::of_autoscaler(&policy, policy.tuning.storm_service, WallTime(5));
         let role = expected.map(Arc::from);
         assert_eq!(
             found.kind,

@@ -11,6 +11,7 @@ mod over_time;
 mod properties;
 mod schedules;
 mod statuses;
+mod storm_services;
 mod vectors;
 
 use std::collections::BTreeMap;

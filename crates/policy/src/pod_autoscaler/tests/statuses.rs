@@ -12,6 +12,7 @@ use crate::pod_autoscaler::decide::{AutoscalerView, decide};
 use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
 use crate::pod_autoscaler::state::AutoscalerState;
 use crate::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome, next_status};
+use crate::pod_autoscaler::storm_service::ReplicaField;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
 
@@ -29,6 +30,7 @@ pub(super) fn judged(
         decided: at(second),
         policy: policy.map(Arc::new),
         target: Some(TargetKey::new("default", TargetKind::Deployment, "llm")),
+        field: ReplicaField::Scale,
         pods: Arc::default(),
         base: object("pa", "", &[]).spec.base_bounds(),
         notes: Vec::new(),

@@ -129,8 +129,8 @@ fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
         });
         match reading {
             ScaleReading::Found(read) => {
-                let spec = read.spec_replicas.unwrap_or_default();
-                stored != Some((spec, read.status_replicas))
+                let spec = read.object.spec_replicas.unwrap_or_default();
+                stored != Some((spec, read.object.status_replicas))
             }
             ScaleReading::Missing => stored.is_some(),
             ScaleReading::Unheard | ScaleReading::Unscalable(_) => false,

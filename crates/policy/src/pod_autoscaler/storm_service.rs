@@ -1,0 +1,170 @@
+//! AIBrix's StormService and RayClusterFleet: which field holds the count, and which pods are measured.
+//!
+//! A StormService in mode `Replica` is scaled as a whole, one in mode `Pooled` by its roles. The field that is read is
+//! the field that is written: the status sums over all RoleSets, and the template holds the count of one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::check::ScaledObject;
+use super::object::{ORCHESTRATION, STORM_SERVICE};
+use super::tuning::StormServiceMode;
+use crate::params::LabelSelector;
+use crate::units::Replicas;
+
+/// Label of a pod that names its StormService.
+const SERVICE_LABEL: &str = "storm-service-name";
+/// Label of a pod that names its role.
+const ROLE_LABEL: &str = "role-name";
+/// Label of a pod with its place in a replica of several pods. The first one alone serves metrics.
+const GROUP_INDEX_LABEL: &str = "stormservice.orchestration.aibrix.ai/pod-group-index";
+/// Label of a pod with its place in a Ray cluster. The head alone serves metrics.
+const RAY_NODE_LABEL: &str = "ray.io/node-type";
+/// The kind whose pods are Ray clusters.
+const RAY_CLUSTER_FLEET: &str = "RayClusterFleet";
+
+/// Where a target holds its count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ReplicaField {
+    /// In its scale subresource.
+    #[default]
+    Scale,
+    /// In `spec.replicas` of a StormService.
+    Service,
+    /// In the template of a StormService.
+    Role {
+        /// Place of the role in `spec.template.spec.roles`.
+        index: usize,
+        /// Its name.
+        name: Arc<str>,
+    },
+}
+
+impl ReplicaField {
+    /// JSON pointer to the count in the object; `None` where only the scale subresource holds it.
+    pub fn pointer(&self) -> Option<String> {
+        match self {
+            Self::Scale => None,
+            Self::Service => Some("/spec/replicas".to_owned()),
+            Self::Role { index, .. } => Some(format!("/spec/template/spec/roles/{index}/replicas")),
+        }
+    }
+}
+
+impl fmt::Display for ReplicaField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scale | Self::Service => formatter.write_str("spec.replicas"),
+            Self::Role { index, name } => {
+                write!(
+                    formatter,
+                    "spec.template.spec.roles[{index}].replicas ({name})"
+                )
+            }
+        }
+    }
+}
+
+/// The parts of a StormService that its scaling depends on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StormServiceObject {
+    /// `spec.replicas`.
+    pub replicas: Option<Replicas>,
+    /// `spec.mode`.
+    pub mode: Option<StormServiceMode>,
+    /// `spec.template.spec.roles`, in their order.
+    pub roles: Vec<StormServiceRole>,
+}
+
+/// One role of a StormService.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StormServiceRole {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its replicas in each RoleSet.
+    pub replicas: Option<Replicas>,
+    /// Pods of one replica.
+    pub pod_group_size: Option<u32>,
+}
+
+impl StormServiceObject {
+    /// The mode: that of the service, else that of the annotation.
+    pub fn mode(&self, annotated: StormServiceMode) -> StormServiceMode {
+        self.mode.unwrap_or(annotated)
+    }
+
+    /// The field that a `PodAutoscaler` scales, with its count.
+    ///
+    /// # Errors
+    /// Why there is no count: the object, the field and the remedy.
+    pub fn resolve(
+        &self,
+        target: &ScaledObject,
+        annotated: StormServiceMode,
+    ) -> Result<(ReplicaField, Replicas), Arc<str>> {
+        let name = &target.name;
+        let is_pooled = self.mode(annotated) == StormServiceMode::Pooled;
+        let Some(role) = target.role.as_ref().filter(|_| is_pooled) else {
+            let count = self.replicas.ok_or_else(|| {
+                format!("{STORM_SERVICE} {name}: spec.replicas is not set; write a count there")
+            })?;
+            return Ok((ReplicaField::Service, count));
+        };
+        if role.is_empty() {
+            let why = format!(
+                "{STORM_SERVICE} {name} is pooled and spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector"
+            );
+            return Err(why.into());
+        }
+        let mut roles = self.roles.iter().enumerate();
+        let found = roles.find(|(_, found)| found.name == *role);
+        let Some((index, found)) = found else {
+            let why = format!(
+                "{STORM_SERVICE} {name}: spec.template.spec.roles has no role {role:?}; add it, or correct spec.subTargetSelector.roleName"
+            );
+            return Err(why.into());
+        };
+        let field = ReplicaField::Role {
+            index,
+            name: Arc::clone(role),
+        };
+        let count = found.replicas.ok_or_else(|| {
+            format!("{STORM_SERVICE} {name}: {field} is not set; write a count there")
+        })?;
+        Ok((field, count))
+    }
+
+    /// The pods that report for a service, or for one of its roles.
+    pub fn selector(&self, target: &ScaledObject) -> LabelSelector {
+        let role = target.role.as_ref().filter(|role| !role.is_empty());
+        let mut roles = self.roles.iter();
+        let has_groups = roles.any(|found| {
+            role.is_none_or(|role| found.name == *role)
+                && found.pod_group_size.is_some_and(|size| size > 1)
+        });
+        let mut selector = LabelSelector::default().and(SERVICE_LABEL, &target.name);
+        if let Some(role) = role {
+            selector = selector.and(ROLE_LABEL, role);
+        }
+        if has_groups {
+            selector = selector.and(GROUP_INDEX_LABEL, "0");
+        }
+        selector
+    }
+}
+
+impl ScaledObject {
+    /// Whether it is a StormService, whose roles have counts of their own.
+    pub fn is_storm_service(&self) -> bool {
+        (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)
+    }
+
+    /// The pods that report, of those that the scale subresource of a target selects.
+    pub fn reporting(&self, selector: LabelSelector) -> LabelSelector {
+        if (&*self.api_version, &*self.kind) == (ORCHESTRATION, RAY_CLUSTER_FLEET) {
+            selector.and(RAY_NODE_LABEL, "head")
+        } else {
+            selector
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Which field of a StormService holds the count, and which pods are measured.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::check::ScaledObject;
+use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole};
+use super::super::tuning::StormServiceMode::{self, Pooled, Replica};
+use crate::params::LabelSelector;
+use crate::units::Replicas;
+
+fn target(role: Option<&str>) -> ScaledObject {
+    ScaledObject {
+        api_version: "orchestration.aibrix.ai/v1alpha1".into(),
+        kind: "StormService".into(),
+        name: "ss-1".into(),
+        role: role.map(Arc::from),
+    }
+}
+
+fn role(name: &str, replicas: Option<u32>, pod_group_size: Option<u32>) -> StormServiceRole {
+    StormServiceRole {
+        name: name.into(),
+        replicas: replicas.map(Replicas),
+        pod_group_size,
+    }
+}
+
+fn service(replicas: Option<u32>, mode: Option<StormServiceMode>) -> StormServiceObject {
+    StormServiceObject {
+        replicas: replicas.map(Replicas),
+        mode,
+        roles: vec![
+            role("prefill", Some(3), Some(2)),
+            role("decode", Some(5), None),
+            role("router", None, Some(1)),
+        ],
+    }
+}
+
+fn of_role(index: usize, name: &str) -> ReplicaField {
+    ReplicaField::Role {
+        index,
+        name: name.into(),
+    }
+}
+
+#[test]
+fn the_mode_of_the_service_counts_before_the_annotation() {
+    let whole = || (ReplicaField::Service, Replicas(7));
+    let decode = || (of_role(1, "decode"), Replicas(5));
+    for (mode, annotated, role, expected) in [
+        (None, Pooled, None, whole()),
+        (None, Replica, None, whole()),
+        (Some(Pooled), Pooled, None, whole()),
+        (None, Pooled, Some("decode"), decode()),
+        (None, Replica, Some("decode"), whole()),
+        (Some(Pooled), Replica, Some("decode"), decode()),
+        (Some(Replica), Pooled, Some("decode"), whole()),
+        (Some(Replica), Pooled, Some(""), whole()),
+        (None, Replica, Some("unknown"), whole()),
+    ] {
+        let service = service(Some(7), mode);
+        let found = service.resolve(&target(role), annotated);
+        assert_eq!(found, Ok(expected), "{mode:?} {annotated:?} {role:?}");
+    }
+}
+
+#[test]
+fn a_count_that_is_missing_is_named_with_field_and_remedy() {
+    for (replicas, role, expected) in [
+        (
+            None,
+            None,
+            "StormService ss-1: spec.replicas is not set; write a count there",
+        ),
+        (
+            Some(1),
+            Some("router"),
+            "StormService ss-1: spec.template.spec.roles[2].replicas (router) is not set; write a count there",
+        ),
+        (
+            Some(1),
+            Some("encode"),
+            "StormService ss-1: spec.template.spec.roles has no role \"encode\"; add it, or correct spec.subTargetSelector.roleName",
+        ),
+        (
+            Some(1),
+            Some(""),
+            "StormService ss-1 is pooled and spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector",
+        ),
+    ] {
+        let found = service(replicas, None).resolve(&target(role), Pooled);
+        assert_eq!(found.unwrap_err().as_ref(), expected);
+    }
+}
+
+/// The fields are those of the object itself, of the scale subresource there is none.
+#[test]
+fn a_field_has_a_pointer_into_its_object() {
+    for (field, pointer, text) in [
+        (ReplicaField::Scale, None, "spec.replicas"),
+        (
+            ReplicaField::Service,
+            Some("/spec/replicas"),
+            "spec.replicas",
+        ),
+        (
+            of_role(1, "decode"),
+            Some("/spec/template/spec/roles/1/replicas"),
+            "spec.template.spec.roles[1].replicas (decode)",
+        ),
+    ] {
+        assert_eq!(field.pointer().as_deref(), pointer);
+        assert_eq!(field.to_string(), text);
+    }
+}
+
+const INDEX: &str = "stormservice.orchestration.aibrix.ai/pod-group-index";
+
+#[test]
+fn pods_are_selected_by_service_role_and_place() {
+    for (role, expected) in [
+        (
+            Some("decode"),
+            "storm-service-name in (ss-1),role-name in (decode)".to_owned(),
+        ),
+        (
+            Some("router"),
+            "storm-service-name in (ss-1),role-name in (router)".to_owned(),
+        ),
+        (
+            Some("prefill"),
+            format!("storm-service-name in (ss-1),role-name in (prefill),{INDEX} in (0)"),
+        ),
+        (None, format!("storm-service-name in (ss-1),{INDEX} in (0)")),
+        (
+            Some(""),
+            format!("storm-service-name in (ss-1),{INDEX} in (0)"),
+        ),
+    ] {
+        let selector = service(None, None).selector(&target(role));
+        assert_eq!(selector.to_string(), expected);
+    }
+    let mut single = service(None, None);
+    single.roles.remove(0);
+    let selector = single.selector(&target(None));
+    assert_eq!(selector.to_string(), "storm-service-name in (ss-1)");
+    let empty = StormServiceObject::default();
+    let selector = empty.selector(&target(Some("prefill")));
+    let expected = "storm-service-name in (ss-1),role-name in (prefill)";
+    assert_eq!(selector.to_string(), expected);
+}
+
+/// Cases PA-019 and PA-020.
+#[test]
+fn of_a_group_the_first_pod_is_measured() {
+    let pods = [
+        ("p-0", "ss-1", Some("test-role"), "0"),
+        ("p-1", "ss-1", Some("test-role"), "1"),
+        ("p-2", "ss-1", None, "0"),
+        ("p-other-app", "ss-2", None, "0"),
+    ];
+    for (size, expected) in [(Some(2), vec!["p-0"]), (None, vec!["p-0", "p-1"])] {
+        let service = StormServiceObject {
+            roles: vec![role("test-role", Some(1), size)],
+            ..StormServiceObject::default()
+        };
+        let selector = service.selector(&target(Some("test-role")));
+        let selected = pods.iter().filter(|(_, service, role, index)| {
+            let labels = BTreeMap::from([
+                ("storm-service-name", Some(*service)),
+                ("role-name", *role),
+                (INDEX, Some(*index)),
+            ]);
+            selector.matches(|label| labels.get(label).copied().flatten())
+        });
+        let selected: Vec<&str> = selected.map(|(name, ..)| *name).collect();
+        assert_eq!(selected, expected, "{size:?}");
+    }
+}
+
+/// Case PA-021.
+#[test]
+fn of_a_ray_cluster_the_head_is_measured() {
+    let selector = || LabelSelector::parse("app=foo").unwrap();
+    let mut fleet = target(None);
+    fleet.kind = "RayClusterFleet".into();
+    let expected = "app in (foo),ray.io/node-type in (head)";
+    assert_eq!(fleet.reporting(selector()).to_string(), expected);
+    for (api_version, kind) in [
+        ("orchestration.aibrix.ai/v1alpha1", "RayClusterReplicaSet"),
+        ("ray.io/v1", "RayClusterFleet"),
+    ] {
+        fleet.api_version = api_version.into();
+        fleet.kind = kind.into();
+        assert_eq!(fleet.reporting(selector()).to_string(), "app in (foo)");
+    }
+}
+
+proptest! {
+    /// Whatever the roles are: the pointer leads to the role of that name and to the count that was read.
+    #[test]
+    fn the_field_that_is_read_is_the_field_that_is_written(
+        roles in prop::collection::vec(("[a-c]", prop::option::of(0_u32..9)), 0..6),
+        wanted in "[a-c]",
+    ) {
+        let object = serde_json::json!({"spec": {"template": {"spec": {"roles": roles
+            .iter()
+            .map(|(name, replicas)| serde_json::json!({"name": name, "replicas": replicas}))
+            .collect::<Vec<_>>()}}}});
+        let service = StormServiceObject {
+            roles: roles.iter().map(|(name, replicas)| role(name, *replicas, None)).collect(),
+            ..StormServiceObject::default()
+        };
+        let is_there = roles.iter().find(|(name, _)| *name == wanted);
+        match service.resolve(&target(Some(&wanted)), Pooled) {
+            Ok((field, count)) => {
+                let written = object.pointer(&field.pointer().unwrap()).unwrap();
+                prop_assert_eq!(written, &serde_json::json!(count.0));
+                prop_assert_eq!(is_there.unwrap().1, Some(count.0));
+            }
+            Err(_) => prop_assert!(is_there.is_none_or(|(_, replicas)| replicas.is_none())),
+        }
+    }
+}
