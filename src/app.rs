@@ -420,6 +420,7 @@ impl Wiring {
         let connections = scale_reader::ScaleReaderConnections {
             named: self.named.clone(),
             dirty: self.dirty.clone(),
+            autoscalers: self.autoscalers.clone(),
             permissions: self.permissions(env),
         };
         wva_supervise::child(

@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
 use crate::cluster::project::variant::VariantRecord;
@@ -53,6 +54,8 @@ pub struct ScaleReaderConnections {
     pub named: DirtySet<TargetKey>,
     /// The registry of variants.
     pub dirty: DirtySet<Invalidation>,
+    /// The registry of PodAutoscalers.
+    pub autoscalers: DirtySet<AutoscalerInvalidation>,
     /// People, of a right that is missing.
     pub permissions: PermissionReporter,
 }
@@ -281,11 +284,23 @@ impl ScaleReader {
             .filter(|(target, reading)| before.get(target) != Some(reading))
             .map(|(target, _)| Invalidation::Target(target.clone()))
             .collect();
+        let first = after
+            .iter()
+            .filter(|(target, reading)| is_known(Some(reading)) && !is_known(before.get(target)));
+        let first = first.flat_map(|(target, _)| self.shared.mirrors.autoscalers_of(target));
+        let first = first.map(|stored| AutoscalerInvalidation::Object(stored.key.clone()));
+        let first: Vec<AutoscalerInvalidation> = first.collect();
         let scales = &self.writers.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
         self.connections.dirty.insert_all(changed);
+        // Of a target that is known the next tick sees what changed.
+        self.connections.autoscalers.insert_all(first);
         Ok(())
     }
+}
+
+fn is_known(reading: Option<&ScaleReading>) -> bool {
+    !matches!(reading, None | Some(ScaleReading::Unheard))
 }
 
 /// The target of a variant, if its kind has no watcher, and how it is read.

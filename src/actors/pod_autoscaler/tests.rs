@@ -47,8 +47,10 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
     shared
 }
 
-/// Stores PodAutoscalers: name, kind and name of the target, role, and annotated mode.
-fn autoscalers(shared: &SharedState, objects: &[(&str, &str, &str, Option<&str>, Option<&str>)]) {
+/// A `PodAutoscaler`: its name, kind and name of its target, role, and annotated mode.
+type Stored<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<&'a str>);
+
+fn autoscalers(shared: &SharedState, objects: &[Stored<'_>]) {
     let objects = objects.iter().map(|(name, kind, target, role, mode)| {
         let annotations =
             mode.map(|mode| json!({"autoscaling.aibrix.ai/storm-service-mode": mode}));

@@ -11,6 +11,7 @@ use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::kinds::WatchedKind;
+use crate::policy::key::ObjectKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
@@ -40,17 +41,19 @@ fn scale() -> FakeResponse {
     )
 }
 
-/// The reader at work, until the task is aborted.
+/// The reader at work, until the task is aborted, with the targets that are named and the PodAutoscalers that it rings.
 fn reader(
     shared: &SharedState,
     server: &FakeServer,
     named: DirtySet<TargetKey>,
+    autoscalers: DirtySet<AutoscalerInvalidation>,
     address: &Address<ScaleReaderMessage>,
 ) -> JoinHandle<()> {
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let connections = ScaleReaderConnections {
         named,
         dirty: DirtySet::new(|| {}),
+        autoscalers,
         permissions: PermissionReporter::for_test(shared.clock.clone(), events),
     };
     let api = ScaleApi {
@@ -89,7 +92,13 @@ async fn requests<const N: usize>(
     let kind = WatchedKind::VariantAutoscaling;
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [variant]);
     let server = FakeServer::new(answers);
-    let task = reader(&shared, &server, DirtySet::new(|| {}), &Address::vacant());
+    let task = reader(
+        &shared,
+        &server,
+        DirtySet::new(|| {}),
+        DirtySet::new(|| {}),
+        &Address::vacant(),
+    );
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     let mut counts = [(0, 0); 2];
@@ -119,7 +128,7 @@ async fn scales_are_read_on_at_the_time_that_the_server_has_asked_for() {
     assert_eq!(requests(discovery, [5, 12]).await, ([(1, 1), (1, 3)], true));
 }
 
-fn autoscaler(name: &str, spec: serde_json::Value) -> serde_json::Value {
+fn autoscaler(name: &str, spec: &serde_json::Value) -> serde_json::Value {
     json!({"metadata": {"namespace": "ns", "name": name, "uid": name}, "spec": spec})
 }
 
@@ -146,7 +155,8 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let shared = shared();
     let server = FakeServer::new([]);
     let (address, named) = (Address::vacant(), DirtySet::new(|| {}));
-    let task = reader(&shared, &server, named.clone(), &address);
+    let rung = DirtySet::new(|| {});
+    let task = reader(&shared, &server, named.clone(), rung.clone(), &address);
     sleep_until(Instant::now() + Duration::from_secs(7)).await;
     assert_eq!((server.asked().len(), found(&shared)), (0, vec![]));
 
@@ -155,19 +165,19 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let role = json!({"scaleTargetRef": storm, "subTargetSelector": {"roleName": "decode"}});
     let deployment =
         json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}});
-    let objects = [autoscaler("a", role), autoscaler("b", deployment)];
-    autoscalers(&shared, objects.clone());
+    let objects = [autoscaler("a", &role), autoscaler("b", &deployment)];
+    autoscalers(&shared, objects);
     let resources = [json!({
         "name": "stormservices", "kind": "StormService", "namespaced": true, "singularName": "", "verbs": ["get"],
     })];
     let kinds = json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources});
-    server.then(FakeResponse::Json(200, kinds.clone()));
+    server.then(FakeResponse::Json(200, kinds));
     let object = json!({
         "apiVersion": version, "kind": "StormService",
         "metadata": {"name": "pd", "namespace": "ns", "uid": "u"},
         "spec": {"replicas": 2, "template": {"spec": {"roles": [{"name": "decode", "replicas": 5}]}}},
     });
-    server.then(FakeResponse::Json(200, object.clone()));
+    server.then(FakeResponse::Json(200, object));
     let mut cell = shared.mirrors.scales.follow();
     let mirror = &shared.mirrors.pod_autoscalers;
     let targets = mirror.all().into_iter();
@@ -178,6 +188,9 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     assert_eq!(Instant::now(), before);
     let expected = ("StormService ns/pd".to_owned(), Some(Replicas(2)), true);
     assert_eq!((server.asked().len(), found(&shared)), (2, vec![expected]));
+    // It need not wait for its tick; later readings do.
+    let first = AutoscalerInvalidation::Object(ObjectKey::new("ns", "a"));
+    assert_eq!(rung.drain(), [first].into());
 
     // Without it the next round reads nothing.
     autoscalers(&shared, []);

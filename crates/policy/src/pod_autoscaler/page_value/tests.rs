@@ -181,7 +181,7 @@ fn what_a_series_does_not_show_is_named() {
             metric("x", None, None),
             values(&[("x", f64::NAN)]),
             Failure::Invalid,
-            "x is NaN",
+            "x is not finite or negative",
         ),
         (
             metric("x", None, None),
@@ -193,7 +193,7 @@ fn what_a_series_does_not_show_is_named() {
             metric("x", None, None),
             values(&[("x", -1.0)]),
             Failure::Invalid,
-            "x is -1",
+            "x is not finite or negative",
         ),
         (
             metric("x", None, Some(90)),
