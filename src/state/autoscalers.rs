@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Readers;
 use super::mirrors::TargetLookup;
-use crate::api::condition::time as wall_time;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
@@ -278,7 +278,7 @@ fn shown(record: &AutoscalerRecord) -> Value {
     };
     json!({
         "target": target,
-        "decided": wall_time(record.decided.wall).0.to_string(),
+        "decided": Timestamp::from_millisecond(record.decided.wall.0).unwrap_or_default().to_string(),
         "notes": record.notes,
         "decision": verdict,
     })

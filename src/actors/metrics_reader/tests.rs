@@ -175,7 +175,7 @@ async fn failures_are_named_and_keep_the_last_value() {
         (
             vec![served(&[EXTERNAL]), external(&["-1"])],
             Failure::Invalid,
-            "-1",
+            "negative",
         ),
         (
             vec![served(&[EXTERNAL]), external(&["1", "many"])],

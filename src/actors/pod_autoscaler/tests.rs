@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ use super::*;
 use crate::actors::sample_plan::tests::{leading, of_pod};
 use crate::api::pod::SlimPod;
 use crate::api::pod_autoscaler::PodAutoscaler;
+use crate::api::scaled_object::ScaledObject;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::project::storm_service::{storm_service, target};
 use crate::cluster::scale::{ReadTarget, ScaleReading, autoscaler_target};
@@ -31,6 +34,13 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
     list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, []);
     list::<StatefulSet>(&mirrors.stateful_sets, WatchedKind::StatefulSet, []);
     list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, WatchedKind::ReplicaSet, []);
+    list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
+    list::<HorizontalPodAutoscaler>(
+        &mirrors.horizontal_pod_autoscalers,
+        WatchedKind::HorizontalPodAutoscaler,
+        [],
+    );
+    list::<ScaledObject>(&mirrors.scaled_objects, WatchedKind::ScaledObject, []);
     let pods = pods.iter().map(|(name, labels)| {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
         json!({

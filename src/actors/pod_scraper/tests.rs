@@ -334,7 +334,7 @@ async fn a_failed_read_keeps_the_last_value_and_names_the_failure() {
         (
             Served::Text("x NaN\n".to_owned()),
             Failure::Invalid,
-            "NaN",
+            "not finite",
             false,
         ),
         (

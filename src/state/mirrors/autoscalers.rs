@@ -36,6 +36,15 @@ impl Mirrors {
         is_ours.then_some(stored)
     }
 
+    /// PodAutoscalers that this controller manages and that scale a target, sorted.
+    pub fn autoscalers_of(&self, target: &TargetKey) -> Vec<Arc<StoredAutoscaler>> {
+        let naming = self.pod_autoscalers.naming(&object_key(target)).into_iter();
+        let naming = naming.filter(|(_, stored)| stored.target().as_ref() == Some(target));
+        naming
+            .filter_map(|(key, _)| self.managed_autoscaler(&key))
+            .collect()
+    }
+
     /// The object that scales a target instead of this one. The oldest of VariantAutoscalings and PodAutoscalers does;
     /// a HorizontalPodAutoscaler or a `ScaledObject` reads no claims, so that it does in any case.
     ///

@@ -117,7 +117,11 @@ fn an_object_of_any_size_is_judged_in_bounded_memory() {
     assert_eq!(lines.len(), 200);
     let sources = format!("metricsSources: [{}]", ["{}"].repeat(1_000).join(", "));
     let lines = refused(&sources);
-    assert!(lines[0].contains("1000 sources are more than are read; write at most 32"), "{}", lines[0]);
+    assert!(
+        lines[0].contains("1000 sources are more than are read; write at most 32"),
+        "{}",
+        lines[0]
+    );
     // One for each of three fields of 32 sources.
     assert_eq!(lines.len(), 97);
     let strategy = format!("scalingStrategy: {}", "X".repeat(10_000));
