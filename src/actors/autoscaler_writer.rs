@@ -426,3 +426,6 @@ impl Actor for AutoscalerWriter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,4 +137,4 @@ impl StateMachine for PodAutoscalerActor {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,0 +1,106 @@
+//! From the reading of a role to the patch of it.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::actors::pod_autoscaler::tests::{
+    autoscalers, decide, publish_service, service, storm_pods,
+};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::policy::key::TargetKind;
+use crate::policy::units::Replicas;
+use crate::roles::Role;
+use crate::state::SharedState;
+use wva_supervise::{Epoch, SeedTree};
+
+const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
+
+fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+    let connections = AutoscalerWriterConnections {
+        events: events.clone(),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
+        named: DirtySet::new(|| {}),
+    };
+    let api = AutoscalerApi {
+        client: server.client(),
+        manager: "wva".into(),
+        timeout: Duration::from_secs(1),
+    };
+    AutoscalerWriter::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.autoscaler_writer),
+        RetryQueue::new(|| {}),
+        connections,
+        api,
+        SeedTree::new(1).child("writer"),
+    )
+}
+
+/// Decides on `decode`, which has two replicas and a minimum of four, and carries that out against a server that holds
+/// this object; the outcome, and the requests.
+async fn carried_out(answers: [FakeResponse; 2]) -> (ScaleOutcome, FakeServer, AutoscalerWriter) {
+    let shared = storm_pods();
+    autoscalers(
+        &shared,
+        &[("a", "StormService", "pd", Some("decode"), None)],
+    );
+    publish_service(&shared, &service(&json!({})));
+    let record = Arc::new(decide(&shared, "a"));
+    assert_eq!(record.decision().unwrap().desired, Replicas(4));
+    let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
+    let board = &shared.writers.pod_autoscalers;
+    board.put(&epoch, Arc::clone(&record)).unwrap();
+    let kinds = json!({"kind": "APIResourceList", "groupVersion": VERSION, "resources": [{
+        "name": "stormservices", "kind": "StormService", "namespaced": true, "singularName": "", "verbs": ["get"],
+    }]});
+    let server = FakeServer::new([FakeResponse::Json(200, kinds)]);
+    for answer in answers {
+        server.then(answer);
+    }
+    let writer = writer(&shared, &server);
+    let attempt = writer.attempt(shared.clock.now(), &record.key).await;
+    (attempt.written.unwrap().outcome, server, writer)
+}
+
+fn bodies(server: &FakeServer) -> Vec<(String, Value)> {
+    let asked = server.asked().into_iter();
+    let written = asked.filter(|asked| asked.method != "GET");
+    written.map(|asked| (asked.path, asked.body)).collect()
+}
+
+const OBJECT: &str = "/apis/orchestration.aibrix.ai/v1alpha1/namespaces/ns/stormservices/pd";
+
+#[tokio::test]
+async fn a_role_is_written_where_it_was_read_and_read_again() {
+    let status = json!({"apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler", "metadata": {"name": "a"}});
+    let answers = [service(&json!({})), status].map(|object| FakeResponse::Json(200, object));
+    let (outcome, server, writer) = carried_out(answers).await;
+    assert_eq!(outcome, ScaleOutcome::Written);
+    let written = bodies(&server);
+    let role = "/spec/template/spec/roles/1";
+    let patch = json!([
+        {"op": "test", "path": format!("{role}/name"), "value": "decode"},
+        {"op": "test", "path": format!("{role}/replicas"), "value": 2},
+        {"op": "replace", "path": format!("{role}/replicas"), "value": 4},
+    ]);
+    assert_eq!(written[0], (OBJECT.to_owned(), patch));
+    assert!(written[1].0.ends_with("/podautoscalers/a/status"));
+    assert_eq!(written[1].1["status"]["desiredScale"], 4);
+    let kind = TargetKind::of(&"orchestration.aibrix.ai".into(), &"StormService".into());
+    let target = TargetKey::new("ns", kind, "pd");
+    assert_eq!(writer.connections.named.drain(), [target].into());
+}
+
+#[tokio::test]
+async fn a_role_that_has_changed_is_left_as_it_is() {
+    let roles = json!([{"name": "prefill", "replicas": 3}, {"name": "decode", "replicas": 6}]);
+    let changed = service(&json!({"template": {"spec": {"roles": roles}}}));
+    let failed = refusal(422, "Invalid", "the server rejected our request");
+    let answers = [failed, FakeResponse::Json(200, changed)];
+    let (outcome, server, writer) = carried_out(answers).await;
+    assert_eq!(outcome, ScaleOutcome::NotWritten);
+    let written: Vec<String> = bodies(&server).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(written, [OBJECT]);
+    assert_eq!(writer.connections.named.drain().len(), 1);
+}
