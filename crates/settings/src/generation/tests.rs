@@ -495,8 +495,6 @@ fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_t
     assert_eq!(support(&[], &[], Some("pod-autoscaler-controller")), on);
     assert_eq!(support(&switched("false"), &[], Some("*")), off);
     let refused = support(&[], &[], Some("kv-cache-controller")).unwrap_err();
-    assert!(
-        refused.contains("\"kv-cache-controller\" is no controller of this program"),
-        "{refused}"
-    );
+    let words = "\"kv-cache-controller\" is no controller of this program";
+    assert!(refused.contains(words), "{refused}");
 }
