@@ -81,13 +81,13 @@ impl PodAutoscalerActor {
         ));
     }
 
-    fn show(&self, record: Arc<AutoscalerRecord>) {
-        let Ok(replaced) = self.board.put(&self.epoch, Arc::clone(&record)) else {
+    fn show(&self, record: &Arc<AutoscalerRecord>) {
+        let Ok(replaced) = self.board.put(&self.epoch, Arc::clone(record)) else {
             return;
         };
         self.shared
             .series
-            .show_autoscaler(&record, replaced.as_deref());
+            .show_autoscaler(record, replaced.as_deref());
         self.writes.add(self.key.clone());
     }
 }
@@ -130,7 +130,7 @@ impl StateMachine for PodAutoscalerActor {
 
     fn perform(&mut self, cx: &Context<PodAutoscalerMessage>, effect: PodAutoscalerEffect) {
         match effect {
-            PodAutoscalerEffect::Show(record) => self.show(record),
+            PodAutoscalerEffect::Show(record) => self.show(&record),
             PodAutoscalerEffect::Arm(after, message) => cx.arm(after, message),
         }
     }

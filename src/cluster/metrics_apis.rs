@@ -420,14 +420,14 @@ mod tests {
             refusal(503, "ServiceUnavailable", "later"),
         ]);
         let apis = apis(&server);
-        let served = apis.served().await.unwrap();
+        let listed = apis.served().await.unwrap();
         let both = [
             (MetricsApi::Resource, "v1beta1"),
             (MetricsApi::Custom, "v1beta2"),
         ];
-        assert_eq!(served, BTreeMap::from(both));
-        let served = apis.served().await.unwrap();
-        assert_eq!(served, BTreeMap::from([(MetricsApi::Custom, "v1beta1")]));
+        assert_eq!(listed, BTreeMap::from(both));
+        let listed = apis.served().await.unwrap();
+        assert_eq!(listed, BTreeMap::from([(MetricsApi::Custom, "v1beta1")]));
         assert_eq!(apis.served().await.unwrap_err().code(), Some(503));
     }
 }

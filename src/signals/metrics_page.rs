@@ -269,9 +269,8 @@ mod tests {
 
     #[test]
     fn a_page_that_breaks_anywhere_is_refused() {
-        let many: String = (0..=SAMPLE_LIMIT)
-            .map(|label| format!("x{{l=\"{label}\"}} 1\n"))
-            .collect();
+        let many = (0..=SAMPLE_LIMIT).map(|label| format!("x{{l=\"{label}\"}} 1\n"));
+        let many = many.collect::<Vec<_>>().concat();
         let long = format!("{BEFORE}# {}\n", "x".repeat(65 * 1024));
         for (page, part) in [
             ("<html>\n", "line 1"),

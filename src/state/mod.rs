@@ -227,32 +227,10 @@ pub struct ScaleReaderWriters {
     pub requests: RequestReporter,
 }
 
-impl SharedState {
-    /// Knows nothing but the settings. `manager` is the name that statuses are written with, `diagnostics` what the
-    /// start has logged.
-    pub fn new(
-        clock: Clock,
-        scope: WatchScope,
-        generation: Generation,
-        series: Arc<Metrics>,
-        manager: Arc<str>,
-        diagnostics: &Diagnostics,
-    ) -> Self {
-        let statics = &generation.statics;
-        let door = match statics.serving.external_metrics {
-            BindAddress::Off => ExternalMetricsDoor::Closed,
-            BindAddress::On { .. } => ExternalMetricsDoor::Open,
-        };
-        let autoscalers = statics.pod_autoscalers;
-        let pool_group = statics.scope.pool_group;
-        let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
-        let in_force = InForce {
-            generation,
-            schedule,
-        };
+impl Writers {
+    fn new(in_force: InForce, requests: &Requests, diagnostics: &Diagnostics) -> Self {
         let (requester, responder) = relist::halves();
-        let requests = Requests::default();
-        let writers = Writers {
+        Self {
             config: Arc::new(ConfigWriters {
                 settings: Writer::new(in_force),
                 findings: Writer::new(ReportedFindings::at_start(diagnostics)),
@@ -291,7 +269,35 @@ impl SharedState {
                 scales: Writer::new(Scales::new()),
                 requests: requests.reporter(Asker::Scale),
             }),
+        }
+    }
+}
+
+impl SharedState {
+    /// Knows nothing but the settings. `manager` is the name that statuses are written with, `diagnostics` what the
+    /// start has logged.
+    pub fn new(
+        clock: Clock,
+        scope: WatchScope,
+        generation: Generation,
+        series: Arc<Metrics>,
+        manager: Arc<str>,
+        diagnostics: &Diagnostics,
+    ) -> Self {
+        let statics = &generation.statics;
+        let door = match statics.serving.external_metrics {
+            BindAddress::Off => ExternalMetricsDoor::Closed,
+            BindAddress::On { .. } => ExternalMetricsDoor::Open,
         };
+        let autoscalers = statics.pod_autoscalers;
+        let pool_group = statics.scope.pool_group;
+        let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
+        let in_force = InForce {
+            generation,
+            schedule,
+        };
+        let requests = Requests::default();
+        let writers = Writers::new(in_force, &requests, diagnostics);
         let scales = writers.scale_reader.scales.reader();
         let readers = Readers {
             clock,

@@ -59,8 +59,8 @@ fn copies_are_equal() {
 fn granted_rules() -> Vec<Value> {
     let files = ["role.yaml", "pod_autoscaler_role.yaml"];
     let roles = files.map(|file| yaml(&format!("config/rbac/{file}")));
-    let rules = roles.iter().filter_map(|role| role["rules"].as_array());
-    rules.flatten().cloned().collect()
+    let granted = roles.iter().filter_map(|role| role["rules"].as_array());
+    granted.flatten().cloned().collect()
 }
 
 /// What is watched may be listed and watched.

@@ -23,6 +23,9 @@ struct Bench {
     began: Instant,
 }
 
+/// Pod and metric, the value, and the kind of the failure.
+type ShownReading = (Option<String>, String, Option<f64>, Option<Failure>);
+
 impl Bench {
     fn start(
         records: impl IntoIterator<Item = AutoscalerRecord>,
@@ -60,8 +63,7 @@ impl Bench {
         sleep_until(self.began + Duration::from_millis(milliseconds)).await;
     }
 
-    /// By pod and metric: the value, and the kind of the failure.
-    fn readings(&self) -> Vec<(Option<String>, String, Option<f64>, Option<Failure>)> {
+    fn readings(&self) -> Vec<ShownReading> {
         let table = self.table.load();
         let all = table.iter().map(|(key, reading)| {
             let pod = key.pod.as_ref().map(ToString::to_string);

@@ -34,13 +34,11 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
     list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, []);
     list::<StatefulSet>(&mirrors.stateful_sets, WatchedKind::StatefulSet, []);
     list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, WatchedKind::ReplicaSet, []);
-    list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
-    list::<HorizontalPodAutoscaler>(
-        &mirrors.horizontal_pod_autoscalers,
-        WatchedKind::HorizontalPodAutoscaler,
-        [],
-    );
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, []);
     list::<ScaledObject>(&mirrors.scaled_objects, WatchedKind::ScaledObject, []);
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
     let pods = pods.iter().map(|(name, labels)| {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
         json!({
@@ -58,9 +56,10 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
 }
 
 /// A `PodAutoscaler`: its name, kind and name of its target, role, and annotated mode.
-type Stored<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<&'a str>);
+pub(in crate::actors) type Stored<'a> =
+    (&'a str, &'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
-fn autoscalers(shared: &SharedState, objects: &[Stored<'_>]) {
+pub(in crate::actors) fn autoscalers(shared: &SharedState, objects: &[Stored<'_>]) {
     let objects = objects.iter().map(|(name, kind, target, role, mode)| {
         let annotations =
             mode.map(|mode| json!({"autoscaling.aibrix.ai/storm-service-mode": mode}));
@@ -81,7 +80,7 @@ fn autoscalers(shared: &SharedState, objects: &[Stored<'_>]) {
     list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, objects);
 }
 
-fn decide(shared: &SharedState, name: &str) -> AutoscalerRecord {
+pub(in crate::actors) fn decide(shared: &SharedState, name: &str) -> AutoscalerRecord {
     let now = shared.clock.now();
     let record = shared
         .readers
@@ -103,7 +102,7 @@ fn publish(shared: &SharedState, key: TargetKey, read: ReadTarget) {
 }
 
 /// A StormService whose status counts the pods of both RoleSets.
-fn service(spec: &Value) -> Value {
+pub(in crate::actors) fn service(spec: &Value) -> Value {
     let roles = json!([
         {"name": "prefill", "replicas": 3, "podGroupSize": 2}, {"name": "decode", "replicas": 2},
     ]);
@@ -119,7 +118,7 @@ fn service(spec: &Value) -> Value {
     object
 }
 
-fn publish_service(shared: &SharedState, object: &Value) {
+pub(in crate::actors) fn publish_service(shared: &SharedState, object: &Value) {
     let key = of_kind("StormService", "pd");
     let read: kube::api::DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let read = ReadTarget {
@@ -134,7 +133,7 @@ fn names(record: &AutoscalerRecord) -> Vec<&str> {
     record.pods.keys().map(|name| &**name).collect()
 }
 
-fn storm_pods() -> SharedState {
+pub(in crate::actors) fn storm_pods() -> SharedState {
     let index = "stormservice.orchestration.aibrix.ai/pod-group-index";
     let of = |role: &str| json!({"storm-service-name": "pd", "role-name": role});
     let group =

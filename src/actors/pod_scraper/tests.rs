@@ -227,9 +227,12 @@ async fn pods_that_hang_delay_no_other_and_each_is_tried_in_its_turn() {
     assert_eq!(bench.value(&last.0, "x"), Some(1.0));
     bench.at(20_000).await;
     let reads = bench.pages.reads();
-    let (least, most) = (reads.values().min(), reads.values().max());
+    let (fewest, most) = (reads.values().min(), reads.values().max());
     assert_eq!(reads.len(), 220);
-    assert!(least >= Some(&2) && most <= Some(&4), "{least:?} {most:?}");
+    assert!(
+        fewest >= Some(&2) && most <= Some(&4),
+        "{fewest:?} {most:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

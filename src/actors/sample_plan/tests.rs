@@ -58,7 +58,7 @@ pub(in crate::actors) fn record(
         },
     }))
     .unwrap();
-    let pod = |address: &Option<&str>| MeasuredPod {
+    let pod = |address: Option<&str>| MeasuredPod {
         pod: AutoscaledPod::Ready {
             ready_for: Duration::from_hours(1),
         },
@@ -79,7 +79,7 @@ pub(in crate::actors) fn record(
         target: None,
         field: ReplicaField::Scale,
         pods: Arc::new(
-            pods.map(|(name, address)| (Arc::from(*name), pod(address)))
+            pods.map(|(name, address)| (Arc::from(*name), pod(*address)))
                 .collect(),
         ),
         state: AutoscalerState::default(),
