@@ -14,6 +14,7 @@ mod accelerators;
 mod analyzers;
 mod groups;
 mod pairs;
+mod pod_autoscalers;
 mod refused_wake;
 mod sglang;
 mod shapes;

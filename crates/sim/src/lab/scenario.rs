@@ -169,6 +169,7 @@ fn world(spec: &LabScenario) -> Scenario {
             })
             .collect(),
         models: spec.models.iter().map(model).collect(),
+        autoscaled: Vec::new(),
         config: to_zero(spec).into_iter().collect(),
         troubles: Vec::new(),
         interval: spec.interval.0,

@@ -34,6 +34,7 @@ fn fleet() -> Scenario {
         namespace: "llm-d",
         nodes: vec![nodes("h100", 3, H100), nodes("a100", 3, A100)],
         models: vec![llama_70b(), qwen_8b(), llama_8b()],
+        autoscaled: Vec::new(),
         config: vec![to_zero("llama-8b", llama_8b().id, "5m")],
         troubles: Vec::new(),
         interval: Duration::from_secs(30),

@@ -5,6 +5,7 @@
 //! [`pace`] holds such a runtime back to a multiple of real time.
 
 mod api_fault_schedule;
+mod autoscaled;
 mod backend;
 mod catalogue;
 pub(crate) mod controller;
@@ -35,6 +36,7 @@ use tokio::task::JoinSet;
 pub(crate) use pod_listeners::PodListeners;
 pub(crate) use routers::PodNetwork;
 
+pub use autoscaled::AutoscaledModel;
 pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
 pub use frame::Frame;
@@ -129,7 +131,8 @@ impl std::fmt::Debug for World {
 }
 
 fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, WorldError> {
-    let models = scenario.models.iter();
+    let autoscaled = scenario.autoscaled.iter().map(|one| &one.model);
+    let models = scenario.models.iter().chain(autoscaled);
     models
         .map(|model| ModelService::new(scenario.namespace, model, seed))
         .collect()

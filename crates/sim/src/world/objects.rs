@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::autoscaled;
 use super::routers::{LABEL, PORT};
 use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 use crate::apiserver::{Denied, Insider};
@@ -77,7 +78,7 @@ pub(super) async fn create(
             }
         }
     }
-    Ok(())
+    autoscaled::create(server, scenario).await
 }
 
 /// The pools of the gateway API, as far as the world needs them.
@@ -269,7 +270,7 @@ fn arguments(model: &ScenarioModel, variant: &ScenarioVariant) -> Vec<String> {
 }
 
 /// How scalers name what runs the pods of a variant.
-fn target(variant: &ScenarioVariant) -> Value {
+pub(super) fn target(variant: &ScenarioVariant) -> Value {
     let (api_version, kind) = match variant.replica {
         Replica::Pod => ("apps/v1", "Deployment"),
         Replica::Single => ("apps/v1", "ReplicaSet"),

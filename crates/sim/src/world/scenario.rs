@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::autoscaled::AutoscaledModel;
 use super::request_log::RequestLog;
 use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::load::{Arrival, Demand, RateProfile};
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub nodes: Vec<NodeGroup>,
     /// The models.
     pub models: Vec<ScenarioModel>,
+    /// Models that PodAutoscalers scale.
+    pub autoscaled: Vec<AutoscaledModel>,
     /// ConfigMaps beside the controller.
     pub config: Vec<ConfigMap>,
     /// What goes wrong, and when.

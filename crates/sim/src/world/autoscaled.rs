@@ -1,0 +1,97 @@
+//! Deployments that PodAutoscalers scale, as parts of a scenario.
+
+use serde_json::{Map, Value, json};
+
+use super::objects::{target, workload};
+use super::scenario::{Scenario, ScenarioModel, ScenarioVariant};
+use crate::apiserver::{Denied, Insider};
+use crate::workloads::object::path;
+use wva::policy::pod_autoscaler::check::ScalingStrategy;
+use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
+
+/// The plural of the kind.
+const PLURAL: &str = "podautoscalers";
+/// Written by those who apply manifests.
+const DEFINITION: &str =
+    include_str!("../../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml");
+
+/// A model whose Deployments have a PodAutoscaler each, in place of a VariantAutoscaling and an HPA.
+#[derive(Debug, Clone)]
+pub struct AutoscaledModel {
+    /// The model. The bounds of its variants are those of the PodAutoscalers, which have their names.
+    pub model: ScenarioModel,
+    /// How the PodAutoscalers decide.
+    pub strategy: ScalingStrategy,
+    /// The metric of pods that they decide by.
+    pub metric: &'static str,
+    /// How much of it each replica takes.
+    pub per_replica: f64,
+    /// Seconds of the long window and of the short one.
+    pub windows: (u32, u32),
+    /// Annotations, without the group.
+    pub annotations: Vec<(&'static str, &'static str)>,
+}
+
+impl AutoscaledModel {
+    /// The PodAutoscaler of a variant.
+    pub(crate) fn object(&self, variant: &ScenarioVariant) -> Value {
+        let annotations = self.annotations.iter();
+        let annotations: Map<String, Value> = annotations
+            .map(|(key, text)| (format!("autoscaling.aibrix.ai/{key}"), json!(text)))
+            .collect();
+        json!({
+            "apiVersion": API_VERSION, "kind": KIND,
+            "metadata": {"name": variant.name, "annotations": annotations},
+            "spec": {
+                "scalingStrategy": self.strategy.as_str(),
+                "scaleTargetRef": target(variant),
+                "minReplicas": variant.bounds.0, "maxReplicas": variant.bounds.1,
+                "observeWindowSeconds": self.windows.0, "panicWindowSeconds": self.windows.1,
+                "metricsSources": [self.source()],
+            },
+        })
+    }
+
+    /// A HorizontalPodAutoscaler in the world reads external metrics alone.
+    fn source(&self) -> Value {
+        let mut source = json!({
+            "metricSourceType": "external",
+            "targetMetric": self.metric, "targetValue": self.per_replica.to_string(),
+        });
+        if self.strategy != ScalingStrategy::Hpa
+            && let Some(fields) = source.as_object_mut()
+        {
+            fields.insert("metricSourceType".to_owned(), json!("pod"));
+            for (key, text) in [
+                ("protocolType", "http"),
+                ("port", "8000"),
+                ("path", "/metrics"),
+            ] {
+                fields.insert(key.to_owned(), json!(text));
+            }
+        }
+        source
+    }
+}
+
+/// Creates the kind and every PodAutoscaler with its Deployment, where a scenario has any.
+pub(super) async fn create(server: &Insider, scenario: &Scenario) -> Result<(), Denied> {
+    if scenario.autoscaled.is_empty() {
+        return Ok(());
+    }
+    let definition: Value = serde_yaml::from_str(DEFINITION).unwrap_or_default();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.create(definitions, &definition).await?;
+    for autoscaled in &scenario.autoscaled {
+        for variant in &autoscaled.model.variants {
+            for (group_version, plural, object) in [
+                workload(&autoscaled.model, variant),
+                (API_VERSION, PLURAL, autoscaled.object(variant)),
+            ] {
+                let collection = path(group_version, scenario.namespace, plural, "");
+                server.create(&collection, &object).await?;
+            }
+        }
+    }
+    Ok(())
+}

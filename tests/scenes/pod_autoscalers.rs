@@ -1,0 +1,151 @@
+//! Deployments that PodAutoscalers scale: by demand, within bounds, and down only with evidence.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::*;
+use wva::policy::pod_autoscaler::check::ScalingStrategy;
+use wva_sim::world::AutoscaledModel;
+
+/// Seconds of the long window.
+const STABLE: u32 = 60;
+
+/// One model whose replicas are to serve eight requests each.
+fn autoscaled(strategy: ScalingStrategy, load: LoadSource) -> Scenario {
+    let mut scenario = small(posed(&[]));
+    scenario.models.clear();
+    scenario.autoscaled = vec![AutoscaledModel {
+        model: model("m", load, vec![variant("v")]),
+        strategy,
+        metric: match strategy {
+            ScalingStrategy::Hpa => "vllm:num_requests_running",
+            _ => "num_requests_running",
+        },
+        per_replica: 8.0,
+        windows: (STABLE, 20),
+        annotations: vec![("scale-down-cooldown-window", "2m")],
+    }];
+    scenario
+}
+
+/// Few requests, many from minute 3 to 12, then few again.
+fn day() -> LoadSource {
+    let at = |minute, rate| (MINUTE * minute, rate);
+    rates(&[at(0, 1.0), at(3, 15.0), at(12, 1.0)])
+}
+
+/// Replicas that the Deployment states.
+fn stated(frame: &Frame) -> u32 {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    variants.find(|one| one.name == "v").unwrap().scaled_to
+}
+
+fn stored(world: &World, resource: &str, name: &str) -> Option<Arc<Value>> {
+    let reader = Insider::new(world.server.clone(), "reader");
+    reader.get(resource, "llm-d", name)
+}
+
+fn object(world: &World) -> Arc<Value> {
+    stored(world, "podautoscalers.autoscaling.aibrix.ai", "v").unwrap()
+}
+
+/// Those who wrote the scale subresource of the Deployment.
+fn scalers(world: &World) -> BTreeSet<String> {
+    let deployment = stored(world, "deployments.apps", "v").unwrap();
+    let managers = deployment["metadata"]["managedFields"].as_array().unwrap();
+    let scales = managers.iter().filter(|one| one["subresource"] == "scale");
+    scales
+        .map(|one| one["manager"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Follows the load up and down again.
+async fn follows_the_load(strategy: ScalingStrategy) -> World {
+    let world = begin(&autoscaled(strategy, day())).await;
+    until(&world, MINUTE, |frame| ready(frame, "v") == 1).await;
+    throughout(&world, MINUTE * 2 - CYCLE, |frame| {
+        assert_eq!(stated(frame), 1, "{frame:#?}")
+    })
+    .await;
+
+    let grown = until(&world, MINUTE * 5, |frame| ready(frame, "v") >= 3).await;
+    assert!(grown.seconds >= 180.0, "{grown:#?}");
+    until(&world, MINUTE * 10, |frame| {
+        assert!((1..=6).contains(&stated(frame)), "{frame:#?}");
+        frame.seconds >= 720.0
+    })
+    .await;
+    assert!(stated(&world.frame()) >= 3, "{:#?}", world.frame());
+
+    let lowered = until(&world, MINUTE * 12, |frame| stated(frame) == 1).await;
+    let kept = 720.0 + 120.0;
+    assert!(
+        lowered.seconds >= kept,
+        "not before its window: {lowered:#?}"
+    );
+    throughout(&world, MINUTE * 3, |frame| {
+        assert_eq!(stated(frame), 1, "{frame:#?}")
+    })
+    .await;
+    world
+}
+
+/// Its status says what it did, in five entries at most.
+fn status_agrees(world: &World) {
+    let object = object(world);
+    let status = &object["status"];
+    assert_eq!(
+        (&status["actualScale"], &status["desiredScale"]),
+        (&json!(1), &json!(1)),
+        "{status:#}"
+    );
+    let history = status["scalingHistory"].as_array().unwrap();
+    assert!((2..=5).contains(&history.len()), "{status:#}");
+    assert!(
+        history.iter().all(|entry| entry["success"] == true),
+        "{status:#}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn kpa_follows_the_load_by_writing_the_scale() {
+    let world = follows_the_load(ScalingStrategy::Kpa).await;
+    status_agrees(&world);
+    assert_eq!(scalers(&world).len(), 1, "{:?}", scalers(&world));
+    assert_eq!(
+        stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa"),
+        None
+    );
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn apa_follows_the_load_by_writing_the_scale() {
+    let world = follows_the_load(ScalingStrategy::Apa).await;
+    status_agrees(&world);
+    assert_eq!(scalers(&world).len(), 1, "{:?}", scalers(&world));
+    world.end().await;
+}
+
+/// The generated object scales, and ends with its owner or with the strategy.
+#[tokio::test(start_paused = true)]
+async fn hpa_follows_the_load_by_a_generated_object() {
+    let world = follows_the_load(ScalingStrategy::Hpa).await;
+    let generated = stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa").unwrap();
+    let owner = &generated["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        owner["uid"],
+        object(&world)["metadata"]["uid"],
+        "{generated:#}"
+    );
+
+    let user = Insider::new(world.server.clone(), "user");
+    let path = "/apis/autoscaling.aibrix.ai/v1alpha1/namespaces/llm-d/podautoscalers/v";
+    user.delete(path, &json!({})).await.unwrap();
+    assert_eq!(
+        stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa"),
+        None
+    );
+    world.end().await;
+}
