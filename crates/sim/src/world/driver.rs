@@ -85,6 +85,7 @@ pub(super) struct DriverState {
     troubles: usize,
     prometheus_back: Option<Duration>,
     prometheus_in_time: Option<Duration>,
+    pages_back: Option<Duration>,
     /// When the last frame was shown.
     ticked: Option<Duration>,
 }
@@ -127,8 +128,10 @@ impl Driver {
                             let router = self.answering_router(pod);
                             router.map(ModelService::router_queue_page)
                         }
-                        Some(Listener::Server(pod)) => self.server_page(pod.name()),
-                        None => None,
+                        Some(Listener::Server(pod)) if self.state.pages_back.is_none() => {
+                            self.server_page(pod.name())
+                        }
+                        Some(Listener::Server(_)) | None => None,
                     };
                     question.answer(page.map(|page| page.to_string()));
                 }
@@ -211,6 +214,8 @@ impl Driver {
             self.state.prometheus_in_time = None;
             self.prometheus().set_lag(Duration::ZERO);
         }
+        let pages_back = &mut self.state.pages_back;
+        pages_back.take_if(|back| *back <= now.monotonic);
         while let Some((at, trouble)) = self.scenario.troubles.get(self.state.troubles) {
             if *at > now.monotonic {
                 return;
@@ -230,6 +235,9 @@ impl Driver {
                     let millis = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
                     let until = WallTime(now.wall.0.saturating_add(millis));
                     self.prometheus().set_gap(Some(until));
+                }
+                ScenarioFault::NoPages(lasts) => {
+                    self.state.pages_back = Some(now.monotonic + *lasts);
                 }
                 ScenarioFault::LatePrometheus { lag, lasts } => {
                     self.state.prometheus_in_time = Some(now.monotonic + *lasts);

@@ -37,6 +37,7 @@ pub(crate) use pod_listeners::PodListeners;
 pub(crate) use routers::PodNetwork;
 
 pub use autoscaled::AutoscaledModel;
+pub(crate) use autoscaled::{AUTOSCALERS, PLURAL as AUTOSCALER_PLURAL};
 pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
 pub use frame::Frame;
@@ -58,6 +59,7 @@ use crate::prometheus::{InProcess, Prometheus, Settings};
 use crate::workloads::Workloads;
 use wva::app::Controller;
 use wva::policy::plan::Plan;
+use wva::roles::Role;
 use wva::state::PlanProposal;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, Reader, SeedTree, Writer};
@@ -282,6 +284,11 @@ impl World {
     /// Returns the controller's `/metrics` page; `None` where the world has no controller of its own.
     pub async fn metrics(&self) -> Option<String> {
         self.doors.metrics(controller::POD).await
+    }
+
+    /// Ends a role of the controller; false where it does not run, or the world has no controller of its own.
+    pub fn kill(&self, role: &Role) -> bool {
+        self.doors.kill(controller::POD, role)
     }
 
     /// The last frame.

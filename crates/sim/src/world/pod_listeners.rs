@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::controller::ControllerView;
 use wva::policy::key::VariantKey;
 use wva::policy::units::Replicas;
+use wva::roles::Role;
 
 /// Who answers at which pod. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,11 @@ impl PodListeners {
     pub(super) async fn metrics(&self, pod: &str) -> Option<String> {
         let door = self.all().get(pod).cloned().flatten();
         door?.metrics().await
+    }
+
+    pub(super) fn kill(&self, pod: &str, role: &Role) -> bool {
+        let door = self.all().get(pod).cloned().flatten();
+        door.is_some_and(|door| door.actors.kill(role))
     }
 
     pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {

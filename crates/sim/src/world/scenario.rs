@@ -185,6 +185,8 @@ pub enum ScenarioFault {
     NoPrometheus(Duration),
     /// Prometheus scrapes nothing for so long.
     NoScrapes(Duration),
+    /// The metrics pages of model servers cannot be reached for so long; Prometheus still scrapes them.
+    NoPages(Duration),
     /// The answers of Prometheus know nothing of the last while, for so long.
     LatePrometheus {
         /// How late they are.
