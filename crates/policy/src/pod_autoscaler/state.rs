@@ -80,6 +80,10 @@ fn oldest(now: Moment, length: Duration) -> u64 {
     now.monotonic.saturating_sub(length).as_secs()
 }
 
+/// Recommendations are kept for three ticks at least: a window that is shorter than one would find none, and take each
+/// decision for the first after a restart.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
 /// A burst that is being served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanicState {
@@ -159,7 +163,7 @@ impl AutoscalerState {
         now: Moment,
     ) -> Replicas {
         let (up, down) = windows;
-        let longest = up.max(down);
+        let longest = up.max(down).max(REMEMBERED);
         self.recommendations
             .retain(|one| now.since(one.at) < longest);
         // Without earlier recommendations the current count is one, so that a restart releases nothing.
@@ -179,5 +183,44 @@ impl AutoscalerState {
         } else {
             within(down).fold(wanted, Replicas::max).min(current)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wva_base::moment::WallTime;
+
+    fn at(seconds: u32) -> Moment {
+        Moment {
+            monotonic: Duration::from_secs(seconds.into()),
+            wall: WallTime(i64::from(seconds) * 1_000),
+        }
+    }
+
+    #[test]
+    fn a_release_window_of_one_tick_releases_at_the_second_tick() {
+        for window in [0, 1, 9, 10, 11] {
+            let mut state = AutoscalerState::default();
+            let windows = (Duration::ZERO, Duration::from_secs(window));
+            let mut stabilise =
+                |seconds| state.stabilise(Replicas(1), Replicas(4), windows, at(seconds));
+            let first = if window == 0 { 1 } else { 4 };
+            assert_eq!(stabilise(100), Replicas(first), "{window}");
+            let second = if window == 11 { 4 } else { 1 };
+            assert_eq!(stabilise(110), Replicas(second), "{window}");
+            assert_eq!(stabilise(120), Replicas(1), "{window}");
+        }
+    }
+
+    #[test]
+    fn a_gap_makes_the_next_decision_the_first() {
+        let mut state = AutoscalerState::default();
+        let windows = (Duration::ZERO, Duration::from_secs(10));
+        let mut stabilise =
+            |seconds| state.stabilise(Replicas(1), Replicas(4), windows, at(seconds));
+        assert_eq!(stabilise(100), Replicas(4));
+        assert_eq!(stabilise(110), Replicas(1));
+        assert_eq!(stabilise(140), Replicas(4));
     }
 }
