@@ -70,7 +70,7 @@ async fn follows_the_load(strategy: ScalingStrategy) -> World {
     let world = begin(&autoscaled(strategy, day())).await;
     until(&world, MINUTE, |frame| ready(frame, "v") == 1).await;
     throughout(&world, MINUTE * 2 - CYCLE, |frame| {
-        assert_eq!(stated(frame), 1, "{frame:#?}")
+        assert_eq!(stated(frame), 1, "{frame:#?}");
     })
     .await;
 
@@ -90,7 +90,7 @@ async fn follows_the_load(strategy: ScalingStrategy) -> World {
         "not before its window: {lowered:#?}"
     );
     throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(stated(frame), 1, "{frame:#?}")
+        assert_eq!(stated(frame), 1, "{frame:#?}");
     })
     .await;
     world

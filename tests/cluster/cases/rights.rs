@@ -331,10 +331,25 @@ async fn are_all_used_and_suffice(cx: &Cx) -> Result {
     are_all_used(&uses)
 }
 
+/// Groups of APIs that these servers do not serve.
+const UNSERVED: [&str; 4] = [
+    "metrics.k8s.io",
+    "custom.metrics.k8s.io",
+    "external.metrics.k8s.io",
+    "orchestration.aibrix.ai",
+];
+
+/// Whether a right is one that other clusters ask for: of an API that is not served here, or of an admission plugin.
+fn is_of_others((group, resource, _): &Right) -> bool {
+    UNSERVED.contains(&&**group) || resource.ends_with("/finalizers")
+}
+
 /// Everything that is granted was used.
 pub(crate) fn are_all_used(uses: &Uses) -> Result {
     let granted = all_granted()?;
-    let is_idle = |granted: &&Right| !uses.allowed.iter().any(|used| covers(granted, used));
+    let is_idle = |granted: &&Right| {
+        !is_of_others(granted) && !uses.allowed.iter().any(|used| covers(granted, used))
+    };
     let idle: BTreeSet<&Right> = granted.iter().filter(is_idle).collect();
     if idle.is_empty() {
         Ok(())

@@ -10,9 +10,7 @@ use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
 
 /// The plural of the kind.
-pub(crate) const PLURAL: &str = "podautoscalers";
-/// The same as the server keeps them.
-pub(crate) const AUTOSCALERS: &str = "podautoscalers.autoscaling.aibrix.ai";
+const PLURAL: &str = "podautoscalers";
 /// Written by those who apply manifests.
 const DEFINITION: &str =
     include_str!("../../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml");
