@@ -187,7 +187,7 @@ fn what_a_series_does_not_show_is_named() {
             metric("x", None, None),
             values(&[("x", f64::INFINITY)]),
             Failure::Invalid,
-            "x is inf",
+            "x is not finite or negative",
         ),
         (
             metric("x", None, None),
