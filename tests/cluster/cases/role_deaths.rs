@@ -17,21 +17,26 @@ const LOAD_OF_3: f64 = 2.0;
 const VARIANT: &str = "variant";
 const HTTP: &str = "http";
 /// Every role but the root, whose death ends the process.
-const ROLES: [&str; 31] = [
+const ROLES: [&str; 36] = [
     "config",
     "leadership",
     "egress",
     "emitter",
     "status-writer",
+    "autoscaler-writer",
     "event-recorder",
     "engine",
     "collector",
     "optimizer",
     "router-scraper",
+    "pod-scraper",
+    "metrics-reader",
     "variants",
     VARIANT,
+    "pod-autoscalers",
     "ingress",
     "watcher/VariantAutoscaling",
+    "watcher/PodAutoscaler",
     "watcher/Deployment",
     "watcher/StatefulSet",
     "watcher/LeaderWorkerSet",
