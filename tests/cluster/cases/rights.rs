@@ -339,9 +339,11 @@ const UNSERVED: [&str; 4] = [
     "orchestration.aibrix.ai",
 ];
 
-/// Whether a right is one that other clusters ask for: of an API that is not served here, or of an admission plugin.
-fn is_of_others((group, resource, _): &Right) -> bool {
-    UNSERVED.contains(&&**group) || resource.ends_with("/finalizers")
+/// Whether the audit log never shows the use of a right: of an API that is not served here, of an admission plugin,
+/// or to create by an apply, which the log names by its patch.
+fn is_of_others((group, resource, verb): &Right) -> bool {
+    let is_apply = (resource.as_str(), verb.as_str()) == ("horizontalpodautoscalers", "create");
+    UNSERVED.contains(&&**group) || resource.ends_with("/finalizers") || is_apply
 }
 
 /// Everything that is granted was used.
