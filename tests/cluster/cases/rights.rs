@@ -331,19 +331,13 @@ async fn are_all_used_and_suffice(cx: &Cx) -> Result {
     are_all_used(&uses)
 }
 
-/// Groups of APIs that these servers do not serve.
-const UNSERVED: [&str; 4] = [
-    "metrics.k8s.io",
-    "custom.metrics.k8s.io",
-    "external.metrics.k8s.io",
-    "orchestration.aibrix.ai",
-];
-
 /// Whether the audit log never shows the use of a right: of an API that is not served here, of an admission plugin,
 /// or to create by an apply, which the log names by its patch.
 fn is_of_others((group, resource, verb): &Right) -> bool {
-    let is_apply = (resource.as_str(), verb.as_str()) == ("horizontalpodautoscalers", "create");
-    UNSERVED.contains(&&**group) || resource.ends_with("/finalizers") || is_apply
+    let is_never_logged =
+        resource.ends_with("/finalizers") || verb == "create" && group == "autoscaling";
+    let is_unserved = group.ends_with("metrics.k8s.io") || group == "orchestration.aibrix.ai";
+    is_unserved || is_never_logged
 }
 
 /// Everything that is granted was used.
@@ -387,8 +381,8 @@ pub(crate) fn suffice(uses: &Uses) -> Result {
     }
 }
 
-/// It sees the whole cluster with its GPUs, reads the scale of a foreign kind, leads, writes a status over that of a former owner, checks a reader,
-/// refuses an edit with an event, and hands the lease back.
+/// It sees the whole cluster with its GPUs, reads the scale of a foreign kind, leads, writes a status over that of a
+/// former owner, checks a reader, refuses an edit with an event, and hands the lease back.
 async fn does_everything(cx: &Cx) -> Result {
     let namespace = &cx.namespace.name;
     let objects = written_by_another(cx).await?;
