@@ -288,7 +288,7 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     cx.namespace.settles(NAME, 1, SOON).await
 }
 
-/// KPA → HPA → KPA, and an object of the name that somebody else owns is left alone.
+/// KPA → HPA → KPA, and an object of the name with another owner is left alone.
 async fn strategies_change_live(cx: &Cx) -> Result {
     let stage = Stage::set(cx, 1, 4.0).await?;
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();

@@ -1,6 +1,5 @@
 //! Which of several objects scales a target: the oldest, whatever its kind.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::check::AutoscalerPolicy;
@@ -9,9 +8,6 @@ use super::record::TargetOwner;
 use super::tuning::StormServiceMode;
 use crate::key::ObjectKey;
 use wva_base::moment::WallTime;
-
-/// Kind of the object that KEDA generates a HorizontalPodAutoscaler for.
-const SCALED_OBJECT: &str = "ScaledObject";
 
 /// Kinds of object that scale. Of objects of one age the first kind wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,10 +19,6 @@ pub enum ClaimKind {
     },
     /// A `VariantAutoscaling`.
     VariantAutoscaling,
-    /// A HorizontalPodAutoscaler that no other object made.
-    HorizontalPodAutoscaler,
-    /// A `ScaledObject` of KEDA.
-    ScaledObject,
 }
 
 impl ClaimKind {
@@ -34,8 +26,6 @@ impl ClaimKind {
         match self {
             Self::PodAutoscaler { .. } => 0,
             Self::VariantAutoscaling => 1,
-            Self::HorizontalPodAutoscaler => 2,
-            Self::ScaledObject => 3,
         }
     }
 
@@ -43,7 +33,7 @@ impl ClaimKind {
     fn role(&self) -> Option<&Arc<str>> {
         match self {
             Self::PodAutoscaler { role } => role.as_ref(),
-            _ => None,
+            Self::VariantAutoscaling => None,
         }
     }
 }
@@ -57,15 +47,6 @@ pub struct TargetClaim {
     pub created: WallTime,
     /// Its kind, with what it scales of the target.
     pub kind: ClaimKind,
-}
-
-/// The object that controls another, by its owner reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControllerReference {
-    /// Its kind.
-    pub kind: Arc<str>,
-    /// Its identity.
-    pub uid: Arc<str>,
 }
 
 impl TargetClaim {
@@ -93,28 +74,6 @@ impl TargetClaim {
         }
     }
 
-    /// The claim of a HorizontalPodAutoscaler; `None` if another object made it, which then has the claim.
-    /// `autoscalers` are the identities of all `PodAutoscaler` objects.
-    pub fn of_hpa(
-        key: ObjectKey,
-        created: WallTime,
-        controller: Option<&ControllerReference>,
-        autoscalers: &BTreeSet<Arc<str>>,
-    ) -> Option<Self> {
-        let is_made = controller.is_some_and(|maker| match &*maker.kind {
-            KIND => autoscalers.contains(&maker.uid),
-            kind => kind == SCALED_OBJECT,
-        });
-        (!is_made).then(|| Self {
-            owner: TargetOwner {
-                kind: "HorizontalPodAutoscaler".into(),
-                key,
-            },
-            created,
-            kind: ClaimKind::HorizontalPodAutoscaler,
-        })
-    }
-
     fn order(&self) -> (WallTime, u8, &ObjectKey) {
         (self.created, self.kind.rank(), &self.owner.key)
     }
@@ -129,7 +88,9 @@ impl TargetClaim {
 }
 
 /// The claims that hold, oldest first. Each holds unless an older one that holds overlaps it.
-pub fn holders<'a>(claims: impl IntoIterator<Item = &'a TargetClaim>) -> Vec<&'a TargetClaim> {
+pub(super) fn holders<'a>(
+    claims: impl IntoIterator<Item = &'a TargetClaim>,
+) -> Vec<&'a TargetClaim> {
     let mut claims: Vec<&TargetClaim> = claims.into_iter().collect();
     claims.sort_by_key(|claim| claim.order());
     let mut held: Vec<&TargetClaim> = Vec::new();
@@ -139,11 +100,6 @@ pub fn holders<'a>(claims: impl IntoIterator<Item = &'a TargetClaim>) -> Vec<&'a
         }
     }
     held
-}
-
-/// The oldest claim.
-pub fn winner<'a>(claims: impl IntoIterator<Item = &'a TargetClaim>) -> Option<&'a TargetClaim> {
-    claims.into_iter().min_by_key(|claim| claim.order())
 }
 
 /// The object that scales instead of this one; `None` if this one scales. `others` may contain this one.
@@ -156,14 +112,4 @@ pub fn conflict<'a>(
     let mut stronger = held.into_iter().filter(|other| other.owner != own.owner);
     let owner = stronger.find(|other| other.overlaps(own) && other.order() < own.order());
     owner.map(|owner| owner.owner.clone())
-}
-
-/// The objects that want to scale what this one scales, whether they are older or not. `others` may contain this one.
-pub fn rivals<'a>(
-    own: &TargetClaim,
-    others: impl IntoIterator<Item = &'a TargetClaim>,
-) -> BTreeSet<TargetOwner> {
-    let others = others.into_iter();
-    let rivals = others.filter(|other| other.owner != own.owner && other.overlaps(own));
-    rivals.map(|other| other.owner.clone()).collect()
 }

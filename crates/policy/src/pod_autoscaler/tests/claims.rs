@@ -1,15 +1,12 @@
 //! Which of several objects scales a target.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::{object, policy};
 use crate::key::ObjectKey;
-use crate::pod_autoscaler::claims::{
-    ClaimKind, ControllerReference, TargetClaim, conflict, holders, rivals, winner,
-};
+use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, holders};
 use crate::pod_autoscaler::record::TargetOwner;
 use wva_base::moment::WallTime;
 
@@ -17,8 +14,6 @@ use wva_base::moment::WallTime;
 fn claim(kind: &str, name: &str, created: i64) -> TargetClaim {
     let (kind, text) = match kind {
         "VariantAutoscaling" => (ClaimKind::VariantAutoscaling, kind),
-        "HorizontalPodAutoscaler" => (ClaimKind::HorizontalPodAutoscaler, kind),
-        "ScaledObject" => (ClaimKind::ScaledObject, kind),
         role => {
             let role = (role != "-").then(|| role.into());
             (ClaimKind::PodAutoscaler { role }, "PodAutoscaler")
@@ -44,20 +39,12 @@ const HOLDS: [HoldCase; 9] = [
     (&[("-", "a", 1), ("-", "b", 2)], &["a"]),
     (&[("-", "a", 2), ("-", "b", 1)], &["b"]),
     (&[("-", "b", 1), ("-", "a", 1)], &["a"]),
-    (
-        &[
-            ("ScaledObject", "a", 1),
-            ("HorizontalPodAutoscaler", "b", 1),
-            ("VariantAutoscaling", "c", 1),
-            ("-", "d", 1),
-        ],
-        &["d"],
-    ),
+    (&[("VariantAutoscaling", "c", 1), ("-", "d", 1)], &["d"]),
     (
         &[
             ("VariantAutoscaling", "a", 1),
             ("-", "b", 2),
-            ("HorizontalPodAutoscaler", "c", 0),
+            ("VariantAutoscaling", "c", 0),
         ],
         &["c"],
     ),
@@ -84,44 +71,18 @@ fn the_oldest_claim_holds_then_kind_then_name() {
         let held = holders(&claims);
         let names: Vec<&str> = held.iter().map(|claim| &*claim.owner.key.name).collect();
         assert_eq!(names, expected, "{claims:?}");
-        assert_eq!(winner(&claims), held.first().copied());
     }
-    assert_eq!(winner([]), None);
 }
 
 #[test]
-fn the_loser_names_the_holder_and_both_name_each_other() {
+fn the_loser_names_the_holder() {
     let (old, new) = (claim("-", "old", 1), claim("VariantAutoscaling", "new", 2));
     assert_eq!(conflict(&new, []), None);
     let both = [new.clone(), old.clone()];
     assert_eq!(conflict(&new, &both), Some(old.owner.clone()));
     assert_eq!(conflict(&old, &both), None);
-    assert_eq!(rivals(&old, &both), [new.owner.clone()].into());
-    assert_eq!(rivals(&new, &both), [old.owner].into());
     let (prefill, decode) = (claim("prefill", "p", 1), claim("decode", "d", 2));
-    assert_eq!(rivals(&prefill, [&decode]), BTreeSet::new());
     assert_eq!(conflict(&decode, [&prefill]), None);
-}
-
-#[test]
-fn a_generated_object_has_no_claim_of_its_own() {
-    let known: BTreeSet<Arc<str>> = ["u-1".into()].into();
-    let made = |kind: &str, uid: &str| ControllerReference {
-        kind: kind.into(),
-        uid: uid.into(),
-    };
-    let cases = [
-        (None, true),
-        (Some(made("PodAutoscaler", "u-1")), false),
-        (Some(made("PodAutoscaler", "u-gone")), true),
-        (Some(made("ScaledObject", "u-2")), false),
-        (Some(made("Deployment", "u-1")), true),
-    ];
-    for (controller, claims) in cases {
-        let key = ObjectKey::new("default", "pa-hpa");
-        let found = TargetClaim::of_hpa(key, WallTime(0), controller.as_ref(), &known);
-        assert_eq!(found.is_some(), claims, "{controller:?}");
-    }
 }
 
 #[test]
@@ -154,8 +115,6 @@ fn any_claims() -> impl Strategy<Value = Vec<TargetClaim>> {
         Just("prefill"),
         Just("decode"),
         Just("VariantAutoscaling"),
-        Just("HorizontalPodAutoscaler"),
-        Just("ScaledObject"),
     ];
     prop::collection::vec((kind, 0_i64..4), 1..9).prop_map(|claims| {
         let named = claims.iter().enumerate();
@@ -172,7 +131,6 @@ proptest! {
     ) {
         let held = holders(&claims);
         prop_assert_eq!(&holders(&shuffled), &held);
-        prop_assert_eq!(winner(&claims), held.first().copied());
         for claim in &claims {
             let owner = conflict(claim, &claims);
             prop_assert_eq!(&conflict(claim, &shuffled), &owner);
