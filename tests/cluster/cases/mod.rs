@@ -35,6 +35,7 @@ mod settings;
 mod signal_fields;
 mod signals;
 mod status_writes;
+mod storm_services;
 mod targets;
 mod watching;
 mod webhooks;
@@ -83,6 +84,7 @@ pub(crate) fn all() -> Vec<Case> {
         external_metrics_door::cases(),
         webhooks::cases(),
         pod_autoscalers::cases(),
+        storm_services::cases(),
         // One of them judges all others, so they come last.
         rights::cases(),
     ]

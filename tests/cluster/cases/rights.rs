@@ -336,8 +336,7 @@ async fn are_all_used_and_suffice(cx: &Cx) -> Result {
 fn is_of_others((group, resource, verb): &Right) -> bool {
     let is_never_logged =
         resource.ends_with("/finalizers") || verb == "create" && group == "autoscaling";
-    let is_unserved = group.ends_with("metrics.k8s.io") || group == "orchestration.aibrix.ai";
-    is_unserved || is_never_logged
+    group.ends_with("metrics.k8s.io") || is_never_logged
 }
 
 /// Everything that is granted was used.

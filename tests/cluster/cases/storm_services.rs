@@ -1,0 +1,268 @@
+//! StormServices, whose roles have no scale subresource: a PodAutoscaler writes the count that it reads.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::Result;
+use crate::harness::namespace::Namespace;
+use crate::harness::ports;
+use crate::harness::servers::kwok;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::MODEL;
+use crate::harness::wait::{eventually, seen};
+
+const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
+const SERVICE: &str = "pd";
+const ROLES: [&str; 2] = ["prefill", "decode"];
+/// Ticks come every ten seconds, and a step may double.
+const SOON: Duration = Duration::from_secs(90);
+/// Requests that one replica is to run.
+const TARGET: f64 = 8.0;
+
+pub(crate) fn cases() -> Vec<Case> {
+    let minutes = Duration::from_mins;
+    vec![
+        Case::shared(
+            "storm_services::roles_follow_their_own_load",
+            roles_follow_their_own_load,
+        )
+        .within(minutes(5)),
+        Case::shared(
+            "storm_services::a_service_in_replica_mode_is_scaled_whole",
+            a_service_in_replica_mode_is_scaled_whole,
+        )
+        .within(minutes(5)),
+    ]
+}
+
+fn service(mode: &str) -> Value {
+    let role = |name: &&str| json!({ "name": name, "replicas": 1 });
+    json!({
+        "apiVersion": VERSION, "kind": "StormService", "metadata": { "name": SERVICE },
+        "spec": {
+            "replicas": 1,
+            "mode": mode,
+            "template": { "spec": { "roles": ROLES.iter().map(role).collect::<Vec<_>>() } },
+        },
+    })
+}
+
+/// The kind's own controller: keeps a Deployment for each role, with the labels that pods of a StormService have.
+struct RoleController(JoinHandle<()>);
+
+impl RoleController {
+    fn start(namespace: &Namespace, objects: Api<DynamicObject>) -> Self {
+        let client = namespace.client();
+        let name = namespace.name.clone();
+        Self(tokio::spawn(async move {
+            let deployments = Api::namespaced(client, &name);
+            loop {
+                // What fails is tried again at the next turn.
+                if let Ok(object) = objects.get(SERVICE).await {
+                    reconcile(&deployments, &objects, &object).await.ok();
+                }
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+        }))
+    }
+}
+
+impl Drop for RoleController {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn reconcile(
+    deployments: &Api<k8s_openapi::api::apps::v1::Deployment>,
+    objects: &Api<DynamicObject>,
+    object: &DynamicObject,
+) -> Result {
+    let sets = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
+    let roles = object.data["spec"]["template"]["spec"]["roles"].as_array();
+    for role in roles.into_iter().flatten() {
+        let name = role["name"].as_str().unwrap_or_default();
+        let count = sets * role["replicas"].as_i64().unwrap_or(1);
+        let patch = Patch::Apply(deployment(name, count));
+        let parameters = PatchParams::apply("storm-service-controller").force();
+        deployments
+            .patch(&deployment_name(name), &parameters, &patch)
+            .await?;
+    }
+    let status = json!({ "status": {
+        "replicas": sets, "scalingTargetSelector": format!("storm-service-name={SERVICE}"),
+    }});
+    objects
+        .patch_status(SERVICE, &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    Ok(())
+}
+
+fn deployment_name(role: &str) -> String {
+    format!("{SERVICE}-{role}")
+}
+
+fn deployment(role: &str, replicas: i64) -> Value {
+    let labels = json!({ "storm-service-name": SERVICE, "role-name": role });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": deployment_name(role) },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels, "annotations": { kwok::LOADING_TIME: "500ms" } },
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{ "name": "vllm", "image": "vllm/vllm-openai:fake" }],
+                },
+            },
+        },
+    })
+}
+
+fn load(running: f64) -> Load {
+    Load::Shared(Reading {
+        running,
+        ..Reading::IDLE
+    })
+}
+
+/// A StormService with its controller, and pages of its pods for each role.
+struct Stage<'a> {
+    cx: &'a Cx,
+    objects: Api<DynamicObject>,
+    fleets: [EngineFleet; 2],
+    port: u16,
+    _roles: RoleController,
+    _controller: Controller,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(cx: &'a Cx, mode: &str) -> Result<Self> {
+        let namespace = &cx.namespace;
+        namespace.apply(service(mode)).await?;
+        let objects = namespace.dynamic(VERSION, "StormService").await?;
+        let roles = RoleController::start(namespace, objects.clone());
+        let port = ports::free()?;
+        let fleets = ROLES.map(|role| {
+            let spec = FleetSpec {
+                namespace: namespace.name.clone(),
+                selector: format!("storm-service-name={SERVICE},role-name={role}"),
+                model: MODEL.to_owned(),
+            };
+            EngineFleet::at_pods(&cx.world, spec, load(4.0), port)
+        });
+        let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+        controller.ready().await?;
+        Ok(Self {
+            cx,
+            objects,
+            fleets,
+            port,
+            _roles: roles,
+            _controller: controller,
+        })
+    }
+
+    /// Has a role scaled, or the whole service where none is named.
+    async fn autoscale(&self, name: &str, strategy: &str, role: Option<&str>) -> Result {
+        let mut object = json!({
+            "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
+            "kind": "PodAutoscaler",
+            "metadata": { "name": name, "annotations": {
+                "autoscaling.aibrix.ai/scale-down-cooldown-window": "10s",
+                "autoscaling.aibrix.ai/max-scale-down-rate": "10",
+            }},
+            "spec": {
+                "scaleTargetRef": { "apiVersion": VERSION, "kind": "StormService", "name": SERVICE },
+                "minReplicas": 1,
+                "maxReplicas": 6,
+                "observeWindowSeconds": 20,
+                "panicWindowSeconds": 10,
+                "scalingStrategy": strategy,
+                "metricsSources": [{
+                    "metricSourceType": "pod",
+                    "protocolType": "http",
+                    "port": self.port.to_string(),
+                    "path": "/metrics",
+                    "targetMetric": "num_requests_running",
+                    "targetValue": TARGET.to_string(),
+                }],
+            },
+        });
+        if let Some(role) = role {
+            object["spec"]["subTargetSelector"] = json!({ "roleName": role });
+        }
+        self.cx.namespace.apply(object).await?;
+        Ok(())
+    }
+
+    /// Replicas of the service, of its first and of its second role.
+    async fn counts(&self) -> Result<[Value; 3]> {
+        let object = self.objects.get(SERVICE).await?;
+        let spec = &object.data["spec"];
+        let role = |index: usize| spec["template"]["spec"]["roles"][index]["replicas"].clone();
+        Ok([spec["replicas"].clone(), role(0), role(1)])
+    }
+
+    async fn rests_at(&self, counts: [i32; 3]) -> Result {
+        let wanted = counts.map(|count| json!(count));
+        eventually(format!("the counts are {counts:?}"), SOON, async || {
+            seen(&self.counts().await?, &wanted)
+        })
+        .await?;
+        let [sets, prefill, decode] = counts;
+        for (role, count) in ROLES.into_iter().zip([prefill, decode]) {
+            let deployment = deployment_name(role);
+            let pods = sets * count;
+            self.cx.namespace.settles(&deployment, pods, SOON).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Each role is scaled by the pages of its own pods, with nothing else of the service touched.
+async fn roles_follow_their_own_load(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, "Pooled").await?;
+    stage.rests_at([1, 1, 1]).await?;
+    stage.autoscale("prefill", "KPA", Some("prefill")).await?;
+    stage.autoscale("decode", "APA", Some("decode")).await?;
+    stage.fleets[1].set_load(load(22.0));
+    stage.rests_at([1, 1, 3]).await?;
+    stage.fleets[0].set_load(load(14.0));
+    stage.rests_at([1, 2, 3]).await?;
+    stage.fleets[1].set_load(load(4.0));
+    stage.rests_at([1, 2, 1]).await?;
+    stage.fleets[0].set_load(load(4.0));
+    stage.rests_at([1, 1, 1]).await
+}
+
+/// The pages of all roles count, and replicas of the whole service are written.
+async fn a_service_in_replica_mode_is_scaled_whole(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, "Replica").await?;
+    stage.rests_at([1, 1, 1]).await?;
+    stage.autoscale("whole", "KPA", None).await?;
+    for fleet in &stage.fleets {
+        fleet.set_load(load(15.0));
+    }
+    let more = eventually("the service grows", SOON, async || {
+        let [sets, ..] = stage.counts().await?;
+        let sets = sets.as_i64().unwrap_or_default();
+        seen(&(sets > 1), &true).map(|()| sets)
+    })
+    .await?;
+    assert!(more <= 6, "{more}");
+    let [_, prefill, decode] = stage.counts().await?;
+    assert_eq!((prefill, decode), (json!(1), json!(1)));
+    for fleet in &stage.fleets {
+        fleet.set_load(load(2.0));
+    }
+    stage.rests_at([1, 1, 1]).await
+}
