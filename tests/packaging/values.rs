@@ -70,6 +70,7 @@ wva.limitedMode false
 wva.nodeSelector ""
 wva.scaleToZero false
 wva.scaleToZeroModels {}
+wva.serviceClasses {}
 wva.controllerInstance ""
 wva.poolGroup ""
 wva.logging.level ""
@@ -131,14 +132,14 @@ llmd.modelID "unsloth/Meta-Llama-3.1-8B"
 llmd.deploymentName ""
 llmd.scaleTargetKind "Deployment"
 llmd.scaleTargetName ""
-va.enabled true
+va.enabled false
 va.accelerator "H100"
 va.variantCost "10.0"
 va.minReplicas null
 va.maxReplicas null
 va.sloTpot 10
 va.sloTtft 1000
-hpa.enabled true
+hpa.enabled false
 hpa.minReplicas 1
 hpa.maxReplicas 10
 hpa.targetAverageValue "1"
@@ -149,7 +150,7 @@ hpa.behavior.scaleUp.policies [{"type":"Pods","value":100,"periodSeconds":15}]
 hpa.behavior.scaleDown.stabilizationWindowSeconds 0
 hpa.behavior.scaleDown.selectPolicy "Max"
 hpa.behavior.scaleDown.policies [{"type":"Pods","value":100,"periodSeconds":15}]
-vllmService.enabled true
+vllmService.enabled false
 vllmService.type "ClusterIP"
 vllmService.port 8200
 vllmService.targetPort 8200
@@ -223,7 +224,7 @@ fn development_values_differ_where_they_say() {
     }
 }
 
-/// Sizing and pace of the original's chart, from which ours differs on purpose.
+/// Sizing, pace and sample of the original's chart, from which ours differs on purpose.
 #[test]
 fn the_original_values_can_be_had() {
     let mut found = BTreeMap::new();
@@ -252,6 +253,9 @@ fn the_original_values_can_be_had() {
             json!(3),
         ),
     ]);
+    for sample in ["va", "hpa", "vllmService"] {
+        expected.insert(format!("{sample}.enabled"), json!(true));
+    }
     for direction in ["scaleUp", "scaleDown"] {
         let at = format!("hpa.behavior.{direction}");
         expected.insert(format!("{at}.stabilizationWindowSeconds"), json!(240));

@@ -20,6 +20,9 @@ pub(crate) struct Shipping {
     kubeconfig: String,
 }
 
+/// The API of the Prometheus operator, which no cluster serves to `helm template`.
+pub(crate) const MONITORS: &str = "monitoring.coreos.com/v1";
+
 /// How a command ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -137,7 +140,7 @@ impl Shipping {
         Ok(())
     }
 
-    /// The objects that the chart renders.
+    /// The objects that the chart renders for a cluster with the Prometheus operator.
     pub(crate) async fn template(
         &self,
         release: &str,
@@ -145,9 +148,8 @@ impl Shipping {
         values: &[String],
     ) -> Result<Vec<Value>> {
         let chart = chart().display().to_string();
-        let text = self
-            .helm(&["template", release, &chart], namespace, values)
-            .await?;
+        let command = ["template", release, &chart, "--api-versions", MONITORS];
+        let text = self.helm(&command, namespace, values).await?;
         manifest::parse(&text, "helm template")
     }
 

@@ -87,6 +87,8 @@ pub(super) async fn long_names_fit(cx: &Cx) -> Result {
         ("externalMetrics.enabled", "true"),
         ("externalMetrics.apiService", "false"),
         ("keda.enabled", "true"),
+        ("va.enabled", "true"),
+        ("vllmService.enabled", "true"),
     ]);
     let mut of_cluster = Vec::new();
     for ending in ["a", "b"] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::RELEASE;
 use super::observability::read_yaml;
 use crate::harness::fault::{Fault, Result};
-use crate::harness::shipping::{Shipping, chart};
+use crate::harness::shipping::{MONITORS, Shipping, chart};
 use crate::harness::suite::Cx;
 
 const PEM: &str = r#""-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----""#;
@@ -24,6 +24,10 @@ const OTHER: &[(&str, &str)] = &[
     ("wva.prometheus.metricsCache", r#"{"ttl": "10s"}"#),
     ("wva.nodeSelector", r#""shard=a""#),
     ("wva.scaleToZeroModels", r#"{"q": {"modelID": "m"}}"#),
+    (
+        "wva.serviceClasses",
+        r#"{"q": {"name": "q", "priority": 1, "data": []}}"#,
+    ),
     ("wva.poolGroup", r#""inference.networking.k8s.io""#),
     ("wva.logging.level", r#""debug""#),
     ("wva.config", r#"{"REST_CLIENT_TIMEOUT": "30s"}"#),
@@ -91,6 +95,10 @@ const BESIDE: &[(&str, &[&str])] = &[
         ],
     ),
     ("keda.", &["keda.enabled=true"]),
+    ("va.", &["va.enabled=true"]),
+    ("hpa.", &["hpa.enabled=true"]),
+    ("llmd.", &["va.enabled=true", "vllmService.enabled=true"]),
+    ("vllmService.", &["vllmService.enabled=true"]),
     ("prometheusRule.", &["prometheusRule.enabled=true"]),
     ("dashboard.", &["dashboard.enabled=true"]),
     ("wva.queueingModel.", &["wva.queueingModel.enabled=true"]),
@@ -147,7 +155,7 @@ fn another(key: &str, value: &Value) -> String {
 
 async fn render(shipping: &Shipping, values: &[String]) -> Result<String> {
     let folder = chart().display().to_string();
-    let command = ["template", RELEASE, &folder];
+    let command = ["template", RELEASE, &folder, "--api-versions", MONITORS];
     let values = values
         .iter()
         .flat_map(|value| ["--set-json".to_owned(), value.clone()]);

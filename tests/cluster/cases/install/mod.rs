@@ -84,6 +84,7 @@ fn rendered() -> Vec<Case> {
             wrong::wrong_values_are_refused_by_name,
         ),
         Case::shared("install::every_value_acts", effects::every_value_acts),
+        Case::shared("install::chart_renders_bare", rendering::bare),
         Case::shared("install::chart_renders_defaults", rendering::defaults),
         Case::shared("install::chart_renders_client_only", rendering::client_only),
         Case::shared("install::chart_renders_an_instance", rendering::instance),
@@ -179,14 +180,23 @@ fn values_file(name: &str) -> Vec<String> {
     vec!["-f".to_owned(), chart().join(name).display().to_string()]
 }
 
+/// The switches of the chart's sample.
+const SAMPLE: [(&str, &str); 3] = [
+    ("va.enabled", "true"),
+    ("hpa.enabled", "true"),
+    ("vllmService.enabled", "true"),
+];
+
 /// What every release of a test needs: the sample in the namespace of the case, and no objects in
 /// namespaces that are not there.
 fn at_home(cx: &Cx) -> Vec<String> {
     let namespace = cx.namespace.name.as_str();
-    set(&[
+    let mut values = set(&SAMPLE);
+    values.extend(set(&[
         ("llmd.namespace", namespace),
         ("wva.prometheus.monitoringNamespace", namespace),
-    ])
+    ]));
+    values
 }
 
 /// The Prometheus of the world, which knows no TLS.

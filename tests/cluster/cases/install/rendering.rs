@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{RELEASE, at_home, values_file};
+use super::{RELEASE, SAMPLE, at_home, values_file};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::shipping::{Shipping, chart, find, set};
@@ -102,22 +102,45 @@ fn kinds(objects: &[Value]) -> BTreeSet<&str> {
 }
 
 /// The kinds of the sample.
-const SAMPLE: [&str; 4] = [
+const SAMPLE_KINDS: [&str; 4] = [
     "HorizontalPodAutoscaler",
     "Service",
     "ServiceMonitor",
     "VariantAutoscaling",
 ];
 
+/// The chart with its sample.
 pub(super) async fn render(cx: &Cx, values: &[(&str, &str)]) -> Result<Vec<Value>> {
     let shipping = Shipping::to(&cx.world)?;
-    shipping.template(RELEASE, "default", &set(values)).await
+    let values = [&SAMPLE[..], values].concat();
+    shipping.template(RELEASE, "default", &set(&values)).await
+}
+
+/// Without values nothing of a model is rendered, and no ServiceMonitor where the cluster serves none.
+pub(super) async fn bare(cx: &Cx) -> Result {
+    let shipping = Shipping::to(&cx.world)?;
+    let served = shipping.template(RELEASE, "default", &[]).await?;
+    for kind in ["HorizontalPodAutoscaler", "VariantAutoscaling"] {
+        assert!(!kinds(&served).contains(kind), "{kind}");
+    }
+    assert!(find(&served, "Service", "-vllm").is_err());
+    find(&served, "ServiceMonitor", "-metrics-monitor")?;
+    let classes = find(&served, "ConfigMap", "-service-classes-config")?;
+    assert_eq!(classes["data"], json!({}));
+    let folder = chart().display().to_string();
+    let command = ["template", RELEASE, &folder];
+    let values = set(&SAMPLE);
+    let text = shipping.helm(&command, "default", &values).await?;
+    let unserved = manifest::parse(&text, "helm template")?;
+    assert!(kinds(&unserved).contains("VariantAutoscaling"));
+    assert!(!kinds(&unserved).contains("ServiceMonitor"));
+    Ok(())
 }
 
 /// CHT-01 and CHT-15: what belongs to a model alone.
 pub(super) async fn client_only(cx: &Cx) -> Result {
     let client = render(cx, &[("controller.enabled", "false")]).await?;
-    let mut wanted = BTreeSet::from(SAMPLE);
+    let mut wanted = BTreeSet::from(SAMPLE_KINDS);
     wanted.insert("ClusterRole");
     assert_eq!(kinds(&client), wanted, "CHT-01");
     assert_eq!(client.len(), 4 + 5, "CHT-01: the roles for people");
@@ -141,7 +164,10 @@ pub(super) async fn client_only(cx: &Cx) -> Result {
 /// CHT-03, CHT-07, CHT-09, CHT-11, CHT-13.
 pub(super) async fn defaults(cx: &Cx) -> Result {
     let all = render(cx, &[]).await?;
-    assert!(kinds(&all).is_superset(&BTreeSet::from(SAMPLE)), "CHT-03");
+    assert!(
+        kinds(&all).is_superset(&BTreeSet::from(SAMPLE_KINDS)),
+        "CHT-03"
+    );
     let manager = find(&all, "Deployment", "-controller-manager")?.to_string();
     assert!(!manager.contains("--watch-namespace"), "CHT-07");
     assert!(!manager.contains("imagePullSecrets"), "no Secret is none");
