@@ -19,15 +19,15 @@ fn every_document_states_the_same_number_of_queries() {
             format!("for ten thousand, at most {most}."),
         ),
         (
-            "docs/differences.md",
+            "docs/development/differences.md",
             format!("at most {most} for all models, {by_percentages} of them by percentages"),
         ),
         (
-            "docs/differences.md",
+            "docs/development/differences.md",
             format!("| QRY-19 | at most {most} queries"),
         ),
         (
-            "docs/benchmarks.md",
+            "docs/development/benchmarks.md",
             // Without the question that is sent only where two publish.
             format!(
                 "| at most {most} queries | {},",

@@ -2,7 +2,7 @@
 //! more memory than its input accounts for. One test for each parser.
 //!
 //! `cargo test --test fuzz` is the short run. `FUZZ_INPUTS` sets the number of inputs of each parser,
-//! `FUZZ_SEED` another seed; `docs/fuzzing.md` has the rest.
+//! `FUZZ_SEED` another seed; `docs/development/fuzzing.md` has the rest.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -16,7 +16,7 @@ fn pages() -> Vec<String> {
 /// Every page that people read.
 #[test]
 fn every_page_is_listed() {
-    let mut found = vec!["README.md".to_owned()];
+    let mut found = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     let mut folders = vec!["docs".to_owned(), super::CHART.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(path(&folder)).unwrap() {
@@ -121,6 +121,9 @@ fn commands_in_sentences_name_what_is_there() {
                 ["cargo", "test", "-p", "wva-sim", "--lib", name, ..] => {
                     is_in_sources("crates/sim/src", name.rsplit("::").next().unwrap())
                 }
+                ["cargo", "test", "-p", package] => {
+                    path(&format!("crates/{}", package.trim_start_matches("wva-"))).exists()
+                }
                 ["cargo", "test", "--test", _, "--", name]
                 | ["cargo", "test", "-p", "wva-sim", "--test", _, "--", name] => {
                     is_in_sources("tests", name)
@@ -152,5 +155,8 @@ fn the_sample_serves_an_open_model() {
         "--model {} --served-model-name meta/llama-3.1-8b ",
         model.as_str().unwrap()
     );
-    assert!(text("docs/tutorials/demo.md").contains(&load), "{load}");
+    assert!(
+        text("docs/user-guide/first-variants.md").contains(&load),
+        "{load}"
+    );
 }

@@ -164,28 +164,6 @@ fn actors_md_shows_every_role_in_the_tree_and_no_other() {
     assert_eq!(shown, expected);
 }
 
-/// The names in the order of `actors.md`; what has a path there is one of many, and a phrase here.
-#[test]
-fn the_readme_shows_the_tree_of_actors_md() {
-    let page = fs::read_to_string(root().join("actors.md")).unwrap();
-    let tree = page.split("```").nth(1).unwrap();
-    let expected: Vec<&str> = tree
-        .lines()
-        .filter_map(|line| line.split("─ ").nth(1))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| !name.contains('/'))
-        .collect();
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let section = readme.split("## How it is built").nth(1).unwrap();
-    let tree = section.split("```").nth(1).unwrap();
-    let shown: Vec<&str> = tree
-        .split(['─', '┬', '├', '└', ',', '\n'])
-        .map(str::trim)
-        .filter(|name| !name.is_empty() && !name.contains(' '))
-        .collect();
-    assert_eq!(shown, expected);
-}
-
 #[test]
 fn actors_md_has_one_section_per_role_in_the_fixed_form() {
     let page = fs::read_to_string(root().join("actors.md")).unwrap();
@@ -254,12 +232,12 @@ fn actors_md_names_every_message() {
 
 #[test]
 fn every_corrected_case_is_told_to_those_who_migrate() {
-    let page = fs::read_to_string(root().join("docs/differences.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/development/differences.md")).unwrap();
     let text = fs::read_to_string(root().join("tests/vectors/corrections.yaml")).unwrap();
     let listed: BTreeMap<String, String> = serde_yaml::from_str(&text).unwrap();
     for id in listed.keys() {
         let is_told = page.contains(&format!("| {id} |"));
-        assert!(is_told, "{id} is not in docs/differences.md");
+        assert!(is_told, "{id} is not in docs/development/differences.md");
     }
     let cases = listed.len();
     assert!(cases > 70, "only {cases} corrections were found");

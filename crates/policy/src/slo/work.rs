@@ -5,7 +5,7 @@ use crate::throughput::shape::RequestShape;
 
 /// Generated tokens that one computed prompt token is worth. Measured servers of 8 and 70 billion
 /// parameters need 17 to 30 µs for a prompt token and 50 to 100 µs for a generated one at the batches
-/// that they run full with; see `docs/simulator.md`.
+/// that they run full with; see `docs/development/simulator.md`.
 pub const PROMPT_WEIGHT: f64 = 0.25;
 
 /// Work of one request for a role, in generated tokens; for prefill, in computed prompt tokens.

@@ -10,7 +10,7 @@ use crate::engine::Profile;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
     /// Not the YAML that is needed.
-    #[error("scenario {file}: {problem}; docs/laboratory.md lists the fields")]
+    #[error("scenario {file}: {problem}; docs/development/laboratory.md lists the fields")]
     Syntax {
         /// The file.
         file: String,

@@ -1,4 +1,4 @@
-//! A scenario of the laboratory as a file. docs/laboratory.md documents the fields.
+//! A scenario of the laboratory as a file. docs/development/laboratory.md documents the fields.
 
 use std::time::Duration;
 

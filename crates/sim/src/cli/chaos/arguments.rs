@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn commands_of_the_docs_are_accepted() {
-        let page = include_str!("../../../../../docs/chaos.md");
+        let page = include_str!("../../../../../docs/development/chaos.md");
         let commands = page
             .lines()
             .filter_map(|line| line.strip_prefix("wva-sim chaos "));

@@ -109,7 +109,7 @@ impl Drop for Kubeconfig {
 fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
     let times = match pace {
         Speed::Times(times) => format!("×{times}"),
-        Speed::Unbounded => "as fast as possible".to_owned(),
+        Speed::Unbounded => "×max".to_owned(),
     };
     format!("wva-sim demo   {}   seed {seed}   {times}", scenario.name)
 }

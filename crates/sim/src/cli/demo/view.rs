@@ -30,7 +30,7 @@ impl Header {
             namespace,
             ..
         } = self;
-        format!("kubectl --kubeconfig {kubeconfig} -n {namespace} get va,hpa,deploy,pods")
+        format!("kubectl --kubeconfig {kubeconfig} -n {namespace} get va,hpa,pods")
     }
 }
 
@@ -55,72 +55,76 @@ fn millis(value: Option<f64>) -> String {
     or_dash(value.map(|value| format!("{value:.0}")))
 }
 
+/// The columns of variants.
+const COLUMNS: &str = "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING";
+
+/// A picture for a terminal of 80 columns; of its lines only reasons may be longer.
 pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
     let totals = &frame.totals;
     let mut lines = vec![
-        format!(
-            "{}   {}   Ctrl-C ends",
-            header.first_line(),
-            clock(frame.seconds)
-        ),
+        format!("{}   {}", header.first_line(), clock(frame.seconds)),
         header.command(),
         format!(
-            "GPUs {} of {}   {:.2} per hour   {:.2} so far, {:.2} with a fixed fleet   SLO {}   \
-             scalings {}",
+            "GPUs {} of {}   {:.2} per hour   SLO {}   scalings {}   Ctrl-C ends",
             frame.gpus_used,
             frame.gpus_total,
             frame.cost_per_hour,
-            totals.cost,
-            totals.fixed_cost,
             percent(totals.attainment()),
             totals.scalings,
+        ),
+        format!(
+            "cost {:.2} so far, {:.2} with a fixed fleet",
+            totals.cost, totals.fixed_cost
         ),
     ];
     for model in &frame.models {
         lines.push(String::new());
-        lines.push(model_line(model));
+        lines.push(load_line(model));
+        lines.push(format!("    {}", latency_line(model)));
         lines.extend(
             model
                 .broken
                 .iter()
                 .map(|why| format!("    load ended: {why}")),
         );
-        lines.push(
-            "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING  LAST DECISION"
-                .to_owned(),
-        );
-        lines.extend(model.variants.iter().map(variant_line));
+        lines.push(COLUMNS.to_owned());
+        lines.extend(model.variants.iter().flat_map(variant_lines));
     }
     lines
 }
 
-fn model_line(model: &ModelFrame) -> String {
-    let (first, gap) = model.slo_ms;
+fn load_line(model: &ModelFrame) -> String {
     format!(
-        "{}  {:.1} req/s   held {}   queue {:.1}   KV {:.0} %   TTFT p95 {} ms (≤ {first:.0})   \
-         TPOT p95 {} ms (≤ {gap:.0})   SLO {}",
+        "{}  {:.1} req/s   held {}   queue {:.1}   KV {:.0} %",
         model.name,
         model.rate,
         model.held,
         model.queue,
         model.kv_usage * 100.0,
+    )
+}
+
+fn latency_line(model: &ModelFrame) -> String {
+    let (first, gap) = model.slo_ms;
+    format!(
+        "TTFT p95 {} ms (≤ {first:.0})   TPOT p95 {} ms (≤ {gap:.0})   SLO {}",
         millis(model.first_token_p95_ms),
         millis(model.per_token_p95_ms),
         percent(model.attainment),
     )
 }
 
-fn variant_line(variant: &VariantFrame) -> String {
+/// A row of the table, and below it the last decision, if there was one.
+fn variant_lines(variant: &VariantFrame) -> Vec<String> {
     let gpu = format!("{}x{}", variant.accelerator, variant.gpus);
     let desired = or_dash(variant.desired.map(|desired| desired.to_string()));
-    let mut line = format!(
-        "    {:<18} {gpu:<8} {:>7.2} {desired:>8} {:>7} {:>6} {:>8}  ",
+    let row = format!(
+        "    {:<18} {gpu:<8} {:>7.2} {desired:>8} {:>7} {:>6} {:>8}",
         variant.name, variant.cost, variant.scaled_to, variant.ready, variant.pending,
     );
-    if !variant.action.is_empty() {
-        line += &[&*variant.action, &*variant.why].join(": ");
-    }
-    line
+    let decided = !variant.action.is_empty();
+    let why = decided.then(|| format!("      {}: {}", variant.action, variant.why));
+    [row].into_iter().chain(why).collect()
 }
 
 /// Tells what has changed since the last frame, for whoever reads lines.
@@ -158,7 +162,8 @@ impl Lines {
         if frame.seconds >= self.summarized + EVERY {
             self.summarized = frame.seconds;
             for model in &frame.models {
-                lines.push(format!("{time} {}", model_line(model)));
+                let (load, latency) = (load_line(model), latency_line(model));
+                lines.push(format!("{time} {load}   {latency}"));
             }
         }
         for model in &frame.models {
@@ -249,21 +254,20 @@ mod tests {
             page: Some(([127, 0, 0, 1], 80).into()),
         };
         let lines = picture(&header, &frame(1, Some(2)));
-        assert_eq!(
-            lines[0],
-            "wva-sim demo   http://127.0.0.1:80   00:01:01   Ctrl-C ends"
-        );
+        assert_eq!(lines[0], "wva-sim demo   http://127.0.0.1:80   00:01:01");
         assert!(lines[1].contains("--kubeconfig /tmp/k -n ns"));
-        let variant = lines.last().unwrap();
+        let [row, why] = lines.last_chunk().unwrap();
+        assert!(row.contains("H100x4"), "{row}");
+        assert_eq!(why, "      up: because");
+        let load = lines.iter().position(|line| line.starts_with("m  "));
+        let latency = &lines[load.unwrap() + 1];
         assert!(
-            variant.contains("H100x4") && variant.ends_with("up: because"),
-            "{variant}"
+            latency.contains("SLO 50.0 %") && latency.contains("TTFT p95 – ms"),
+            "{latency}"
         );
-        let model = lines.iter().find(|line| line.starts_with("m  ")).unwrap();
-        assert!(
-            model.contains("SLO 50.0 %") && model.contains("TTFT p95 – ms"),
-            "{model}"
-        );
+        for line in &lines {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The simulated server against published measurements of a real one: users who each wait for their
-//! answer and then ask again. The table in docs/simulator.md comes from here.
+//! answer and then ask again. The table in docs/development/simulator.md comes from here.
 
 use std::fmt::Write;
 use std::fs;
@@ -274,11 +274,11 @@ fn simulated_figures_are_near_the_published_ones() {
 
     let page = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/simulator.md"
+        "/../../docs/development/simulator.md"
     ));
     let table = table(&rows);
     assert!(
         page.unwrap().contains(&table),
-        "docs/simulator.md shows another table than\n{table}"
+        "docs/development/simulator.md shows another table than\n{table}"
     );
 }
