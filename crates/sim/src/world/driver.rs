@@ -60,6 +60,9 @@ enum Event {
     Asked(Question),
 }
 
+/// The action of a decision that changes nothing. Its reason is that of now, not of the first one.
+const HOLD: &str = "hold";
+
 /// The decision that gave a variant its present target.
 #[derive(Debug, Clone)]
 struct Decided {
@@ -161,12 +164,15 @@ impl Driver {
             let known = self.state.decided.get_mut(key);
             if let Some(known) = known.filter(|known| known.target == decision.target) {
                 known.unserved = unserved;
+                if known.action == HOLD {
+                    known.why = decision.reason();
+                }
                 continue;
             }
             let action = match decision.action() {
                 Action::ScaleUp => "up",
                 Action::ScaleDown => "down",
-                Action::NoChange => "hold",
+                Action::NoChange => HOLD,
             };
             let decided = Decided {
                 target: decision.target,

@@ -67,6 +67,22 @@ pub struct ScenarioModel {
     pub variants: Vec<ScenarioVariant>,
 }
 
+impl ScenarioModel {
+    /// Its item in a service class.
+    fn objective(&self) -> String {
+        let Slo {
+            first_token,
+            per_token,
+        } = self.slo;
+        format!(
+            "- model: {}\n  slo-ttft: {}\n  slo-tpot: {}\n",
+            self.id,
+            first_token.as_millis(),
+            per_token.as_millis(),
+        )
+    }
+}
+
 /// What counts as a good answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slo {
@@ -221,6 +237,24 @@ impl Scenario {
         if let Some(model) = self.models.first_mut() {
             model.load = LoadSource::Replayed(trace);
         }
+        self
+    }
+
+    /// The same with what chart and kustomization ship: a cycle every 15 s, and models sized for their
+    /// objectives, those that users are promised.
+    #[must_use]
+    pub(crate) fn with_shipped_settings(mut self) -> Self {
+        let objectives: String = self.models.iter().map(ScenarioModel::objective).collect();
+        self.config.push(ConfigMap {
+            name: "wva-saturation-scaling-config",
+            data: vec![("default", "analyzerName: slo".to_owned())],
+        });
+        let class = format!("name: Promised\npriority: 1\ndata:\n{objectives}");
+        self.config.push(ConfigMap {
+            name: "service-classes-config",
+            data: vec![("promised", class)],
+        });
+        self.interval = Duration::from_secs(15);
         self
     }
 

@@ -73,7 +73,7 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, R
         None => given.scenario,
     };
     Ok(DemoCommand::Play(Box::new(DemoArguments {
-        scenario,
+        scenario: scenario.with_shipped_settings(),
         speed: given.speed,
         seed: given.seed,
         duration: given.duration,
