@@ -22,6 +22,7 @@ use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
+use crate::policy::pod_autoscaler::AutoscalerState;
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::roles::Role;
@@ -204,6 +205,11 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
     /// Changes a plan before it is proposed.
     fn plan(&self, plan: Plan) -> Plan {
         plan
+    }
+
+    /// Returns what a `PodAutoscaler` remembers when it decides.
+    fn autoscaler_state(&self, state: AutoscalerState, _now: Moment) -> AutoscalerState {
+        state
     }
 
     /// Returns the proposal that the emitter receives.

@@ -72,6 +72,7 @@ impl Readers {
         let state = before
             .map(|before| before.state.clone())
             .unwrap_or_default();
+        let state = self.hooks.autoscaler_state(state, now);
         let mut record = AutoscalerRecord {
             key: key.clone(),
             uid: Arc::clone(&stored.uid),
