@@ -81,6 +81,11 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether the series of a `PodAutoscaler` that is gone is kept.
+    fn keeps_autoscaler_series(&self) -> bool {
+        false
+    }
+
     /// Whether the current count and the ratio stay under the former labels of a variant.
     fn keeps_labels(&self) -> bool {
         false

@@ -182,7 +182,9 @@ impl Registry for PodAutoscalers {
     fn started(&mut self, _key: &ObjectKey) {}
 
     fn ended(&mut self, key: &ObjectKey) {
-        if let Some(record) = self.shared.autoscalers.get(key) {
+        if let Some(record) = self.shared.autoscalers.get(key)
+            && !self.shared.hooks.keeps_autoscaler_series()
+        {
             self.shared.series.forget_autoscaler(&record);
         }
         self.board.remove(key);

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, select};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::fault::{Api, Prom};
+use super::fault::{Api, AutoscalerFault, Prom};
 
 /// How long a question is on its way during which something was done: the process may hear of that.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ struct Inner {
 struct State {
     api: BTreeMap<usize, (Api, u64)>,
     prometheus: BTreeMap<usize, Prom>,
+    pages: BTreeMap<usize, AutoscalerFault>,
     /// When the API server last stopped going back in time.
     younger: Option<Duration>,
     /// When Prometheus last stopped hiding use.
@@ -90,12 +91,27 @@ impl ActiveFaults {
         self.state().prometheus.insert(id, fault);
     }
 
+    pub(super) fn inject_pages(&self, id: usize, fault: AutoscalerFault) {
+        self.state().pages.insert(id, fault);
+    }
+
+    /// The faults of the way to metrics pages.
+    pub(super) fn pages(&self) -> Vec<(usize, AutoscalerFault)> {
+        let state = self.state();
+        state
+            .pages
+            .iter()
+            .map(|(id, fault)| (*id, *fault))
+            .collect()
+    }
+
     pub(super) fn clear(&self, id: usize, now: Duration) {
         let mut state = self.state();
         let healed = state.api.remove(&id);
         if healed.is_some_and(|(fault, _)| is_younger(fault)) && state.has_hit(id) {
             state.younger = Some(now);
         }
+        state.pages.remove(&id);
         let healed = state.prometheus.remove(&id);
         if healed.is_some_and(Prom::hides_use) {
             state.misled = Some(now);

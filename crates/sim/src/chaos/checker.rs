@@ -8,6 +8,7 @@ use std::time::Duration;
 use allocations::Owner;
 use tokio::sync::Notify;
 
+use self::autoscalers::AutoscaledTarget;
 use super::api_server_proxy::{RequestListener, is_write};
 use super::check::claims::{self, Sent};
 use super::check::holdings::Lately;
@@ -20,11 +21,13 @@ use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
 use crate::apiserver::Insider;
+use crate::world::Scenario;
 use crate::world::controller::ControllerView;
 use wva::policy::key::VariantKey;
 use wva::state::PlanProposal;
 use wva_supervise::{Clock, TreeRole as _};
 
+mod autoscalers;
 mod ends;
 mod examine;
 mod leads;
@@ -67,6 +70,7 @@ struct CheckerState {
     /// The model that may go to zero.
     sleep: Option<Sleep>,
     fleet: Fleet,
+    autoscaled: Vec<AutoscaledTarget>,
     lately: Lately,
     /// What was stored at the last look at everything.
     content: Content,
@@ -147,6 +151,11 @@ impl Checker {
     pub(super) fn furnish(&self, fleet: Fleet, instance: Option<&'static str>) {
         let mut bench = self.bench();
         (bench.fleet, bench.instance) = (fleet, instance);
+    }
+
+    /// Watches over the targets of PodAutoscalers.
+    pub(super) fn watch_autoscaled(&self, scenario: &Scenario) {
+        self.bench().autoscaled = AutoscaledTarget::of(scenario);
     }
 
     /// Watches over a model that may go to zero.
@@ -247,6 +256,7 @@ impl Checker {
             })
         };
         self.report_all(found);
+        self.report_all(self.scales(place, sent));
         self.claims();
     }
 
@@ -327,10 +337,11 @@ impl Checker {
                 ..
             } = &mut *bench;
             let most = lately.note(now, around.count());
+            let mut found = Vec::new();
             if now.as_secs().is_multiple_of(LOOK_EVERY) {
                 content.look(&self.0.insider);
+                found.extend(self.histories());
             }
-            let mut found = Vec::new();
             for (place, seat) in seats {
                 let is_free = free.get(*place).copied().unwrap_or(true);
                 let page = shown.get(place);

@@ -14,8 +14,9 @@ use super::injector::SATURATION;
 use super::outcome::RunOutcome;
 use super::point::Point;
 use super::quiescence::Quiescence;
-use super::schedule::roles as roles_of;
+use super::schedule::{autoscaler_roles, roles as roles_of};
 use super::trace::Keep;
+use super::workload::autoscaled::add_one;
 use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, plot, sleeper, to_zero};
 use crate::world::{ConfigMap, Replica};
 use wva::roles::Role;
@@ -42,6 +43,8 @@ pub(crate) enum ExhaustiveScenario {
     Zero,
     /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
     Limited,
+    /// With a Deployment that a PodAutoscaler scales; its roles and writes alone are ended.
+    Autoscaled,
 }
 
 impl ExhaustiveScenario {
@@ -55,6 +58,7 @@ impl ExhaustiveScenario {
                 plot.stays = FORGOTTEN;
             }
             Self::Pair => plot.controllers = 2,
+            Self::Autoscaled => add_one(&mut plot.scenario, plot.faults_until),
             Self::Zero => {
                 for model in &mut plot.scenario.models {
                     for variant in &mut model.variants {
@@ -90,7 +94,7 @@ impl ExhaustiveScenario {
     fn each(self) -> u64 {
         match self {
             Self::Percentages => 10,
-            Self::Tokens | Self::Pair | Self::Zero | Self::Limited => 2,
+            Self::Tokens | Self::Pair | Self::Zero | Self::Limited | Self::Autoscaled => 2,
         }
     }
 }
@@ -191,16 +195,22 @@ pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> {
 
 /// Every course of a scene. The end of the root is that of the process, after which another one begins.
 fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
-    let of_plot = |plot: ChaosWorkload| (plot.variants(), plot.also());
-    let (variants, also) = scene.plot().map(of_plot).unwrap_or_default();
-    let roles = [Role::Root].into_iter();
-    let roles = roles.chain(roles_of(&variants)).chain(also);
+    let of_plot = |plot: ChaosWorkload| {
+        if scene == ExhaustiveScenario::Autoscaled {
+            return autoscaler_roles(&plot.autoscalers());
+        }
+        let roles = [Role::Root].into_iter();
+        let roles = roles.chain(roles_of(&plot.variants()));
+        roles.chain(plot.also()).collect()
+    };
+    let roles: Vec<Role> = scene.plot().map(of_plot).unwrap_or_default();
     let ways = [
         ProcessFault::BeforeWrite,
         ProcessFault::DuringWrite,
         ProcessFault::AfterWrite,
     ];
     roles
+        .into_iter()
         .map(Course::Role)
         .chain(ways.map(Course::Writes))
         .map(|course| (scene, course))

@@ -20,6 +20,8 @@ pub(crate) enum Class {
     Objects,
     Settings,
     Workloads,
+    /// PodAutoscalers, their roles and what they measure; only where there are any.
+    Autoscalers,
 }
 
 impl Class {
@@ -33,6 +35,7 @@ impl Class {
             Self::Objects => "objects",
             Self::Settings => "settings",
             Self::Workloads => "workloads",
+            Self::Autoscalers => "autoscalers",
         }
     }
 }
@@ -57,6 +60,21 @@ pub(crate) enum ChaosFault {
     Settings(Edit),
     /// Workloads of a variant, by its number, or a node.
     Workload(usize, WorkloadFaultKind),
+    /// What one controller measures for PodAutoscalers, or one of them.
+    Autoscaler(usize, AutoscalerFault),
+}
+
+/// What happens to PodAutoscalers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AutoscalerFault {
+    /// No page of a pod can be reached.
+    PagesDown,
+    /// No page of a pod is answered in time.
+    PagesHang,
+    /// Pages of half of the pods cannot be reached.
+    PagesPartial,
+    /// The object of this number is removed, and another one of its name comes.
+    Removed(usize),
 }
 
 /// What happens on the way to the API server.
@@ -323,7 +341,8 @@ impl ChaosFault {
         if let Self::Api(whom, _)
         | Self::Prometheus(whom, _)
         | Self::Actor(whom, _)
-        | Self::Controller(whom, _) = &mut self
+        | Self::Controller(whom, _)
+        | Self::Autoscaler(whom, _) = &mut self
             && *whom == LEADER
         {
             *whom = leader;
@@ -340,6 +359,7 @@ impl ChaosFault {
             Self::Object(..) => Class::Objects,
             Self::Settings(_) => Class::Settings,
             Self::Workload(..) => Class::Workloads,
+            Self::Autoscaler(..) => Class::Autoscalers,
         }
     }
 
@@ -359,6 +379,7 @@ impl ChaosFault {
             Self::Object(_, fault) => format!("{fault:?}"),
             Self::Settings(fault) => format!("{fault:?}"),
             Self::Workload(_, fault) => format!("{fault:?}"),
+            Self::Autoscaler(_, fault) => format!("{fault:?}"),
         };
         let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
         format!("{}/{}{status}", self.class().as_str(), kebab(name))
@@ -389,6 +410,7 @@ impl fmt::Display for ChaosFault {
             Self::Object(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
             Self::Settings(fault) => write!(formatter, " {fault:?}"),
             Self::Workload(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
+            Self::Autoscaler(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
         }
     }
 }

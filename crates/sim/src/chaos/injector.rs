@@ -11,6 +11,7 @@ use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::world::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 
+mod autoscaled;
 mod broken;
 mod burdens;
 mod edits;
@@ -64,6 +65,7 @@ impl Injector {
             let original = self.original(model, variant);
             self.server.merge(&path, &original).await?;
         }
+        self.settle_autoscalers().await?;
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
         let router = self.scenario.models.first();
         let router = router.map(|model| format!("{}-epp", model.name));

@@ -193,7 +193,11 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
     };
     let uneven = uneven(leader, scenario, server);
     let untold = || untold(leader, scenario, server);
-    uneven.or_else(untold).or_else(|| unwell(&doors))
+    let autoscaled = || autoscaled(scenario, server);
+    uneven
+        .or_else(autoscaled)
+        .or_else(untold)
+        .or_else(|| unwell(&doors))
 }
 
 /// A role that does not run.
@@ -202,6 +206,21 @@ fn unwell(doors: &[&Arc<ControllerView>]) -> Option<String> {
         let mut roles = door.actors.report().into_iter();
         let unwell = roles.find(|one| one.state != RoleState::Running)?;
         Some(format!("{} of c{place} is {:?}", unwell.role, unwell.state))
+    })
+}
+
+/// A target of a PodAutoscaler that has more than its least.
+fn autoscaled(scenario: &Scenario, server: &Insider) -> Option<String> {
+    let mut models = scenario.autoscaled.iter().map(|one| &one.model);
+    models.find_map(|model| {
+        let mut variants = model.variants.iter();
+        variants.find_map(|variant| {
+            let (name, least) = (variant.name, variant.bounds.0);
+            let stored = server.get("deployments.apps", scenario.namespace, name)?;
+            let count = Object(stored).number("/spec/replicas");
+            let text = || format!("{name} has {count} replicas instead of {least}");
+            (count != i64::from(least)).then(text)
+        })
     })
 }
 

@@ -18,6 +18,7 @@ mod minimise;
 mod mutation;
 mod outcome;
 mod planted;
+mod pod_pages_proxy;
 mod point;
 mod process_checker;
 mod process_manager;

@@ -105,4 +105,12 @@ pub(crate) enum Mutation {
     ExitsWithoutLease,
     /// Who ends in order keeps its lease.
     LeaseNotReleased,
+    /// A metrics page of a pod that could not be read counts as one of zeros.
+    FailedReadZero,
+    /// The panic of a PodAutoscaler never ends.
+    PanicEndless,
+    /// The window of a PodAutoscaler counts as full from its first demand on.
+    WindowTakenFull,
+    /// The series of a PodAutoscaler that is gone stays.
+    AutoscalerSeriesKept,
 }

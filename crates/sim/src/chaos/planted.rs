@@ -23,6 +23,8 @@ use wva::policy::learned::Learned;
 use wva::policy::lease::LeaseRecord;
 use wva::policy::params::{DynamicSettings, TransitionLimits};
 use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
+use wva::policy::pod_autoscaler::AutoscalerState;
+use wva::policy::pod_autoscaler::state::DemandWindow;
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use wva::policy::units::Replicas;
@@ -130,6 +132,10 @@ impl ControllerHooks for Planted {
 
     fn keeps_series(&self) -> bool {
         self.has(Mutation::SeriesKept)
+    }
+
+    fn keeps_autoscaler_series(&self) -> bool {
+        self.has(Mutation::AutoscalerSeriesKept)
     }
 
     fn keeps_labels(&self) -> bool {
@@ -337,6 +343,19 @@ impl ControllerHooks for Planted {
         plan
     }
 
+    fn autoscaler_state(&self, mut state: AutoscalerState, now: Moment) -> AutoscalerState {
+        if self.has(Mutation::PanicEndless)
+            && let Some(panic) = &mut state.panic
+        {
+            panic.exceeded = now;
+        }
+        if self.has(Mutation::WindowTakenFull) {
+            let windows = state.windows.into_iter();
+            state.windows = windows.map(|window| filled(window, now)).collect();
+        }
+        state
+    }
+
     fn proposal(&self, proposal: PlanProposal) -> PlanProposal {
         self.behind(Mutation::PlanBehind, proposal)
     }
@@ -370,6 +389,19 @@ impl SupervisionHooks for PlantedSupervision {
     fn counts_pause_as_stall(&self) -> bool {
         self.mutation == Some(Mutation::PauseTakenForHang)
     }
+}
+
+/// The same window, as if demands had been seen since ever.
+fn filled((source, window): (String, DemandWindow), now: Moment) -> (String, DemandWindow) {
+    let mut value = serde_json::to_value(&window).unwrap_or_default();
+    if let Some(since) = value.pointer_mut("/since") {
+        *since = serde_json::to_value(Moment {
+            monotonic: Duration::ZERO,
+            ..now
+        })
+        .unwrap_or_default();
+    }
+    (source, serde_json::from_value(value).unwrap_or(window))
 }
 
 /// Keeps the conditions that are stored as false.

@@ -23,6 +23,7 @@ use super::check::series::Shown;
 use super::check::settings::{Followed, Generations};
 use super::check::spans::Spans;
 use super::check::tree::{Tree, turns, unplanned};
+use super::pod_pages_proxy::PageReads;
 use super::prometheus_proxy::PodObservations;
 use super::surroundings::Surroundings;
 use super::watches::Watches;
@@ -37,6 +38,7 @@ use wva::settings::Sources;
 use wva_base::moment::Moment;
 use wva_supervise::RoleReport;
 
+mod autoscaled;
 mod knows;
 mod shows;
 mod told;
@@ -80,6 +82,8 @@ pub(super) struct ProcessChecker {
     pub(super) door: Arc<ControllerView>,
     pub(super) heard: PodObservations,
     pub(super) watches: Watches,
+    /// Metrics pages that it has read.
+    pub(super) reads: PageReads,
     ills: ActiveFaults,
     pub(super) fixed: Sources,
     pub(super) attempts: Attempts,
@@ -142,7 +146,7 @@ impl ProcessChecker {
     /// and file.
     pub(super) fn new(
         door: Arc<ControllerView>,
-        (heard, watches): (PodObservations, Watches),
+        (heard, watches, reads): (PodObservations, Watches, PageReads),
         ills: ActiveFaults,
         fixed: Sources,
     ) -> Self {
@@ -150,6 +154,7 @@ impl ProcessChecker {
             door,
             heard,
             watches,
+            reads,
             ills,
             fixed,
             attempts: Attempts::default(),
@@ -188,6 +193,11 @@ impl ProcessChecker {
 
     pub(super) fn calm(&self) -> Option<Duration> {
         self.calm.filter(|_| !self.paused && !self.leaving)
+    }
+
+    /// Since when it leads.
+    pub(super) fn leads_since(&self) -> Option<Duration> {
+        self.leads
     }
 
     pub(super) fn take_news(&mut self) -> Vec<String> {
@@ -264,6 +274,7 @@ impl ProcessChecker {
             found.extend(self.page(now, page, around));
             if now.monotonic.as_secs().is_multiple_of(KEPT_EVERY) {
                 found.extend(self.keeps(now, page, around));
+                found.extend(self.keeps_autoscalers(now, page, around));
             }
         }
         for violation in &mut found {

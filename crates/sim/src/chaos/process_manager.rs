@@ -266,6 +266,8 @@ impl ProcessManager {
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);
         let of_process = fixed.clone();
+        let pages = stage.pages(&member.ills);
+        let reads = pages.reads.clone();
         let casting = ProcessConfig {
             clock: stage.clock.ahead(member.ahead),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
@@ -273,7 +275,7 @@ impl ProcessManager {
             signals: Signals {
                 prometheus: Arc::new(lens),
                 routers: Arc::new(stage.routers.clone()),
-                pods: Arc::new(stage.routers.clone()),
+                pods: Arc::new(pages),
             },
             identity: Arc::from(&*name),
             fixed,
@@ -290,7 +292,8 @@ impl ProcessManager {
                 let begins = format!("begins as {name}{}", skew::words(member.ahead));
                 stage.note(place, &begins);
                 stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-                let (hears, ills) = ((member.heard.clone(), watches), member.ills.clone());
+                let hears = (member.heard.clone(), watches, reads);
+                let ills = member.ills.clone();
                 let seat = ProcessChecker::new(Arc::clone(&door), hears, ills, of_process);
                 stage.judge.came(place, seat);
                 member.running = Some(stage.run(place, controller, door, life));

@@ -9,6 +9,7 @@ use super::check::series::SCALED_BY;
 use super::process_manager::ProcessManager;
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
+use crate::world::AUTOSCALERS;
 
 /// Series of what a process has learned: how long starts took that it has seen.
 const LEARNED: &str = "wva_replica_start_seconds";
@@ -18,10 +19,14 @@ const LEARNED: &str = "wva_replica_start_seconds";
 pub(crate) struct Quiescence(BTreeSet<String>);
 
 impl Quiescence {
-    /// The variants as they are stored, and each process by whether it leads: which one does may differ.
+    /// The variants and PodAutoscalers as they are stored, and each process by whether it leads: which one does may differ.
     pub(super) fn of(cast: &ProcessManager, insider: &Insider) -> Self {
         let variants = insider.list("variantautoscalings.llmd.ai").into_iter();
-        let mut facts: BTreeSet<String> = variants.flat_map(|one| stored(&Object(one))).collect();
+        let autoscalers = insider.list(AUTOSCALERS).into_iter();
+        let variants = variants.map(|one| (one, "/status/desiredOptimizedAlloc/numReplicas"));
+        let all = variants.chain(autoscalers.map(|one| (one, "/status/desiredScale")));
+        let facts = all.flat_map(|(one, count)| stored(&Object(one), count));
+        let mut facts: BTreeSet<String> = facts.collect();
         for place in 0..cast.members.len() {
             let Some(door) = cast.door(place) else {
                 facts.insert(format!("c{place} does not run"));
@@ -54,11 +59,11 @@ impl Quiescence {
     }
 }
 
-/// The count and the conditions of a variant, without times and words.
-fn stored(variant: &Object) -> Vec<String> {
-    let name = format!("{}/{}", variant.namespace(), variant.name());
-    let count = variant.at("/status/desiredOptimizedAlloc/numReplicas");
-    let conditions = variant.at("/status/conditions").as_array();
+/// The count and the conditions of an object, without times and words.
+fn stored(object: &Object, count: &str) -> Vec<String> {
+    let name = format!("{}/{}", object.namespace(), object.name());
+    let count = object.at(count);
+    let conditions = object.at("/status/conditions").as_array();
     let conditions = conditions.into_iter().flatten().map(|condition| {
         let word = |field: &str| {
             let word = condition.get(field).and_then(Value::as_str);
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn conditions_count_without_times_and_words() {
         let stored_at = |status: &str, at: &str| {
-            stored(&Object(std::sync::Arc::new(json!({
+            let object = Object(std::sync::Arc::new(json!({
                 "metadata": {"namespace": "n", "name": "v"},
                 "status": {
                     "desiredOptimizedAlloc": {"numReplicas": 2},
@@ -130,7 +135,8 @@ mod tests {
                         "lastTransitionTime": at, "message": at,
                     }],
                 },
-            }))))
+            })));
+            stored(&object, "/status/desiredOptimizedAlloc/numReplicas")
         };
         let usual = stored_at("True", "12:00");
         assert_eq!(usual, ["n/v is Ready=True for Why", "n/v has 2"]);

@@ -96,6 +96,7 @@ impl<'a> Run<'a> {
         let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
         let judge = Checker::new(clock, insider.clone(), trace.clone(), over);
         judge.furnish(Fleet::of(&plot.scenario), plot.instance);
+        judge.watch_autoscaled(&plot.scenario);
         if let Some(sleeper) = &plot.sleeper {
             judge.watch(sleeper.clone());
         }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::dice::Dice;
 use super::fault::{
-    Api, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom, RoleFault,
-    WorkloadFaultKind,
+    Api, AutoscalerFault, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom,
+    RoleFault, WorkloadFaultKind,
 };
 use wva::cluster::kinds::WatchedKind;
-use wva::policy::key::VariantKey;
+use wva::policy::key::{ObjectKey, VariantKey};
 use wva::roles::Role;
 use wva_supervise::SeedTree;
 
@@ -36,6 +36,7 @@ pub(crate) struct FaultSchedule(pub(crate) Vec<Strike>);
 pub(crate) struct Terrain {
     pub(crate) controllers: usize,
     pub(crate) variants: Vec<VariantKey>,
+    pub(crate) autoscalers: Vec<ObjectKey>,
     /// Roles with something to do, beside those of every world.
     pub(crate) also: Vec<Role>,
     /// When the first fault may happen.
@@ -74,6 +75,11 @@ impl FaultSchedule {
                     ChaosFault::Controller(_, ProcessFault::EveryWrite) => (MINUTE * 2, MINUTE * 8),
                     // Long enough for decisions of both versions.
                     ChaosFault::Controller(_, ProcessFault::Rollout) => (SECOND * 45, longest),
+                    // Long enough for values to be too old, and for windows to fill with others.
+                    ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => {
+                        (SECOND * 10, longest)
+                    }
+                    ChaosFault::Autoscaler(..) => (MINUTE * 3, longest),
                     // Long enough for a decision.
                     ChaosFault::Object(..) => (SECOND * 10, longest),
                     // Long enough for several changes of one object, and for somebody to want a place.
@@ -195,7 +201,48 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
         Class::Objects => (ChaosFault::Object(variant, object(dice)), MINUTE * 5),
         Class::Settings => (ChaosFault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
         Class::Workloads => (ChaosFault::Workload(variant, load(dice)), MINUTE * 6),
+        Class::Autoscalers => autoscaling(terrain, controller, dice),
     }
+}
+
+/// What PodAutoscalers measure, one of them, or a role of theirs.
+fn autoscaling(terrain: &Terrain, controller: usize, dice: &mut Dice) -> (ChaosFault, Duration) {
+    let pages = |fault| (ChaosFault::Autoscaler(LEADER, fault), MINUTE * 10);
+    match dice.below(10) {
+        0..=2 => pages(AutoscalerFault::PagesDown),
+        3 => pages(AutoscalerFault::PagesHang),
+        4 => pages(AutoscalerFault::PagesPartial),
+        5 => {
+            let number = dice.place(terrain.autoscalers.len());
+            let removed = AutoscalerFault::Removed(number);
+            (ChaosFault::Autoscaler(LEADER, removed), MINUTE * 3)
+        }
+        _ => {
+            let roles = autoscaler_roles(&terrain.autoscalers);
+            let role = dice.pick(&roles).cloned().unwrap_or(Role::PodAutoscalers);
+            let fault = match dice.below(5) {
+                0 => RoleFault::Kill(role),
+                1 => RoleFault::Before(role),
+                2 => RoleFault::After(role),
+                3 => RoleFault::Panic(role),
+                _ => RoleFault::Hang(role),
+            };
+            (ChaosFault::Actor(controller, fault), MINUTE)
+        }
+    }
+}
+
+/// Roles that PodAutoscalers give something to do.
+pub(super) fn autoscaler_roles(autoscalers: &[ObjectKey]) -> Vec<Role> {
+    let each = autoscalers.iter().cloned().map(Role::PodAutoscaler);
+    let also = [
+        Role::PodAutoscalers,
+        Role::PodScraper,
+        Role::AutoscalerWriter,
+        Role::MetricsReader,
+        Role::Watcher(WatchedKind::PodAutoscaler),
+    ];
+    each.chain(also).collect()
 }
 
 /// While counts fall to where they stay, who leads cannot write, or not statuses: what it could not store

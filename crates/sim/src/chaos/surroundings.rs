@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
-use wva::policy::key::VariantKey;
+use crate::world::AUTOSCALERS;
+use wva::policy::key::{ObjectKey, VariantKey};
 
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
 /// What the judge knows of the cluster.
-const WATCHED: [&str; 3] = [VARIANTS, DEPLOYMENTS, PODS];
+const WATCHED: [&str; 4] = [VARIANTS, AUTOSCALERS, DEPLOYMENTS, PODS];
 
 /// A variant as the API server stores it.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub(super) struct Surroundings {
     pub(super) variants: BTreeMap<VariantKey, Stored>,
     /// Those of any.
     pub(super) objects: BTreeSet<String>,
+    /// PodAutoscalers of our instance.
+    pub(super) autoscalers: BTreeSet<ObjectKey>,
     pub(super) deployments: BTreeSet<String>,
     pub(super) pods: BTreeSet<String>,
 }
@@ -67,6 +70,10 @@ impl Surroundings {
         // A controller without an instance manages what is labelled with any.
         let is_ours =
             |one: &Object| instance.is_none() || one.label(wva::api::INSTANCE_LABEL) == instance;
+        let autoscalers = insider.list(AUTOSCALERS).into_iter().map(Object);
+        let autoscalers = autoscalers
+            .filter(is_ours)
+            .map(|one| ObjectKey::new(one.namespace(), one.name()));
         let variants = variants.filter(is_ours).map(|one| {
             let count = |pointer: &str| {
                 let value = one.at(pointer).as_u64()?;
@@ -87,6 +94,7 @@ impl Surroundings {
             number,
             variants: variants.collect(),
             objects: names(VARIANTS),
+            autoscalers: autoscalers.collect(),
             deployments: names(DEPLOYMENTS),
             pods: names(PODS),
         }

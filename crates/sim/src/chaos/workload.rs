@@ -1,5 +1,6 @@
 //! What chaos is played in: a scenario with so many controllers, and which faults it draws.
 
+pub(super) mod autoscaled;
 mod sleeper;
 
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::engine::StartUp;
 use crate::load::{RateProfile, RateStage};
 use crate::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, scenario};
 use wva::cluster::kinds::WatchedKind;
-use wva::policy::key::VariantKey;
+use wva::policy::key::{ObjectKey, VariantKey};
 use wva::roles::Role;
 use wva_supervise::{KillAt, SeedTree};
 
@@ -110,19 +111,24 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         "crowd" => dice.place(2) + 1,
         _ => dice.place(3) + 1,
     };
+    let rates = Class::value_variants().iter().copied();
+    let mut scenario = match *name {
+        "probe" => small(faults_until)?,
+        _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
+    };
+    if *name != "probe" {
+        autoscaled::add(&mut scenario, seed, (faults_until, load_until));
+    }
+    let has_autoscaled = !scenario.autoscaled.is_empty();
     let mean = |class| match (*name, class) {
         ("quiet" | "probe", _) => None,
+        (_, Class::Autoscalers) if !has_autoscaled => None,
         ("leaders", Class::Controllers | Class::Actors | Class::ApiServer) => Some(MINUTE * 2),
         ("leaders", _) => Some(MINUTE * 15),
         ("brief", _) => Some(MINUTE),
         ("crowd", _) => Some(MINUTE * 3),
         (_, Class::Settings | Class::Workloads) => Some(MINUTE * 8),
         _ => Some(MINUTE * 5),
-    };
-    let rates = Class::value_variants().iter().copied();
-    let scenario = match *name {
-        "probe" => small(faults_until)?,
-        _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
     };
     let sleeper = sleeper(&scenario);
     let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
@@ -398,6 +404,15 @@ impl ChaosWorkload {
             .collect()
     }
 
+    /// The PodAutoscalers, in the order in which faults number them.
+    pub(crate) fn autoscalers(&self) -> Vec<ObjectKey> {
+        let autoscaled = self.scenario.autoscaled.iter();
+        let variants = autoscaled.flat_map(|one| &one.model.variants);
+        variants
+            .map(|variant| ObjectKey::new(self.scenario.namespace, variant.name))
+            .collect()
+    }
+
     /// Roles that have something to do in this world alone.
     pub(super) fn also(&self) -> Vec<Role> {
         let mut variants = self
@@ -421,6 +436,7 @@ impl ChaosWorkload {
         let terrain = Terrain {
             controllers: self.controllers,
             variants: self.variants(),
+            autoscalers: self.autoscalers(),
             also: self.also(),
             from: MINUTE * 3,
             until: self.faults_until,

@@ -10,7 +10,9 @@ use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
 
 /// The plural of the kind.
-const PLURAL: &str = "podautoscalers";
+pub(crate) const PLURAL: &str = "podautoscalers";
+/// The same as the server keeps them.
+pub(crate) const AUTOSCALERS: &str = "podautoscalers.autoscaling.aibrix.ai";
 /// Written by those who apply manifests.
 const DEFINITION: &str =
     include_str!("../../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml");

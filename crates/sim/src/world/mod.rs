@@ -37,6 +37,7 @@ pub(crate) use pod_listeners::PodListeners;
 pub(crate) use routers::PodNetwork;
 
 pub use autoscaled::AutoscaledModel;
+pub(crate) use autoscaled::{AUTOSCALERS, PLURAL as AUTOSCALER_PLURAL};
 pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
 pub use frame::Frame;

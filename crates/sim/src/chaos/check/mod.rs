@@ -2,6 +2,7 @@
 //! judged from values alone is a function of them.
 
 pub(super) mod attempts;
+pub(super) mod autoscalers;
 pub(super) mod claims;
 pub(super) mod clocks;
 pub(super) mod ends;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 
 use super::InvariantViolation;
-use wva::policy::key::VariantKey;
+use wva::policy::key::{ObjectKey, VariantKey};
 
 /// What a page shows about variants.
 #[derive(Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub(crate) struct Shown {
     pub(crate) counted: BTreeMap<String, f64>,
     /// The variants that any series names.
     pub(crate) named: BTreeSet<VariantKey>,
+    /// The PodAutoscalers that a series names.
+    pub(crate) autoscalers: BTreeSet<ObjectKey>,
     /// What must not be on any page.
     pub(crate) broken: Vec<InvariantViolation>,
 }
@@ -28,6 +30,9 @@ pub(crate) const SCALED_BY: [&str; 3] = [
     "wva_current_replicas",
     "wva_desired_ratio",
 ];
+
+/// What a PodAutoscaler wants, of which each has one.
+const WANTED: &str = "aibrix_autoscaler_scale_action";
 
 /// Reads a page, before it becomes text: E3, and no variant twice.
 pub(crate) fn read(families: &[MetricFamily]) -> Shown {
@@ -49,6 +54,15 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
             if name == "wva_invariant_violations_total" {
                 let number = label(metric, "invariant").unwrap_or_default();
                 shown.counted.insert(number.to_owned(), value);
+            }
+            if name == WANTED
+                && let Some(key) = autoscaler(metric)
+            {
+                if shown.autoscalers.contains(&key) {
+                    let text = format!("{key} is shown twice in {name}");
+                    shown.broken.push(InvariantViolation::new("E1", text));
+                }
+                shown.autoscalers.insert(key);
             }
             let Some(variant) = label(metric, "variant_name") else {
                 continue;
@@ -101,6 +115,11 @@ fn value(kind: MetricType, metric: &Metric) -> f64 {
     }
 }
 
+fn autoscaler(metric: &Metric) -> Option<ObjectKey> {
+    let namespace = label(metric, "namespace").unwrap_or_default();
+    Some(ObjectKey::new(namespace, label(metric, "name")?))
+}
+
 fn label<'a>(metric: &'a Metric, name: &str) -> Option<&'a str> {
     let mut pairs = metric.get_label().iter();
     pairs
@@ -126,6 +145,23 @@ mod tests {
                 .set(*value);
         }
         gauge.collect()
+    }
+
+    #[test]
+    fn a_pod_autoscaler_is_shown_once() {
+        let opts = Opts::new(WANTED, "-");
+        let gauge = GaugeVec::new(opts, &["namespace", "name", "reason"]).unwrap();
+        gauge.with_label_values(&["n", "a", "stable"]).set(2.0);
+        gauge.with_label_values(&["n", "b", "stable"]).set(2.0);
+        let shown = read(&gauge.collect());
+        assert_eq!(shown.broken, []);
+        let both = ["a", "b"].map(|name| ObjectKey::new("n", name));
+        assert_eq!(shown.autoscalers, BTreeSet::from(both));
+        gauge
+            .with_label_values(&["n", "a", "kpa above target"])
+            .set(3.0);
+        let text = "E1: n/a is shown twice in aibrix_autoscaler_scale_action";
+        assert_eq!(read(&gauge.collect()).broken[0].to_string(), text);
     }
 
     #[test]

@@ -33,6 +33,10 @@ impl ProcessChecker {
                 let text = format!("series of {key} are shown without a claim");
                 found.push(InvariantViolation::new("E5", text));
             }
+            if let Some(key) = page.autoscalers.first() {
+                let text = format!("the series of {key} is shown without a claim");
+                found.push(InvariantViolation::new("E5", text));
+            }
             return found;
         }
         let is_there = |key: &VariantKey| around.variants.contains_key(key);

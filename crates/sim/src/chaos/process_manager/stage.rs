@@ -7,8 +7,10 @@ use allocations::Owner;
 use tokio::sync::watch;
 
 use super::{MAIN, Process, ProcessSetting, Running};
+use crate::chaos::active_faults::ActiveFaults;
 use crate::chaos::chronicle::claims;
 use crate::chaos::planted::PlantedSupervision;
+use crate::chaos::pod_pages_proxy::{PageReads, PodPagesProxy};
 use crate::chaos::process_state::ProcessState;
 use crate::chaos::workload::Probe;
 use crate::world::WorldError;
@@ -21,6 +23,17 @@ use wva::settings::sources::MainConfigMap;
 impl ProcessSetting {
     pub(super) fn note(&self, place: usize, text: &str) {
         self.trace.note(&format!("c{place}"), "process", text);
+    }
+
+    /// The way of a process with these faults to the pages of pods.
+    pub(super) fn pages(&self, ills: &ActiveFaults) -> PodPagesProxy {
+        PodPagesProxy {
+            inner: self.routers.clone(),
+            ills: ills.clone(),
+            clock: self.clock.clone(),
+            reads: PageReads::default(),
+            mutation: self.mutation,
+        }
     }
 
     /// A process that is told from all others by what it allocates, with its defect.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{DATE, Run};
 use crate::chaos::active_faults::{ActiveFaults, is_younger};
 use crate::chaos::fault::{
-    Api, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
+    Api, AutoscalerFault, ChaosFault, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
 };
 use crate::chaos::schedule::Strike;
 use crate::prometheus::Prometheus;
@@ -39,6 +39,12 @@ impl Run<'_> {
             ChaosFault::Prometheus(place, fault) => {
                 self.ills(*place, |ills| ills.clear(strike.id, now));
                 self.shake(*fault, strike, false);
+            }
+            ChaosFault::Autoscaler(_, AutoscalerFault::Removed(number)) => {
+                self.injector.restore_autoscaler(*number).await;
+            }
+            ChaosFault::Autoscaler(place, _) => {
+                self.ills(*place, |ills| ills.clear(strike.id, now));
             }
             ChaosFault::Object(_, ObjectFault::Crowd(_)) => self.injector.disperse().await,
             ChaosFault::Object(number, _) => self.injector.restore(*number).await,
@@ -101,8 +107,9 @@ impl Run<'_> {
             ChaosFault::Object(..) | ChaosFault::Settings(_) => {
                 news.is_some_and(|news| self.judge.was_told(news))
             }
-            // Counted when it ends somebody.
-            ChaosFault::Controller(_, ProcessFault::Handover) => false,
+            // Counted when it ends somebody, and when it begins.
+            ChaosFault::Controller(_, ProcessFault::Handover)
+            | ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => false,
             ChaosFault::Controller(place, ProcessFault::Rollout) => self.cast.rolls_out(*place),
             // One end is what other faults do.
             ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
@@ -113,6 +120,7 @@ impl Run<'_> {
                 spent.is_some_and(|before| before < fallen)
             }
             ChaosFault::Api(place, _)
+            | ChaosFault::Autoscaler(place, _)
             | ChaosFault::Prometheus(place, _)
             | ChaosFault::Controller(place, _) => self.hits(*place, strike.id) > 0,
             ChaosFault::Actor(
@@ -184,26 +192,7 @@ impl Run<'_> {
                 self.shake(*fault, strike, true)
             }
             ChaosFault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
-            ChaosFault::Controller(place, how) => {
-                if *how == ProcessFault::Handover {
-                    let version = self.insider.version();
-                    let others = self.cast.members.iter().enumerate();
-                    for (_, other) in others.filter(|(other, _)| other != place) {
-                        other.ills.inject_api(strike.id, Api::Silent, version);
-                    }
-                }
-                let mut runs = self.cast.strike(*place, *how, now, strike.lasts).await;
-                // Counted when it ends, if somebody has other settings.
-                runs &= *how != ProcessFault::Rollout;
-                runs &= *how != ProcessFault::Handover;
-                let is_to_come = how.is_at_a_write();
-                if *how == ProcessFault::EveryWrite {
-                    self.ills(*place, |ills| ills.await_writes(strike.id));
-                } else if is_to_come {
-                    self.ills(*place, |ills| ills.await_write(strike.id));
-                }
-                runs && !is_to_come
-            }
+            ChaosFault::Controller(place, how) => self.beset(strike, *place, *how, now).await,
             ChaosFault::Object(number, ObjectFault::Midway) => {
                 let (number, injector) = (*number, self.injector.clone());
                 let remove =
@@ -227,7 +216,42 @@ impl Run<'_> {
                 false
             }
             ChaosFault::Workload(number, how) => self.injector.burden(*number, *how).await,
+            ChaosFault::Autoscaler(_, AutoscalerFault::Removed(number)) => {
+                self.injector.remove_autoscaler(*number).await
+            }
+            ChaosFault::Autoscaler(place, fault) => {
+                self.ills(*place, |ills| ills.inject_pages(strike.id, *fault));
+                false
+            }
         }
+    }
+
+    /// Does something to a process; whether it has hit it by that alone.
+    async fn beset(
+        &mut self,
+        strike: &Strike,
+        place: usize,
+        how: ProcessFault,
+        now: Duration,
+    ) -> bool {
+        if how == ProcessFault::Handover {
+            let version = self.insider.version();
+            let others = self.cast.members.iter().enumerate();
+            for (_, other) in others.filter(|(other, _)| *other != place) {
+                other.ills.inject_api(strike.id, Api::Silent, version);
+            }
+        }
+        let mut runs = self.cast.strike(place, how, now, strike.lasts).await;
+        // Counted when it ends, if somebody has other settings.
+        runs &= how != ProcessFault::Rollout;
+        runs &= how != ProcessFault::Handover;
+        let is_to_come = how.is_at_a_write();
+        if how == ProcessFault::EveryWrite {
+            self.ills(place, |ills| ills.await_writes(strike.id));
+        } else if is_to_come {
+            self.ills(place, |ills| ills.await_write(strike.id));
+        }
+        runs && !is_to_come
     }
 
     /// Changes an object; whether anybody was told of it is asked when the fault ends.
@@ -358,6 +382,9 @@ impl Run<'_> {
         }
         for number in 0..self.plot.variants().len() {
             self.injector.restore(number).await;
+        }
+        for number in 0..self.plot.autoscalers().len() {
+            self.injector.restore_autoscaler(number).await;
         }
         self.injector.disperse().await;
         self.injector.restore_settings().await;

@@ -19,7 +19,7 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             assert!(rest.unlike(other).is_some());
         }
     }
-    let [_, tokens, pair, zero, limited] = rests.as_slice() else {
+    let [_, tokens, pair, zero, limited, autoscaled] = rests.as_slice() else {
         panic!("{} scenes", rests.len());
     };
     for (scene, usual, probe) in [
@@ -53,6 +53,16 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             ExhaustiveScenario::Limited,
             limited,
             Probe::Role(Role::Root, KillAt::Before(40)),
+        ),
+        (
+            ExhaustiveScenario::Autoscaled,
+            autoscaled,
+            Probe::Role(Role::AutoscalerWriter, KillAt::Before(8)),
+        ),
+        (
+            ExhaustiveScenario::Autoscaled,
+            autoscaled,
+            Probe::Role(Role::PodAutoscalers, KillAt::After(2)),
         ),
     ] {
         let outcome = scene.play(Some(probe.clone()), Keep::Tail).unwrap();

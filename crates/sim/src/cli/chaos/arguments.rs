@@ -50,7 +50,7 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long, value_name = "NAME", value_parser = to_defect)]
     mutant: Option<Mutation>,
     /// End every role at its first occasions and some later ones, and the process at its writes, one end in each run,
-    /// in five scenes
+    /// in six scenes
     #[arg(long)]
     everywhere: bool,
     /// With --everywhere: at all occasions and writes, which takes long

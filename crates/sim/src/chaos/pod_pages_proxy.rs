@@ -1,0 +1,110 @@
+//! The way from one controller to the metrics pages of pods, with what can be wrong with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use allocations::Owner;
+use futures::future::BoxFuture;
+use tokio::time::sleep;
+
+use super::active_faults::ActiveFaults;
+use super::fault::AutoscalerFault;
+use super::mutation::Mutation;
+use crate::world::PodNetwork;
+use wva::signals::metrics_page::FamilyReader;
+use wva::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
+use wva_supervise::Clock;
+
+/// When each page was last read. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PageReads(Arc<Mutex<BTreeMap<String, Duration>>>);
+
+impl PageReads {
+    fn note(&self, address: &str, now: Duration) {
+        let _scope = Owner::NOBODY.enter();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.insert(address.to_owned(), now);
+    }
+
+    /// When the page at an address was last read.
+    pub(super) fn last(&self, address: &str) -> Option<Duration> {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(address).copied()
+    }
+}
+
+/// The way of one controller.
+#[derive(Debug, Clone)]
+pub(super) struct PodPagesProxy {
+    pub(super) inner: PodNetwork,
+    pub(super) ills: ActiveFaults,
+    pub(super) clock: Clock,
+    pub(super) reads: PageReads,
+    pub(super) mutation: Option<Mutation>,
+}
+
+impl PodPages for PodPagesProxy {
+    fn read(
+        &self,
+        page: PageUrl,
+        wanted: Vec<Arc<str>>,
+        deadline: Duration,
+    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let text = page.to_string();
+            let address = text.trim_start_matches("http://").split(':').next();
+            let address = address.unwrap_or_default().to_owned();
+            let series = wanted.clone();
+            let answer = match this.fails(&address, deadline).await {
+                Some(error) => Err(error),
+                None => this.inner.read(page, wanted, deadline).await,
+            };
+            if answer.is_ok() {
+                this.reads.note(&address, this.clock.now().monotonic);
+            }
+            match answer {
+                Err(_) if this.mutation == Some(Mutation::FailedReadZero) => zeros(series),
+                answer => answer,
+            }
+        })
+    }
+}
+
+impl PodPagesProxy {
+    async fn fails(&self, address: &str, deadline: Duration) -> Option<PageReadError> {
+        for (id, fault) in self.ills.pages() {
+            let is_hit = match fault {
+                AutoscalerFault::PagesDown | AutoscalerFault::PagesHang => true,
+                AutoscalerFault::PagesPartial => is_even(address),
+                AutoscalerFault::Removed(_) => false,
+            };
+            if !is_hit {
+                continue;
+            }
+            self.ills.hit(id);
+            if fault == AutoscalerFault::PagesHang {
+                sleep(deadline).await;
+                return Some(PageReadError::Timeout { deadline });
+            }
+            let cause = "connection refused".to_owned();
+            return Some(PageReadError::Unreachable { cause });
+        }
+        None
+    }
+}
+
+/// Half of the pods have these addresses.
+fn is_even(address: &str) -> bool {
+    let last = address.bytes().last().unwrap_or_default();
+    last.is_multiple_of(2)
+}
+
+/// A page on which every series is zero.
+fn zeros(series: Vec<Arc<str>>) -> Result<MetricFamilies, PageReadError> {
+    let lines: Vec<String> = series.iter().map(|name| format!("{name} 0\n")).collect();
+    let mut reader = FamilyReader::new(series);
+    reader.feed(lines.concat().as_bytes())?;
+    Ok(reader.finish()?)
+}
