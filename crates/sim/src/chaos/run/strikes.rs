@@ -107,7 +107,7 @@ impl Run<'_> {
             ChaosFault::Object(..) | ChaosFault::Settings(_) => {
                 news.is_some_and(|news| self.judge.was_told(news))
             }
-            // Counted when it ends somebody, and when it begins.
+            // Counted when it ends a process, and when it begins.
             ChaosFault::Controller(_, ProcessFault::Handover)
             | ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => false,
             ChaosFault::Controller(place, ProcessFault::Rollout) => self.cast.rolls_out(*place),
@@ -242,7 +242,7 @@ impl Run<'_> {
             }
         }
         let mut runs = self.cast.strike(place, how, now, strike.lasts).await;
-        // Counted when it ends, if somebody has other settings.
+        // Counted when it ends, if a process has other settings.
         runs &= how != ProcessFault::Rollout;
         runs &= how != ProcessFault::Handover;
         let is_to_come = how.is_at_a_write();

@@ -1,6 +1,8 @@
 //! Planted defects, each with the disturbance that shows it and that does no harm without it.
 
 use super::*;
+use crate::chaos::fault::AutoscalerFault;
+use crate::chaos::workload::autoscaled::add_one;
 
 /// What is found of one fault of these seconds with a defect, where nothing is without.
 fn found(
@@ -65,4 +67,16 @@ fn a_variant_that_shrinks_while_some_of_it_is_silent_is_found() {
     let told = found(plot, Mutation::SilenceOfSomeIgnored, &partial, (170, 360));
     assert!(told.starts_with("D4: "), "{told}");
     assert!(told.ends_with(" is ready and silent"), "{told}");
+}
+
+#[test]
+fn the_series_of_a_pod_autoscaler_that_is_gone_is_found() {
+    let removed = ChaosFault::Autoscaler(0, AutoscalerFault::Removed(0));
+    let mut plot = plot("probe", 1).unwrap();
+    add_one(&mut plot.scenario, plot.faults_until);
+    let told = found(plot, Mutation::AutoscalerSeriesKept, &removed, (80, 100));
+    assert_eq!(
+        told,
+        "A5: c0: llm-d/autoscaled-kpa is gone, and its series is kept"
+    );
 }

@@ -13,6 +13,8 @@ use wva_supervise::SeedTree;
 const MINUTE: Duration = Duration::from_mins(1);
 /// The GPUs of these Deployments alone.
 const PRODUCT: &str = "NVIDIA-L40S";
+/// Requests that each of them serves at once in the small scenario.
+const SEQUENCES: u32 = 48;
 /// How many of a hundred seeds have any.
 const SHARE: u64 = 50;
 const MIX: Mix = Mix {
@@ -39,6 +41,11 @@ pub(super) fn add(scenario: &mut Scenario, seed: u64, until: (Duration, Duration
 pub(in crate::chaos) fn add_one(scenario: &mut Scenario, until: Duration) {
     let shape = bursts((MINUTE, MINUTE * 2), (until, until));
     add_each(scenario, &[ScalingStrategy::Kpa], &shape);
+    let models = scenario.autoscaled.iter_mut().map(|one| &mut one.model);
+    for variant in models.flat_map(|model| &mut model.variants) {
+        // More than the target: a server that is full early never shows that it needs help.
+        variant.limits.max_num_seqs = SEQUENCES;
+    }
 }
 
 fn add_each(scenario: &mut Scenario, kinds: &[ScalingStrategy], shape: &RateProfile) {
