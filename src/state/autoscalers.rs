@@ -69,9 +69,10 @@ impl Readers {
         let term = self.claim.term();
         let before = self.autoscalers.get(key);
         let before = before.filter(|before| before.uid == stored.uid && before.term == term);
-        let state = before
-            .map(|before| before.state.clone())
-            .unwrap_or_default();
+        let state = match before {
+            Some(before) => before.state.clone(),
+            None => AutoscalerState::restored(&stored.status),
+        };
         let state = self.hooks.autoscaler_state(state, now);
         let mut record = AutoscalerRecord {
             key: key.clone(),
@@ -95,7 +96,10 @@ impl Readers {
                 self.judge(&mut record, &policy, &stored, state, now);
                 record.policy = Some(policy);
             }
-            Err(invalid) => record.verdict = invalid,
+            Err(invalid) => {
+                record.state = state.suspended();
+                record.verdict = invalid;
+            }
         }
         Some(record)
     }

@@ -14,6 +14,7 @@ use super::reading::{DocumentReading, ReadingFailure, ReadingState};
 use super::scalar::Span;
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
+use crate::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
 use crate::signal::{Failure, Signal};
 use crate::units::Replicas;
@@ -34,7 +35,7 @@ pub struct PodAutoscalerDocument {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceDocument>,
     /// What was remembered after the last decision, as `wva plan --explain --format json` writes it. Left out:
-    /// nothing was, and nothing is released.
+    /// what the status of the object holds, as after a restart, and nothing is released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub state: Option<Value>,
@@ -157,7 +158,7 @@ impl Reader {
             }
         }
         let pods = self.autoscaled_pods(path, &document.pods);
-        let state = self.autoscaler_state(&format!("{path}.state"), document.state.as_ref());
+        let state = self.autoscaler_state(path, document);
         let policy = match document.object.check() {
             Ok(policy) => policy,
             Err(violations) => {
@@ -223,10 +224,17 @@ impl Reader {
         pods
     }
 
-    fn autoscaler_state(&mut self, path: &str, written: Option<&Value>) -> AutoscalerState {
-        let Some(written) = written else {
-            return AutoscalerState::default();
+    fn autoscaler_state(
+        &mut self,
+        path: &str,
+        document: &PodAutoscalerDocument,
+    ) -> AutoscalerState {
+        let Some(written) = &document.state else {
+            let status = document.object.status.as_ref();
+            let status = status.map(PodAutoscalerStatus::read);
+            return AutoscalerState::restored(&status.unwrap_or_default());
         };
+        let path = &format!("{path}.state");
         self.check_moments(path, written);
         serde_path_to_error::deserialize(written).unwrap_or_else(|error| {
             let field = error.path().to_string();

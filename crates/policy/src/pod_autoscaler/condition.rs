@@ -29,9 +29,11 @@ pub const READY: &str = "Ready";
 pub const METRICS_AVAILABLE: &str = "MetricsAvailable";
 /// Annotations have an effect; absent while all have.
 pub const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
+/// The target is at zero because the object scaled it there; absent while it is not at zero.
+pub const ASLEEP: &str = "Asleep";
 
 /// The types that are judged here; others are copies from a generated object.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     VALID_SPEC,
     CONFLICT,
     SCALING_ACTIVE,
@@ -39,6 +41,7 @@ const OWN: [&str; 7] = [
     READY,
     METRICS_AVAILABLE,
     ANNOTATIONS_ACCEPTED,
+    ASLEEP,
 ];
 
 /// Longest message, in letters.
@@ -119,6 +122,7 @@ pub(super) fn next(
     judged.extend([scaling_active(scales), able, ready(is_ready)]);
     judged.extend(metrics_available(record));
     judged.extend(annotations_accepted(record));
+    judged.extend(asleep(record, before));
     for copy in copied {
         match judged.iter_mut().find(|one| one.kind == copy.kind) {
             Some(own) => *own = copy,
@@ -233,6 +237,30 @@ fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judged> {
     let why = texts.join("; ");
     (!faults.is_empty())
         .then(|| Judged::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
+}
+
+/// Who put the target to zero. What was known stays while the target is not judged: a restart rests on it.
+fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judged> {
+    let is_zero = match &record.verdict {
+        AutoscalerVerdict::Decided(decision) => {
+            decision.current == Replicas::ZERO && !is_delegated(record)
+        }
+        AutoscalerVerdict::Conflict(_) => false,
+        AutoscalerVerdict::Invalid { .. }
+        | AutoscalerVerdict::Unseen { .. }
+        | AutoscalerVerdict::Uncounted { .. } => {
+            let stored = before.iter().find(|old| &*old.kind == ASLEEP);
+            return stored.map(Judged::keep);
+        }
+    };
+    let (status, reason, why) = if record.state.asleep {
+        let why = "without demand the target was scaled to 0; demand or a minimum above 0 wakes it";
+        (True, "ScaledToZero", why)
+    } else {
+        let why = "the target was not scaled to 0 by this object; while its minimum is above 0, scale it to 1 to go on";
+        (False, "ScaledElsewhere", why)
+    };
+    is_zero.then(|| Judged::new(ASLEEP, status, reason, why))
 }
 
 /// What is known of the samples of a source, the best first.

@@ -56,6 +56,8 @@ impl Draft<'_> {
         if self.view.current == Replicas::ZERO {
             // Time at zero is no idle time of the replica that comes next.
             self.state.idle_since = None;
+        } else {
+            self.state.asleep = false;
         }
         let bounds = self.bounds.bounds;
         let why = match self.bounds.active.clone() {
@@ -85,19 +87,34 @@ impl Draft<'_> {
         (algorithm, self.by_metrics())
     }
 
-    /// What bounds decide without metrics. A target that was scaled to zero by hand stays there; one that load
-    /// may have put to sleep does not.
+    /// What bounds decide without metrics. A target that was scaled to zero by hand stays there; one that load put
+    /// to sleep, or may have, does not.
     fn boundary(&self) -> Option<(Replicas, Why)> {
         let (min, max) = (self.bounds.bounds.min, self.bounds.bounds.max);
         let current = self.view.current;
-        let may_wake = self.bounds.explicit_min || self.policy.may_sleep();
+        let may_wake = self.bounds.explicit_min || self.policy.may_sleep() || self.state.asleep;
         if current == Replicas::ZERO && min > Replicas::ZERO && !may_wake {
             return Some((current, Why::DisabledAtZero));
         }
         if current > max {
             return Some((max, Why::AboveMaximum { max }));
         }
-        (current < min).then_some((min, Why::BelowMinimum { min }))
+        if current < min {
+            return Some((min, Why::BelowMinimum { min }));
+        }
+        // What put it to sleep was switched off meanwhile.
+        let why = self.why_not_zero().filter(|_| self.state.asleep)?;
+        Some((Replicas::ONE, why))
+    }
+
+    /// Why load leads to no zero.
+    fn why_not_zero(&self) -> Option<Why> {
+        if self.policy.tuning.zero == ZeroPolicy::Disabled {
+            Some(Why::ZeroNotEnabled)
+        } else {
+            let mut sources = self.policy.sources.iter();
+            (!sources.any(MetricSource::is_total)).then_some(Why::ZeroNeedsTotal)
+        }
     }
 
     fn by_metrics(&mut self) -> AutoscalerOutcome {
@@ -120,6 +137,9 @@ impl Draft<'_> {
         }
         self.last_replica();
         self.bound();
+        if self.view.current > Replicas::ZERO {
+            self.state.asleep = self.count == Replicas::ZERO;
+        }
         if let Some(panic) = &mut self.state.panic {
             panic.peak = panic.peak.max(self.count);
         }
@@ -362,10 +382,8 @@ impl Draft<'_> {
         let needed = self.policy.windows.stable.max(tuning.scale_down_window);
         let since = self.state.idle_since;
         let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
-        if tuning.zero == ZeroPolicy::Disabled {
-            self.step(Stage::Zero, Replicas::ONE, Why::ZeroNotEnabled);
-        } else if !self.policy.sources.iter().any(MetricSource::is_total) {
-            self.step(Stage::Zero, Replicas::ONE, Why::ZeroNeedsTotal);
+        if let Some(why) = self.why_not_zero() {
+            self.step(Stage::Zero, Replicas::ONE, why);
         } else if idle < needed {
             let why = Why::ZeroNeedsIdle { idle, needed };
             self.step(Stage::Zero, Replicas::ONE, why);

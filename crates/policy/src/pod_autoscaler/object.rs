@@ -35,7 +35,7 @@ pub struct PodAutoscalerObject {
     pub metadata: AutoscalerMetadata,
     /// What is asked for.
     pub spec: PodAutoscalerSpec,
-    /// The status decides nothing.
+    /// The status. It decides who put a target at zero there, where nothing else is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<serde_json::Value>,
 }

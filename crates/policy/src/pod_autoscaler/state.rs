@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::amounts::DemandRange;
 use super::check::WindowLengths;
+use super::condition::ASLEEP;
 use super::forecast::line_at;
+use super::status::PodAutoscalerStatus;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -119,9 +121,37 @@ pub struct AutoscalerState {
     pub recommendations: Vec<Recommendation>,
     /// Since when nothing is asked for.
     pub idle_since: Option<Moment>,
+    /// Whether the target is at zero because this autoscaler scaled it there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub asleep: bool,
 }
 
 impl AutoscalerState {
+    /// The memory after a restart, of which the status holds who put the target to sleep. Windows begin empty, and the
+    /// current count is the first recommendation: each holds a release for longer than panic or older
+    /// recommendations could, so that these are not needed.
+    pub fn restored(status: &PodAutoscalerStatus) -> Self {
+        let mut conditions = status.conditions.iter();
+        let asleep = match conditions.find(|one| &*one.kind == ASLEEP) {
+            Some(condition) => &*condition.status == "True",
+            // Of an object that another controller decided on there is the history alone.
+            None => status.was_put_to_zero(),
+        };
+        Self {
+            asleep,
+            ..Self::default()
+        }
+    }
+
+    /// What is left of it while the specification does not hold together.
+    #[must_use]
+    pub fn suspended(&self) -> Self {
+        Self {
+            asleep: self.asleep,
+            ..Self::default()
+        }
+    }
+
     /// Forgets demands that were kept for windows of other lengths: what a shorter one dropped is missing in a
     /// longer one.
     pub(super) fn keep_for(&mut self, lengths: WindowLengths) {

@@ -252,6 +252,14 @@ impl PodAutoscalerStatus {
     pub fn read(stored: &Value) -> Self {
         Self::deserialize(stored).unwrap_or_default()
     }
+
+    /// Whether the last count that was written is zero, and nothing raised it since.
+    pub(super) fn was_put_to_zero(&self) -> bool {
+        let mut written = self.scaling_history.iter().rev();
+        let newest = written.find(|entry| entry.success);
+        let is_zero = newest.is_some_and(|entry| entry.new_scale == Replicas::ZERO);
+        is_zero && self.desired_scale == Replicas::ZERO
+    }
 }
 
 /// The status after a tick. It equals `stored` if nothing is to be written. A failure that lasts is

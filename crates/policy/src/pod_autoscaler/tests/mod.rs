@@ -1,5 +1,6 @@
 //! Tests of the decisions of a `PodAutoscaler`.
 
+mod asleep;
 mod checks;
 mod claims;
 mod conditions;

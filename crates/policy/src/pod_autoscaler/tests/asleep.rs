@@ -1,0 +1,213 @@
+//! Who put a target at zero there, and what wakes it.
+
+use std::sync::Arc;
+
+use super::statuses::{first, judged, next, texts};
+use super::{Loop, at, codes, policy, signal, view};
+use crate::pod_autoscaler::AutoscalerState;
+use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView, decide};
+use crate::pod_autoscaler::demand::SourceReading;
+use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
+use crate::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome};
+use crate::units::Replicas;
+
+const QUEUE: &str =
+    "metricsSources: [{metricSourceType: external, targetMetric: queue, targetValue: '10'}]";
+const ZERO: &[(&str, &str)] = &[("scale-to-zero", "true")];
+
+fn idle(current: u32) -> AutoscalerView {
+    AutoscalerView {
+        readings: vec![SourceReading::Total(signal(0.0))],
+        ..view(current, &[])
+    }
+}
+
+/// An autoscaler whose target fell asleep without load.
+fn asleep() -> Loop {
+    let mut run = Loop::new(policy(&format!("minReplicas: 0\n{QUEUE}"), ZERO), 1);
+    assert!(!run.state.asleep);
+    while run.current > 0 {
+        run.decide(&idle(1));
+    }
+    run.decide(&idle(0));
+    assert!(run.state.asleep);
+    run
+}
+
+/// What is decided on a target at zero after the object was changed.
+fn after(mut run: Loop, spec: &str, annotations: &[(&str, &str)]) -> AutoscalerDecision {
+    run.policy = policy(spec, annotations);
+    let AutoscalerState { asleep, .. } = run.state;
+    let decision = run.decide(&idle(0));
+    assert_eq!(run.state.asleep, asleep, "at zero nothing changes it");
+    decision
+}
+
+fn paused() -> Loop {
+    let mut run = asleep();
+    // A person wakes it, and then pauses it.
+    run.decide(&idle(1));
+    assert!(!run.state.asleep);
+    run.current = 0;
+    run
+}
+
+#[test]
+fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
+    let raised = format!("minReplicas: 2\n{QUEUE}");
+    let off = format!("minReplicas: 0\n{QUEUE}");
+    let pods = "minReplicas: 0";
+    for (spec, annotations, woken, code) in [
+        (off.as_str(), ZERO, 0, "WithinBounds"),
+        (&raised, &[], 2, "BelowMinimum"),
+        (&raised, ZERO, 2, "BelowMinimum"),
+        (&off, &[], 1, "ZeroNotEnabled"),
+        (pods, ZERO, 1, "ZeroNeedsTotal"),
+    ] {
+        let decision = after(asleep(), spec, annotations);
+        assert_eq!(decision.desired, Replicas(woken), "{spec} {annotations:?}");
+        assert_eq!(codes(&decision).last().unwrap(), code);
+        let decision = after(paused(), spec, annotations);
+        assert_eq!(decision.desired, Replicas(0), "{spec} {annotations:?}");
+    }
+    let decision = after(asleep(), &raised, ZERO);
+    assert_eq!(decision.reason(), "current replicas below minimum");
+}
+
+#[test]
+fn a_woken_target_is_no_longer_asleep() {
+    let mut run = asleep();
+    run.decide(&idle(1));
+    assert!(!run.state.asleep);
+}
+
+fn record(run: &mut Loop, current: u32) -> AutoscalerRecord {
+    let second = run.seconds;
+    let policy = run.policy.clone();
+    let decision = run.decide(&idle(current));
+    AutoscalerRecord {
+        state: run.state.clone(),
+        ..judged(
+            Some(policy),
+            AutoscalerVerdict::Decided(Box::new(decision)),
+            second,
+        )
+    }
+}
+
+fn asleep_text(status: &PodAutoscalerStatus) -> Option<String> {
+    let mut texts = texts(status).into_iter();
+    let found = texts.find(|text| text.starts_with("Asleep"));
+    found.map(|text| text.split(':').next().unwrap().to_owned())
+}
+
+#[test]
+fn the_status_holds_it_over_restarts_and_edits() {
+    let mut run = asleep();
+    let slept = record(&mut run, 0);
+    let stored = first(&slept, &ScaleOutcome::NotWritten);
+    assert_eq!(
+        asleep_text(&stored).as_deref(),
+        Some("Asleep True ScaledToZero")
+    );
+    assert!(AutoscalerState::restored(&stored).asleep);
+    let unseen = AutoscalerVerdict::Unseen { why: "gone".into() };
+    let kept = next(
+        &judged(None, unseen, run.seconds),
+        &stored,
+        &ScaleOutcome::NotWritten,
+    );
+    assert!(AutoscalerState::restored(&kept).asleep);
+    assert!(slept.state.suspended().asleep);
+    let awake = next(&record(&mut run, 1), &kept, &ScaleOutcome::NotWritten);
+    assert_eq!(asleep_text(&awake), None);
+    assert!(!AutoscalerState::restored(&awake).asleep);
+    // Paused by hand: the history still ends with a zero of ours.
+    let mut paused = paused();
+    let paused = next(&record(&mut paused, 0), &awake, &ScaleOutcome::NotWritten);
+    assert_eq!(
+        asleep_text(&paused).as_deref(),
+        Some("Asleep False ScaledElsewhere")
+    );
+    assert!(!AutoscalerState::restored(&paused).asleep);
+}
+
+#[test]
+fn without_the_condition_the_history_decides() {
+    let status = |counts: &[(u32, u32, bool)], desired: u32| {
+        let entries = counts.iter().map(|(from, to, success)| {
+            serde_json::json!({"timestamp": "2026-01-01T00:00:00Z", "previousScale": from, "newScale": to,
+                "reason": "", "success": success})
+        });
+        let entries: Vec<_> = entries.collect();
+        PodAutoscalerStatus::read(
+            &serde_json::json!({"desiredScale": desired, "scalingHistory": entries}),
+        )
+    };
+    for (counts, desired, asleep) in [
+        (&[][..], 0, false),
+        (&[(1, 0, true)], 0, true),
+        (&[(1, 0, false)], 0, false),
+        (&[(1, 0, true), (0, 0, false)], 0, true),
+        (&[(1, 0, true), (0, 1, true)], 0, false),
+        // Another hand woke it, which the status saw.
+        (&[(1, 0, true)], 1, false),
+    ] {
+        let restored = AutoscalerState::restored(&status(counts, desired));
+        assert_eq!(restored.asleep, asleep, "{counts:?} {desired}");
+        assert_eq!(restored.windows.len(), 0);
+    }
+}
+
+#[test]
+fn four_pods_at_180_percent_never_shrink_after_a_restart() {
+    for strategy in ["KPA", "APA"] {
+        let spec = format!("maxReplicas: 4\nscalingStrategy: {strategy}");
+        let mut run = Loop::new(policy(&spec, &[("scale-down-cooldown-window", "0s")]), 4);
+        for restart in 0..60 {
+            if restart % 7 == 0 {
+                run.state = AutoscalerState::restored(&PodAutoscalerStatus::default());
+            }
+            assert_eq!(run.share(72.0).desired, Replicas(4), "{strategy}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_in_panic_holds_its_count_as_long_as_panic_would_have() {
+    let hurried = [("scale-down-cooldown-window", "0s")];
+    let mut panics = 0;
+    for load in [60.0, 90.0, 120.0, 300.0] {
+        for cycles in 1..40 {
+            let mut run = Loop::new(policy("maxReplicas: 40", &hurried), 2);
+            run.run(400, 20.0);
+            run.run(10 * cycles, load);
+            let panic = run.state.panic;
+            let held = run.current;
+            run.state = AutoscalerState::restored(&PodAutoscalerStatus::default());
+            if let Some(panic) = panic {
+                panics += 1;
+                let until = panic.exceeded.monotonic.as_secs() + 180;
+                while run.seconds < until {
+                    assert!(run.share(10.0).desired >= Replicas(held).max(panic.peak));
+                }
+            }
+            run.run(600, 10.0);
+            assert_eq!(run.current, 1);
+        }
+    }
+    assert!(panics > 20, "{panics}");
+}
+
+#[test]
+fn a_plan_without_memory_reads_the_status() {
+    let policy = Arc::new(policy(&format!("minReplicas: 1\n{QUEUE}"), &[]));
+    for (status, woken) in [("False", 0), ("True", 1)] {
+        let status = PodAutoscalerStatus::read(&serde_json::json!({"conditions": [{
+            "type": "Asleep", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]}));
+        let state = AutoscalerState::restored(&status);
+        let (decision, _) = decide(&policy, &idle(0), &state, at(100_000));
+        assert_eq!(decision.desired, Replicas(woken));
+    }
+}
