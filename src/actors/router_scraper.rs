@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 
 use crate::actors::optimizer;
+use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, TargetKey};
@@ -17,7 +18,7 @@ use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
 use crate::state::Readers;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Address, Context, Event, Writer};
+use wva_supervise::{Actor, ActorError, Address, Context, DirtySet, Event, Writer};
 
 /// From one round to the next, where there are few pools.
 const ROUND: Duration = Duration::from_secs(1);
@@ -46,6 +47,7 @@ pub struct RouterScraper {
     writer: Arc<Writer<DirectQueues>>,
     routers: Arc<dyn RouterApi>,
     optimizer: Address<optimizer::OptimizerMessage>,
+    autoscalers: DirtySet<AutoscalerInvalidation>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
 }
@@ -91,18 +93,20 @@ impl RouterScraper {
         writer: Arc<Writer<DirectQueues>>,
         routers: Arc<dyn RouterApi>,
         optimizer: Address<optimizer::OptimizerMessage>,
+        autoscalers: DirtySet<AutoscalerInvalidation>,
     ) -> Self {
         Self {
             shared,
             writer,
             routers,
             optimizer,
+            autoscalers,
             waiting: VecDeque::new(),
             asked: BTreeMap::new(),
         }
     }
 
-    /// Models that nothing serves, with their targets. Prefill alone serves nothing.
+    /// Models that nothing serves, or that may come to it, with their targets. Prefill alone serves nothing.
     fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
         let views = self.shared.board.snapshot();
         let resolved = || {
@@ -117,6 +121,13 @@ impl RouterScraper {
         for (view, target) in resolved().filter(|(view, _)| !served.contains(&view.model)) {
             let targets = models.entry(view.model.clone()).or_default();
             targets.push(target.key.clone());
+        }
+        // Those of PodAutoscalers are asked before they sleep, too: one that no router answers for may not.
+        for (_, record) in self.shared.autoscalers.snapshot() {
+            if let (Some(model), Some(target)) = (&record.model, &record.target) {
+                let targets = models.entry(model.clone()).or_default();
+                targets.push(target.clone());
+            }
         }
         models
     }
@@ -240,11 +251,18 @@ impl RouterScraper {
             return Ok(());
         }
         let waits = |queue: &DirectQueue| queue.counted.is_some_and(|queue| queue.requests > 0.0);
-        let has_come = after
-            .iter()
-            .any(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits));
+        let come = after.iter();
+        let come: BTreeSet<ModelKey> = come
+            .filter(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits))
+            .map(|(model, _)| model.clone())
+            .collect();
         self.writer.publish(cx.epoch(), Arc::new(after))?;
-        if has_come {
+        if !come.is_empty() {
+            for (key, record) in self.shared.autoscalers.snapshot() {
+                if record.model.as_ref().is_some_and(|model| come.contains(model)) {
+                    self.autoscalers.insert(AutoscalerInvalidation::Object(key));
+                }
+            }
             // An absent optimizer finds the queue when it is back.
             self.optimizer
                 .hint(optimizer::OptimizerMessage::RequestsHeld);

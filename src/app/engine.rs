@@ -94,6 +94,7 @@ impl Wiring {
     fn router_scraper(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, routers) = (self.readers.clone(), Arc::clone(&env.routers));
         let writer = Arc::clone(&self.writers.router_scraper);
+        let autoscalers = self.autoscalers.clone();
         let optimizer = self.addresses.optimizer.clone();
         wva_supervise::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
             router_scraper::RouterScraper::new(
@@ -101,6 +102,7 @@ impl Wiring {
                 Arc::clone(&writer),
                 Arc::clone(&routers),
                 optimizer.clone(),
+                autoscalers.clone(),
             )
         })
     }

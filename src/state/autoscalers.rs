@@ -12,7 +12,7 @@ use super::mirrors::TargetLookup;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
-use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::key::{ModelKey, ObjectKey, TargetKey};
 use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, SpecProblem};
@@ -24,8 +24,12 @@ use crate::policy::pod_autoscaler::samples::{
 };
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, decide};
+use crate::policy::signal::{Failure, FreshnessBands, Signal};
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
+
+/// Label of pods, and label or annotation of a `PodAutoscaler`, that names the model.
+const MODEL_KEY: &str = "model.aibrix.ai/name";
 
 /// The pods of a target.
 type MeasuredPods = BTreeMap<Arc<str>, MeasuredPod>;
@@ -36,6 +40,8 @@ struct SeenTarget {
     field: ReplicaField,
     current: Replicas,
     pods: MeasuredPods,
+    /// The model that its pods are labelled with.
+    model: Option<Arc<str>>,
 }
 
 /// The last decisions, for the debug page: the plan of variants, and beside it what PodAutoscalers decided.
@@ -82,6 +88,7 @@ impl Readers {
             decided: now,
             policy: None,
             target: stored.target(),
+            model: None,
             field: ReplicaField::Scale,
             pods: Arc::default(),
             state: AutoscalerState::default(),
@@ -146,8 +153,10 @@ impl Readers {
             field,
             current,
             mut pods,
+            model,
         } = seen;
         record.field = field;
+        record.model = asked_model(policy, current, model.as_ref());
         let tables = [self.pod_samples.load(), self.api_samples.load()];
         let tables = [&*tables[0], &*tables[1]];
         mark_resharding(policy, &mut pods, tables[0]);
@@ -158,12 +167,32 @@ impl Readers {
                 .map(|(name, pod)| (Arc::clone(name), pod.pod))
                 .collect(),
             readings: source_readings(policy, pods.keys(), &tables, now),
+            held: record
+                .model
+                .as_ref()
+                .and_then(|model| self.held(model, &target, now)),
         };
         record.notes = read_failures(policy, pods.keys(), &tables);
         record.pods = Arc::new(pods);
         let (decision, state) = decide(policy, &view, &state, now);
         record.state = state;
         record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
+    }
+
+    /// Requests that wait in the routers in front of a target; `None` if there is no router.
+    fn held(&self, model: &ModelKey, target: &TargetKey, now: Moment) -> Option<Signal> {
+        let is_known = !self.mirrors.pools.synced() || !self.mirrors.pools_of(target).is_empty();
+        let direct = self.direct.load();
+        let counted = direct.get(model).and_then(|queue| queue.counted);
+        let absent = Signal::Failed {
+            why: Failure::Absent,
+        };
+        is_known.then(|| {
+            counted.map_or(absent, |counted| {
+                let age = now.since(counted.at);
+                FreshnessBands::default().judge(counted.requests, age, 0.0..=f64::MAX)
+            })
+        })
     }
 
     fn found_target(
@@ -225,12 +254,30 @@ impl Readers {
         let Some(pods) = pods else {
             return unseen("has pods that have not been read yet");
         };
+        let labels = found.pod_labels.as_ref();
         Ok(SeenTarget {
             field,
             current,
             pods,
+            model: labels.and_then(|labels| labels.get(MODEL_KEY).cloned()),
         })
     }
+}
+
+/// The model of an object that sleeps or may: as its own label or annotation names it, or the label of its pods.
+fn asked_model(
+    policy: &AutoscalerPolicy,
+    current: Replicas,
+    of_pods: Option<&Arc<str>>,
+) -> Option<ModelKey> {
+    let is_direct = policy.strategy != ScalingStrategy::Hpa;
+    let may_sleep = policy.may_sleep() || current == Replicas::ZERO;
+    let metadata = &policy.metadata;
+    let own = metadata.labels.get(MODEL_KEY);
+    let own = own.or_else(|| metadata.annotations.get(MODEL_KEY));
+    let model = own.or(of_pods).filter(|_| is_direct && may_sleep)?;
+    let namespace = Arc::clone(&metadata.namespace);
+    Some(ModelKey::new(namespace, Arc::clone(model)))
 }
 
 /// A ready pod whose page answers 503 moves its shards: it serves again, and is not idle.

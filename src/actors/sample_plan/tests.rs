@@ -77,6 +77,7 @@ pub(in crate::actors) fn record(
         decided: at(0),
         policy: Some(Arc::new(policy)),
         target: None,
+        model: None,
         field: ReplicaField::Scale,
         pods: Arc::new(
             pods.map(|(name, address)| (Arc::from(*name), pod(*address)))

@@ -95,6 +95,12 @@ pub struct InferencePools {
 }
 
 impl InferencePools {
+    /// Whether a pool that is missing here can be taken as not existing.
+    pub fn synced(&self) -> bool {
+        let (stable, alpha) = (self.group.includes_stable(), self.group.includes_alpha());
+        (!stable || self.v1.synced()) && (!alpha || self.v1alpha2.synced())
+    }
+
     /// All pools that are not being deleted.
     pub fn all(&self) -> BTreeMap<ObjectKey, Arc<PoolObject>> {
         let mut pools: BTreeMap<_, _> = self.v1alpha2.all().into_iter().collect();

@@ -34,6 +34,9 @@ pub struct PodAutoscalerDocument {
     /// What each entry of `spec.metricsSources` reports, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceDocument>,
+    /// Requests that wait in the routers of its model. Left out: no router is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<DocumentReading>,
     /// What was remembered after the last decision, as `wva plan --explain --format json` writes it. Left out:
     /// what the status of the object holds, as after a restart, and nothing is released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,6 +183,8 @@ impl Reader {
             }
         };
         let readings = self.source_readings(path, &policy, &document.sources, &pods);
+        let held = document.held;
+        let held = held.map(|held| self.signal(&format!("{path}.held"), held));
         let current = Replicas(document.current);
         Some(AutoscalerSituation {
             policy,
@@ -187,6 +192,7 @@ impl Reader {
                 current,
                 pods,
                 readings,
+                held,
             },
             state,
         })

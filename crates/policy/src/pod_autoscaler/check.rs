@@ -197,7 +197,7 @@ pub struct AutoscalerPolicy {
 
 impl AutoscalerPolicy {
     /// Whether load alone may lead to zero at any time.
-    pub(super) fn may_sleep(&self) -> bool {
+    pub fn may_sleep(&self) -> bool {
         let schedules = self.schedules.as_ref();
         let allows_zero =
             self.base.min == Replicas::ZERO || schedules.is_some_and(Schedules::allow_zero);

@@ -14,6 +14,7 @@ use super::hpa::GeneratedHpa;
 use super::reason::AutoscalerStep;
 use super::schedule::EffectiveBounds;
 use super::state::AutoscalerState;
+use crate::signal::Signal;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -26,6 +27,8 @@ pub struct AutoscalerView {
     pub pods: BTreeMap<Arc<str>, AutoscaledPod>,
     /// What each source reports, in the order of the specification.
     pub readings: Vec<SourceReading>,
+    /// Requests that wait in the routers of its model; `None` where none is known to be in front of it.
+    pub held: Option<Signal>,
 }
 
 /// How a decision was made.

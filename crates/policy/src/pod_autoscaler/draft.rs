@@ -17,6 +17,7 @@ use super::schedule::EffectiveBounds;
 use super::source::MetricSource;
 use super::state::AutoscalerState;
 use crate::bounds::ZeroPolicy;
+use crate::signal::Signal;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -112,15 +113,29 @@ impl Draft<'_> {
         if self.policy.tuning.zero == ZeroPolicy::Disabled {
             Some(Why::ZeroNotEnabled)
         } else {
-            let mut sources = self.policy.sources.iter();
-            (!sources.any(MetricSource::is_total)).then_some(Why::ZeroNeedsTotal)
+            let can_wake = self.has_total() || self.view.held.is_some();
+            (!can_wake).then_some(Why::ZeroNeedsTotal)
+        }
+    }
+
+    fn has_total(&self) -> bool {
+        self.policy.sources.iter().any(MetricSource::is_total)
+    }
+
+    /// Whether routers hold nothing. What they do not report counts where nothing else could wake the target.
+    fn held_allow_zero(&self) -> bool {
+        match self.view.held {
+            None | Some(Signal::KnownZero { .. }) => true,
+            Some(Signal::Known { .. } | Signal::Stale { .. }) => false,
+            Some(Signal::Failed { .. }) => self.has_total(),
         }
     }
 
     fn by_metrics(&mut self) -> AutoscalerOutcome {
         let results = self.measure();
         self.panic(&results);
-        let Some(wanted) = self.combine(&results) else {
+        let combined = self.combine(&results);
+        let Some(wanted) = self.woken().or(combined) else {
             self.step(Stage::Combine, self.count, Why::NothingMeasured);
             return AutoscalerOutcome::FailedComputeScale;
         };
@@ -146,6 +161,17 @@ impl Draft<'_> {
         AutoscalerOutcome::Decided
     }
 
+    /// One replica for requests that wait in routers where nothing serves, whatever sources report.
+    fn woken(&mut self) -> Option<Replicas> {
+        let requests = self.view.held.and_then(Signal::value)?;
+        let is_asleep = self.view.current == Replicas::ZERO && requests > 0.0;
+        if !is_asleep || self.count > Replicas::ZERO {
+            return None;
+        }
+        self.step(Stage::Zero, Replicas::ONE, Why::RequestsHeld { requests });
+        Some(Replicas::ONE)
+    }
+
     fn measure(&mut self) -> Vec<SourceResult> {
         self.state.keep_for(self.policy.windows);
         let nothing = SourceReading::Pods(BTreeMap::new());
@@ -162,7 +188,9 @@ impl Draft<'_> {
             let demand = result.demand.as_ref();
             demand.is_ok_and(|(demand, _)| demand.is_idle())
         };
-        let is_idle = self.view.current > Replicas::ZERO && results.iter().all(idle);
+        let is_idle = self.view.current > Replicas::ZERO
+            && results.iter().all(idle)
+            && self.held_allow_zero();
         let since = self.state.idle_since.filter(|_| is_idle);
         self.state.idle_since = since.or_else(|| is_idle.then_some(self.now));
         results
@@ -384,6 +412,8 @@ impl Draft<'_> {
         let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
         if let Some(why) = self.why_not_zero() {
             self.step(Stage::Zero, Replicas::ONE, why);
+        } else if !self.held_allow_zero() {
+            self.step(Stage::Zero, Replicas::ONE, Why::ZeroNeedsRouter);
         } else if idle < needed {
             let why = Why::ZeroNeedsIdle { idle, needed };
             self.step(Stage::Zero, Replicas::ONE, why);

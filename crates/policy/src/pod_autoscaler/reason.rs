@@ -213,8 +213,15 @@ pub enum AutoscalerReason {
     },
     /// Load alone does not lead to zero.
     ZeroNotEnabled,
-    /// No source has a demand without pods.
+    /// No source has a demand without pods, and no router is known.
     ZeroNeedsTotal,
+    /// The routers hold requests, or do not report.
+    ZeroNeedsRouter,
+    /// Requests wait in routers while nothing serves.
+    RequestsHeld {
+        /// How many.
+        requests: f64,
+    },
     /// The target was not idle for long enough.
     ZeroNeedsIdle {
         /// Time that it is idle.
@@ -318,7 +325,15 @@ impl AutoscalerReason {
                 formatter.write_str("scale-to-zero is not true: one replica stays")
             }
             Self::ZeroNeedsTotal => formatter
-                .write_str("nothing could wake it: add an external source; one replica stays"),
+                .write_str("nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name; one replica stays"),
+            Self::ZeroNeedsRouter => formatter.write_str(
+                "its routers hold requests, or are not read: one replica stays",
+            ),
+            Self::RequestsHeld { requests } => write!(
+                formatter,
+                "requests in its routers: {}",
+                amount(*requests)
+            ),
             Self::ZeroNeedsIdle { idle, needed } => write!(
                 formatter,
                 "idle for {} of {}: one replica stays",

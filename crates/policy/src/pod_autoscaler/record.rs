@@ -13,7 +13,7 @@ use super::demand::AutoscaledPod;
 use super::schedule::ReplicaBounds;
 use super::state::AutoscalerState;
 use super::storm_service::ReplicaField;
-use crate::key::{ObjectKey, TargetKey};
+use crate::key::{ModelKey, ObjectKey, TargetKey};
 use wva_base::moment::Moment;
 
 /// One object after a tick.
@@ -33,6 +33,8 @@ pub struct AutoscalerRecord {
     pub policy: Option<Arc<AutoscalerPolicy>>,
     /// What it scales; `None` if that cannot be named.
     pub target: Option<TargetKey>,
+    /// Its model, where the routers in front of the target are to be asked for requests that wait.
+    pub model: Option<ModelKey>,
     /// Where the target holds the count that was read, and that is written.
     pub field: ReplicaField,
     /// The pods of its target, without those that ended.

@@ -9,6 +9,7 @@ use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView, decide};
 use crate::pod_autoscaler::demand::SourceReading;
 use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome};
+use crate::signal::{Failure, Signal};
 use crate::units::Replicas;
 
 const QUEUE: &str =
@@ -210,4 +211,79 @@ fn a_plan_without_memory_reads_the_status() {
         let (decision, _) = decide(&policy, &idle(0), &state, at(100_000));
         assert_eq!(decision.desired, Replicas(woken));
     }
+}
+
+const PODS: &str = "minReplicas: 0";
+
+/// Pods without load, and what routers hold.
+fn routed(current: u32, held: Option<Signal>) -> AutoscalerView {
+    let pods = usize::try_from(current).unwrap();
+    AutoscalerView {
+        held,
+        ..view(current, &[vec![0.0; pods]])
+    }
+}
+
+const UNREAD: Signal = Signal::Failed {
+    why: Failure::Absent,
+};
+
+#[test]
+fn a_router_that_holds_nothing_lets_the_last_replica_go() {
+    for (held, sleeps, code) in [
+        (None, false, "ZeroNeedsTotal"),
+        (Some(UNREAD), false, "ZeroNeedsRouter"),
+        (Some(signal(2.0)), false, "ZeroNeedsRouter"),
+        (Some(signal(0.0)), true, ""),
+    ] {
+        let mut run = Loop::new(policy(PODS, ZERO), 1);
+        let mut last = run.decide(&routed(1, held));
+        while run.current > 0 && run.seconds < 101_000 {
+            last = run.decide(&routed(1, held));
+        }
+        assert_eq!(run.current == 0, sleeps, "{held:?}");
+        assert_eq!(run.state.asleep, sleeps);
+        let has_code = codes(&last).iter().any(|one| one == code);
+        assert_eq!(has_code, !sleeps, "{held:?}: {last:?}");
+    }
+    // What was held within the time is no idle time.
+    let mut run = Loop::new(policy(PODS, ZERO), 1);
+    for _ in 0..47 {
+        run.decide(&routed(1, Some(signal(0.0))));
+    }
+    run.decide(&routed(1, Some(signal(1.0))));
+    for _ in 0..29 {
+        let held = run.decide(&routed(1, Some(signal(0.0))));
+        assert_eq!(held.desired, Replicas(1));
+    }
+    run.decide(&routed(1, Some(signal(0.0))));
+    assert_eq!(run.decide(&routed(1, Some(signal(0.0)))).desired, Replicas(0));
+}
+
+#[test]
+fn requests_in_a_router_wake_one_replica_whatever_sources_report() {
+    let failing = format!("minReplicas: 0\n{QUEUE}");
+    for spec in [PODS, &failing] {
+        for (held, woken) in [
+            (Some(signal(0.0)), 0),
+            (Some(UNREAD), 0),
+            (Some(signal(3.0)), 1),
+        ] {
+            let mut run = Loop::new(policy(spec, ZERO), 0);
+            let mut seen = routed(0, held);
+            if spec == failing {
+                seen.readings = vec![SourceReading::Total(UNREAD)];
+            }
+            run.state.asleep = true;
+            let decision = run.decide(&seen);
+            assert_eq!(decision.desired, Replicas(woken), "{spec} {held:?}");
+            let is_woken = codes(&decision).contains(&"RequestsHeld".to_owned());
+            assert_eq!(is_woken, woken == 1);
+        }
+    }
+    // Without its router nothing could wake it.
+    let mut run = Loop::new(policy(PODS, ZERO), 0);
+    assert_eq!(run.decide(&routed(0, None)).desired, Replicas(0));
+    run.state.asleep = true;
+    assert_eq!(run.decide(&routed(0, None)).desired, Replicas(1));
 }

@@ -102,6 +102,7 @@ fn view(current: u32, values: &[Vec<f64>]) -> AutoscalerView {
     let most = values.iter().map(Vec::len).max().unwrap_or(0);
     AutoscalerView {
         current: Replicas(current),
+        held: None,
         pods: (0..most).map(|number| (name(number), READY)).collect(),
         readings: values
             .iter()

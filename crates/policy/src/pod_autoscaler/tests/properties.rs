@@ -47,6 +47,7 @@ impl Fleet {
             current: Replicas(u32::try_from(self.created.len()).unwrap()),
             pods: pods.collect(),
             readings: vec![SourceReading::Pods(samples.collect())],
+            held: None,
         }
     }
 }
@@ -105,6 +106,7 @@ proptest! {
                 current: Replicas(current),
                 pods: named.map(|(number, (pod, _))| (name(number), *pod)).collect(),
                 readings: vec![SourceReading::Pods(samples.collect::<BTreeMap<_, _>>())],
+                held: None,
             };
             let usable = pods.iter().any(|(_, signal)| signal.and_then(Signal::value).is_some());
             let decision = run.decide(&view);

@@ -30,6 +30,7 @@ pub(super) fn judged(
         decided: at(second),
         policy: policy.map(Arc::new),
         target: Some(TargetKey::new("default", TargetKind::Deployment, "llm")),
+        model: None,
         field: ReplicaField::Scale,
         pods: Arc::default(),
         base: object("pa", "", &[]).spec.base_bounds(),
