@@ -259,7 +259,11 @@ impl RouterScraper {
         self.writer.publish(cx.epoch(), Arc::new(after))?;
         if !come.is_empty() {
             for (key, record) in self.shared.autoscalers.snapshot() {
-                if record.model.as_ref().is_some_and(|model| come.contains(model)) {
+                if record
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| come.contains(model))
+                {
                     self.autoscalers.insert(AutoscalerInvalidation::Object(key));
                 }
             }

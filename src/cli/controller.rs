@@ -203,7 +203,7 @@ async fn prepare(
         kube,
         prometheus,
         routers: routers(&statics)?,
-        pods: pods()?,
+        pods: pods(&statics)?,
         identity,
         levels: Some(levels),
         hooks,
@@ -232,7 +232,7 @@ fn announce(generation: &Generation, identity: &str) {
     );
 }
 
-/// Files of the connection to Prometheus that are named and not there: what contradicts itself is
+/// Files that are named and not there: what contradicts itself is
 /// no reason to name them at the next start only.
 fn missing_files(sources: &Sources) -> Vec<String> {
     let values = resolve(sources, None).values;
@@ -241,6 +241,7 @@ fn missing_files(sources: &Sources) -> Vec<String> {
         &schema::PROMETHEUS_CLIENT_CERT_PATH,
         &schema::PROMETHEUS_CLIENT_KEY_PATH,
         &schema::PROMETHEUS_TOKEN_PATH,
+        &schema::POD_AUTOSCALER_CA_CERT_PATH,
     ];
     let files = specs.into_iter().filter_map(|spec| {
         let path = values.text(spec)?;
@@ -253,9 +254,17 @@ fn missing_files(sources: &Sources) -> Vec<String> {
     files.collect()
 }
 
-fn pods() -> Result<Arc<dyn PodPages>, Vec<String>> {
-    let pods = HttpPods::new(None);
-    let pods = pods.map_err(|why| vec![format!("no client for pods: {why}")])?;
+fn pods(statics: &StaticSettings) -> Result<Arc<dyn PodPages>, Vec<String>> {
+    let settings = &statics.pod_pages;
+    let authorities = settings.ca_path.as_ref().map(std::fs::read).transpose();
+    let failed = |why: String| {
+        let name = schema::POD_AUTOSCALER_CA_CERT_PATH.name;
+        let path = settings.ca_path.as_deref().unwrap_or_else(|| "".as_ref());
+        vec![format!("no client for pods, with {name}={path:?}: {why}")]
+    };
+    let authorities = authorities.map_err(|error| failed(error.to_string()))?;
+    let pods = HttpPods::new(authorities.as_deref(), settings.endpoint_hosts.clone());
+    let pods = pods.map_err(failed)?;
     Ok(Arc::new(pods))
 }
 

@@ -243,12 +243,10 @@ impl Resolve for FixedHost {
     }
 }
 
-fn build(
-    settings: &PrometheusClientSettings,
-    endpoint: &Endpoint,
-    material: &TlsMaterial,
-) -> Result<Client, QueryError> {
-    let mut builder = Client::builder()
+/// What all clients have in common: proxies named in the environment are not used, redirects are not followed and no
+/// request is repeated, so that a token reaches only the server of the URL.
+pub(super) fn client_builder(idle_connections: usize) -> ClientBuilder {
+    Client::builder()
         .user_agent(concat!(
             env!("CARGO_PKG_NAME"),
             "/",
@@ -257,9 +255,16 @@ fn build(
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .no_proxy()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .tls_version_min(tls::Version::TLS_1_2);
+        .pool_max_idle_per_host(idle_connections)
+        .tls_version_min(tls::Version::TLS_1_2)
+}
+
+fn build(
+    settings: &PrometheusClientSettings,
+    endpoint: &Endpoint,
+    material: &TlsMaterial,
+) -> Result<Client, QueryError> {
+    let mut builder = client_builder(IDLE_CONNECTIONS).connect_timeout(CONNECT_TIMEOUT);
     if let Some(authority) = &endpoint.authority {
         builder = builder.dns_resolver(Arc::new(FixedHost(Arc::clone(&authority.host))));
     }

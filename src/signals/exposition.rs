@@ -3,9 +3,6 @@
 
 use std::borrow::Cow;
 
-/// How much of a line is shown in an error.
-const EXCERPT: usize = 120;
-
 /// One line with a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleLine<'p> {
@@ -19,10 +16,11 @@ pub struct SampleLine<'p> {
 
 /// A page that cannot be read; Prometheus then takes nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the page, {text:?}: {problem}")]
+// What a page holds is not repeated: readers of the error may not be allowed to read the page.
+#[error("line {line} of the page, of {length} bytes: {problem}")]
 pub struct InvalidPage {
     line: usize,
-    text: String,
+    length: usize,
     problem: &'static str,
 }
 
@@ -31,7 +29,7 @@ impl InvalidPage {
     pub(super) fn at(line: usize, text: &str, problem: &'static str) -> Self {
         Self {
             line,
-            text: text.chars().take(EXCERPT).collect(),
+            length: text.len(),
             problem,
         }
     }

@@ -6,6 +6,7 @@ pub mod client;
 pub mod collect;
 mod credentials;
 pub mod decode;
+mod endpoint_guard;
 mod error;
 mod evaluations;
 pub mod exposition;

@@ -7,17 +7,23 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::ACCEPT;
-use reqwest::{Certificate, Client, StatusCode, Url, redirect, retry, tls};
+use reqwest::{Certificate, Client, StatusCode, Url};
 
-use super::client::causes;
+use super::client::{causes, client_builder};
+use super::endpoint_guard::{GuardedNames, check_endpoint};
 use super::metrics_page::{FamilyReader, MetricFamilies};
 use super::page_lines::PageFault;
 use crate::policy::pod_autoscaler::source::MetricsPage;
 use crate::policy::signal::Failure;
+use crate::settings::endpoint_hosts::EndpointHosts;
 
 /// Where a page is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PageUrl(Arc<str>);
+pub struct PageUrl {
+    url: Arc<str>,
+    /// Whether a user names the host, which has to be permitted.
+    is_endpoint: bool,
+}
 
 impl PageUrl {
     /// The page of a pod.
@@ -33,7 +39,7 @@ impl PageUrl {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
-        Ok(Self::new(&format!("{host}:{number}"), page))
+        Ok(Self::new(&format!("{host}:{number}"), page, false))
     }
 
     /// The page of a service, given its host and port.
@@ -41,9 +47,9 @@ impl PageUrl {
     /// # Errors
     /// It is more, or less, than a host and a port.
     pub fn of_service(endpoint: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
-        let url = Self::new(endpoint, page);
+        let url = Self::new(endpoint, page, true);
         let is_host = !endpoint.is_empty() && !endpoint.contains(['/', '?', '#', '@', '\\']);
-        if is_host && Url::parse(&url.0).is_ok() {
+        if is_host && Url::parse(&url.url).is_ok() {
             return Ok(url);
         }
         Err(PageReadError::InvalidUrl {
@@ -51,18 +57,21 @@ impl PageUrl {
         })
     }
 
-    fn new(authority: &str, page: &MetricsPage) -> Self {
+    fn new(authority: &str, page: &MetricsPage, is_endpoint: bool) -> Self {
         let protocol = match &*page.protocol {
             "" => "http",
             protocol => protocol,
         };
-        Self(format!("{protocol}://{authority}{}", page.path).into())
+        Self {
+            url: format!("{protocol}://{authority}{}", page.path).into(),
+            is_endpoint,
+        }
     }
 }
 
 impl fmt::Display for PageUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(&self.url)
     }
 }
 
@@ -84,6 +93,12 @@ pub enum PageReadError {
     #[error("{why}")]
     InvalidUrl {
         /// What is wrong with it.
+        why: String,
+    },
+    /// Its host may not be read.
+    #[error("{why}")]
+    NotPermitted {
+        /// Why, and the remedy.
         why: String,
     },
     /// No connection, or it broke.
@@ -119,7 +134,7 @@ impl PageReadError {
     /// What it means for a decision.
     pub fn failure(&self) -> Failure {
         match self {
-            Self::InvalidUrl { .. } | Self::Page(_) => Failure::Invalid,
+            Self::InvalidUrl { .. } | Self::NotPermitted { .. } | Self::Page(_) => Failure::Invalid,
             Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Unavailable
@@ -131,6 +146,7 @@ impl PageReadError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::InvalidUrl { .. } => "invalid_url",
+            Self::NotPermitted { .. } => "not_permitted",
             Self::Unreachable { .. } => "unreachable",
             Self::Timeout { .. } => "timeout",
             Self::Unavailable => "unavailable",
@@ -140,14 +156,15 @@ impl PageReadError {
     }
 }
 
-/// Pods at the end of a network.
+/// Pods and services at the end of a network.
 ///
-/// Redirects are not followed, proxies named in the environment are not used, and no request is repeated. With
-/// https the certificate is verified: it has to name the address of the pod or the host of the endpoint, and to be
-/// signed by an authority that the system trusts or that [`HttpPods::new`] was given.
+/// With https the certificate is verified: it has to name the address of the pod or the host of the endpoint, and to be
+/// signed by an authority that the system trusts or that [`HttpPods::new`] was given. Endpoints have to be permitted,
+/// and never lead to addresses that only this machine or its cloud answers on.
 #[derive(Debug)]
 pub struct HttpPods {
     client: Client,
+    endpoint_hosts: Arc<EndpointHosts>,
 }
 
 impl HttpPods {
@@ -156,36 +173,37 @@ impl HttpPods {
     ///
     /// # Errors
     /// What is wrong with the certificates, or why there is no client.
-    pub fn new(authorities: Option<&[u8]>) -> Result<Self, String> {
-        let mut builder = Client::builder()
-            .user_agent(concat!(
-                env!("CARGO_PKG_NAME"),
-                "/",
-                env!("CARGO_PKG_VERSION")
-            ))
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            .tls_version_min(tls::Version::TLS_1_2)
-            // Connections to thousands of pods cost more to keep than to make.
-            .pool_max_idle_per_host(0);
+    pub fn new(authorities: Option<&[u8]>, endpoint_hosts: EndpointHosts) -> Result<Self, String> {
+        // Connections to thousands of pods cost more to keep than to make.
+        let mut builder = client_builder(0).dns_resolver(Arc::new(GuardedNames));
         if let Some(pem) = authorities {
             let certificates = Certificate::from_pem_bundle(pem).map_err(|error| causes(&error))?;
+            if certificates.is_empty() {
+                return Err("it holds no certificate in PEM form".to_owned());
+            }
             builder = builder.tls_certs_merge(certificates);
         }
         let client = builder.build().map_err(|error| causes(&error))?;
-        Ok(Self { client })
+        let endpoint_hosts = Arc::new(endpoint_hosts);
+        Ok(Self {
+            client,
+            endpoint_hosts,
+        })
     }
 }
 
 async fn fetch(
     client: Client,
+    hosts: Arc<EndpointHosts>,
     page: PageUrl,
     wanted: Vec<Arc<str>>,
 ) -> Result<MetricFamilies, PageReadError> {
-    let url = Url::parse(&page.0).map_err(|error| PageReadError::InvalidUrl {
+    let url = Url::parse(&page.url).map_err(|error| PageReadError::InvalidUrl {
         why: format!("{page} is no URL ({error}); correct path"),
     })?;
+    if page.is_endpoint {
+        check_endpoint(&url, &hosts)?;
+    }
     let unreachable = |error: reqwest::Error| PageReadError::Unreachable {
         cause: causes(&error),
     };
@@ -213,9 +231,9 @@ impl PodPages for HttpPods {
         wanted: Vec<Arc<str>>,
         deadline: Duration,
     ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
-        let client = self.client.clone();
+        let (client, hosts) = (self.client.clone(), Arc::clone(&self.endpoint_hosts));
         Box::pin(async move {
-            tokio::time::timeout(deadline, fetch(client, page, wanted))
+            tokio::time::timeout(deadline, fetch(client, hosts, page, wanted))
                 .await
                 .unwrap_or(Err(PageReadError::Timeout { deadline }))
         })

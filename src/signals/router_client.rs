@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, AUTHORIZATION};
-use reqwest::{Client, StatusCode, redirect, retry};
+use reqwest::{Client, StatusCode};
 
-use super::client::causes;
+use super::client::{causes, client_builder};
 use super::router_page::{HeldRequests, PageError, PageReader};
 use super::settings::{MaskedSecret, TokenSource};
 
@@ -123,19 +123,8 @@ impl HttpRouters {
 
     /// The same, with a token from anywhere.
     pub(super) fn with_token(token: TokenSource) -> Result<Self, String> {
-        let client = Client::builder()
-            .user_agent(concat!(
-                env!("CARGO_PKG_NAME"),
-                "/",
-                env!("CARGO_PKG_VERSION")
-            ))
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .no_proxy()
-            // A scrape now and then is no reason to keep a connection to every router.
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| causes(&error))?;
+        // A scrape now and then is no reason to keep a connection to every router.
+        let client = client_builder(0).build().map_err(|error| causes(&error))?;
         Ok(Self { client, token })
     }
 

@@ -11,6 +11,7 @@ pub mod config_maps;
 mod controllers;
 pub mod docs;
 mod dynamic;
+pub mod endpoint_hosts;
 mod entries;
 pub mod generation;
 pub mod help;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
 use super::controllers::{PodAutoscalerSupport, has_pod_autoscalers};
+use super::endpoint_hosts::EndpointHosts;
 use super::logging::LogFormatSetting;
 use super::pool_group::PoolGroup;
 use super::problem::SettingError;
@@ -31,6 +32,8 @@ pub struct StaticSettings {
     pub leader_election: LeaderElectionSettings,
     /// Whether PodAutoscalers are decided on; `POD_AUTOSCALERS_ENABLED` and `--controllers`.
     pub pod_autoscalers: PodAutoscalerSupport,
+    /// Which pages they read.
+    pub pod_pages: PodPageSettings,
     /// Names of the ConfigMaps that are read.
     pub config_maps: ConfigMapNames,
     /// Longest request to the API server; `REST_CLIENT_TIMEOUT`.
@@ -47,6 +50,15 @@ pub struct StaticSettings {
     pub endpoint_picker_token: Option<Secret>,
     /// Form of a log line; `LOG_FORMAT`.
     pub log_format: LogFormatSetting,
+}
+
+/// Which pages PodAutoscalers read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodPageSettings {
+    /// Hosts that an `endpoint` may name; `POD_AUTOSCALER_ENDPOINT_HOSTS`.
+    pub endpoint_hosts: EndpointHosts,
+    /// Authorities that may sign certificates, besides the system's; `POD_AUTOSCALER_CA_CERT_PATH`.
+    pub ca_path: Option<PathBuf>,
 }
 
 /// How Prometheus is reached.
@@ -188,6 +200,12 @@ impl StaticSettings {
                 retry_period: values.duration(&schema::RETRY_PERIOD),
             },
             pod_autoscalers: pod_autoscalers(values),
+            pod_pages: PodPageSettings {
+                endpoint_hosts: values.hosts(&schema::POD_AUTOSCALER_ENDPOINT_HOSTS),
+                ca_path: values
+                    .text(&schema::POD_AUTOSCALER_CA_CERT_PATH)
+                    .map(PathBuf::from),
+            },
             config_maps: ConfigMapNames::of(values),
             rest_client_timeout: values.duration(&schema::REST_CLIENT_TIMEOUT),
             scale_to_zero_by_default: values.bool(&schema::SCALE_TO_ZERO),

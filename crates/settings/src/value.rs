@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::address::BindAddress;
 use super::boolean::parse_bool;
 use super::controllers::check_controllers;
+use super::endpoint_hosts::EndpointHosts;
 use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
 use super::secret::Secret;
@@ -55,6 +56,8 @@ pub enum ValueKind {
     PoolGroup,
     /// Names of controllers.
     Controllers,
+    /// Patterns of hosts.
+    Hosts,
     /// A log level.
     LogLevel,
     /// A log format.
@@ -82,6 +85,8 @@ pub enum Value {
     Address(BindAddress),
     /// Of [`ValueKind::Selector`].
     Selector(LabelSelector),
+    /// Of [`ValueKind::Hosts`].
+    Hosts(EndpointHosts),
     /// Of [`ValueKind::PoolGroup`].
     PoolGroup(PoolGroup),
     /// Of [`ValueKind::LogLevel`].
@@ -132,6 +137,7 @@ impl ValueKind {
             return Ok(match self {
                 Self::Address => Value::Address(BindAddress::Off),
                 Self::Selector => Value::Selector(LabelSelector::default()),
+                Self::Hosts => Value::Hosts(EndpointHosts::default()),
                 Self::PoolGroup => Value::PoolGroup(PoolGroup::default()),
                 _ => Value::Unset,
             });
@@ -174,6 +180,7 @@ impl ValueKind {
                     "write one of them, or nothing for every group that the cluster serves",
                 )
             }),
+            Self::Hosts => EndpointHosts::parse(text).map(Value::Hosts),
             Self::Controllers => check_controllers(text).map(|()| Value::Text(text.to_owned())),
             Self::LogLevel => LogLevel::parse(text).map(Value::LogLevel).ok_or_else(|| {
                 InvalidValue::new(
@@ -204,6 +211,7 @@ impl ValueKind {
             Self::Selector => "label selector",
             Self::PoolGroup => "API group",
             Self::Controllers => "list",
+            Self::Hosts => "hosts",
             Self::LogLevel => "level",
             Self::LogFormat => "json or text",
         }
@@ -302,6 +310,7 @@ impl fmt::Display for Value {
             Self::Secret(value) => value.fmt(formatter),
             Self::Url(value) => value.fmt(formatter),
             Self::Address(value) => value.fmt(formatter),
+            Self::Hosts(value) => value.fmt(formatter),
             Self::Selector(value) => value.fmt(formatter),
             Self::PoolGroup(value) => value.fmt(formatter),
             Self::LogLevel(value) => value.fmt(formatter),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::address::BindAddress;
+use super::endpoint_hosts::EndpointHosts;
 use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
 use super::problem::{Layer, Origin};
@@ -99,6 +100,13 @@ impl SettingValues {
         match self.get(spec).value {
             Value::Selector(selector) => selector,
             _ => LabelSelector::default(),
+        }
+    }
+
+    pub(super) fn hosts(&self, spec: &Spec) -> EndpointHosts {
+        match self.get(spec).value {
+            Value::Hosts(hosts) => hosts,
+            _ => EndpointHosts::default(),
         }
     }
 

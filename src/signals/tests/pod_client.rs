@@ -8,6 +8,7 @@ use super::http::{FakePrometheus, Mode};
 use super::pki::{Authority, install_provider};
 use crate::policy::pod_autoscaler::source::MetricsPage;
 use crate::policy::signal::Failure;
+use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::signals::{HttpPods, MetricFamilies, PageReadError, PageUrl, PodPages as _};
 
 /// Long enough for anything on a loopback socket.
@@ -34,7 +35,7 @@ async fn read(
 
 fn pods() -> HttpPods {
     install_provider();
-    HttpPods::new(None).unwrap()
+    HttpPods::new(None, EndpointHosts::default()).unwrap()
 }
 
 #[test]
@@ -138,7 +139,7 @@ async fn certificates_are_verified() {
     let authority = Authority::new();
     let mode = Mode::Answer(200, PAGE.to_owned());
     let server = FakePrometheus::tls(mode, authority.server("127.0.0.1")).await;
-    let strict = HttpPods::new(None).unwrap();
+    let strict = HttpPods::new(None, EndpointHosts::default()).unwrap();
     let error = read(&strict, "https", server.port, PATIENCE)
         .await
         .unwrap_err();
@@ -147,9 +148,32 @@ async fn certificates_are_verified() {
         "{error}"
     );
     assert_eq!(server.seen(), []);
-    let trusting = HttpPods::new(Some(authority.pem().as_bytes())).unwrap();
+    let trusting =
+        HttpPods::new(Some(authority.pem().as_bytes()), EndpointHosts::default()).unwrap();
     let families = read(&trusting, "https", server.port, PATIENCE)
         .await
         .unwrap();
     assert_eq!(families["x"].samples.len(), 2);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_not_permitted_is_not_connected_to() {
+    let server = FakePrometheus::plain(Mode::Answer(200, "no page: secret".to_owned())).await;
+    install_provider();
+    let any = EndpointHosts::parse("*").unwrap();
+    let pods = HttpPods::new(None, any).unwrap();
+    for host in ["127.0.0.1", "localhost", "[::1]"] {
+        let endpoint = format!("{host}:{}", server.port);
+        let url = PageUrl::of_service(&endpoint, &page("http", "/")).unwrap();
+        let error = pods.read(url, Vec::new(), PATIENCE).await.unwrap_err();
+        assert!(error.to_string().contains("never read"), "{error}");
+    }
+    assert_eq!(server.seen(), []);
+    // A page of a pod is, and what it holds is not repeated.
+    let error = read(&pods, "http", server.port, PATIENCE)
+        .await
+        .unwrap_err();
+    assert_eq!(error.failure(), Failure::Invalid);
+    assert!(!error.to_string().contains("secret"), "{error}");
+    assert!(error.to_string().contains("of 15 bytes"), "{error}");
 }

@@ -75,6 +75,31 @@ pub const POD_AUTOSCALERS_ENABLED: Spec = Spec::fixed(
     "false neither reads nor writes them, and scrapes no pod for them",
 );
 
+/// Hosts that metric sources may name.
+pub const POD_AUTOSCALER_ENDPOINT_HOSTS: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "POD_AUTOSCALER_ENDPOINT_HOSTS",
+    "Pod autoscaler endpoint hosts",
+    ValueKind::Hosts,
+)
+.default("*.svc,*.svc.cluster.local")
+.means(
+    "Hosts that an endpoint of a PodAutoscaler may name: hosts and *.suffix, joined by commas; * for any.",
+    "another host is not read; loopback, link-local and metadata addresses never are",
+);
+
+/// Certificates that may sign those of pods and endpoints.
+pub const POD_AUTOSCALER_CA_CERT_PATH: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "POD_AUTOSCALER_CA_CERT_PATH",
+    "Pod autoscaler CA certificate path",
+    ValueKind::Path,
+)
+.means(
+    "PEM file with certificate authorities for https pages that PodAutoscalers read.",
+    "they are trusted besides the system's; read at start",
+);
+
 /// Controllers of AIBrix that run.
 pub const CONTROLLERS: Spec = Spec::fixed(
     SettingGroup::Scope,
@@ -267,6 +292,8 @@ pub(super) const CLUSTER_ROWS: &[Spec] = &[
     CONTROLLER_INSTANCE,
     POOL_GROUP,
     POD_AUTOSCALERS_ENABLED,
+    POD_AUTOSCALER_ENDPOINT_HOSTS,
+    POD_AUTOSCALER_CA_CERT_PATH,
     CONTROLLERS,
     DISABLE_WEBHOOK,
     CONFIG_FILE,

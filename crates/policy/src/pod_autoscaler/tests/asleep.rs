@@ -257,7 +257,10 @@ fn a_router_that_holds_nothing_lets_the_last_replica_go() {
         assert_eq!(held.desired, Replicas(1));
     }
     run.decide(&routed(1, Some(signal(0.0))));
-    assert_eq!(run.decide(&routed(1, Some(signal(0.0)))).desired, Replicas(0));
+    assert_eq!(
+        run.decide(&routed(1, Some(signal(0.0)))).desired,
+        Replicas(0)
+    );
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn sample(spec: &Spec) -> &'static str {
         ValueKind::Url => "https://elsewhere",
         ValueKind::Address => ":7",
         ValueKind::Selector => "gpu=true",
+        ValueKind::Hosts => "metrics.example",
         ValueKind::Controllers => "-pod-autoscaler-controller",
         ValueKind::PoolGroup => "inference.networking.k8s.io",
         ValueKind::LogLevel => "debug",

@@ -11,7 +11,7 @@ use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
-const LEFT_OUT: [&str; 15] = [
+const LEFT_OUT: [&str; 16] = [
     // Beside an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
@@ -20,6 +20,8 @@ const LEFT_OUT: [&str; 15] = [
     schema::PROMETHEUS_CLIENT_CERT_PATH.name,
     schema::PROMETHEUS_CLIENT_KEY_PATH.name,
     schema::PROMETHEUS_SERVER_NAME.name,
+    // A file that is not there forbids a start.
+    schema::POD_AUTOSCALER_CA_CERT_PATH.name,
     // It would see other objects than the judge.
     schema::WATCH_NAMESPACE.name,
     schema::CONTROLLER_INSTANCE.name,
@@ -72,6 +74,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
         ValueKind::Selector => "nvidia.com/gpu.product".to_owned(),
         // Pools of the other one are in no run.
         ValueKind::PoolGroup => "inference.networking.k8s.io".to_owned(),
+        ValueKind::Hosts => "*".to_owned(),
         ValueKind::Controllers => "pod-autoscaler-controller".to_owned(),
         ValueKind::Url => "https://elsewhere:9090".to_owned(),
         ValueKind::Address => ":9443".to_owned(),

@@ -1,0 +1,93 @@
+//! Hosts that metric sources of PodAutoscalers may name as `endpoint`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::value::InvalidValue;
+
+/// Patterns of hosts: `*` for any, `*.suffix` for every name below a suffix, or one host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndpointHosts(Vec<Arc<str>>);
+
+impl EndpointHosts {
+    /// Reads patterns joined by commas.
+    ///
+    /// # Errors
+    /// The first one that is none.
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let patterns = text.split(',').map(str::trim);
+        let patterns = patterns.map(|pattern| {
+            let pattern = pattern.to_ascii_lowercase();
+            if is_pattern(&pattern) {
+                return Ok(Arc::from(pattern));
+            }
+            Err(InvalidValue::new(
+                format!("{pattern:?} is no pattern of hosts"),
+                "write hosts or *.suffix joined by commas, such as *.svc,*.svc.cluster.local",
+            ))
+        });
+        patterns.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a source may name this host.
+    pub fn permit(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.0
+            .iter()
+            .any(|pattern| match pattern.strip_prefix('*') {
+                Some(suffix) => {
+                    let below = host.strip_suffix(suffix);
+                    below.is_some_and(|name| !name.is_empty())
+                }
+                None => **pattern == *host,
+            })
+    }
+}
+
+fn is_pattern(pattern: &str) -> bool {
+    let host = pattern.strip_prefix("*.").unwrap_or(pattern);
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]".contains(letter);
+    pattern == "*" || (!host.is_empty() && host.chars().all(is_part))
+}
+
+impl fmt::Display for EndpointHosts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EndpointHosts;
+
+    #[test]
+    fn a_pattern_permits_what_it_names_and_nothing_else() {
+        for (patterns, host, permitted) in [
+            ("*.svc,*.svc.cluster.local", "optimizer.ns.svc", true),
+            ("*.svc, *.svc.cluster.local", "a.b.svc.cluster.local", true),
+            ("*.svc", "A.B.SVC.", true),
+            ("*.svc", "svc", false),
+            ("*.svc", ".svc", false),
+            ("*.svc", "a.b.svc.evil.example", false),
+            ("*.svc", "asvc", false),
+            ("*.svc", "10.0.0.9", false),
+            ("metrics.example", "metrics.example", true),
+            ("metrics.example", "a.metrics.example", false),
+            ("10.0.0.9", "10.0.0.9", true),
+            ("*", "anything.example", true),
+        ] {
+            let hosts = EndpointHosts::parse(patterns).unwrap();
+            assert_eq!(hosts.permit(host), permitted, "{patterns} {host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused_with_an_example() {
+        for text in ["", "*.", "a,,b", "http://a", "*svc", "a/b", "*.*"] {
+            let refused = EndpointHosts::parse(text).unwrap_err();
+            assert!(refused.to_string().contains("*.svc"), "{text}: {refused}");
+        }
+        let read = EndpointHosts::parse(" a.svc , *.B").unwrap();
+        assert_eq!(read.to_string(), "a.svc,*.b");
+    }
+}
