@@ -305,7 +305,8 @@ impl Draft<'_> {
         };
         let (current, tuning) = (self.view.current, &self.policy.tuning);
         let range = DemandRange::exactly(demand);
-        let alone = wanted(range, current, source.target, tuning);
+        let band = self.band(source);
+        let alone = wanted(range, current, band, source.target, tuning);
         let needed = alone.max(measured);
         let acts = forecast.mode == ForecastMode::Auto;
         self.steps.push(AutoscalerStep {
@@ -323,6 +324,16 @@ impl Draft<'_> {
         if acts { needed } else { measured }
     }
 
+    /// Replicas that tolerances are a share of. A total is compared with the target itself under KPA, and any total is
+    /// demand where there is no replica.
+    fn band(&self, source: &MetricSource) -> Replicas {
+        let current = self.view.current;
+        match self.policy.strategy {
+            ScalingStrategy::Kpa if source.is_total() => current.min(Replicas::ONE),
+            _ => current,
+        }
+    }
+
     fn judge(
         &self,
         source: &MetricSource,
@@ -333,7 +344,14 @@ impl Draft<'_> {
         let wanted = match self.policy.strategy {
             ScalingStrategy::Kpa => {
                 let in_panic = self.state.panic.is_some();
-                kpa(means, in_panic, current, source.target, tuning)
+                kpa(
+                    means,
+                    in_panic,
+                    current,
+                    self.band(source),
+                    source.target,
+                    tuning,
+                )
             }
             ScalingStrategy::Apa | ScalingStrategy::Hpa => {
                 apa(means, current, source.target, tuning)

@@ -34,14 +34,16 @@ impl WindowMeans {
     }
 }
 
-/// The count that a demand needs, and the present one within the tolerances.
+/// The count that a demand needs, and the present one within the tolerances of what so many replicas as `band` are to
+/// carry.
 pub fn wanted(
     demand: DemandRange,
     current: Replicas,
+    band: Replicas,
     target: TargetValue,
     tuning: &Tuning,
 ) -> Replicas {
-    let carried = target.of(current);
+    let carried = target.of(band);
     let upper = carried * (1.0 + tuning.scale_up_tolerance.get());
     let lower = carried * (1.0 - tuning.scale_down_tolerance.get());
     if exceeds(demand.low, upper) {
@@ -64,18 +66,19 @@ pub fn apa(
         low: means.panic.low,
         high: means.stable.high.max(means.panic.high),
     };
-    wanted(means.with_room(demand), current, target, tuning)
+    wanted(means.with_room(demand), current, current, target, tuning)
 }
 
-/// KPA: the long window, and in panic the larger need of both.
+/// KPA: the long window, and in panic the larger need of both. `band` is that of [`wanted`].
 pub fn kpa(
     means: WindowMeans,
     in_panic: bool,
     current: Replicas,
+    band: Replicas,
     target: TargetValue,
     tuning: &Tuning,
 ) -> Replicas {
-    let need = |mean| wanted(means.with_room(mean), current, target, tuning);
+    let need = |mean| wanted(means.with_room(mean), current, band, target, tuning);
     let stable = need(means.stable);
     if in_panic {
         stable.max(need(means.panic))

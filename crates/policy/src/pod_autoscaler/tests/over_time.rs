@@ -377,14 +377,14 @@ fn a_schedule_acts_at_once_and_an_inherited_minimum_wakes_nothing() {
 
 #[test]
 fn the_worked_table_of_totals() {
-    // n, stable, panic, panics, result; the tolerance is that of what n replicas carry.
+    // n, stable, panic, panics, result.
     let tuning = policy("", &[]).tuning;
     let target = TargetValue::parse("8").unwrap();
     for (n, stable, panic, panics, result) in [
         (6, 90.0, 100.0, false, 12),
         (5, 20.0, 50.0, true, 7),
-        (4, 33.0, 33.0, false, 4),
-        (4, 8.4, 8.4, false, 2),
+        (4, 33.0, 33.0, false, 5),
+        (4, 8.4, 8.4, false, 4),
         (7, 4.0, 4.0, false, 3),
         (1, 0.0, 0.0, false, 0),
     ] {
@@ -398,11 +398,32 @@ fn the_worked_table_of_totals() {
             panics,
             "{n}, {stable}"
         );
-        let wanted = kpa(means, panics, Replicas(n), target, &tuning);
+        let wanted = kpa(means, panics, Replicas(n), Replicas::ONE, target, &tuning);
         assert_eq!(
             limited(wanted, Replicas(n), &tuning),
             Replicas(result),
             "{n}, {stable}"
         );
     }
+}
+
+#[test]
+fn a_total_is_compared_with_the_target_under_kpa_and_pods_with_theirs() {
+    let external = |strategy: &str| format!("{EXTERNAL}    scalingStrategy: {strategy}");
+    for (strategy, demand, desired) in [
+        // Four replicas carry 40; 42 is within a tenth of it, and 11 times that of one replica.
+        ("KPA", 42.0, 5),
+        ("APA", 42.0, 4),
+        // Within a tenth of the target itself.
+        ("KPA", 10.5, 4),
+    ] {
+        let mut run = Loop::new(policy(&external(strategy), &[]), 4);
+        let decision = run.decide(&total(4, demand));
+        assert_eq!(decision.desired, Replicas(desired), "{strategy} {demand}");
+    }
+    let mut run = Loop::new(policy("", &[]), 4);
+    assert_eq!(run.share(42.0).desired, Replicas(4));
+    // Where nothing serves, a total within the tolerance is demand.
+    let mut run = Loop::new(policy(EXTERNAL, &[]), 0);
+    assert_eq!(run.decide(&total(0, 9.5)).desired, Replicas(1));
 }

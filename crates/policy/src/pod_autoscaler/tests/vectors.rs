@@ -135,7 +135,8 @@ impl Formula {
         let wanted = if self.strategy == "APA" {
             apa(means, n, target, &tuning)
         } else {
-            kpa(means, self.in_panic, n, target, &tuning)
+            let band = if self.each { n } else { Replicas::ONE };
+            kpa(means, self.in_panic, n, band, target, &tuning)
         };
         limited(wanted, n, &tuning).0
     }
