@@ -47,6 +47,62 @@ struct PageKey {
     url: PageUrl,
 }
 
+impl PageKey {
+    /// The namespace of a pod; services have one share together.
+    fn namespace(&self) -> Option<&Arc<str>> {
+        self.pod.as_ref().map(|(namespace, _)| namespace)
+    }
+}
+
+/// Pages that wait, oldest first in each namespace. The namespace with the fewest pages in flight is next, so that one
+/// with many pods that hang leaves the others their share.
+#[derive(Debug, Default)]
+struct FairPages(BTreeMap<Option<Arc<str>>, VecDeque<PageKey>>);
+
+impl FairPages {
+    fn push(&mut self, page: PageKey) {
+        let lane = self.0.entry(page.namespace().cloned()).or_default();
+        lane.push_back(page);
+    }
+
+    fn pages(&self) -> impl Iterator<Item = &PageKey> {
+        self.0.values().flatten()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&PageKey) -> bool) {
+        self.0.retain(|_, lane| {
+            lane.retain(&is_kept);
+            !lane.is_empty()
+        });
+    }
+
+    fn pop(&mut self, in_flight: &BTreeSet<PageKey>) -> Option<PageKey> {
+        let mut busy: BTreeMap<Option<&Arc<str>>, usize> = BTreeMap::new();
+        for page in in_flight {
+            *busy.entry(page.namespace()).or_default() += 1;
+        }
+        let mut lanes = self.0.keys().map(|lane| (busy.get(&lane.as_ref()), lane));
+        let first = lanes.next()?;
+        let (_, lane) = lanes.fold(
+            first,
+            |fewest, lane| {
+                if lane.0 < fewest.0 { lane } else { fewest }
+            },
+        );
+        let lane = lane.clone();
+        let pages = self.0.get_mut(&lane)?;
+        let page = pages.pop_front();
+        if pages.is_empty() {
+            self.0.remove(&lane);
+        }
+        page
+    }
+}
+
 /// What one page is read for.
 type PageUses = BTreeMap<SampleKey, PageMetric>;
 
@@ -59,6 +115,8 @@ struct PageSampleState {
     before: Option<(Moment, FamilySamples)>,
     /// Since when pages show no observation, without a read that failed.
     idle_since: Option<Moment>,
+    /// Since when the page answers 503, without a read that succeeded.
+    unavailable_since: Option<Moment>,
     reading: SampleReading,
 }
 
@@ -79,8 +137,7 @@ pub struct PodScraper {
     pages: Arc<dyn PodPages>,
     uses: BTreeMap<PageKey, PageUses>,
     samples: BTreeMap<SampleKey, PageSampleState>,
-    /// Oldest first.
-    waiting: VecDeque<PageKey>,
+    waiting: FairPages,
     in_flight: BTreeSet<PageKey>,
     slots: RequestSlots<ScrapedPage>,
     /// Whether a message to go on is on its way.
@@ -103,7 +160,7 @@ impl PodScraper {
             pages,
             uses: BTreeMap::new(),
             samples: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: FairPages::default(),
             in_flight: BTreeSet::new(),
             slots: RequestSlots::new(WIDTH),
             is_going: false,
@@ -128,9 +185,11 @@ impl PodScraper {
         self.want(wanted);
         let uses = &self.uses;
         self.waiting.retain(|page| uses.contains_key(page));
-        let queued: BTreeSet<PageKey> = self.waiting.iter().cloned().collect();
+        let queued: BTreeSet<PageKey> = self.waiting.pages().cloned().collect();
         let is_idle = |page: &&PageKey| !queued.contains(page) && !self.in_flight.contains(page);
-        self.waiting.extend(uses.keys().filter(is_idle).cloned());
+        for page in uses.keys().filter(is_idle) {
+            self.waiting.push(page.clone());
+        }
     }
 
     /// Forgets what is no longer wanted and what was read elsewhere, and sorts the rest by page.
@@ -162,12 +221,12 @@ impl PodScraper {
     /// Reads pages for one slice, and publishes what they show.
     async fn scrape(&mut self, cx: &Context<PodScraperMessage>) -> Result<(), ActorError> {
         if !self.shared.claim.may_write(cx.now()) {
-            self.waiting.clear();
+            self.waiting = FairPages::default();
         }
         let slice = SliceEnd::after(SLICE);
         loop {
             while !self.slots.is_full()
-                && let Some(page) = self.waiting.pop_front()
+                && let Some(page) = self.waiting.pop(&self.in_flight)
             {
                 self.begin(page);
             }
@@ -226,7 +285,7 @@ impl PodScraper {
             };
             match &answer {
                 Ok(families) => state.read(metric, families.get(&metric.series), at),
-                Err(error) => state.reading.failure = Some(failure(&page, error)),
+                Err(error) => state.fail(&page, error, at),
             }
         }
     }
@@ -246,13 +305,6 @@ impl PodScraper {
     }
 }
 
-fn failure(page: &PageKey, error: &PageReadError) -> ReadFailure {
-    ReadFailure {
-        is_unavailable: *error == PageReadError::Unavailable,
-        ..ReadFailure::new(error.failure(), format!("{}: {error}", page.url))
-    }
-}
-
 impl PageSampleState {
     /// A value that has not been read, and why it cannot be.
     fn new(key: &SampleKey, pod: Option<&MeasuredPod>) -> Self {
@@ -265,6 +317,7 @@ impl PageSampleState {
             metric,
             before: None,
             idle_since: None,
+            unavailable_since: None,
             reading: SampleReading {
                 value: None,
                 failure,
@@ -278,8 +331,20 @@ impl PageSampleState {
         same_place && (other.page.is_some() || self.reading == other.reading)
     }
 
+    fn fail(&mut self, page: &PageKey, error: &PageReadError, at: Moment) {
+        let is_unavailable = *error == PageReadError::Unavailable;
+        if is_unavailable {
+            self.unavailable_since.get_or_insert(at);
+        }
+        self.reading.failure = Some(ReadFailure {
+            unavailable_since: self.unavailable_since.filter(|_| is_unavailable),
+            ..ReadFailure::new(error.failure(), format!("{}: {error}", page.url))
+        });
+    }
+
     /// Takes what a page shows. The last value stays, with its time, where there is no new one.
     fn read(&mut self, metric: &PageMetric, family: Option<&FamilySamples>, at: Moment) {
+        self.unavailable_since = None;
         let nothing = FamilySamples::default();
         let family = family.unwrap_or(&nothing);
         let earlier = self.before.as_ref().map(|(then, samples)| EarlierRead {

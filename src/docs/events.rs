@@ -86,6 +86,10 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
 fn autoscaler_event(reason: AutoscalerEventReason) -> (&'static str, &'static str) {
     match reason {
         AutoscalerEventReason::AlgorithmRun => ("Normal", "another count was decided"),
+        AutoscalerEventReason::MultiPodAutoscalerConflict => (
+            "Warning",
+            "several objects name the target: which of them scales it",
+        ),
         AutoscalerEventReason::SuccessfulRescale => ("Normal", "the count was written"),
         AutoscalerEventReason::FailedGetScale => ("Warning", "the target cannot be read"),
         AutoscalerEventReason::FailedGetReplicas => ("Warning", "the target states no count"),

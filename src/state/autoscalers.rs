@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Readers;
-use super::mirrors::TargetLookup;
+use super::mirrors::{TargetLookup, TargetRivals};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
@@ -97,6 +98,7 @@ impl Readers {
             },
             base: stored.base_bounds(),
             notes: Vec::new(),
+            yielding: Vec::new(),
         };
         match checked(&stored) {
             Ok(policy) => {
@@ -123,8 +125,8 @@ impl Readers {
             return;
         };
         match self.mirrors.rival(policy, stored, &target) {
-            Ok(None) => {}
-            Ok(Some(owner)) => {
+            Ok(TargetRivals::Yielding(others)) => record.yielding = others,
+            Ok(TargetRivals::Owner(owner)) => {
                 record.verdict = AutoscalerVerdict::Conflict(owner);
                 return;
             }
@@ -159,7 +161,7 @@ impl Readers {
         record.model = asked_model(policy, current, model.as_ref());
         let tables = [self.pod_samples.load(), self.api_samples.load()];
         let tables = [&*tables[0], &*tables[1]];
-        mark_resharding(policy, &mut pods, tables[0]);
+        mark_resharding(policy, &mut pods, tables[0], now);
         let view = AutoscalerView {
             current,
             pods: pods
@@ -280,8 +282,17 @@ fn asked_model(
     Some(ModelKey::new(namespace, Arc::clone(model)))
 }
 
+/// A pod that answers 503 for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
+/// Kubernetes reports that a Deployment makes no progress.
+const LONGEST_RESHARDING: Duration = Duration::from_mins(10);
+
 /// A ready pod whose page answers 503 moves its shards: it serves again, and is not idle.
-fn mark_resharding(policy: &AutoscalerPolicy, pods: &mut MeasuredPods, samples: &SampleTable) {
+fn mark_resharding(
+    policy: &AutoscalerPolicy,
+    pods: &mut MeasuredPods,
+    samples: &SampleTable,
+    now: Moment,
+) {
     for (name, pod) in pods {
         let is_unavailable = policy.sources.iter().any(|source| {
             let key = SampleKey {
@@ -292,7 +303,9 @@ fn mark_resharding(policy: &AutoscalerPolicy, pods: &mut MeasuredPods, samples: 
             let failure = samples
                 .get(&key)
                 .and_then(|reading| reading.failure.as_ref());
-            failure.is_some_and(|failure| failure.is_unavailable)
+            failure
+                .and_then(|failure| failure.unavailable_since)
+                .is_some_and(|since| now.since(since) < LONGEST_RESHARDING)
         });
         if is_unavailable && matches!(pod.pod, AutoscaledPod::Ready { .. }) {
             pod.pod = AutoscaledPod::Resharding;

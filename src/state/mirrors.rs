@@ -29,6 +29,7 @@ use wva_base::moment::Moment;
 use wva_supervise::Reader;
 
 mod autoscalers;
+pub use autoscalers::TargetRivals;
 mod gpus;
 mod routers;
 mod targets;

@@ -25,6 +25,8 @@ use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 
+pub(in crate::actors) mod asleep;
+
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
 
 /// A process that leads, with no workloads and these pods: names with labels.

@@ -354,7 +354,7 @@ async fn a_failed_read_keeps_the_last_value_and_names_the_failure() {
         assert_eq!(reading.value, first.value, "{part}");
         let failure = reading.failure.unwrap();
         assert_eq!(
-            (failure.kind, failure.is_unavailable),
+            (failure.kind, failure.unavailable_since.is_some()),
             (kind, is_unavailable),
             "{part}"
         );
@@ -391,4 +391,60 @@ async fn a_service_reports_a_total_and_names_that_name_nothing_are_explained() {
     assert_eq!(failure.kind, Failure::Invalid);
     assert!(failure.why.contains("Prometheus query"), "{}", failure.why);
     assert_eq!(bench.pages.reads().len(), 1);
+}
+
+fn page_of(namespace: &str, number: usize) -> PageKey {
+    let page = MetricsPage {
+        protocol: "http".into(),
+        path: "/metrics".into(),
+    };
+    PageKey {
+        pod: Some((namespace.into(), format!("p{number:03}").into())),
+        url: PageUrl::of_pod([10, 0, 0, 1].into(), "8000", &page).unwrap(),
+    }
+}
+
+#[test]
+fn a_namespace_with_many_pages_leaves_the_others_their_share() {
+    let mut waiting = FairPages::default();
+    let mut in_flight = BTreeSet::new();
+    for number in 0..200 {
+        waiting.push(page_of("many", number));
+    }
+    // Alone it may have all of it.
+    for _ in 0..WIDTH / 2 {
+        in_flight.insert(waiting.pop(&in_flight).unwrap());
+    }
+    assert_eq!(in_flight.len(), WIDTH / 2);
+    for number in 0..WIDTH {
+        waiting.push(page_of("few", number));
+    }
+    for _ in 0..WIDTH / 2 {
+        let page = waiting.pop(&in_flight).unwrap();
+        assert_eq!(page.namespace().map(|name| &**name), Some("few"));
+        in_flight.insert(page);
+    }
+    // Both have half; what ends in one goes on in the same one.
+    for namespace in ["few", "many"] {
+        let ended = in_flight
+            .iter()
+            .find(|page| page.namespace() == Some(&namespace.into()))
+            .cloned();
+        in_flight.remove(&ended.unwrap());
+        let next = waiting.pop(&in_flight).unwrap();
+        assert_eq!(next.namespace().map(|name| &**name), Some(namespace));
+        in_flight.insert(next);
+    }
+    // Oldest first, and none is lost.
+    let mut order = Vec::new();
+    while let Some(page) = waiting.pop(&in_flight) {
+        order.push(page);
+    }
+    assert!(waiting.is_empty());
+    let many: Vec<_> = order
+        .iter()
+        .filter(|page| page.namespace() == Some(&"many".into()))
+        .collect();
+    assert!(many.is_sorted());
+    assert_eq!(order.len(), 200 + WIDTH - WIDTH - 2);
 }

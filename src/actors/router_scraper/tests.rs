@@ -4,9 +4,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use futures::future::BoxFuture;
+
 use super::*;
+use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
+use crate::actors::pod_autoscaler::tests::decide;
+use crate::actors::sample_plan::tests::run;
+use crate::roles::Role;
 use crate::signals::router_page::PageReader;
 use wva_base::moment::WallTime;
+use wva_supervise::Epoch;
 
 const NOW: u64 = 100;
 
@@ -142,4 +149,54 @@ fn what_was_heard_stays_and_ages_until_something_else_is_known() {
     );
     assert_eq!(hear(&[(three, 3), (None, 3)]), (Some((3.0, at(97))), down));
     assert_eq!(hear(&[(none, 2)]), (Some((0.0, at(98))), None));
+}
+
+/// Routers that hold two requests for `m`.
+#[derive(Debug)]
+struct FullRouters;
+
+impl RouterApi for FullRouters {
+    fn held(
+        &self,
+        _router: SocketAddr,
+        _deadline: Duration,
+    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+        let held = HeldRequests::from([(Arc::from("m"), 2.0)]);
+        Box::pin(std::future::ready(Ok(held)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
+    let shared = sleeping();
+    with_pool(&shared);
+    let record = Arc::new(decide(&shared, "a"));
+    let key = record.key.clone();
+    let epoch = Epoch::for_test(Role::PodAutoscaler(key.clone()), 1);
+    let board = &shared.writers.pod_autoscalers;
+    board.put(&epoch, record).unwrap();
+    let woken = Arc::new(tokio::sync::Notify::new());
+    let bell = Arc::clone(&woken);
+    let autoscalers = DirtySet::new(move || bell.notify_one());
+    assert!(autoscalers.drain().is_empty());
+    let (readers, of_role) = (shared.readers.clone(), autoscalers.clone());
+    let writer = Arc::clone(&shared.writers.router_scraper);
+    let role = wva_supervise::child(Role::RouterScraper, &Address::vacant(), move |_| {
+        RouterScraper::new(
+            readers.clone(),
+            Arc::clone(&writer),
+            Arc::new(FullRouters),
+            Address::vacant(),
+            of_role.clone(),
+        )
+    });
+    run(&shared, role);
+    woken.notified().await;
+    assert_eq!(
+        autoscalers.drain(),
+        [AutoscalerInvalidation::Object(key)].into()
+    );
+    let queues = shared.readers.direct.load();
+    let counted = queues[&ModelKey::new("ns", "m")].counted.unwrap();
+    assert_eq!(counted.requests, 2.0);
 }

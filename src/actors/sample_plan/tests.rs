@@ -70,6 +70,7 @@ pub(in crate::actors) fn record(
     AutoscalerRecord {
         base: policy.base,
         notes: Vec::new(),
+        yielding: Vec::new(),
         key: ObjectKey::new("ns", name),
         uid: "u".into(),
         generation: 1,

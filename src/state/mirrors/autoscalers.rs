@@ -15,7 +15,7 @@ use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::{Drain, Lifecycle, PodObject, TargetObject};
 use crate::policy::params::LabelSelector;
 use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
-use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::{MeasuredPod, TargetOwner};
@@ -26,6 +26,15 @@ use wva_base::moment::WallTime;
 
 /// Label of a pod that names its engine.
 const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
+
+/// Other objects that name the target of a `PodAutoscaler`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetRivals {
+    /// This one scales instead.
+    Owner(TargetOwner),
+    /// These give way.
+    Yielding(Vec<TargetOwner>),
+}
 
 impl Mirrors {
     /// A `PodAutoscaler`, if this controller manages it.
@@ -45,7 +54,7 @@ impl Mirrors {
             .collect()
     }
 
-    /// The object that scales a target instead of this one. The oldest of VariantAutoscalings and PodAutoscalers does;
+    /// The object that scales a target instead of this one, or those that give way to it. The oldest of VariantAutoscalings and PodAutoscalers does;
     /// a HorizontalPodAutoscaler or a `ScaledObject` reads no claims, so that it does in any case.
     ///
     /// # Errors
@@ -55,7 +64,7 @@ impl Mirrors {
         own: &AutoscalerPolicy,
         stored: &StoredAutoscaler,
         target: &TargetKey,
-    ) -> Result<Option<TargetOwner>, WatchedKind> {
+    ) -> Result<TargetRivals, WatchedKind> {
         let listed = [
             (
                 WatchedKind::HorizontalPodAutoscaler,
@@ -69,7 +78,7 @@ impl Mirrors {
             return Err(*kind);
         }
         if let Some(foreign) = self.foreign_scaler(target) {
-            return Ok(Some(foreign));
+            return Ok(TargetRivals::Owner(foreign));
         }
         let own = TargetClaim::of_autoscaler(own, self.storm_mode(own, target), stored.created);
         let mut others = self.autoscaler_claims(target);
@@ -77,7 +86,10 @@ impl Mirrors {
             let record = self.variants.get(&super::variant_object_key(key))?;
             Some(variant_claim(&record))
         }));
-        Ok(conflict(&own, &others))
+        Ok(match conflict(&own, &others) {
+            Some(owner) => TargetRivals::Owner(owner),
+            None => TargetRivals::Yielding(yielding(&own, &others)),
+        })
     }
 
     /// The `PodAutoscaler` that scales the target of a variant since before the variant was created. One that another

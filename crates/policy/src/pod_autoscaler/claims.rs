@@ -87,6 +87,18 @@ impl TargetClaim {
     }
 }
 
+/// The objects that give way to this one, which scales. `others` may contain this one.
+pub fn yielding<'a>(
+    own: &'a TargetClaim,
+    others: impl IntoIterator<Item = &'a TargetClaim>,
+) -> Vec<TargetOwner> {
+    let others = others.into_iter();
+    let others = others.filter(|other| other.owner != own.owner && other.overlaps(own));
+    let mut others: Vec<TargetOwner> = others.map(|other| other.owner.clone()).collect();
+    others.sort();
+    others
+}
+
 /// The claims that hold, oldest first. Each holds unless an older one that holds overlaps it.
 pub(super) fn holders<'a>(
     claims: impl IntoIterator<Item = &'a TargetClaim>,

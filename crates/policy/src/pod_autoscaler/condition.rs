@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::decide::{AutoscalerAlgorithm, AutoscalerDecision};
 use super::demand::{PodCounts, SourceGap};
 use super::reason::{AutoscalerReason, AutoscalerStage, SourceFigures};
-use super::record::{AutoscalerRecord, AutoscalerVerdict};
+use super::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
 use super::status::{GeneratedHpaCondition, ScaleOutcome, StatusCondition, is_delegated};
 use crate::condition::ConditionStatus::{self, False, True, Unknown};
 use crate::signal::Failure;
@@ -31,9 +31,11 @@ pub const METRICS_AVAILABLE: &str = "MetricsAvailable";
 pub const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
 /// The target is at zero because the object scaled it there; absent while it is not at zero.
 pub const ASLEEP: &str = "Asleep";
+/// Other objects name the target, and give way; absent while none does.
+pub const TARGET_SHARED: &str = "TargetShared";
 
 /// The types that are judged here; others are copies from a generated object.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     VALID_SPEC,
     CONFLICT,
     SCALING_ACTIVE,
@@ -42,6 +44,7 @@ const OWN: [&str; 8] = [
     METRICS_AVAILABLE,
     ANNOTATIONS_ACCEPTED,
     ASLEEP,
+    TARGET_SHARED,
 ];
 
 /// Longest message, in letters.
@@ -123,6 +126,7 @@ pub(super) fn next(
     judged.extend(metrics_available(record));
     judged.extend(annotations_accepted(record));
     judged.extend(asleep(record, before));
+    judged.extend(target_shared(record));
     for copy in copied {
         match judged.iter_mut().find(|one| one.kind == copy.kind) {
             Some(own) => *own = copy,
@@ -188,10 +192,15 @@ fn conflict(record: &AutoscalerRecord) -> Option<Judged> {
     let AutoscalerVerdict::Conflict(owner) = &record.verdict else {
         return None;
     };
+    let why = conflict_text(record, owner);
+    Some(Judged::new(CONFLICT, False, CONFLICT, why))
+}
+
+/// Which object scales the target instead, in words.
+pub(super) fn conflict_text(record: &AutoscalerRecord, owner: &TargetOwner) -> String {
     let target = record.target.as_ref();
     let target = target.map_or_else(|| "the target".to_owned(), ToString::to_string);
-    let why = format!("{target} is scaled by {owner}; remove one of them");
-    Some(Judged::new(CONFLICT, False, CONFLICT, why))
+    format!("{target} is scaled by {owner}; remove one of them")
 }
 
 fn scaling_active((desired, actual): (Replicas, Replicas)) -> Judged {
@@ -237,6 +246,22 @@ fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judged> {
     let why = texts.join("; ");
     (!faults.is_empty())
         .then(|| Judged::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
+}
+
+/// What the object says that wins a conflict.
+fn target_shared(record: &AutoscalerRecord) -> Option<Judged> {
+    let why = yielding(record)?;
+    Some(Judged::new(TARGET_SHARED, True, CONFLICT, why))
+}
+
+/// Which objects give way to this one, in words.
+pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
+    let others: Vec<String> = record.yielding.iter().map(ToString::to_string).collect();
+    let target = record.target.as_ref()?;
+    (!others.is_empty()).then(|| {
+        let others = others.join(", ");
+        format!("{target} is also named by {others}; this object scales it, remove the others")
+    })
 }
 
 /// Who put the target to zero. What was known stays while the target is not judged: a restart rests on it.

@@ -1,7 +1,7 @@
 //! What is reported as events on a `PodAutoscaler`.
 
 use super::check::AutoscalerPolicy;
-use super::condition::with_note;
+use super::condition::{CONFLICT, conflict_text, with_note, yielding};
 use super::decide::AutoscalerDecision;
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::status::{ScaleOutcome, compute_failure};
@@ -30,17 +30,20 @@ pub enum AutoscalerEventReason {
     FailedComputeScale,
     /// The write failed.
     FailedRescale,
+    /// Other objects name the target.
+    MultiPodAutoscalerConflict,
 }
 
 impl AutoscalerEventReason {
     /// Every reason.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::AlgorithmRun,
         Self::SuccessfulRescale,
         Self::FailedGetScale,
         Self::FailedGetReplicas,
         Self::FailedComputeScale,
         Self::FailedRescale,
+        Self::MultiPodAutoscalerConflict,
     ];
 
     /// As the event holds it.
@@ -52,6 +55,7 @@ impl AutoscalerEventReason {
             Self::FailedGetReplicas => "FailedGetReplicas",
             Self::FailedComputeScale => "FailedComputeScale",
             Self::FailedRescale => "FailedRescale",
+            Self::MultiPodAutoscalerConflict => CONFLICT,
         }
     }
 }
@@ -93,8 +97,14 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
             note,
         });
     };
+    // Each of the objects reports it, and the one that is not at fault may belong to another team.
     let decision = match &record.verdict {
-        AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_) => return found,
+        AutoscalerVerdict::Invalid { .. } => return found,
+        AutoscalerVerdict::Conflict(owner) => {
+            let why = conflict_text(record, owner);
+            warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
+            return found;
+        }
         AutoscalerVerdict::Unseen { why } => {
             warn(AutoscalerEventReason::FailedGetScale, why.to_string());
             return found;
@@ -105,6 +115,9 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
         }
         AutoscalerVerdict::Decided(decision) => decision,
     };
+    if let Some(why) = yielding(record) {
+        warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
+    }
     if let Some(why) = compute_failure(decision) {
         let note = with_note(why, record);
         warn(AutoscalerEventReason::FailedComputeScale, note);

@@ -41,6 +41,8 @@ pub struct AutoscalerRecord {
     pub pods: Arc<BTreeMap<Arc<str>, MeasuredPod>>,
     /// The bounds as the specification states them, whether it holds together or not.
     pub base: ReplicaBounds,
+    /// Objects that name the target as well, and give way to this one.
+    pub yielding: Vec<TargetOwner>,
     /// The first failed read of each source, in words; empty while all reads succeed.
     pub notes: Vec<Arc<str>>,
     /// What is remembered for the next tick.

@@ -55,8 +55,8 @@ pub struct ReadFailure {
     pub kind: Failure,
     /// What happened, and the remedy.
     pub why: Arc<str>,
-    /// Whether the pod answered that it serves nothing at present (HTTP 503), as one does that moves its shards.
-    pub is_unavailable: bool,
+    /// Since when the pod answers that it serves nothing at present (HTTP 503), as one does that moves its shards.
+    pub unavailable_since: Option<Moment>,
 }
 
 impl ReadFailure {
@@ -65,7 +65,7 @@ impl ReadFailure {
         Self {
             kind,
             why: why.into(),
-            is_unavailable: false,
+            unavailable_since: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{object, policy};
 use crate::key::ObjectKey;
-use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, holders};
+use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, holders, yielding};
 use crate::pod_autoscaler::record::TargetOwner;
 use wva_base::moment::WallTime;
 
@@ -83,6 +83,20 @@ fn the_loser_names_the_holder() {
     assert_eq!(conflict(&old, &both), None);
     let (prefill, decode) = (claim("prefill", "p", 1), claim("decode", "d", 2));
     assert_eq!(conflict(&decode, [&prefill]), None);
+}
+
+#[test]
+fn the_holder_names_those_that_give_way() {
+    let (old, new) = (claim("-", "old", 1), claim("VariantAutoscaling", "new", 2));
+    assert_eq!(yielding(&old, [&old]), []);
+    assert_eq!(yielding(&old, [&old, &new]), [new.owner.clone()]);
+    let (prefill, decode) = (claim("prefill", "p", 1), claim("decode", "d", 2));
+    assert_eq!(yielding(&prefill, [&decode]), []);
+    let later = claim("prefill", "q", 3);
+    assert_eq!(
+        yielding(&prefill, [&later, &decode, &new]),
+        [later.owner.clone(), new.owner]
+    );
 }
 
 #[test]

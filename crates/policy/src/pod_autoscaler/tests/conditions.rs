@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::statuses::{decided, first, next, texts};
 use super::{name, object, signal, view};
+use crate::key::ObjectKey;
 use crate::pod_autoscaler::decide::AutoscalerView;
 use crate::pod_autoscaler::demand::SourceReading;
-use crate::pod_autoscaler::record::AutoscalerRecord;
+use crate::pod_autoscaler::record::{AutoscalerRecord, TargetOwner};
 use crate::pod_autoscaler::status::{GeneratedHpaCondition, GeneratedHpaStatus, ScaleOutcome};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
@@ -263,5 +264,28 @@ fn a_generated_object_reports_through_its_owner() {
             "Ready",
             "MetricsAvailable"
         ]
+    );
+}
+
+#[test]
+fn the_object_that_scales_names_those_that_give_way() {
+    let mut record = decided("", &samples("111"), 100);
+    let shared = |record: &AutoscalerRecord| {
+        let texts = texts(&first(record, &ScaleOutcome::NotWritten));
+        texts
+            .into_iter()
+            .find(|text| text.starts_with("TargetShared"))
+    };
+    assert_eq!(shared(&record), None);
+    record.yielding = vec![TargetOwner {
+        kind: "PodAutoscaler".into(),
+        key: ObjectKey::new("default", "pb"),
+    }];
+    assert_eq!(
+        shared(&record).as_deref(),
+        Some(
+            "TargetShared True MultiPodAutoscalerConflict: Deployment default/llm is also named by PodAutoscaler default/pb; \
+             this object scales it, remove the others"
+        )
     );
 }

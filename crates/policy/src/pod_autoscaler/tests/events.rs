@@ -89,7 +89,7 @@ fn every_failure_has_its_reason() {
     };
     let mut blind = decided("", &view(2, &[vec![]]), 100);
     blind.notes = vec!["connection refused".into()];
-    let cases: [(AutoscalerRecord, &[&str]); 4] = [
+    let cases: [(AutoscalerRecord, &[&str]); 5] = [
         (
             judged(
                 plain(),
@@ -110,7 +110,21 @@ fn every_failure_has_its_reason() {
             ),
             &["!FailedGetReplicas: no spec.replicas"],
         ),
-        (judged(plain(), AutoscalerVerdict::Conflict(owner), 1), &[]),
+        (
+            judged(plain(), AutoscalerVerdict::Conflict(owner.clone()), 1),
+            &[
+                "!MultiPodAutoscalerConflict: Deployment default/llm is scaled by ScaledObject default/so; remove one of them",
+            ],
+        ),
+        (
+            AutoscalerRecord {
+                yielding: vec![owner],
+                ..decided("", &view(2, &[vec![10.0; 2]]), 100)
+            },
+            &[
+                "!MultiPodAutoscalerConflict: Deployment default/llm is also named by ScaledObject default/so; this object scales it, remove the others",
+            ],
+        ),
         (
             blind,
             &[

@@ -35,6 +35,7 @@ pub(super) fn judged(
         pods: Arc::default(),
         base: object("pa", "", &[]).spec.base_bounds(),
         notes: Vec::new(),
+        yielding: Vec::new(),
         state: AutoscalerState::default(),
         verdict,
     }
