@@ -106,7 +106,7 @@ impl RouterScraper {
         }
     }
 
-    /// Models that nothing serves, or that may come to it, with their targets. Prefill alone serves nothing.
+    /// Models that nothing serves, or that may sleep, with their targets. Prefill alone serves nothing.
     fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
         let views = self.shared.board.snapshot();
         let resolved = || {

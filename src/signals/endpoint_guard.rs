@@ -48,14 +48,14 @@ pub(super) fn check_endpoint(url: &Url, hosts: &EndpointHosts) -> Result<(), Pag
     let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     let why = if literal.is_some_and(is_never_read) {
         format!(
-            "endpoint host {host:?} is a loopback, link-local or metadata address, which is never read; name a Service, such \
-             as name.namespace.svc"
+            "endpoint host {host:?} is a loopback, link-local or metadata address, which is never read; name a Service, like \
+             name.namespace.svc"
         )
     } else if hosts.permit(host) {
         return Ok(());
     } else {
         format!(
-            "endpoint host {host:?} is not permitted; name a Service, such as name.namespace.svc, or add the host to \
+            "endpoint host {host:?} is not permitted; name a Service, like name.namespace.svc, or add the host to \
              POD_AUTOSCALER_ENDPOINT_HOSTS ({hosts})"
         )
     };
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(check("http://10.0.0.9:8080/", "10.0.0.9"), Ok(()));
         assert_eq!(
             check("http://evil.example/", services).unwrap_err(),
-            "endpoint host \"evil.example\" is not permitted; name a Service, such as name.namespace.svc, or add the \
+            "endpoint host \"evil.example\" is not permitted; name a Service, like name.namespace.svc, or add the \
              host to POD_AUTOSCALER_ENDPOINT_HOSTS (*.svc,*.svc.cluster.local)"
         );
         for url in [

@@ -23,7 +23,7 @@ impl EndpointHosts {
             }
             Err(InvalidValue::new(
                 format!("{pattern:?} is no pattern of hosts"),
-                "write hosts or *.suffix joined by commas, such as *.svc,*.svc.cluster.local",
+                "write hosts or *.suffix joined by commas, like *.svc,*.svc.cluster.local",
             ))
         });
         patterns.collect::<Result<_, _>>().map(Self)
@@ -85,7 +85,7 @@ mod tests {
     fn what_is_no_pattern_is_refused_with_an_example() {
         for text in ["", "*.", "a,,b", "http://a", "*svc", "a/b", "*.*"] {
             let refused = EndpointHosts::parse(text).unwrap_err();
-            assert!(refused.to_string().contains("*.svc"), "{text}: {refused}");
+            assert!(refused.remedy.contains("*.svc"), "{text}: {refused:?}");
         }
         let read = EndpointHosts::parse(" a.svc , *.B").unwrap();
         assert_eq!(read.to_string(), "a.svc,*.b");

@@ -8,6 +8,7 @@ use crate::actors::pod_autoscaler::tests::{
 };
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::policy::key::TargetKind;
+use crate::policy::pod_autoscaler::status::ScaleOutcome;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
@@ -59,7 +60,10 @@ async fn carried_out(answers: [FakeResponse; 2]) -> (ScaleOutcome, FakeServer, A
         server.then(answer);
     }
     let writer = writer(&shared, &server);
-    let attempt = writer.attempt(shared.clock.now(), &record.key).await;
+    let attempt = writer
+        .carrier
+        .attempt(shared.clock.now(), &record.key, None)
+        .await;
     (attempt.written.unwrap().outcome, server, writer)
 }
 
@@ -89,7 +93,7 @@ async fn a_role_is_written_where_it_was_read_and_read_again() {
     assert_eq!(written[1].1["status"]["desiredScale"], 4);
     let kind = TargetKind::of(&"orchestration.aibrix.ai".into(), &"StormService".into());
     let target = TargetKey::new("ns", kind, "pd");
-    assert_eq!(writer.connections.named.drain(), [target].into());
+    assert_eq!(writer.carrier.connections.named.drain(), [target].into());
 }
 
 #[tokio::test]
@@ -102,5 +106,5 @@ async fn a_role_that_has_changed_is_left_as_it_is() {
     assert_eq!(outcome, ScaleOutcome::NotWritten);
     let written: Vec<String> = bodies(&server).into_iter().map(|(path, _)| path).collect();
     assert_eq!(written, [OBJECT]);
-    assert_eq!(writer.connections.named.drain().len(), 1);
+    assert_eq!(writer.carrier.connections.named.drain().len(), 1);
 }

@@ -33,7 +33,7 @@ pub struct AutoscalerRecord {
     pub policy: Option<Arc<AutoscalerPolicy>>,
     /// What it scales; `None` if that cannot be named.
     pub target: Option<TargetKey>,
-    /// Its model, where the routers in front of the target are to be asked for requests that wait.
+    /// Its model, where the routers in front of the target are read for requests that wait.
     pub model: Option<ModelKey>,
     /// Where the target holds the count that was read, and that is written.
     pub field: ReplicaField,

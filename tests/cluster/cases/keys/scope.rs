@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Proof, SOON, gauge_is, started};
+use super::{Proof, SOON, gauge_is, gave_up, started};
 use crate::harness::controller::{Controller, ControllerSpec, Pace};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
@@ -25,6 +25,14 @@ pub(super) fn proofs() -> Vec<Proof> {
             &["POD_AUTOSCALERS_ENABLED", "--controllers"],
             "pod_autoscalers_are_switched",
             pod_autoscalers,
+        ),
+        Proof::of(
+            &[
+                "POD_AUTOSCALER_ENDPOINT_HOSTS",
+                "POD_AUTOSCALER_CA_CERT_PATH",
+            ],
+            "what_pod_autoscalers_may_read_is_checked_at_start",
+            pod_pages,
         ),
         Proof::of(&["--config-file"], "a_file_stands_in_for_the_map", file),
         Proof::of(&["CONFIG_MAP_NAME"], "the_main_map_has_its_name", main_map),
@@ -56,6 +64,18 @@ async fn pool_group(cx: &Cx) -> Result {
     assert_eq!(watched("inference.networking.k8s.io").await?, [true, false]);
     let older = watched("inference.networking.x-k8s.io").await?;
     assert_eq!(older, [false, true]);
+    Ok(())
+}
+
+async fn pod_pages(cx: &Cx) -> Result {
+    for (key, value) in [
+        ("POD_AUTOSCALER_ENDPOINT_HOSTS", "http://metrics.example"),
+        ("POD_AUTOSCALER_CA_CERT_PATH", "/nowhere/ca.crt"),
+    ] {
+        let controller = started(cx, vec![(key, value.to_owned())], &[]).await?;
+        let text = gave_up(controller).await?;
+        assert!(text.contains(key) && text.contains(value), "{text}");
+    }
     Ok(())
 }
 
