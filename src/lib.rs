@@ -7,6 +7,7 @@ pub mod cli;
 pub mod cluster;
 #[cfg(test)]
 mod docs;
+pub mod doctor;
 pub mod hooks;
 pub mod metrics;
 pub mod roles;

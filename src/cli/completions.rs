@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use super::program::Program;
 use super::usage::{Given, read};
-use super::{crds, misused, plan, print};
+use super::{crds, doctor, misused, plan, print};
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
 
@@ -58,6 +58,7 @@ pub(super) fn tree() -> Command {
     Command::new("wva")
         .version(crate::version::VERSION)
         .subcommand(controller_command())
+        .subcommand(doctor::DoctorFlags::command())
         .subcommand(plan::PlanFlags::command())
         .subcommand(crds::CrdsFlags::command())
         .subcommand(CompletionsFlags::command())

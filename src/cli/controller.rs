@@ -27,7 +27,7 @@ use crate::settings::statics::{PrometheusConnection, StaticSettings};
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp,
-    PodPages, PromApi, RouterApi, TlsSettings, TokenSource, Verification,
+    PodPages, PromApi, PrometheusClientSettings, RouterApi, TlsSettings, TokenSource, Verification,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -344,6 +344,11 @@ async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), 
 fn prometheus(
     statics: &StaticSettings,
 ) -> Result<Arc<dyn PromApi>, Vec<crate::signals::InvalidPrometheusSettings>> {
+    Ok(Arc::new(HttpPrometheus::new(prometheus_settings(statics))?))
+}
+
+/// How the settings say that Prometheus is reached.
+pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientSettings {
     let PrometheusConnection {
         base_url,
         allow_http,
@@ -356,7 +361,7 @@ fn prometheus(
         (None, Some(path)) => TokenSource::File(path.clone()),
         (None, None) => TokenSource::None,
     };
-    let settings = crate::signals::PrometheusClientSettings {
+    PrometheusClientSettings {
         base_url: base_url.expose().to_owned(),
         plain_http: if *allow_http {
             PlainHttp::Allowed
@@ -376,8 +381,7 @@ fn prometheus(
             server_name: tls.server_name.clone(),
         },
         response_limit: DEFAULT_RESPONSE_LIMIT,
-    };
-    Ok(Arc::new(HttpPrometheus::new(settings)?))
+    }
 }
 
 async fn stop_signal() {

@@ -10,6 +10,7 @@ pub mod args;
 pub mod completions;
 pub mod controller;
 pub mod crds;
+pub mod doctor;
 pub mod plan;
 pub mod program;
 pub mod stop;
@@ -29,6 +30,7 @@ commands:
   wva controller [FLAGS]                  run the controller
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
+  wva doctor                              name what keeps an installation from working
   wva plan --snapshot FILE                show what the controller would decide, from a file
   wva crds                                print the custom resource definitions
   wva completions SHELL                   print the completion script of bash, zsh or fish
@@ -58,6 +60,7 @@ pub(crate) const PROGRAM: Program = Program {
     usage: USAGE,
     words: &[
         "controller",
+        "doctor",
         "plan",
         "crds",
         "completions",
@@ -73,6 +76,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment, Arc::new(NoHooks)),
+        Some("doctor") => doctor::run(rest, environment),
         Some("plan") => plan::run(rest),
         Some("crds") => crds::run(rest),
         other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),

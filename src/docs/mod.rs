@@ -12,7 +12,7 @@ mod metrics;
 mod queries;
 
 /// Compares a page with its file below the repository, or writes it.
-fn check(file: &str, page: &str) {
+pub(crate) fn check(file: &str, page: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

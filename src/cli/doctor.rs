@@ -1,0 +1,147 @@
+//! `wva doctor`: looks at an installation or at manifests, and names what keeps it from working.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Parser, ValueEnum};
+use jiff::Timestamp;
+use kube::Client;
+use tokio::time::{Instant, sleep};
+
+use super::usage::{Given, read};
+use super::{complain, misused, print};
+use crate::cluster::client::{KubeconfigSource, connect};
+use crate::doctor::look::{DoctorScope, files, look};
+use crate::doctor::report::Verdict;
+use crate::doctor::{Diagnosis, examine};
+use wva_base::duration::parse_duration;
+
+/// Time between two looks.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Names what keeps an installation from working
+#[derive(Debug, Parser)]
+#[command(
+    name = "doctor",
+    after_help = "Exit code: 0 where everything is fine, 1 with findings, 2 where something could not be looked at \
+                  and nothing else is wrong."
+)]
+pub(in crate::cli) struct DoctorFlags {
+    /// Look at variants of this namespace only
+    #[arg(long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    namespace: Option<String>,
+    /// Look at this variant only
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    variant: Option<String>,
+    /// The namespace of the controller; without it all are searched, in a pod its own
+    #[arg(long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    controller_namespace: Option<String>,
+    /// The address of Prometheus from here; without it the controller's is used, through the API server outside of the
+    /// cluster. The environment PROMETHEUS_BEARER_TOKEN may hold its token
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    prometheus: Option<String>,
+    /// The form of the report
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    output: DoctorOutput,
+    /// Look again until everything is fine, for at most so long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
+    /// Look at what is needed before the installation
+    #[arg(long)]
+    pre: bool,
+    /// Look at the manifests below this folder, without a cluster
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::AnyPath, conflicts_with_all = ["pre", "wait", "prometheus"], value_parser = NonEmptyStringValueParser::new())]
+    files: Option<String>,
+}
+
+/// The form of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum DoctorOutput {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Runs the command.
+pub fn run(
+    arguments: impl Iterator<Item = String>,
+    environment: BTreeMap<String, String>,
+) -> ExitCode {
+    let flags: DoctorFlags = match read(&super::PROGRAM, arguments) {
+        Ok(Given::Arguments(flags)) => flags,
+        Ok(Given::Help(text)) => return print(&text),
+        Err(error) => return misused([error]),
+    };
+    let diagnosis = match &flags.files {
+        Some(folder) => manifests(folder, &flags),
+        None => cluster(&flags, environment),
+    };
+    match diagnosis {
+        Ok(diagnosis) => report(&diagnosis, flags.output),
+        Err(error) => misused([error]),
+    }
+}
+
+fn report(diagnosis: &Diagnosis, output: DoctorOutput) -> ExitCode {
+    let text = match output {
+        DoctorOutput::Text => diagnosis.to_text(),
+        DoctorOutput::Json => format!("{:#}\n", diagnosis.to_json()),
+    };
+    if print(&text) == ExitCode::SUCCESS {
+        ExitCode::from(diagnosis.verdict().exit_code())
+    } else {
+        ExitCode::from(Verdict::Unseen.exit_code())
+    }
+}
+
+fn manifests(folder: &str, flags: &DoctorFlags) -> Result<Diagnosis, String> {
+    let mut facts = files::read(Path::new(folder), flags.variant.clone())?;
+    if let Some(namespace) = &flags.namespace {
+        files::in_namespace(&mut facts, namespace);
+    }
+    Ok(examine(&facts))
+}
+
+fn cluster(
+    flags: &DoctorFlags,
+    environment: BTreeMap<String, String>,
+) -> Result<Diagnosis, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| format!("the runtime cannot start: {error}"))?;
+    let own = environment.get("POD_NAMESPACE").cloned();
+    let scope = DoctorScope {
+        namespace: flags.namespace.clone(),
+        variant: flags.variant.clone(),
+        controller_namespace: flags.controller_namespace.clone().or(own),
+        is_before: flags.pre,
+        prometheus: flags.prometheus.clone(),
+        environment,
+    };
+    runtime.block_on(async {
+        let client = connect(&KubeconfigSource::Infer).await;
+        let client = client.map_err(|error| error.to_string())?;
+        Ok(until_fine(&client, &scope, flags.wait.unwrap_or_default()).await)
+    })
+}
+
+/// Looks until everything is fine or the time is over.
+async fn until_fine(client: &Client, scope: &DoctorScope, wait: Duration) -> Diagnosis {
+    let end = Instant::now() + wait;
+    loop {
+        let now = Timestamp::now().as_duration().as_secs_f64();
+        let (facts, took) = look(client, scope, now).await;
+        let mut diagnosis = examine(&facts);
+        diagnosis.took = took;
+        if diagnosis.verdict() == Verdict::Fine || Instant::now() + AGAIN > end {
+            return diagnosis;
+        }
+        let found = diagnosis.findings().count();
+        complain(&format!("{found} findings, looking again\n"));
+        sleep(AGAIN).await;
+    }
+}

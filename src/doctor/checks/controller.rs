@@ -1,0 +1,226 @@
+//! Deployments of the controller, their settings, rights and leases.
+
+use serde_json::Value;
+
+use super::{Check, Need};
+use crate::cluster::lease::lease_name;
+use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, ObjectName};
+use crate::settings::config_maps::Purpose;
+
+/// Keys that only entries of saturation ConfigMaps have.
+const SATURATION_KEYS: [&str; 5] = [
+    "kvCacheThreshold",
+    "queueLengthThreshold",
+    "kvSpareTrigger",
+    "scaleUpThreshold",
+    "analyzerName",
+];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Controller,
+        title: "a controller is installed and ready",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+        ],
+        run: readiness,
+    },
+    Check {
+        group: FindingGroup::Controller,
+        title: "controllers handle different objects",
+        needs: &[Need::Cluster, Need::Controllers],
+        run: overlap,
+    },
+    Check {
+        group: FindingGroup::Controller,
+        title: "settings are accepted",
+        needs: &[Need::Controllers, Need::Kind(LiveKind::ConfigMap)],
+        run: settings,
+    },
+    Check {
+        group: FindingGroup::Controller,
+        title: "every ConfigMap of settings is read",
+        needs: &[Need::Controllers, Need::Kind(LiveKind::ConfigMap)],
+        run: config_maps,
+    },
+    Check {
+        group: FindingGroup::Controller,
+        title: "rights are granted",
+        needs: &[Need::Cluster, Need::Rights],
+        run: rights,
+    },
+    Check {
+        group: FindingGroup::Controller,
+        title: "a replica leads",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::Lease),
+        ],
+        run: lease,
+    },
+];
+
+impl ControllerFacts {
+    fn title(&self) -> ObjectName {
+        ObjectName::new("Deployment", &*self.key.namespace, &*self.key.name)
+    }
+}
+
+fn readiness(facts: &Facts) -> Vec<Finding> {
+    let controllers = facts.controllers();
+    let variants = facts.all(LiveKind::VariantAutoscaling).len();
+    if controllers.is_empty() {
+        let cause = format!(
+            "no Deployment with the label control-plane=controller-manager is this controller; {variants} variants exist"
+        );
+        let object = ObjectName::new("Deployment", "", "");
+        return vec![FindingCode::ControllerMissing.at(object, cause)];
+    }
+    let unready = controllers.iter().filter_map(|one| {
+        if one.wanted == 0 {
+            return Some(FindingCode::ControllerOff.at(one.title(), "spec.replicas is 0"));
+        }
+        let cause = format!("0 of {} replicas are ready", one.wanted);
+        (one.ready == 0).then(|| FindingCode::ControllerNotReady.at(one.title(), cause))
+    });
+    unready.collect()
+}
+
+/// Whether two restrictions, each absent where all is taken, leave something in common.
+fn meet(one: Option<&str>, other: Option<&str>) -> bool {
+    one.is_none() || other.is_none() || one == other
+}
+
+fn overlap(facts: &Facts) -> Vec<Finding> {
+    let running: Vec<&ControllerFacts> = facts
+        .controllers()
+        .iter()
+        .filter(|one| one.wanted > 0 && one.settings.is_ok())
+        .collect();
+    let mut found = Vec::new();
+    for (place, one) in running.iter().enumerate() {
+        for other in running.iter().skip(place + 1) {
+            if meet(one.instance(), other.instance()) && meet(one.watched(), other.watched()) {
+                let cause = format!(
+                    "{} and {} have neither different instances nor different namespaces",
+                    one.key, other.key
+                );
+                found.push(FindingCode::ControllersOverlap.at(one.title(), cause));
+            }
+        }
+    }
+    found
+}
+
+fn settings(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for one in facts.controllers() {
+        if let Err(errors) = &one.settings {
+            found.push(FindingCode::SettingsRefused.at(one.title(), errors.join("; ")));
+        }
+        let problems = one.problems.iter();
+        found.extend(problems.map(|cause| FindingCode::SettingIgnored.at(one.title(), cause)));
+    }
+    found
+}
+
+/// What a ConfigMap is for, by its name or content, whether it is read or not.
+fn likely_purpose(object: &LiveObject) -> Option<Purpose> {
+    let ends = [
+        ("saturation-scaling-config", Purpose::Saturation),
+        ("model-scale-to-zero-config", Purpose::ScaleToZero),
+        ("queueing-model-config", Purpose::QueueingModel),
+        ("service-classes-config", Purpose::ServiceClasses),
+    ];
+    let named = ends.iter().find(|(end, _)| object.name().ends_with(end));
+    let texts = || {
+        let data = object.0.pointer("/data").and_then(Value::as_object);
+        data.into_iter()
+            .flat_map(|data| data.values())
+            .filter_map(Value::as_str)
+    };
+    let holds = |key: &str| texts().any(|text| text.contains(key));
+    match named {
+        Some((_, purpose)) => Some(*purpose),
+        None => (SATURATION_KEYS.iter().filter(|key| holds(key)).count() >= 2)
+            .then_some(Purpose::Saturation),
+    }
+}
+
+fn config_maps(facts: &Facts) -> Vec<Finding> {
+    let names: Vec<_> = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.generation())
+        .map(|generation| &generation.statics.config_maps)
+        .collect();
+    let Some(first) = names.first() else {
+        return Vec::new();
+    };
+    let unread = facts.all(LiveKind::ConfigMap).iter().filter_map(|object| {
+        let purpose = likely_purpose(object)?;
+        if names.iter().any(|one| one.purpose(object.name()).is_some()) {
+            return None;
+        }
+        let wanted = first.current(purpose);
+        let cause = format!("it looks like the {purpose}, and the controller reads {wanted}");
+        Some(
+            FindingCode::ConfigMapUnread
+                .at(object.title(), cause)
+                .with(wanted),
+        )
+    });
+    unread.collect()
+}
+
+fn rights(facts: &Facts) -> Vec<Finding> {
+    let rights = facts.rights.known().map_or(&[][..], Vec::as_slice);
+    let missing = rights.iter().filter(|right| !right.is_granted);
+    let found = missing.map(|right| {
+        let key = &right.controller;
+        let mut controllers = facts.controllers().iter();
+        let account = controllers.find(|one| one.key == *key);
+        let account = account.map_or_else(String::new, |one| one.account.clone());
+        let object = ObjectName::new("Deployment", &*key.namespace, &*key.name);
+        let cause = format!("its service account {account} may not {}", right.right);
+        FindingCode::RightMissing.at(object, cause).with(account)
+    });
+    found.collect()
+}
+
+fn lease(facts: &Facts) -> Vec<Finding> {
+    let found = facts.controllers().iter().filter_map(|one| {
+        let statics = &one.generation()?.statics;
+        let election = &statics.leader_election;
+        if !election.enabled || one.ready == 0 {
+            return None;
+        }
+        let name = lease_name(&election.id, one.instance());
+        let namespace = &statics.scope.system_namespace;
+        let cause = match facts.find(LiveKind::Lease, namespace, &name) {
+            None => "there is no such Lease".to_owned(),
+            Some(lease) => unheld(lease, facts.now)?,
+        };
+        let object = ObjectName::new("Lease", namespace.as_str(), name);
+        Some(FindingCode::LeaseUnheld.at(object, cause))
+    });
+    found.collect()
+}
+
+/// Why a lease is in no hands, if it is.
+fn unheld(lease: &LiveObject, now: f64) -> Option<String> {
+    if lease.text("/spec/holderIdentity").is_empty() {
+        return Some("it has no holder".to_owned());
+    }
+    let renewed = super::clocks::seconds(lease.text("/spec/renewTime"))?;
+    let length = lease.number("/spec/leaseDurationSeconds").unwrap_or(15);
+    let age = now - renewed;
+    // Twice the duration, for clocks that differ.
+    let limit = std::time::Duration::from_secs(length.unsigned_abs()).as_secs_f64() * 2.0;
+    (age > limit).then(|| format!("its holder renewed it {age:.0} s ago, and it lasts {length} s"))
+}

@@ -1,0 +1,309 @@
+//! Model servers and routers, as Prometheus sees them.
+
+use std::collections::BTreeSet;
+
+use super::targets::{may_go_to_zero, pods_of, target};
+use super::{Check, Need};
+use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::doctor::probe::PrometheusProbe;
+use wva_base::duration::parse_duration;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Engines,
+        title: "engines are scraped, under the names of their models",
+        needs: &[
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::Pod),
+            Need::Series(PrometheusProbe::Targets),
+            Need::Series(PrometheusProbe::Pods),
+            Need::Series(PrometheusProbe::Running),
+            Need::Series(PrometheusProbe::EngineSeries),
+        ],
+        run: variants,
+    },
+    Check {
+        group: FindingGroup::Engines,
+        title: "series of engines name their pods",
+        needs: &[Need::Series(PrometheusProbe::Running)],
+        run: labels,
+    },
+    Check {
+        group: FindingGroup::Engines,
+        title: "running requests belong to pods that exist",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Pod),
+            Need::Series(PrometheusProbe::Running),
+        ],
+        run: dead_pods,
+    },
+    Check {
+        group: FindingGroup::Engines,
+        title: "routers have queues",
+        needs: &[
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Series(PrometheusProbe::RouterPicks),
+            Need::Series(PrometheusProbe::RouterQueues),
+        ],
+        run: flow_control,
+    },
+    Check {
+        group: FindingGroup::Engines,
+        title: "models at zero can be woken",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::InferencePool),
+        ],
+        run: wake,
+    },
+    Check {
+        group: FindingGroup::Engines,
+        title: "held requests outlive a start",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::ConfigMap),
+            Need::Series(PrometheusProbe::Starts),
+        ],
+        run: expiry,
+    },
+];
+
+fn is_ready(pod: &LiveObject) -> bool {
+    let mut conditions = pod.list("/status/conditions").iter();
+    conditions.any(|one| text(one, "/type") == "Ready" && text(one, "/status") == "True")
+}
+
+/// The series of one of the pods.
+fn of_pods<'a>(
+    series: &'a [SeriesFact],
+    namespace: &str,
+    pods: &[&LiveObject],
+) -> Vec<&'a SeriesFact> {
+    let is_own = |one: &&SeriesFact| {
+        one.label("namespace") == namespace && pods.iter().any(|pod| pod.name() == one.pod())
+    };
+    series.iter().filter(is_own).collect()
+}
+
+/// The first thing that is wrong with the metrics of each variant.
+fn variants(facts: &Facts) -> Vec<Finding> {
+    // An empty Prometheus is a finding of its own.
+    if facts.series(PrometheusProbe::Targets).is_empty() {
+        return Vec::new();
+    }
+    let running = facts.series(PrometheusProbe::Running);
+    // So are series without labels: nothing can be said of single variants then.
+    if running.iter().any(is_unlabelled) {
+        return Vec::new();
+    }
+    let found = facts.variants().filter_map(|variant| {
+        let target = target(facts, variant)?;
+        let mut pods = pods_of(facts, target);
+        pods.retain(|pod| is_ready(pod));
+        let pod = pods.first()?.name();
+        let namespace = variant.namespace();
+        let series = of_pods(running, namespace, &pods);
+        if !series.is_empty() {
+            return misnamed(variant, &series);
+        }
+        let scraped = of_pods(facts.series(PrometheusProbe::Pods), namespace, &pods);
+        let other = of_pods(facts.series(PrometheusProbe::EngineSeries), namespace, &pods);
+        let count = pods.len();
+        let finding = if !other.is_empty() {
+            let cause = format!(
+                "{count} ready pods, such as {pod}, have series of an engine, and none is the number of running requests of vLLM or SGLang"
+            );
+            FindingCode::UnknownGeneration.at(variant.title(), cause)
+        } else if scraped.is_empty() {
+            let cause = format!("{count} ready pods, such as {pod}, are no target of Prometheus");
+            FindingCode::EngineNotScraped.at(variant.title(), cause)
+        } else if scraped.iter().all(|one| one.value < 1.0) {
+            let cause = format!("{count} ready pods, such as {pod}, are targets, and `up` is 0");
+            FindingCode::EngineScrapeFails.at(variant.title(), cause)
+        } else {
+            let cause = format!(
+                "{count} ready pods, such as {pod}, are scraped, and the page has no series of vLLM or SGLang"
+            );
+            FindingCode::UnknownGeneration.at(variant.title(), cause)
+        };
+        Some(finding.with(pod))
+    });
+    found.collect()
+}
+
+/// The last part of a path, in small letters.
+fn bare(model: &str) -> String {
+    let last = model.trim_end_matches('/').rsplit('/').next();
+    last.unwrap_or_default().to_lowercase()
+}
+
+/// A model whose pods serve under other names only.
+fn misnamed(variant: &LiveObject, series: &[&SeriesFact]) -> Option<Finding> {
+    let model = variant.text("/spec/modelID");
+    let names: BTreeSet<&str> = series.iter().map(|one| one.label("model_name")).collect();
+    if names.contains(model) {
+        return None;
+    }
+    let list: Vec<&str> = names.iter().copied().collect();
+    let cause = format!(
+        "modelID is {model:?}, and its pods serve {:?}",
+        list.join(", ")
+    );
+    let near = names.iter().find(|name| bare(name) == bare(model));
+    let (code, value) = match (near, list.first()) {
+        (Some(near), _) => (FindingCode::ModelNameSpelledOtherwise, *near),
+        (None, first) => (
+            FindingCode::ModelNameDiffers,
+            first.copied().unwrap_or_default(),
+        ),
+    };
+    Some(code.at(variant.title(), cause).with(value))
+}
+
+fn is_unlabelled(series: &SeriesFact) -> bool {
+    series.pod().is_empty() || series.label("namespace").is_empty()
+}
+
+fn labels(facts: &Facts) -> Vec<Finding> {
+    let series = facts.series(PrometheusProbe::Running).iter();
+    let unlabelled: Vec<&SeriesFact> = series.filter(|one| is_unlabelled(one)).collect();
+    let found = unlabelled.first().map(|first| {
+        let missing = if first.pod().is_empty() {
+            "pod"
+        } else {
+            "namespace"
+        };
+        let cause = format!(
+            "{} series of running requests, such as that of model {:?}, have no label {missing}",
+            unlabelled.len(),
+            first.label("model_name")
+        );
+        FindingCode::LabelsMissing.at(ObjectName::new("Prometheus", "", ""), cause)
+    });
+    found.into_iter().collect()
+}
+
+/// The namespaces with variants.
+fn namespaces(facts: &Facts) -> BTreeSet<&str> {
+    facts.variants().map(LiveObject::namespace).collect()
+}
+
+fn dead_pods(facts: &Facts) -> Vec<Finding> {
+    let running = facts.series(PrometheusProbe::Running);
+    let found = namespaces(facts).into_iter().filter_map(|namespace| {
+        let dead = running.iter().filter(|one| {
+            one.label("namespace") == namespace
+                && one.value > 0.0
+                && !one.pod().is_empty()
+                && facts.find(LiveKind::Pod, namespace, one.pod()).is_none()
+        });
+        let dead: Vec<&SeriesFact> = dead.collect();
+        let first = dead.first()?;
+        let cause = format!(
+            "{} pods, such as {}, do not exist and have {:.0} running requests",
+            dead.len(),
+            first.pod(),
+            first.value
+        );
+        let object = ObjectName::new("Namespace", namespace, namespace);
+        Some(FindingCode::SeriesOfDeadPods.at(object, cause))
+    });
+    found.collect()
+}
+
+fn flow_control(facts: &Facts) -> Vec<Finding> {
+    let has = |probe, namespace: &str| {
+        let mut series = facts.series(probe).iter();
+        series.any(|one| one.label("namespace") == namespace)
+    };
+    let without = namespaces(facts).into_iter().filter(|namespace| {
+        has(PrometheusProbe::RouterPicks, namespace)
+            && !has(PrometheusProbe::RouterQueues, namespace)
+    });
+    let found = without.map(|namespace| {
+        let cause = "its router places requests, and has no series of a flow control queue";
+        FindingCode::FlowControlOff.at(ObjectName::new("Namespace", namespace, namespace), cause)
+    });
+    found.collect()
+}
+
+/// Whether a pool selects the pods of a target.
+fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
+    let pools = facts.all(LiveKind::InferencePool).iter();
+    let mut pools = pools.filter(|pool| pool.namespace() == target.namespace());
+    pools.any(|pool| {
+        let labels = pool.0.pointer("/spec/selector/matchLabels");
+        let labels = labels.and_then(serde_json::Value::as_object);
+        let own = target.0.pointer("/spec/template/metadata/labels");
+        labels.is_some_and(|labels| {
+            labels
+                .iter()
+                .all(|(name, value)| own.and_then(|own| own.get(name)) == Some(value))
+        })
+    })
+}
+
+fn wake(facts: &Facts) -> Vec<Finding> {
+    let found = facts.variants().filter_map(|variant| {
+        let target = target(facts, variant)?;
+        let is_lonely = may_go_to_zero(facts, variant) && !is_pooled(facts, target);
+        let cause = "scale to zero is enabled for its model, and no InferencePool selects the labels of its pods";
+        is_lonely.then(|| FindingCode::NoWakeSignal.at(variant.title(), cause))
+    });
+    found.collect()
+}
+
+/// The shortest time that a router of the namespace holds a request, where a ConfigMap states it.
+fn time_to_live(facts: &Facts, namespace: &str) -> Option<(std::time::Duration, String)> {
+    let maps = facts.all(LiveKind::ConfigMap).iter();
+    let maps = maps.filter(|map| map.namespace() == namespace);
+    let stated = maps.flat_map(|map| {
+        let data = map
+            .0
+            .pointer("/data")
+            .and_then(serde_json::Value::as_object);
+        let texts = data.into_iter().flat_map(|data| data.values());
+        let lines = texts
+            .filter_map(serde_json::Value::as_str)
+            .flat_map(str::lines);
+        lines.filter_map(move |line| {
+            let (_, value) = line.split_once("defaultRequestTTL:")?;
+            let value = value.trim().trim_matches(['"', '\'']);
+            Some((parse_duration(value).ok()?, map.name().to_owned()))
+        })
+    });
+    stated.filter(|(length, _)| !length.is_zero()).min()
+}
+
+fn expiry(facts: &Facts) -> Vec<Finding> {
+    let starts = facts.series(PrometheusProbe::Starts);
+    let found = facts.variants().filter_map(|variant| {
+        let namespace = variant.namespace();
+        let is_own = |one: &&SeriesFact| {
+            [one.label("exported_namespace"), one.label("namespace")].contains(&namespace)
+                && one.label("variant_name") == variant.name()
+        };
+        let start = starts.iter().find(is_own)?.value;
+        let (limit, map) = time_to_live(facts, namespace)?;
+        if limit.as_secs_f64() >= start || !may_go_to_zero(facts, variant) {
+            return None;
+        }
+        let cause = format!(
+            "ConfigMap {map} sets defaultRequestTTL {:.0} s, and a start of {} takes {start:.0} s",
+            limit.as_secs_f64(),
+            variant.name()
+        );
+        let object = ObjectName::new("ConfigMap", namespace, map);
+        Some(FindingCode::RequestsExpireFirst.at(object, cause))
+    });
+    found.collect()
+}

@@ -1,0 +1,130 @@
+//! The checks: pure functions from facts to findings.
+
+mod clocks;
+mod cluster;
+mod controller;
+mod engines;
+mod prometheus;
+mod queries;
+mod scalers;
+mod targets;
+mod variants;
+
+pub(super) use self::cluster::webhooks_of;
+pub(super) use self::queries::queries;
+use super::facts::{FactSource, Facts, LiveKind, Reading};
+use super::finding::{Finding, FindingGroup};
+use super::probe::PrometheusProbe;
+use super::report::{CheckOutcome, Diagnosis};
+
+/// What a check cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// A cluster, where what is not there is missing.
+    Cluster,
+    /// The version of Kubernetes.
+    Version,
+    /// The objects of a kind.
+    Kind(LiveKind),
+    /// Deployments of the controller.
+    Controllers,
+    /// Rights of its accounts.
+    Rights,
+    /// Whether Prometheus answers.
+    Prometheus,
+    /// An answer of Prometheus.
+    Series(PrometheusProbe),
+    /// The answers to the queries of scalers.
+    Triggers,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, Copy)]
+struct Check {
+    group: FindingGroup,
+    /// What is so, where there are no findings.
+    title: &'static str,
+    needs: &'static [Need],
+    run: fn(&Facts) -> Vec<Finding>,
+}
+
+impl Check {
+    fn outcome(&self, facts: &Facts) -> CheckOutcome {
+        let mut unseen = Vec::new();
+        for need in self.needs {
+            match need.of(facts) {
+                Sight::Clear => {}
+                Sight::Excluded => return CheckOutcome::Skipped,
+                Sight::Failed(why) => unseen.push(why),
+            }
+        }
+        if !unseen.is_empty() {
+            unseen.dedup();
+            return CheckOutcome::Unseen(unseen);
+        }
+        let mut found = (self.run)(facts);
+        found.sort();
+        found.dedup();
+        match found.as_slice() {
+            [] => CheckOutcome::Fine,
+            [..] => CheckOutcome::Found(found),
+        }
+    }
+}
+
+/// Whether the facts of a need are there.
+enum Sight {
+    Clear,
+    Excluded,
+    Failed(String),
+}
+
+impl Need {
+    fn of(self, facts: &Facts) -> Sight {
+        match self {
+            Self::Cluster if facts.source == FactSource::Files => Sight::Excluded,
+            Self::Cluster => Sight::Clear,
+            Self::Version => sight(&facts.version, "the version"),
+            Self::Kind(kind) => match facts.objects.get(&kind) {
+                Some(reading) => sight(reading, kind.resource()),
+                None => Sight::Excluded,
+            },
+            Self::Controllers => sight(&facts.controllers, "the controller"),
+            Self::Rights => sight(&facts.rights, "rights"),
+            Self::Prometheus => sight(&facts.prometheus, "Prometheus"),
+            Self::Series(probe) => match facts.series.get(&probe) {
+                Some(reading) => sight(reading, "Prometheus"),
+                None => Sight::Excluded,
+            },
+            Self::Triggers => sight(&facts.triggers, "Prometheus"),
+        }
+    }
+}
+
+fn sight<T>(reading: &Reading<T>, what: &str) -> Sight {
+    match reading {
+        Reading::Known(_) | Reading::Absent => Sight::Clear,
+        Reading::NotAsked => Sight::Excluded,
+        Reading::Failed(why) => Sight::Failed(format!("{what}: {why}")),
+    }
+}
+
+/// Judges the facts by every check.
+pub fn examine(facts: &Facts) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    let all = [
+        cluster::CHECKS,
+        controller::CHECKS,
+        prometheus::CHECKS,
+        clocks::CHECKS,
+        engines::CHECKS,
+        variants::CHECKS,
+        targets::CHECKS,
+        scalers::CHECKS,
+        queries::CHECKS,
+    ];
+    for check in all.into_iter().flatten() {
+        diagnosis.add(check.group, check.title, check.outcome(facts));
+    }
+    diagnosis
+}

@@ -1,0 +1,188 @@
+//! Prometheus: whether it answers, and whether it has the counts.
+
+use std::collections::BTreeSet;
+
+use super::variants::is_handled;
+use super::{Check, Need};
+use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::ObjectName;
+use crate::doctor::probe::PrometheusProbe;
+
+/// The longest interval of a scrape with which a rate over a minute has two samples.
+const LONGEST_INTERVAL: f64 = 30.0;
+/// Samples come that much later than their interval.
+const JITTER: f64 = 10.0;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Prometheus,
+        title: "Prometheus answers",
+        needs: &[Need::Prometheus],
+        run: answers,
+    },
+    Check {
+        group: FindingGroup::Prometheus,
+        title: "Prometheus has targets",
+        needs: &[Need::Series(PrometheusProbe::Targets)],
+        run: targets,
+    },
+    Check {
+        group: FindingGroup::Prometheus,
+        title: "counts of the controller are scraped",
+        needs: &[
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Controllers,
+            Need::Series(PrometheusProbe::Targets),
+            Need::Series(PrometheusProbe::Counts),
+        ],
+        run: counts,
+    },
+    Check {
+        group: FindingGroup::Prometheus,
+        title: "engines are scraped often enough",
+        needs: &[Need::Series(PrometheusProbe::Ages)],
+        run: intervals,
+    },
+    Check {
+        group: FindingGroup::Prometheus,
+        title: "engines are scraped once",
+        needs: &[Need::Series(PrometheusProbe::Doubles)],
+        run: doubles,
+    },
+];
+
+pub(super) fn server() -> ObjectName {
+    ObjectName::new("Prometheus", "", "")
+}
+
+/// Where the settings say that it is.
+fn address(facts: &Facts) -> String {
+    let mut generations = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.generation());
+    generations.next().map_or_else(String::new, |generation| {
+        generation.statics.prometheus.base_url.to_string()
+    })
+}
+
+fn answers(facts: &Facts) -> Vec<Finding> {
+    let Some(Err(why)) = facts.prometheus.known() else {
+        return Vec::new();
+    };
+    let address = address(facts);
+    if why.contains("does not answer with TLS") {
+        let plain = address.replacen("https://", "http://", 1);
+        let object = facts.controllers().first().map_or_else(server, |one| {
+            ObjectName::new("Prometheus", &*one.key.namespace, "")
+        });
+        return vec![FindingCode::PrometheusPlain.at(object, why).with(plain)];
+    }
+    vec![FindingCode::PrometheusUnusable.at(server(), why)]
+}
+
+fn targets(facts: &Facts) -> Vec<Finding> {
+    if facts.series(PrometheusProbe::Targets).is_empty() {
+        let cause = format!("{} answers, and has no series `up`", address(facts));
+        return vec![FindingCode::PrometheusEmpty.at(server(), cause)];
+    }
+    Vec::new()
+}
+
+/// The variant that a series of the controller is about.
+fn counted(series: &SeriesFact) -> (&str, &str) {
+    let namespace = match series.label("exported_namespace") {
+        "" => series.label("namespace"),
+        exported => exported,
+    };
+    (namespace, series.label("variant_name"))
+}
+
+fn counts(facts: &Facts) -> Vec<Finding> {
+    let is_empty = facts.series(PrometheusProbe::Targets).is_empty();
+    let is_deciding = facts.controllers().iter().any(|one| one.ready > 0);
+    // Each of these is a finding of its own.
+    if is_empty || !is_deciding {
+        return Vec::new();
+    }
+    let series = facts.series(PrometheusProbe::Counts);
+    let known: BTreeSet<(&str, &str)> = series.iter().map(counted).collect();
+    let decided = facts.variants().filter(|object| {
+        object.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, object)
+    });
+    let missing: Vec<_> = decided
+        .filter(|object| !known.contains(&(object.namespace(), object.name())))
+        .collect();
+    if series.is_empty() {
+        let Some(one) = missing.first() else {
+            return Vec::new();
+        };
+        let cause = format!(
+            "{} variants have a decided count, such as {}/{}, and Prometheus has no series wva_desired_replicas",
+            missing.len(),
+            one.namespace(),
+            one.name()
+        );
+        return vec![FindingCode::OwnSeriesMissing.at(server(), cause)];
+    }
+    let found = missing.iter().map(|object| {
+        let cause =
+            "its count is decided, and no series wva_desired_replicas has its name and namespace";
+        FindingCode::VariantSeriesMissing.at(object.title(), cause)
+    });
+    found.collect()
+}
+
+/// One finding for each namespace.
+fn by_namespace(
+    series: &[SeriesFact],
+    code: FindingCode,
+    is_wrong: impl Fn(&SeriesFact) -> bool,
+    cause: impl Fn(&SeriesFact, usize) -> String,
+) -> Vec<Finding> {
+    let wrong: Vec<&SeriesFact> = series.iter().filter(|one| is_wrong(one)).collect();
+    let namespaces: BTreeSet<&str> = wrong.iter().map(|one| one.label("namespace")).collect();
+    let found = namespaces.into_iter().filter_map(|namespace| {
+        let own = || {
+            wrong
+                .iter()
+                .filter(|one| one.label("namespace") == namespace)
+        };
+        let first = own().next()?;
+        let object = ObjectName::new("Namespace", namespace, namespace);
+        Some(code.at(object, cause(first, own().count())))
+    });
+    found.collect()
+}
+
+fn intervals(facts: &Facts) -> Vec<Finding> {
+    by_namespace(
+        facts.series(PrometheusProbe::Ages),
+        FindingCode::SlowScrape,
+        |one| one.value > LONGEST_INTERVAL + JITTER,
+        |one, pods| {
+            format!(
+                "{pods} pods, such as {}, have samples up to {:.0} s old; scrape at least every {LONGEST_INTERVAL:.0} s",
+                one.pod(),
+                one.value
+            )
+        },
+    )
+}
+
+fn doubles(facts: &Facts) -> Vec<Finding> {
+    by_namespace(
+        facts.series(PrometheusProbe::Doubles),
+        FindingCode::DoubleScrape,
+        |one| one.value > 1.0 && !one.pod().is_empty(),
+        |one, series| {
+            format!(
+                "{series} series, such as {} of {}, exist {:.0} times",
+                one.label("__name__"),
+                one.pod(),
+                one.value
+            )
+        },
+    )
+}

@@ -1,0 +1,247 @@
+//! What scalers ask Prometheus, by their text and by its answer.
+
+use std::collections::BTreeSet;
+
+use super::scalers::scalers;
+use super::variants::is_handled;
+use super::{Check, Need};
+use crate::api::scaled_object::Trigger;
+use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, text};
+use crate::doctor::probe::PrometheusProbe;
+use crate::policy::key::ObjectKey;
+use crate::policy::series::DESIRED;
+
+/// Names of metrics that are shares of at most 1.
+const SHARES: [&str; 4] = [
+    "cache_usage_perc",
+    "token_usage",
+    "saturation",
+    "utilization",
+];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Scalers,
+        title: "queries bring one count",
+        needs: &[Need::Kind(LiveKind::ScaledObject)],
+        run: texts,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "shares can ask for replicas",
+        needs: &[
+            Need::Kind(LiveKind::ScaledObject),
+            Need::Kind(LiveKind::HorizontalPodAutoscaler),
+        ],
+        run: shares,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "scalers select the instance of their controller",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::ScaledObject),
+            Need::Kind(LiveKind::HorizontalPodAutoscaler),
+        ],
+        run: instances,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "Prometheus answers the queries of scalers",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::ScaledObject),
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Triggers,
+        ],
+        run: answers,
+    },
+];
+
+/// The queries of a ScaledObject to Prometheus, with their places among its triggers.
+pub(in crate::doctor) fn queries(object: &LiveObject) -> Vec<(usize, Trigger)> {
+    let triggers = object.list("/spec/triggers").iter().enumerate();
+    let read = triggers.filter_map(|(place, value)| {
+        let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;
+        let is_query = trigger.kind == "prometheus" && trigger.metadata.contains_key("query");
+        is_query.then_some((place, trigger))
+    });
+    read.collect()
+}
+
+/// The queries of our counts, each with its ScaledObject.
+fn counted(facts: &Facts) -> impl Iterator<Item = (&LiveObject, usize, String)> {
+    let objects = facts.all(LiveKind::ScaledObject).iter();
+    let all = objects.flat_map(|object| {
+        let queries = queries(object).into_iter();
+        queries.filter_map(move |(place, mut trigger)| {
+            let query = trigger.metadata.remove("query")?;
+            Some((object, place, query))
+        })
+    });
+    all.filter(|(_, _, query)| query.contains(DESIRED))
+}
+
+/// A query without spaces, in small letters.
+fn packed(query: &str) -> String {
+    let letters = query.chars().filter(|letter| !letter.is_whitespace());
+    letters.collect::<String>().to_lowercase()
+}
+
+/// Whether the outermost function of a query is an aggregation of this name.
+fn aggregates(packed: &str, name: &str) -> bool {
+    let rest = packed.strip_prefix(name);
+    rest.is_some_and(|rest| {
+        rest.starts_with('(') || rest.starts_with("by(") || rest.starts_with("without(")
+    })
+}
+
+fn texts(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (object, _, query) in counted(facts) {
+        let packed = packed(&query);
+        if aggregates(&packed, "sum") || aggregates(&packed, "count") {
+            let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
+            found.push(FindingCode::QueryAddsUp.at(object.title(), cause));
+        }
+        if packed.contains("orvector(0)")
+            || packed.contains("oronvector(0)")
+            || packed.contains("oron()vector(0)")
+        {
+            let cause = format!(
+                "it asks {query}; without the fallback a lost series is an error, at which it keeps its scale"
+            );
+            found.push(FindingCode::QueryInventsZero.at(object.title(), cause));
+        }
+    }
+    found
+}
+
+fn quantity(text: &str) -> Option<f64> {
+    match text.strip_suffix('m') {
+        Some(thousandths) => Some(thousandths.parse::<f64>().ok()? / 1_000.0),
+        None => text.parse().ok(),
+    }
+}
+
+/// Whether a target divides what is at most 1 by the replicas, for an answer of at most a few.
+fn is_hopeless(metric: &str, kind: &str, target: &str) -> bool {
+    let is_share = SHARES.iter().any(|share| metric.contains(share)) && !metric.contains(DESIRED);
+    let packed = packed(metric);
+    let adds_up = aggregates(&packed, "sum") || aggregates(&packed, "count");
+    let is_below_one = quantity(target).is_some_and(|target| target > 0.0 && target <= 1.0);
+    is_share && !adds_up && kind == "AverageValue" && is_below_one
+}
+
+fn hopeless(object: &LiveObject, metric: &str, target: &str) -> Finding {
+    let cause = format!(
+        "it reads {metric} with AverageValue {target}: one number of at most 1, divided by {target}, whatever the load"
+    );
+    FindingCode::SaturationCannotAsk.at(object.title(), cause)
+}
+
+fn shares(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for object in facts.all(LiveKind::ScaledObject) {
+        for (_, trigger) in queries(object) {
+            let field = |name: &str| trigger.metadata.get(name).map_or("", String::as_str);
+            let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
+            let (query, threshold) = (field("query"), field("threshold"));
+            if is_hopeless(query, kind, threshold) {
+                found.push(hopeless(object, query, threshold));
+            }
+        }
+    }
+    for object in facts.all(LiveKind::HorizontalPodAutoscaler) {
+        for metric in object.list("/spec/metrics") {
+            let name = text(metric, "/external/metric/name");
+            let target = text(metric, "/external/target/averageValue");
+            let is_made = object.list("/metadata/ownerReferences").iter();
+            let is_made = is_made
+                .map(|owner| text(owner, "/kind"))
+                .any(|kind| kind == "ScaledObject");
+            if !is_made && is_hopeless(name, text(metric, "/external/target/type"), target) {
+                found.push(hopeless(object, name, target));
+            }
+        }
+    }
+    found
+}
+
+fn instances(facts: &Facts) -> Vec<Finding> {
+    let instances: BTreeSet<&str> = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.instance())
+        .collect();
+    if instances.len() < 2 {
+        return Vec::new();
+    }
+    let all = scalers(facts);
+    let reads = |object: &LiveObject| object.0.to_string().contains(DESIRED);
+    let selects = |object: &LiveObject| {
+        let spec = object.0.get("spec").map(ToString::to_string);
+        spec.is_some_and(|spec| spec.contains("controller_instance"))
+    };
+    let found = all.iter().filter(|one| {
+        one.kept.scaler.made_for.is_none() && reads(one.object) && !selects(one.object)
+    });
+    let found = found.map(|one| {
+        let names: Vec<&str> = instances.iter().copied().collect();
+        let cause = format!(
+            "controllers {} publish, and it selects none of them",
+            names.join(" and ")
+        );
+        FindingCode::InstanceNotSelected.at(one.object.title(), cause)
+    });
+    found.collect()
+}
+
+/// Whether the variant that a ScaledObject scales has a decided count.
+fn is_decided(facts: &Facts, object: &LiveObject) -> bool {
+    let target = object.text("/spec/scaleTargetRef/name");
+    let mut own = facts
+        .all(LiveKind::VariantAutoscaling)
+        .iter()
+        .filter(|variant| {
+            variant.namespace() == object.namespace()
+                && variant.text("/spec/scaleTargetRef/name") == target
+        });
+    own.any(|variant| {
+        variant.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, variant)
+    })
+}
+
+fn answers(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // Where no count is scraped at all, that is the finding.
+    let has_counts = !facts.series(PrometheusProbe::Counts).is_empty();
+    let Some(triggers) = facts.triggers.known() else {
+        return found;
+    };
+    for (object, place, query) in counted(facts) {
+        let key = ObjectKey::new(object.namespace(), object.name());
+        match triggers.get(&(key, place)) {
+            Some(Ok(series)) => match series.len() {
+                0 if has_counts && is_decided(facts, object) => {
+                    let cause = format!("it asks {query}");
+                    found.push(FindingCode::QueryFindsNothing.at(object.title(), cause));
+                }
+                0 | 1 => {}
+                several => {
+                    let cause = format!("it asks {query}, which has {several} series");
+                    found.push(FindingCode::QueryFindsSeveral.at(object.title(), cause));
+                }
+            },
+            Some(Err(why)) => {
+                let cause = format!("it asks {query}: {why}");
+                found.push(FindingCode::QueryFails.at(object.title(), cause));
+            }
+            None => {}
+        }
+    }
+    found
+}

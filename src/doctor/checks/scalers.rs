@@ -1,0 +1,270 @@
+//! HorizontalPodAutoscalers and ScaledObjects, as the controller judges them, and what it does not judge.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+
+use super::targets::{claimed, target_key};
+use super::{Check, Need};
+use crate::api::scaled_object::ScaledObject;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::{Interner, Projected as _};
+use crate::doctor::facts::{FactSource, Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::LiveObject;
+use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
+use crate::policy::key::VariantKey;
+use crate::policy::snapshot::DeclaredBounds;
+use crate::policy::units::Replicas;
+
+/// The longest window that does not matter, in seconds.
+const SHORT_WINDOW: i64 = 30;
+
+const NEEDS: &[Need] = &[
+    Need::Kind(LiveKind::VariantAutoscaling),
+    Need::Kind(LiveKind::HorizontalPodAutoscaler),
+    Need::Kind(LiveKind::ScaledObject),
+];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Scalers,
+        title: "scalers can be read",
+        needs: NEEDS,
+        run: shapes,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "a scaler follows every variant",
+        needs: NEEDS,
+        run: followed,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "scalers of counts follow them at once",
+        needs: NEEDS,
+        run: windows,
+    },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "fallbacks keep replicas",
+        needs: &[Need::Kind(LiveKind::ScaledObject)],
+        run: fallbacks,
+    },
+];
+
+/// A scaler with the object that it was read from.
+#[derive(Debug)]
+pub(super) struct ReadScaler<'a> {
+    pub(super) object: &'a LiveObject,
+    pub(super) kept: ScalerObject,
+}
+
+impl ReadScaler<'_> {
+    /// The first count that it reads.
+    fn published(&self) -> Option<&Published> {
+        let mut inputs = self.kept.scaler.inputs.iter();
+        inputs.find_map(|input| match input {
+            Input::Published(published) => Some(published),
+            Input::Other => None,
+        })
+    }
+}
+
+fn read(object: &LiveObject) -> Result<ScalerObject, serde_json::Error> {
+    let texts = &mut Interner::default();
+    if object.kind() == ScalerKind::ScaledObject.to_string() {
+        Ok(object.read::<ScaledObject>()?.project(texts))
+    } else {
+        Ok(object.read::<HorizontalPodAutoscaler>()?.project(texts))
+    }
+}
+
+fn objects(facts: &Facts) -> impl Iterator<Item = &LiveObject> {
+    let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
+    let all = kinds.into_iter().flat_map(|kind| facts.all(kind));
+    all.filter(|object| !object.is_leaving())
+}
+
+/// Every scaler that can be read.
+pub(super) fn scalers(facts: &Facts) -> Vec<ReadScaler<'_>> {
+    let read = objects(facts).filter_map(|object| {
+        let kept = read(object).ok()?;
+        Some(ReadScaler { object, kept })
+    });
+    read.collect()
+}
+
+fn shapes(facts: &Facts) -> Vec<Finding> {
+    let found = objects(facts).filter_map(|object| {
+        let error = read(object).err()?;
+        Some(FindingCode::VariantMalformed.at(object.title(), error.to_string()))
+    });
+    found.collect()
+}
+
+fn bounds(variant: &LiveObject) -> DeclaredBounds {
+    let spec = variant
+        .read::<VariantAutoscaling>()
+        .map(|object| object.spec);
+    let (min, max) = spec.map_or((None, None), |spec| (spec.min_replicas, spec.max_replicas));
+    DeclaredBounds {
+        min: min.map(Replicas::from_count),
+        max: max.map(Replicas::from_count),
+    }
+}
+
+fn followed(facts: &Facts) -> Vec<Finding> {
+    let all = scalers(facts);
+    let claimed = claimed(facts);
+    let mut found = Vec::new();
+    for variant in facts.variants() {
+        let Some(target) = target_key(variant) else {
+            continue;
+        };
+        let is_contested = claimed.get(&target).is_some_and(|all| all.len() > 1);
+        // Nothing of it is followed before it has one variant.
+        if is_contested && facts.source == FactSource::Cluster {
+            continue;
+        }
+        let own: Vec<&ReadScaler<'_>> = all
+            .iter()
+            .filter(|one| one.kept.target.as_ref() == Some(&target))
+            .collect();
+        // Manifests may hold alternatives, and the scaler may be elsewhere.
+        if facts.source == FactSource::Files {
+            for one in own {
+                found.extend(judged(variant, &[one]));
+            }
+        } else {
+            found.extend(judged(variant, &own));
+        }
+    }
+    found
+}
+
+/// The findings of the controller's own judge about one variant.
+fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
+    let key = VariantKey::new(variant.namespace(), variant.name());
+    let mut own: Vec<Scaler> = scalers.iter().map(|one| one.kept.scaler.clone()).collect();
+    if variant.namespace().is_empty() {
+        own.iter_mut().for_each(forget_namespace);
+    }
+    let desired = variant.number("/status/desiredOptimizedAlloc/numReplicas");
+    let desired = desired.and_then(|count| i32::try_from(count).ok());
+    let desired = desired.map(Replicas::from_count);
+    let obstacles = judge(&own, &key, bounds(variant), desired);
+    let scaler = scalers.first().map(|one| one.object);
+    let found = obstacles.into_iter().map(|obstacle| {
+        let code = code_of(&obstacle);
+        let is_of_variant = matches!(
+            obstacle,
+            ActuationObstacle::NoScaler | ActuationObstacle::SeveralScalers { .. }
+        );
+        let object = scaler.filter(|_| !is_of_variant).unwrap_or(variant);
+        code.at(object.title(), obstacle.text(&key))
+    });
+    found.collect()
+}
+
+/// A manifest without a namespace goes wherever it is applied.
+fn forget_namespace(scaler: &mut Scaler) {
+    for input in &mut scaler.inputs {
+        if let Input::Published(published) = input {
+            published.namespace = None;
+        }
+    }
+}
+
+const fn code_of(obstacle: &ActuationObstacle) -> FindingCode {
+    match obstacle {
+        ActuationObstacle::NoScaler => FindingCode::NoScaler,
+        ActuationObstacle::SeveralScalers { .. } => FindingCode::SeveralScalers,
+        ActuationObstacle::NotRead { .. } => FindingCode::CountNotRead,
+        ActuationObstacle::WrongAim { .. } => FindingCode::WrongTarget,
+        ActuationObstacle::Paused { .. } => FindingCode::ScalerPaused,
+        ActuationObstacle::Failing { .. } => FindingCode::ScalerFails,
+        ActuationObstacle::Minimum { .. } => FindingCode::ScalerMinimum,
+        ActuationObstacle::Maximum { .. } => FindingCode::ScalerMaximum,
+        ActuationObstacle::Tolerance { .. } => FindingCode::ScalerTolerance,
+        ActuationObstacle::NullIsZero { .. } => FindingCode::NullCountsAsZero,
+    }
+}
+
+/// The window before growth, in seconds.
+fn window(object: &LiveObject) -> Option<i64> {
+    let paths = [
+        "/spec/behavior/scaleUp/stabilizationWindowSeconds",
+        "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp/stabilizationWindowSeconds",
+    ];
+    paths.iter().find_map(|path| object.number(path))
+}
+
+fn windows(facts: &Facts) -> Vec<Finding> {
+    let all = scalers(facts);
+    let slow = all.iter().filter_map(|one| {
+        one.published()?;
+        // That of KEDA repeats its ScaledObject.
+        if one.kept.scaler.made_for.is_some() {
+            return None;
+        }
+        let window = window(one.object).filter(|window| *window > SHORT_WINDOW)?;
+        let cause = format!("behavior.scaleUp.stabilizationWindowSeconds is {window}; the controller smooths already, so 0 is enough");
+        Some(FindingCode::SlowScaleUp.at(one.object.title(), cause))
+    });
+    let mut found: Vec<Finding> = slow.collect();
+    found.extend(unattached(facts, &all));
+    found
+}
+
+/// What is wrong with scalers of manifests whose variant is elsewhere.
+fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
+    if facts.source != FactSource::Files {
+        return Vec::new();
+    }
+    let targets: Vec<_> = facts.variants().filter_map(target_key).collect();
+    let mut found = Vec::new();
+    for one in all {
+        let is_judged = one
+            .kept
+            .target
+            .as_ref()
+            .is_some_and(|key| targets.contains(key));
+        let Some(published) = one.published().filter(|_| !is_judged) else {
+            continue;
+        };
+        let none = || Arc::from("");
+        let key = VariantKey {
+            namespace: published.namespace.clone().unwrap_or_else(none),
+            name: published.variant.clone().unwrap_or_else(none),
+        };
+        let bounds = DeclaredBounds {
+            min: None,
+            max: None,
+        };
+        let obstacles = judge(std::slice::from_ref(&one.kept.scaler), &key, bounds, None);
+        found.extend(
+            obstacles
+                .iter()
+                .map(|obstacle| code_of(obstacle).at(one.object.title(), obstacle.text(&key))),
+        );
+    }
+    found
+}
+
+fn fallbacks(facts: &Facts) -> Vec<Finding> {
+    let all = scalers(facts);
+    let zero = all.iter().filter(|one| {
+        let behavior = one.object.text("/spec/fallback/behavior");
+        let is_kept = matches!(behavior, "currentReplicas" | "currentReplicasIfHigher");
+        one.published().is_some()
+            && one.object.number("/spec/fallback/replicas") == Some(0)
+            && !is_kept
+    });
+    let found = zero.map(|one| {
+        let cause = "spec.fallback.replicas is 0 without a behavior that keeps what there is";
+        FindingCode::FallbackZero.at(one.object.title(), cause)
+    });
+    found.collect()
+}

@@ -1,0 +1,467 @@
+//! Scale targets and their pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::variants::models;
+use super::{Check, Need, clocks};
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, ObjectName, list, text};
+use crate::doctor::probe::PrometheusProbe;
+use crate::policy::key::{ModelKey, TargetKey, TargetKind};
+use crate::policy::object::TargetReference;
+
+/// How long a pod may wait for a node before that is worth a word, in seconds.
+const START_GRACE: f64 = 30.0;
+/// Reasons of containers that do not mend themselves.
+const STUCK: [&str; 6] = [
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "InvalidImageName",
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
+/// Programs that write `/scale` for a scaler.
+const SCALERS: [&str; 4] = [
+    "kube-controller-manager",
+    "keda",
+    "wva",
+    "workload-variant-autoscaler",
+];
+
+const WORKLOADS: &[Need] = &[
+    Need::Kind(LiveKind::VariantAutoscaling),
+    Need::Kind(LiveKind::Deployment),
+    Need::Kind(LiveKind::StatefulSet),
+    Need::Kind(LiveKind::LeaderWorkerSet),
+];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Variants,
+        title: "targets exist",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::StatefulSet),
+            Need::Kind(LiveKind::LeaderWorkerSet),
+        ],
+        run: missing,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "kinds of targets are known",
+        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
+        run: kinds,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "every target has one variant",
+        needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
+        run: contested,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "models have names of their own",
+        needs: WORKLOADS,
+        run: names,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "GPUs of targets are counted",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+        ],
+        run: claims,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "only the scaler writes replicas",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+        ],
+        run: writers,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "no target is at zero by hand",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+        ],
+        run: zero,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "pods start",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::Pod),
+        ],
+        run: pods,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "analyzers have their signals",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Series(PrometheusProbe::RouterPicks),
+        ],
+        run: throughput,
+    },
+];
+
+/// The target that a variant names.
+pub(super) fn target_key(variant: &LiveObject) -> Option<TargetKey> {
+    let spec = variant.read::<VariantAutoscaling>().ok()?.spec;
+    let reference = TargetReference {
+        api_version: spec.scale_target_ref.api_version.map(Arc::from),
+        kind: Arc::from(spec.scale_target_ref.kind),
+        name: Arc::from(spec.scale_target_ref.name),
+    };
+    reference.resolve(&Arc::from(variant.namespace()))
+}
+
+fn live_kind(kind: &TargetKind) -> Option<LiveKind> {
+    match kind {
+        TargetKind::Deployment => Some(LiveKind::Deployment),
+        TargetKind::StatefulSet => Some(LiveKind::StatefulSet),
+        TargetKind::LeaderWorkerSet => Some(LiveKind::LeaderWorkerSet),
+        TargetKind::Other(_) => None,
+    }
+}
+
+/// The target of a variant, where it was read.
+pub(super) fn target<'a>(facts: &'a Facts, variant: &LiveObject) -> Option<&'a LiveObject> {
+    let key = target_key(variant)?;
+    facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
+}
+
+/// The pods of a target that are not on their way out.
+pub(super) fn pods_of<'a>(facts: &'a Facts, target: &LiveObject) -> Vec<&'a LiveObject> {
+    let labels: Vec<(&str, &str)> = if target.kind() == "LeaderWorkerSet" {
+        vec![("leaderworkerset.sigs.k8s.io/name", target.name())]
+    } else {
+        let labels = target.0.pointer("/spec/selector/matchLabels");
+        let labels = labels.and_then(Value::as_object).into_iter().flatten();
+        labels
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+            .collect()
+    };
+    if labels.is_empty() {
+        return Vec::new();
+    }
+    let own = facts.all(LiveKind::Pod).iter().filter(|pod| {
+        let matches = |(name, value): &(&str, &str)| pod.label(name) == Some(*value);
+        let has_ended = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+        pod.namespace() == target.namespace()
+            && labels.iter().all(matches)
+            && !pod.is_leaving()
+            && !has_ended
+    });
+    own.collect()
+}
+
+fn missing(facts: &Facts) -> Vec<Finding> {
+    let found = facts.variants().filter_map(|variant| {
+        let key = target_key(variant)?;
+        let kind = live_kind(&key.kind)?;
+        if facts.find(kind, &key.namespace, &key.name).is_some() {
+            return None;
+        }
+        let cause = format!(
+            "there is no {} {}/{}",
+            kind.as_str(),
+            key.namespace,
+            key.name
+        );
+        Some(FindingCode::TargetMissing.at(variant.title(), cause))
+    });
+    found.collect()
+}
+
+fn kinds(facts: &Facts) -> Vec<Finding> {
+    let unknown = facts.variants().filter(|variant| {
+        target_key(variant).is_none() && variant.read::<VariantAutoscaling>().is_ok()
+    });
+    let found = unknown.map(|variant| {
+        let cause = format!(
+            "kind {:?} with apiVersion {:?} names no resource",
+            variant.text("/spec/scaleTargetRef/kind"),
+            variant.text("/spec/scaleTargetRef/apiVersion")
+        );
+        FindingCode::TargetKindUnknown.at(variant.title(), cause)
+    });
+    found.collect()
+}
+
+/// The variants that name each target.
+pub(super) fn claimed(facts: &Facts) -> BTreeMap<TargetKey, Vec<&LiveObject>> {
+    let mut claims: BTreeMap<TargetKey, Vec<&LiveObject>> = BTreeMap::new();
+    for variant in facts.all(LiveKind::VariantAutoscaling) {
+        if let Some(key) = target_key(variant).filter(|_| !variant.is_leaving()) {
+            claims.entry(key).or_default().push(variant);
+        }
+    }
+    claims
+}
+
+fn contested(facts: &Facts) -> Vec<Finding> {
+    let found = claimed(facts).into_iter().filter_map(|(key, variants)| {
+        let [first, .., last] = variants.as_slice() else {
+            return None;
+        };
+        let cause = format!("{} and {} name {}", first.name(), last.name(), key.name);
+        Some(FindingCode::TargetContested.at(last.title(), cause))
+    });
+    found.collect()
+}
+
+/// The value of an argument of the containers of a target, as `--name=value` or `--name value`.
+fn argument<'a>(target: &'a LiveObject, name: &str) -> Option<&'a str> {
+    let containers = target.list("/spec/template/spec/containers").iter();
+    let words = containers.flat_map(|container| {
+        let command = list(container, "/command").iter();
+        command.chain(list(container, "/args"))
+    });
+    let words = words.filter_map(Value::as_str);
+    let mut words = words.flat_map(str::split_whitespace);
+    while let Some(word) = words.next() {
+        if let Some(rest) = word.strip_prefix(name) {
+            match rest.strip_prefix('=') {
+                Some(value) => return Some(value),
+                None if rest.is_empty() => return words.next(),
+                None => {}
+            }
+        }
+    }
+    None
+}
+
+fn names(facts: &Facts) -> Vec<Finding> {
+    let found = models(facts).into_iter().filter_map(|(model, variants)| {
+        let run = variants.iter().filter_map(|variant| {
+            let target = target(facts, variant)?;
+            Some((*variant, argument(target, "--model")?))
+        });
+        let run: Vec<(&LiveObject, &str)> = run.collect();
+        let (_, first) = run.first()?;
+        let (variant, other) = run.iter().find(|(_, other)| !are_alike(first, other))?;
+        let cause = format!(
+            "variants with modelID {} run {first} and {other}",
+            model.model
+        );
+        Some(FindingCode::OneNameTwoModels.at(variant.title(), cause))
+    });
+    found.collect()
+}
+
+/// Whether two paths may be one model: quantized forms and mounted copies keep its name.
+fn are_alike(one: &str, other: &str) -> bool {
+    let base = |path: &str| {
+        let name = path
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
+        let letters = name.chars().filter(|letter| letter.is_alphanumeric());
+        letters.collect::<String>().to_lowercase()
+    };
+    let (one, other) = (base(one), base(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn claims(facts: &Facts) -> Vec<Finding> {
+    let mut generations = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.generation());
+    if !generations.any(|one| one.dynamic.limits_growth()) {
+        return Vec::new();
+    }
+    let found = facts.variants().filter_map(|variant| {
+        let target = target(facts, variant)?;
+        let claims = target.list("/spec/template/spec/resourceClaims").len();
+        let cause =
+            format!("its pods have {claims} resource claims, and growth is limited to GPUs");
+        (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
+    });
+    found.collect()
+}
+
+/// Managers that own the field of replicas: name, operation, subresource.
+fn replica_owners(target: &LiveObject) -> impl Iterator<Item = (&str, &str, &str)> {
+    let fields = target.list("/metadata/managedFields").iter();
+    let own = fields.filter(|field| field.pointer("/fieldsV1/f:spec/f:replicas").is_some());
+    own.map(|field| {
+        (
+            text(field, "/manager"),
+            text(field, "/operation"),
+            text(field, "/subresource"),
+        )
+    })
+}
+
+fn writers(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for target in facts
+        .variants()
+        .filter_map(|variant| target(facts, variant))
+    {
+        let owners = target.list("/metadata/ownerReferences").iter();
+        let parent = owners
+            .filter(|owner| owner.pointer("/controller") == Some(&Value::Bool(true)))
+            .map(|owner| format!("{} {}", text(owner, "/kind"), text(owner, "/name")))
+            .next();
+        for (manager, operation, subresource) in replica_owners(target) {
+            let is_scaler = SCALERS.iter().any(|known| manager.starts_with(known));
+            match &parent {
+                Some(parent) if subresource.is_empty() && !is_scaler => {
+                    let cause = format!("{manager} writes spec.replicas for {parent}");
+                    found.push(FindingCode::ParentOwnsReplicas.at(target.title(), cause));
+                }
+                _ if !is_scaler && (subresource == "scale" || operation == "Apply") => {
+                    let cause = format!("spec.replicas belongs to {manager} ({operation})");
+                    found.push(FindingCode::TwoWritersOfScale.at(target.title(), cause));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Whether a variant may go to zero by its bounds and by the settings of a controller.
+pub(super) fn may_go_to_zero(facts: &Facts, variant: &LiveObject) -> bool {
+    let minimum = variant.number("/spec/minReplicas");
+    if minimum.is_some_and(|minimum| minimum > 0) {
+        return false;
+    }
+    let model = ModelKey::new(variant.namespace(), variant.text("/spec/modelID"));
+    let mut generations = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.generation());
+    generations.any(|one| one.dynamic.may_go_to_zero(&model))
+}
+
+fn zero(facts: &Facts) -> Vec<Finding> {
+    let found = facts.variants().filter_map(|variant| {
+        let target = target(facts, variant)?;
+        let is_zero = target.number("/spec/replicas") == Some(0);
+        let is_decided = variant.number("/status/desiredOptimizedAlloc/numReplicas") == Some(0);
+        if !is_zero || is_decided || may_go_to_zero(facts, variant) {
+            return None;
+        }
+        let cause = "spec.replicas is 0, which the controller did not decide, and scale to zero is off for the model";
+        Some(FindingCode::AtZeroByHand.at(target.title(), cause))
+    });
+    found.collect()
+}
+
+fn pods(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for target in facts
+        .variants()
+        .filter_map(|variant| target(facts, variant))
+    {
+        let mut stuck = Vec::new();
+        let mut gated = Vec::new();
+        for pod in pods_of(facts, target) {
+            if !pod.list("/spec/schedulingGates").is_empty() {
+                gated.push(pod);
+            } else if let Some(why) = obstacle(pod, facts.now) {
+                stuck.push((pod, why));
+            }
+        }
+        if let Some((pod, why)) = stuck.first() {
+            let cause = format!("{} pods, such as {}: {why}", stuck.len(), pod.name());
+            let finding = FindingCode::PodsDoNotStart.at(target.title(), cause);
+            found.push(finding.with(pod.name()));
+        }
+        if let Some(pod) = gated.first() {
+            let gate = pod.list("/spec/schedulingGates").first();
+            let gate = gate.map_or("", |gate| text(gate, "/name"));
+            let cause = format!(
+                "{} pods, such as {}, wait for {gate}",
+                gated.len(),
+                pod.name()
+            );
+            let finding = FindingCode::PodsGated.at(target.title(), cause);
+            found.push(finding.with(pod.name()));
+        }
+    }
+    found
+}
+
+/// Why a pod does not start.
+fn obstacle(pod: &LiveObject, now: f64) -> Option<String> {
+    let statuses = pod.list("/status/initContainerStatuses").iter();
+    let mut statuses = statuses.chain(pod.list("/status/containerStatuses"));
+    let waiting = statuses.find_map(|status| {
+        let waiting = status.pointer("/state/waiting")?;
+        let reason = text(waiting, "/reason");
+        STUCK
+            .contains(&reason)
+            .then(|| format!("{reason}: {}", text(waiting, "/message")))
+    });
+    if waiting.is_some() {
+        return waiting;
+    }
+    let created = clocks::seconds(pod.text("/metadata/creationTimestamp")).unwrap_or(0.0);
+    let mut conditions = pod.list("/status/conditions").iter();
+    let unscheduled = conditions.find(|one| {
+        text(one, "/type") == "PodScheduled" && text(one, "/reason") == "Unschedulable"
+    })?;
+    let message = text(unscheduled, "/message");
+    (now - created > START_GRACE).then(|| format!("Unschedulable: {message}"))
+}
+
+fn throughput(facts: &Facts) -> Vec<Finding> {
+    let picks = facts.series(PrometheusProbe::RouterPicks);
+    let mut found = Vec::new();
+    for one in facts.controllers() {
+        let Some(generation) = one.generation() else {
+            continue;
+        };
+        for model in models(facts).into_keys() {
+            let policy = generation.dynamic.saturation.policy(&model);
+            let mut enabled = policy.analyzers.iter().filter(|analyzer| analyzer.enabled);
+            let is_alone = enabled.next().is_some_and(|only| only.kind == "throughput")
+                && enabled.next().is_none();
+            let has_router = picks
+                .iter()
+                .any(|one| one.label("namespace") == &*model.namespace);
+            if !is_alone || has_router {
+                continue;
+            }
+            let cause = format!(
+                "the entry of {} selects throughput alone, and Prometheus has no router series of the namespace",
+                model.model
+            );
+            let statics = &generation.statics;
+            let map = ObjectName::new(
+                "ConfigMap",
+                &statics.scope.system_namespace,
+                &statics.config_maps.saturation,
+            );
+            found.push(FindingCode::ThroughputWithoutRouter.at(map, cause));
+        }
+    }
+    found
+}

@@ -1,0 +1,259 @@
+//! What the checks read: plain data. Absent, failed and not asked are three words, none of which is fine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::object::LiveObject;
+use super::probe::PrometheusProbe;
+use crate::policy::key::ObjectKey;
+use crate::settings::generation::Generation;
+
+/// The outcome of one look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Reading<T> {
+    /// It was read.
+    Known(T),
+    /// The server does not have it, such as a kind whose definition is missing.
+    Absent,
+    /// It could not be read, and why.
+    Failed(String),
+    /// This look does not include it.
+    #[default]
+    NotAsked,
+}
+
+impl<T> Reading<T> {
+    /// What was read.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Absent | Self::Failed(_) | Self::NotAsked => None,
+        }
+    }
+}
+
+macro_rules! live_kinds {
+    ($($kind:ident: $path:literal, $resource:literal, $before:literal;)*) => {
+        /// Kinds of object that the checks read.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
+        pub enum LiveKind {
+            $($kind,)*
+        }
+
+        impl LiveKind {
+            /// Every kind.
+            pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
+
+            /// Its name.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+
+            /// The path of its group and version.
+            pub const fn path(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $path,)*
+                }
+            }
+
+            /// Its resource.
+            pub const fn resource(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $resource,)*
+                }
+            }
+
+            /// Whether it says something before the controller is installed.
+            pub const fn is_before(self) -> bool {
+                match self {
+                    $(Self::$kind => $before,)*
+                }
+            }
+        }
+    };
+}
+
+live_kinds! {
+    VariantAutoscaling: "/apis/llmd.ai/v1alpha1", "variantautoscalings", true;
+    PodAutoscaler: "/apis/autoscaling.aibrix.ai/v1alpha1", "podautoscalers", false;
+    HorizontalPodAutoscaler: "/apis/autoscaling/v2", "horizontalpodautoscalers", true;
+    ScaledObject: "/apis/keda.sh/v1alpha1", "scaledobjects", true;
+    Deployment: "/apis/apps/v1", "deployments", true;
+    StatefulSet: "/apis/apps/v1", "statefulsets", false;
+    LeaderWorkerSet: "/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", false;
+    Pod: "/api/v1", "pods", false;
+    Namespace: "/api/v1", "namespaces", false;
+    ConfigMap: "/api/v1", "configmaps", true;
+    Lease: "/apis/coordination.k8s.io/v1", "leases", false;
+    InferencePool: "/apis/inference.networking.k8s.io/v1", "inferencepools", false;
+    EndpointSlice: "/apis/discovery.k8s.io/v1", "endpointslices", false;
+    APIService: "/apis/apiregistration.k8s.io/v1", "apiservices", true;
+    ValidatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false;
+    MutatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", false;
+}
+
+impl LiveKind {
+    /// Whether its objects are in namespaces.
+    pub const fn is_namespaced(self) -> bool {
+        !matches!(
+            self,
+            Self::Namespace
+                | Self::APIService
+                | Self::ValidatingWebhookConfiguration
+                | Self::MutatingWebhookConfiguration
+        )
+    }
+}
+
+/// One series in an answer of Prometheus.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SeriesFact {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its value.
+    pub value: f64,
+}
+
+impl SeriesFact {
+    /// The value of a label; empty where it has none.
+    pub fn label(&self, name: &str) -> &str {
+        self.labels.get(name).map_or("", String::as_str)
+    }
+
+    /// The pod that it is of, under either label.
+    pub fn pod(&self) -> &str {
+        match self.label("pod") {
+            "" => self.label("pod_name"),
+            pod => pod,
+        }
+    }
+}
+
+/// Namespace and name of a ScaledObject, and the place of a trigger in it.
+pub type TriggerKey = (ObjectKey, usize);
+
+/// The series of one answer.
+pub type SeriesAnswer = Reading<Vec<SeriesFact>>;
+
+/// A deployment of the controller.
+#[derive(Debug, Clone)]
+pub struct ControllerFacts {
+    /// Namespace and name of its Deployment.
+    pub key: ObjectKey,
+    /// Its service account.
+    pub account: String,
+    /// Replicas wanted.
+    pub wanted: i64,
+    /// Replicas ready.
+    pub ready: i64,
+    /// What it runs with, or why it cannot start.
+    pub settings: Result<Arc<Generation>, Vec<String>>,
+    /// What it refuses or ignores of its settings.
+    pub problems: Vec<String>,
+}
+
+impl ControllerFacts {
+    /// The settings, where it can start.
+    pub fn generation(&self) -> Option<&Generation> {
+        self.settings.as_deref().ok()
+    }
+
+    /// The name of the instance, if it has one.
+    pub fn instance(&self) -> Option<&str> {
+        let scope = &self.generation()?.statics.scope;
+        scope.controller_instance.as_deref()
+    }
+
+    /// The one namespace that it watches, if it is only one.
+    pub fn watched(&self) -> Option<&str> {
+        let scope = &self.generation()?.statics.scope;
+        scope.watch_namespace.as_deref()
+    }
+}
+
+/// A right that an account needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RightFact {
+    /// The controller whose account it is.
+    pub controller: ObjectKey,
+    /// The right, in words.
+    pub right: String,
+    /// Whether it is granted.
+    pub is_granted: bool,
+}
+
+/// Where facts come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FactSource {
+    /// A cluster: what is not there is missing.
+    #[default]
+    Cluster,
+    /// Manifests: what is not there may be elsewhere.
+    Files,
+}
+
+/// One look.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Where they come from.
+    pub source: FactSource,
+    /// Seconds since the Unix epoch by the clock of this machine.
+    pub now: f64,
+    /// The only variant to look at.
+    pub variant: Option<String>,
+    /// Major and minor version of Kubernetes.
+    pub version: Reading<(u32, u32)>,
+    /// Objects by kind.
+    pub objects: BTreeMap<LiveKind, Reading<Vec<LiveObject>>>,
+    /// Files and documents that hold no object, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// Deployments of the controller.
+    pub controllers: Reading<Vec<ControllerFacts>>,
+    /// Rights of the controllers' accounts.
+    pub rights: Reading<Vec<RightFact>>,
+    /// Whether Prometheus answers the controller, or why it does not. It could not be asked as the controller asks
+    /// where this failed.
+    pub prometheus: Reading<Result<(), String>>,
+    /// Answers to the doctor's own queries.
+    pub series: BTreeMap<PrometheusProbe, SeriesAnswer>,
+    /// Answers to the queries of scalers, or how Prometheus refused them.
+    pub triggers: Reading<BTreeMap<TriggerKey, Result<Vec<SeriesFact>, String>>>,
+}
+
+impl Facts {
+    /// The objects of a kind that were read.
+    pub fn all(&self, kind: LiveKind) -> &[LiveObject] {
+        let known = self.objects.get(&kind).and_then(Reading::known);
+        known.map_or(&[], Vec::as_slice)
+    }
+
+    /// The variants to look at.
+    pub fn variants(&self) -> impl Iterator<Item = &LiveObject> {
+        let is_wanted = |object: &&LiveObject| {
+            let name = self.variant.as_deref();
+            name.is_none_or(|name| name == object.name()) && !object.is_leaving()
+        };
+        let all = self.all(LiveKind::VariantAutoscaling).iter();
+        all.filter(is_wanted)
+    }
+
+    /// The object of a kind with this name.
+    pub fn find(&self, kind: LiveKind, namespace: &str, name: &str) -> Option<&LiveObject> {
+        let mut all = self.all(kind).iter();
+        all.find(|object| object.namespace() == namespace && object.name() == name)
+    }
+
+    /// The deployments of the controller that were read.
+    pub fn controllers(&self) -> &[ControllerFacts] {
+        self.controllers.known().map_or(&[], Vec::as_slice)
+    }
+
+    /// The series of an answer.
+    pub fn series(&self, probe: PrometheusProbe) -> &[SeriesFact] {
+        let known = self.series.get(&probe).and_then(Reading::known);
+        known.map_or(&[], Vec::as_slice)
+    }
+}

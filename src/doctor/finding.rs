@@ -1,0 +1,464 @@
+//! Findings, and the one table of their codes: group, severity, title, meaning and remedy.
+
+use serde_json::{Value, json};
+
+use super::object::ObjectName;
+
+/// What a finding is about, in the order of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingGroup {
+    /// What the API server serves.
+    Cluster,
+    /// The controller and its settings.
+    Controller,
+    /// Prometheus.
+    Prometheus,
+    /// Model servers and routers.
+    Engines,
+    /// VariantAutoscalings and their targets.
+    Variants,
+    /// What follows the published counts.
+    Scalers,
+}
+
+impl FindingGroup {
+    /// Every group.
+    pub const ALL: [Self; 6] = [
+        Self::Cluster,
+        Self::Controller,
+        Self::Prometheus,
+        Self::Engines,
+        Self::Variants,
+        Self::Scalers,
+    ];
+
+    /// Its heading.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::Controller => "controller",
+            Self::Prometheus => "prometheus",
+            Self::Engines => "engines",
+            Self::Variants => "variants",
+            Self::Scalers => "scalers",
+        }
+    }
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingSeverity {
+    /// Something does not work.
+    Error,
+    /// Something works badly, or will stop.
+    Warning,
+}
+
+impl FindingSeverity {
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindingSpec {
+    /// Its number.
+    pub number: u16,
+    /// Its group.
+    pub group: FindingGroup,
+    /// Its severity.
+    pub severity: FindingSeverity,
+    /// What is wrong, in a few words.
+    pub title: &'static str,
+    /// Why that matters.
+    pub meaning: &'static str,
+    /// A command with `{namespace}`, `{name}` and `{kind}` of the object, and `{value}` of the finding.
+    pub remedy: &'static str,
+}
+
+macro_rules! codes {
+    ($($code:ident = $number:literal, $group:ident, $severity:ident, $title:literal, $meaning:literal, $remedy:literal;)*) => {
+        /// The code of a finding. It never changes its meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "the table has the title of each")]
+        pub enum FindingCode {
+            $($code,)*
+        }
+
+        impl FindingCode {
+            /// Every code, by number.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$code),*];
+
+            /// Its row of the table.
+            pub const fn spec(self) -> FindingSpec {
+                match self {
+                    $(Self::$code => FindingSpec {
+                        number: $number,
+                        group: FindingGroup::$group,
+                        severity: FindingSeverity::$severity,
+                        title: $title,
+                        meaning: $meaning,
+                        remedy: $remedy,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    VariantKindMissing = 1, Cluster, Error,
+        "VariantAutoscaling is not served",
+        "The definition is not installed, so no variant can exist and the controller has nothing to decide. `helm upgrade` leaves definitions alone.",
+        "wva crds | kubectl apply --server-side -f -";
+    PodAutoscalerKindMissing = 2, Cluster, Error,
+        "PodAutoscaler is enabled and not served",
+        "The controller is set to decide on PodAutoscalers, and their definition is not installed.",
+        "wva crds | kubectl apply --server-side -f -";
+    ExternalMetricsMissing = 3, Cluster, Error,
+        "external.metrics.k8s.io is not available",
+        "HorizontalPodAutoscalers read the count as an external metric, and no adapter serves it. They keep their scale.",
+        "kubectl get apiservice v1beta1.external.metrics.k8s.io -o yaml";
+    WebhookUnserved = 4, Cluster, Error,
+        "a webhook of this project has no server",
+        "The API server refuses every write of the kind while a webhook with failurePolicy Fail cannot be called.",
+        "kubectl get {kind} {name} -o yaml";
+    CertificateEnds = 5, Cluster, Error,
+        "a certificate ends within a week",
+        "When it has ended the API server refuses the connection: webhooks fail, external metrics are gone.",
+        "kubectl get {kind} {name} -o yaml";
+    NoScalerKind = 6, Cluster, Error,
+        "nothing can follow the counts",
+        "Neither KEDA nor an adapter for external metrics is installed. One of them has to read wva_desired_replicas.",
+        "helm install keda kedacore/keda --namespace keda --create-namespace";
+    OldKubernetes = 7, Cluster, Warning,
+        "Kubernetes is too old",
+        "The definitions have rules (x-kubernetes-validations), which API servers enforce from 1.25 on.",
+        "kubectl version";
+    ControllerMissing = 20, Controller, Error,
+        "no controller is installed",
+        "VariantAutoscalings exist, and no Deployment of the controller was found.",
+        "helm install wva charts/workload-variant-autoscaler --namespace workload-variant-autoscaler-system --create-namespace";
+    ControllerNotReady = 21, Controller, Error,
+        "no replica of the controller is ready",
+        "Nothing decides. The counts stay as they were published.",
+        "kubectl describe pods --namespace {namespace} --selector control-plane=controller-manager";
+    ControllerOff = 22, Controller, Warning,
+        "the controller is scaled to 0",
+        "It was paused. Scalers keep what there is.",
+        "kubectl scale deployment {name} --namespace {namespace} --replicas 2";
+    ControllersOverlap = 23, Controller, Error,
+        "two controllers handle the same objects",
+        "Both publish a count for one variant, and a scaler adds them up or follows either.",
+        "kubectl get deployments --all-namespaces --selector control-plane=controller-manager";
+    SettingsRefused = 24, Controller, Error,
+        "the controller cannot start with its settings",
+        "A setting is missing, contradicts another one, or has no valid value.",
+        "kubectl logs deployment/{name} --namespace {namespace} --tail 50";
+    SettingIgnored = 25, Controller, Warning,
+        "a setting has no effect",
+        "A key or an entry of a ConfigMap is not known or not valid, and something else is in force.",
+        "kubectl exec deployment/{name} --namespace {namespace} -- /wva controller --print-config";
+    ConfigMapUnread = 26, Controller, Warning,
+        "a ConfigMap of settings has a name that is not read",
+        "Its content looks like settings of the controller, which reads another name.",
+        "kubectl get configmap {name} --namespace {namespace} -o yaml | sed 's/^  name: .*/  name: {value}/' | kubectl apply -f -";
+    RightMissing = 27, Controller, Error,
+        "the controller lacks a right",
+        "The API server refuses a request that the controller needs.",
+        "kubectl auth can-i --list --namespace {namespace} --as system:serviceaccount:{namespace}:{value}";
+    LeaseUnheld = 28, Controller, Error,
+        "no replica of the controller leads",
+        "The lease is missing, empty or expired. Replicas are ready and none decides.",
+        "kubectl get lease {name} --namespace {namespace} -o yaml";
+    PrometheusUnusable = 40, Prometheus, Error,
+        "Prometheus does not answer",
+        "Every decision needs it. Counts stay as they are.",
+        "kubectl get services --all-namespaces | grep -i prometheus";
+    PrometheusPlain = 41, Prometheus, Error,
+        "Prometheus serves plain HTTP, and the address says https",
+        "No certificate or authority helps: the server does not speak TLS.",
+        "helm upgrade wva charts/workload-variant-autoscaler --namespace {namespace} --reuse-values --set wva.prometheus.baseURL={value} --set wva.prometheus.allowHTTP=true";
+    PrometheusEmpty = 42, Prometheus, Error,
+        "Prometheus holds no target at all",
+        "It answers, and scrapes nothing: another tenant, a new server, or a querier without stores.",
+        "kubectl get configmaps,secrets --all-namespaces | grep -i prometheus";
+    OwnSeriesMissing = 43, Prometheus, Error,
+        "Prometheus has no wva_desired_replicas",
+        "The controller publishes its counts at /metrics and Prometheus does not scrape it, so no scaler sees them. Often the ServiceMonitor lacks the label that Prometheus selects by.",
+        "kubectl get prometheus --all-namespaces -o jsonpath='{.items[*].spec.serviceMonitorSelector}'";
+    VariantSeriesMissing = 44, Prometheus, Error,
+        "Prometheus has counts, and none of this variant",
+        "The controller publishes no count of this variant, or the scrape drops or renames its labels.",
+        "kubectl describe variantautoscaling {name} --namespace {namespace}";
+    ClockSkew = 45, Prometheus, Warning,
+        "the clock of Prometheus differs",
+        "Ages of samples are differences between two clocks. A sample from the future never becomes old.",
+        "kubectl get nodes -o wide";
+    SlowScrape = 46, Prometheus, Warning,
+        "engines are scraped too seldom",
+        "A rate over a minute needs two samples, and a model never shrinks on samples older than a minute.",
+        "kubectl get servicemonitors,podmonitors --namespace {namespace} -o yaml | grep interval";
+    DoubleScrape = 47, Prometheus, Warning,
+        "an engine is scraped twice",
+        "Two jobs bring the same series with different labels. Sums count them twice.",
+        "kubectl get servicemonitors,podmonitors --all-namespaces -o yaml";
+    EngineNotScraped = 60, Engines, Error,
+        "Prometheus does not scrape the pods",
+        "No target of Prometheus is a pod of this variant: no ServiceMonitor or PodMonitor selects them, or it lacks the label that Prometheus selects by.",
+        "kubectl get servicemonitors,podmonitors --namespace {namespace}";
+    EngineScrapeFails = 61, Engines, Error,
+        "Prometheus cannot read the pods",
+        "The pods are targets and every scrape fails: wrong port or path, a network policy, a token.",
+        "kubectl get --raw /api/v1/namespaces/{namespace}/pods/{value}/proxy/metrics";
+    LabelsMissing = 62, Engines, Error,
+        "series of engines lack namespace or pod",
+        "The scrape does not attach the labels of the pod, so no series can be assigned to a variant.",
+        "kubectl get servicemonitors,podmonitors --all-namespaces -o yaml";
+    ModelNameDiffers = 63, Engines, Error,
+        "the pods serve under another model name",
+        "modelID has to equal the model_name of the engine's series, which --served-model-name sets.",
+        "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"modelID\":\"{value}\"}}'";
+    ModelNameSpelledOtherwise = 64, Engines, Error,
+        "modelID differs from the model name in case or path",
+        "The names are compared letter by letter.",
+        "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"modelID\":\"{value}\"}}'";
+    UnknownGeneration = 65, Engines, Error,
+        "the engine's series have no known name",
+        "The pods are scraped, and none of their series is one that is read. The page of Prometheus lists the known names.",
+        "kubectl get --raw /api/v1/namespaces/{namespace}/pods/{value}/proxy/metrics";
+    SeriesOfDeadPods = 66, Engines, Warning,
+        "a pod that no longer exists still has running requests",
+        "Its series are kept alive by a cache or a push gateway, and count as load.",
+        "kubectl get pods --namespace {namespace}";
+    FlowControlOff = 67, Engines, Warning,
+        "the router has no queue of its own",
+        "Flow control is off: the router holds no requests, so its queue metric is absent and nothing wakes a model from zero.",
+        "kubectl get configmaps --namespace {namespace} -o yaml | grep -i featureGates";
+    NoWakeSignal = 68, Engines, Error,
+        "a model may go to zero and nothing can wake it",
+        "Scale to zero is enabled, and no InferencePool selects the pods of the model.",
+        "kubectl get inferencepools --namespace {namespace}";
+    RequestsExpireFirst = 69, Engines, Error,
+        "requests expire before a replica has started",
+        "The router gives up a held request sooner than a first replica starts, so a wake-up always comes too late.",
+        "kubectl edit deployment {name} --namespace {namespace}";
+    VariantMalformed = 80, Variants, Error,
+        "an object cannot be read",
+        "The object lacks a field, or a field has another type.",
+        "kubectl get {kind} {name} --namespace {namespace} -o yaml";
+    ForeignInstance = 81, Variants, Error,
+        "no controller has the instance of this object",
+        "The label wva.llmd.ai/controller-instance names a controller that is not installed, or is missing where every controller has an instance. The object is ignored.",
+        "kubectl label variantautoscaling {name} --namespace {namespace} --overwrite wva.llmd.ai/controller-instance={value}";
+    NamespaceNotWatched = 82, Variants, Error,
+        "no controller watches this namespace",
+        "Every controller is limited to another namespace. The object is ignored.",
+        "helm upgrade wva charts/workload-variant-autoscaler --reuse-values --set wva.watchNamespace={namespace}";
+    NamespaceExcluded = 83, Variants, Warning,
+        "the namespace is excluded",
+        "Its annotation wva.llmd.ai/exclude takes its objects out of the controller's hands.",
+        "kubectl annotate namespace {namespace} wva.llmd.ai/exclude-";
+    TargetMissing = 84, Variants, Error,
+        "the target does not exist",
+        "scaleTargetRef names an object that is not there.",
+        "kubectl get deployments,statefulsets,leaderworkersets --namespace {namespace}";
+    TargetKindUnknown = 85, Variants, Error,
+        "the target's kind cannot be resolved",
+        "A kind other than Deployment, StatefulSet and LeaderWorkerSet needs an apiVersion.",
+        "kubectl edit variantautoscaling {name} --namespace {namespace}";
+    TargetContested = 86, Variants, Error,
+        "two objects name one target",
+        "Neither of them is acted on.",
+        "kubectl delete variantautoscaling {name} --namespace {namespace}";
+    CostsEqual = 87, Variants, Warning,
+        "all variants of a model cost the same",
+        "Which variant grows first is then decided by name, not by cost.",
+        "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"variantCost\":\"20.0\"}}'";
+    OneNameTwoModels = 88, Variants, Error,
+        "two models have one name",
+        "The targets of variants with one modelID run different models. Their load and capacity are added up.",
+        "kubectl get deployments --namespace {namespace} -o yaml | grep -e --model -e --served-model-name";
+    PodsDoNotStart = 89, Variants, Error,
+        "pods do not start",
+        "Replicas that were asked for do not become ready, so more of them help nothing.",
+        "kubectl describe pod {value} --namespace {namespace}";
+    PodsGated = 90, Variants, Warning,
+        "pods wait for admission",
+        "A scheduling gate, such as Kueue's, holds them. They are no sign of missing GPUs, and count as pending replicas.",
+        "kubectl describe pod {value} --namespace {namespace}";
+    ClaimsNotCounted = 91, Variants, Warning,
+        "GPUs of resource claims are not counted",
+        "The target holds GPUs by dynamic resource allocation. Limits to GPUs count those of resource requests only.",
+        "kubectl get resourceclaims --namespace {namespace}";
+    AtZeroByHand = 92, Variants, Warning,
+        "the target is at zero, and may not go there",
+        "A person or another program scaled it to 0. A HorizontalPodAutoscaler pauses at 0 until something raises it.",
+        "kubectl scale {kind} {name} --namespace {namespace} --replicas 1";
+    ParentOwnsReplicas = 93, Variants, Warning,
+        "another object writes the target's replicas",
+        "The target is generated from its controller, which writes its own count back.",
+        "kubectl get {kind} {name} --namespace {namespace} -o jsonpath='{.metadata.ownerReferences}'";
+    TwoWritersOfScale = 94, Variants, Warning,
+        "replicas were written past the scaler",
+        "A person or a deployment tool owns the field of replicas, and changes what the scaler sets.",
+        "kubectl get {kind} {name} --namespace {namespace} --show-managed-fields -o yaml";
+    NotApplied = 95, Variants, Error,
+        "the controller reports an obstacle",
+        "A condition of the object is False. Its message has the cause.",
+        "kubectl describe variantautoscaling {name} --namespace {namespace}";
+    ThroughputWithoutRouter = 96, Variants, Warning,
+        "throughput is the only analyzer, and no router is scraped",
+        "It learns from arrivals at routers. Without them the first decision comes late, or never.",
+        "kubectl edit configmap {name} --namespace {namespace}";
+    NoScaler = 120, Scalers, Error,
+        "nothing scales the target",
+        "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it.",
+        "kubectl apply --namespace {namespace} -f config/samples/scalers/hpa.yaml";
+    SeveralScalers = 121, Scalers, Error,
+        "several scalers write one target",
+        "Each undoes what the other one sets.",
+        "kubectl get hpa,scaledobjects --namespace {namespace}";
+    CountNotRead = 122, Scalers, Error,
+        "the scaler reads another metric or variant",
+        "Its metric, or its selector of variant_name and exported_namespace, is not that of the variant.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    WrongTarget = 123, Scalers, Error,
+        "the scaler makes something else of the count",
+        "With type Value a scaler multiplies the count by the replicas that there are, with another averageValue it divides it.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    ScalerPaused = 124, Scalers, Warning,
+        "the scaler is paused",
+        "An annotation stops it.",
+        "kubectl annotate {kind} {name} --namespace {namespace} autoscaling.keda.sh/paused- autoscaling.keda.sh/paused-replicas-";
+    ScalerFails = 125, Scalers, Error,
+        "the scaler reports that it does not work",
+        "It keeps its scale, or falls back.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
+    ScalerMinimum = 126, Scalers, Warning,
+        "the scaler's minimum hides lower counts",
+        "The bounds of scaler and variant disagree.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    ScalerMaximum = 127, Scalers, Warning,
+        "the scaler's maximum hides higher counts",
+        "The bounds of scaler and variant disagree.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    ScalerTolerance = 128, Scalers, Warning,
+        "the scaler ignores steps of one replica",
+        "Its tolerance is a share of the count. With the default of a tenth, 10 to 11 never happens.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    NullCountsAsZero = 129, Scalers, Error,
+        "a missing count counts as 0",
+        "While no controller publishes, the scaler takes the target to its minimum. KEDA does so unless ignoreNullValues is false.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    SlowScaleUp = 130, Scalers, Warning,
+        "the scaler waits before it adds replicas",
+        "The lowest count of the stabilization window is applied, so every growth comes that much later.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    FallbackZero = 131, Scalers, Error,
+        "the fallback is zero replicas",
+        "After a few failed queries KEDA takes the target to 0.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    QueryAddsUp = 132, Scalers, Error,
+        "the query adds up series",
+        "While two replicas of the controller are scraped, or its pod changes, the sum is a multiple of the count.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    QueryInventsZero = 133, Scalers, Error,
+        "the query answers 0 where there is no series",
+        "`or vector(0)` turns a lost controller into a decision to scale down.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    QueryFindsNothing = 134, Scalers, Error,
+        "the query has no answer",
+        "Prometheus was asked the scaler's own query, and has no series for it.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    QueryFindsSeveral = 135, Scalers, Error,
+        "the query has several answers",
+        "KEDA takes one number. With several it reports an error.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    QueryFails = 136, Scalers, Error,
+        "Prometheus refuses the query",
+        "The text is not PromQL, or the server fails at it.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    SaturationCannotAsk = 137, Scalers, Error,
+        "a share can never ask for more than two replicas",
+        "An average of a share of at most 1 over all pods, with an AverageValue below it, is divided by the replicas: the answer never exceeds 1 by the target.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    InstanceNotSelected = 138, Scalers, Warning,
+        "the scaler does not select the instance",
+        "Several controllers publish. Without controller_instance the scaler may add up their counts.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+}
+
+impl FindingCode {
+    /// The code as it is printed, such as `WVA001`.
+    pub fn id(self) -> String {
+        format!("WVA{:03}", self.spec().number)
+    }
+
+    /// A finding of this code.
+    pub fn at(self, object: ObjectName, cause: impl Into<String>) -> Finding {
+        Finding {
+            code: self,
+            object,
+            cause: cause.into(),
+            value: String::new(),
+        }
+    }
+}
+
+/// Something that keeps the installation from working.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Its code.
+    pub code: FindingCode,
+    /// What it is about.
+    pub object: ObjectName,
+    /// Why, with what was seen.
+    pub cause: String,
+    /// What stands for `{value}` in the remedy.
+    pub value: String,
+}
+
+impl Finding {
+    /// The same with the value of its remedy.
+    #[must_use]
+    pub fn with(self, value: impl Into<String>) -> Self {
+        Self {
+            value: value.into(),
+            ..self
+        }
+    }
+
+    /// The command that mends it, or leads to what does.
+    pub fn remedy(&self) -> String {
+        let kind = self.object.kind.to_lowercase();
+        let remedy = self.code.spec().remedy;
+        let remedy = remedy.replace("{kind}", &kind);
+        let remedy = remedy.replace("{name}", &self.object.name);
+        let remedy = remedy.replace("{namespace}", &self.object.namespace);
+        remedy.replace("{value}", &self.value)
+    }
+
+    /// The finding as JSON.
+    pub fn to_json(&self) -> Value {
+        let spec = self.code.spec();
+        json!({
+            "code": self.code.id(),
+            "group": spec.group.as_str(),
+            "severity": spec.severity.as_str(),
+            "title": spec.title,
+            "object": {
+                "kind": self.object.kind,
+                "namespace": self.object.namespace,
+                "name": self.object.name,
+            },
+            "cause": self.cause,
+            "remedy": self.remedy(),
+        })
+    }
+}

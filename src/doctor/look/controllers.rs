@@ -1,0 +1,172 @@
+//! Finds the controller and resolves its settings, as it would itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::Client;
+use serde_json::Value;
+
+use super::objects::{Place, list};
+use super::{DoctorScope, add};
+use crate::cli::args;
+use crate::doctor::facts::{ControllerFacts, Facts, LiveKind, Reading};
+use crate::doctor::object::{LiveObject, list as elements, text};
+use crate::policy::key::ObjectKey;
+use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
+use crate::settings::layers::resolve;
+use crate::settings::problem::Severity;
+use crate::settings::{Sources, locate_main, start};
+
+/// The label that the chart and the manifests give to the controller.
+const SELECTOR: &str = "control-plane=controller-manager";
+/// Words that its name, its labels or its image have.
+const MARKS: [&str; 2] = ["workload-variant-autoscaler", "wva"];
+
+/// Reads the controllers, and adds the ConfigMaps of their namespaces to the facts.
+pub(super) async fn read(
+    client: &Client,
+    scope: &DoctorScope,
+    facts: &mut Facts,
+) -> Reading<Vec<ControllerFacts>> {
+    let place = scope
+        .controller_namespace
+        .clone()
+        .map_or(Place::Everywhere, Place::Namespace);
+    let deployments = match list(client, LiveKind::Deployment, &[place], SELECTOR).await {
+        Reading::Known(deployments) => deployments,
+        Reading::Failed(why) => {
+            return Reading::Failed(format!(
+                "{why}; name the namespace of the controller with --controller-namespace"
+            ));
+        }
+        Reading::Absent => return Reading::Absent,
+        Reading::NotAsked => return Reading::NotAsked,
+    };
+    let own: Vec<LiveObject> = deployments.into_iter().filter(is_controller).collect();
+    let namespaces: BTreeSet<String> = own.iter().map(|one| one.namespace().to_owned()).collect();
+    let places: Vec<Place> = namespaces.into_iter().map(Place::Namespace).collect();
+    if !places.is_empty() {
+        let maps = list(client, LiveKind::ConfigMap, &places, "").await;
+        add(facts, LiveKind::ConfigMap, maps);
+    }
+    Reading::Known(own.iter().map(|one| controller(one, facts)).collect())
+}
+
+/// Whether a Deployment is this controller, which shares its label with many others.
+pub(in crate::doctor) fn is_controller(deployment: &LiveObject) -> bool {
+    let image = containers(deployment).map(|one| text(one, "/image"));
+    let label = deployment.label("app.kubernetes.io/name");
+    let mut texts = image.chain(label).chain([deployment.name()]);
+    texts.any(|text| {
+        let mut words = text.split(['/', ':', '.', '@']);
+        words.any(|word| MARKS.iter().any(|mark| word.starts_with(mark)))
+    })
+}
+
+fn containers(deployment: &LiveObject) -> impl Iterator<Item = &Value> {
+    deployment.list("/spec/template/spec/containers").iter()
+}
+
+/// Resolves the settings of a controller from its Deployment and the ConfigMaps among the facts.
+pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
+    let mut sources = sources(deployment, facts);
+    let place = locate_main(&sources);
+    if let Ok(place) = &place {
+        let maps = config_maps(facts);
+        for _pass in ["main", "the others"] {
+            let names = ConfigMapNames::of(&resolve(&sources, None).values);
+            let views = maps.iter().map(|(key, data)| ConfigMapView {
+                namespace: &key.namespace,
+                name: &key.name,
+                data,
+            });
+            gather(&mut sources, &names, &place.namespace, |_| true, views);
+        }
+    }
+    let (settings, problems) = match start(&sources) {
+        Ok(first) => {
+            let notices = first.diagnostics.notices.iter();
+            let notices = notices.filter(|one| one.severity() == Severity::Mistake);
+            let problems = first.diagnostics.problems.iter().map(ToString::to_string);
+            let problems = problems.chain(notices.map(ToString::to_string)).collect();
+            (Ok(Arc::new(first.generation)), problems)
+        }
+        Err(errors) => {
+            let errors = errors.iter().map(ToString::to_string).collect();
+            (Err(errors), Vec::new())
+        }
+    };
+    ControllerFacts {
+        key: ObjectKey::new(deployment.namespace(), deployment.name()),
+        account: match deployment.text("/spec/template/spec/serviceAccountName") {
+            "" => "default",
+            account => account,
+        }
+        .to_owned(),
+        wanted: deployment.number("/spec/replicas").unwrap_or(1),
+        ready: deployment.number("/status/readyReplicas").unwrap_or(0),
+        settings,
+        problems,
+    }
+}
+
+type NamedData = (ObjectKey, BTreeMap<String, String>);
+
+fn config_maps(facts: &Facts) -> Vec<NamedData> {
+    let maps = facts.all(LiveKind::ConfigMap).iter();
+    let read = maps.map(|object| {
+        let data = object.0.get("data").and_then(Value::as_object);
+        let data = data.into_iter().flatten();
+        let data =
+            data.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        (
+            ObjectKey::new(object.namespace(), object.name()),
+            data.collect(),
+        )
+    });
+    read.collect()
+}
+
+/// Flags and environment of the first container that has any of ours.
+fn sources(deployment: &LiveObject, facts: &Facts) -> Sources {
+    let mut sources = Sources::default();
+    let mut all = containers(deployment);
+    let Some(container) = all
+        .find(|one| text(one, "/name") == "manager")
+        .or_else(|| containers(deployment).next())
+    else {
+        return sources;
+    };
+    let words = elements(container, "/command").iter();
+    let words = words
+        .chain(elements(container, "/args"))
+        .filter_map(Value::as_str);
+    let flags = words
+        .skip_while(|word| !word.starts_with('-'))
+        .map(str::to_owned);
+    sources.flags = args::parse(flags).0.flags;
+    for variable in elements(container, "/env") {
+        if let Some(value) = value_of(variable, deployment, facts) {
+            let name = text(variable, "/name").to_owned();
+            sources.environment.insert(name, value);
+        }
+    }
+    sources
+}
+
+/// The value of a variable; `None` where it is in a Secret, which is not read.
+fn value_of(variable: &Value, deployment: &LiveObject, facts: &Facts) -> Option<String> {
+    if let Some(value) = variable.get("value").and_then(Value::as_str) {
+        return Some(value.to_owned());
+    }
+    match text(variable, "/valueFrom/fieldRef/fieldPath") {
+        "metadata.namespace" => return Some(deployment.namespace().to_owned()),
+        "metadata.name" => return Some(deployment.name().to_owned()),
+        _ => {}
+    }
+    let key = text(variable, "/valueFrom/configMapKeyRef/key");
+    let name = text(variable, "/valueFrom/configMapKeyRef/name");
+    let map = facts.find(LiveKind::ConfigMap, deployment.namespace(), name)?;
+    let value = map.0.get("data")?.get(key)?;
+    value.as_str().map(str::to_owned)
+}

@@ -1,0 +1,127 @@
+//! Lists objects, page by page, bounded in number and bytes.
+
+use futures::AsyncReadExt as _;
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::DEADLINE;
+use crate::cluster::client::within;
+use crate::doctor::facts::{LiveKind, Reading};
+use crate::doctor::object::{LiveObject, text};
+
+/// Objects of one page.
+const PAGE: usize = 250;
+/// Most objects of one kind.
+const MOST_OBJECTS: usize = 20_000;
+/// Most bytes of one page.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Where objects are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In all namespaces, or outside of any.
+    Everywhere,
+    /// In one namespace.
+    Namespace(String),
+    /// The one object of this name, outside of any namespace.
+    Object(String),
+}
+
+/// Lists the objects of a kind in all the places.
+pub(super) async fn list(
+    client: &Client,
+    kind: LiveKind,
+    places: &[Place],
+    selector: &str,
+) -> Reading<Vec<LiveObject>> {
+    let mut all = Vec::new();
+    for place in places {
+        match pages(client, kind, place, selector, &mut all).await {
+            Reading::Known(()) => {}
+            Reading::Absent => return Reading::Absent,
+            Reading::Failed(why) => return Reading::Failed(why),
+            Reading::NotAsked => return Reading::NotAsked,
+        }
+    }
+    Reading::Known(all)
+}
+
+fn path(kind: LiveKind, place: &Place, selector: &str, token: &str) -> String {
+    let (base, resource) = (kind.path(), kind.resource());
+    let query: String = form_urlencoded::Serializer::new(String::new())
+        .append_pair("limit", &PAGE.to_string())
+        .append_pair("labelSelector", selector)
+        .append_pair("continue", token)
+        .finish();
+    match place {
+        Place::Everywhere => format!("{base}/{resource}?{query}"),
+        Place::Namespace(name) => format!("{base}/namespaces/{name}/{resource}?{query}"),
+        Place::Object(name) => format!("{base}/{resource}/{name}"),
+    }
+}
+
+async fn pages(
+    client: &Client,
+    kind: LiveKind,
+    place: &Place,
+    selector: &str,
+    all: &mut Vec<LiveObject>,
+) -> Reading<()> {
+    let mut token = String::new();
+    loop {
+        let path = path(kind, place, selector, &token);
+        let mut page = match get(client, &path).await {
+            Reading::Known(page) => page,
+            Reading::Absent => return Reading::Absent,
+            Reading::Failed(why) => return Reading::Failed(why),
+            Reading::NotAsked => return Reading::NotAsked,
+        };
+        let items = match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            Some(_) => Vec::new(),
+            None => vec![page.clone()],
+        };
+        for mut item in items {
+            // Items of a list do not repeat their kind.
+            if let Some(fields) = item.as_object_mut() {
+                fields.insert("kind".to_owned(), json!(kind.as_str()));
+            }
+            all.push(LiveObject(item));
+        }
+        if all.len() > MOST_OBJECTS {
+            return Reading::Failed(format!(
+                "there are more than {MOST_OBJECTS}; name one namespace with --namespace"
+            ));
+        }
+        text(&page, "/metadata/continue").clone_into(&mut token);
+        if token.is_empty() {
+            return Reading::Known(());
+        }
+    }
+}
+
+/// The document at a path.
+pub(super) async fn get(client: &Client, path: &str) -> Reading<Value> {
+    match within(DEADLINE, fetch(client, path)).await {
+        Ok(text) => match serde_json::from_slice(&text) {
+            Ok(document) => Reading::Known(document),
+            Err(error) => Reading::Failed(format!("the answer is no JSON: {error}")),
+        },
+        Err(error) if error.code() == Some(404) => Reading::Absent,
+        Err(error) => Reading::Failed(error.to_string()),
+    }
+}
+
+/// The body at a path of the API server, up to a limit.
+pub(super) async fn fetch(client: &Client, path: &str) -> kube::Result<Vec<u8>> {
+    let request = Request::get(path).body(Vec::new());
+    let request = request.map_err(kube::Error::HttpError)?;
+    let body = client.request_stream(request).await?;
+    let mut bytes = Vec::new();
+    let mut body = Box::pin(body.take(MOST_BYTES));
+    body.read_to_end(&mut bytes)
+        .await
+        .map_err(kube::Error::ReadEvents)?;
+    Ok(bytes)
+}

@@ -1,0 +1,94 @@
+//! Asks whether the accounts of the controllers may do what they need to.
+
+use futures::{StreamExt as _, stream};
+use kube::Client;
+
+use crate::cluster::kinds::{WatchCondition, WatchedKind};
+use crate::cluster::review::{Access, AccessDecision, User, review_access};
+use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
+use crate::settings::PodAutoscalerSupport;
+
+/// Reviews that run at the same time.
+const AT_ONCE: usize = 8;
+
+/// Reviews every right of every controller.
+pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightFact>> {
+    let mut found = Vec::new();
+    for one in facts.controllers() {
+        let user = account(one);
+        let needed = needed(one);
+        let asked = needed.iter().map(|access| {
+            let user = &user;
+            async move { (access, review_access(client, user, access).await) }
+        });
+        let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        for (access, answer) in answers {
+            match answer {
+                Ok(decision) => found.push(RightFact {
+                    controller: one.key.clone(),
+                    right: access.to_string(),
+                    is_granted: decision == AccessDecision::Allowed,
+                }),
+                Err(error) => return Reading::Failed(error.to_string()),
+            }
+        }
+    }
+    Reading::Known(found)
+}
+
+fn account(one: &ControllerFacts) -> User {
+    let namespace = &one.key.namespace;
+    User {
+        name: format!("system:serviceaccount:{namespace}:{}", one.account),
+        groups: vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".to_owned(),
+        ],
+        ..User::default()
+    }
+}
+
+/// Every right that a controller needs with its settings.
+fn needed(one: &ControllerFacts) -> Vec<Access> {
+    let Some(generation) = one.generation() else {
+        return Vec::new();
+    };
+    let statics = &generation.statics;
+    let place = one.watched().unwrap_or_default();
+    let access = |verb, group, resource: &str, namespace: &str| Access::Resource {
+        verb,
+        group,
+        version: "v1",
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+    };
+    let mut needed = Vec::new();
+    for kind in WatchedKind::ALL {
+        let spec = kind.spec();
+        let namespace = match spec.condition {
+            WatchCondition::Always => place,
+            WatchCondition::AllNamespaces if place.is_empty() => "",
+            WatchCondition::PodAutoscalers
+                if statics.pod_autoscalers == PodAutoscalerSupport::Enabled =>
+            {
+                place
+            }
+            WatchCondition::GpuLimits if generation.dynamic.wants_nodes() => "",
+            _ => continue,
+        };
+        needed.extend(
+            ["list", "watch"].map(|verb| access(verb, spec.group, spec.resource, namespace)),
+        );
+    }
+    for resource in ["variantautoscalings", "variantautoscalings/status"] {
+        needed.push(access("patch", "llmd.ai", resource, place));
+    }
+    needed.push(access("create", "events.k8s.io", "events", place));
+    if statics.leader_election.enabled {
+        let system = &statics.scope.system_namespace;
+        let verbs = ["get", "create", "update"];
+        needed.extend(verbs.map(|verb| access(verb, "coordination.k8s.io", "leases", system)));
+    }
+    needed
+}

@@ -1,0 +1,18 @@
+//! Why an installation is blind or inert: facts that are read from a cluster or from files, checks that judge them,
+//! and findings with a code, an object, a cause and a remedy.
+
+pub mod checks;
+pub mod facts;
+pub mod finding;
+pub mod look;
+pub mod object;
+pub mod probe;
+pub mod report;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::checks::examine;
+pub use self::facts::Facts;
+pub use self::finding::{Finding, FindingCode};
+pub use self::report::Diagnosis;

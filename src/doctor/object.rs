@@ -1,0 +1,124 @@
+//! Objects as the API server or a file has them.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::policy::key::ObjectKey;
+
+/// Names an object for people and for commands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for kinds that have none.
+    pub namespace: String,
+    /// Its name; empty for a finding about the cluster.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// Names an object.
+    pub fn new(
+        kind: impl Into<String>,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = ObjectKey::new(&*self.namespace, &*self.name);
+        write!(formatter, "{} {key}", self.kind)
+    }
+}
+
+/// One object, with every field that it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveObject(pub Value);
+
+impl LiveObject {
+    /// The text at a JSON pointer; empty where there is none.
+    pub fn text(&self, pointer: &str) -> &str {
+        text(&self.0, pointer)
+    }
+
+    /// The whole number at a JSON pointer.
+    pub fn number(&self, pointer: &str) -> Option<i64> {
+        self.0.pointer(pointer)?.as_i64()
+    }
+
+    /// The elements at a JSON pointer.
+    pub fn list(&self, pointer: &str) -> &[Value] {
+        list(&self.0, pointer)
+    }
+
+    /// Whether there is something at a JSON pointer.
+    pub fn has(&self, pointer: &str) -> bool {
+        self.0.pointer(pointer).is_some()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// Its namespace; empty where it states none.
+    pub fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// Kind, namespace and name.
+    pub fn title(&self) -> ObjectName {
+        ObjectName::new(self.kind(), self.namespace(), self.name())
+    }
+
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        member(&self.0, "/metadata/labels", name)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        member(&self.0, "/metadata/annotations", name)
+    }
+
+    /// Whether it is being deleted.
+    pub fn is_leaving(&self) -> bool {
+        self.has("/metadata/deletionTimestamp")
+    }
+
+    /// Reads it as a type.
+    ///
+    /// # Errors
+    /// The field that does not have the type's shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.0)
+    }
+}
+
+fn member<'a>(value: &'a Value, pointer: &str, name: &str) -> Option<&'a str> {
+    value.pointer(pointer)?.get(name)?.as_str()
+}
+
+/// The text at a JSON pointer; empty where there is none.
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let text = value.pointer(pointer).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+/// The elements at a JSON pointer.
+pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}

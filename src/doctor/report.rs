@@ -1,0 +1,190 @@
+//! The report, as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::finding::{Finding, FindingGroup, FindingSeverity};
+
+/// Where each code is explained.
+const PAGE: &str = "docs/user-guide/findings.md";
+
+/// What one check came out with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// Nothing is wrong.
+    Fine,
+    /// Something is.
+    Found(Vec<Finding>),
+    /// It could not look, and why.
+    Unseen(Vec<String>),
+    /// It does not apply to this look.
+    Skipped,
+}
+
+/// The outcomes of all checks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    lines: Vec<(FindingGroup, &'static str, CheckOutcome)>,
+    /// How long the look of each group took.
+    pub took: BTreeMap<FindingGroup, Duration>,
+}
+
+/// What a diagnosis amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is wrong.
+    Fine,
+    /// Something is.
+    Findings,
+    /// Nothing is known to be wrong, and not everything could be seen.
+    Unseen,
+}
+
+impl Verdict {
+    /// The exit code.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Findings => 1,
+            Self::Unseen => 2,
+        }
+    }
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Findings => "findings",
+            Self::Unseen => "unseen",
+        }
+    }
+}
+
+impl Diagnosis {
+    /// Adds the outcome of a check.
+    pub fn add(&mut self, group: FindingGroup, title: &'static str, outcome: CheckOutcome) {
+        self.lines.push((group, title, outcome));
+    }
+
+    /// Every finding, in the order of the report.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.lines.iter().flat_map(|(_, _, outcome)| match outcome {
+            CheckOutcome::Found(found) => found.as_slice(),
+            _ => &[],
+        })
+    }
+
+    /// Every check that could not look, with why.
+    pub fn unseen(&self) -> impl Iterator<Item = (&'static str, &[String])> {
+        self.lines
+            .iter()
+            .filter_map(|(_, title, outcome)| match outcome {
+                CheckOutcome::Unseen(why) => Some((*title, why.as_slice())),
+                _ => None,
+            })
+    }
+
+    /// What it amounts to.
+    pub fn verdict(&self) -> Verdict {
+        if self.findings().next().is_some() {
+            Verdict::Findings
+        } else if self.unseen().next().is_some() {
+            Verdict::Unseen
+        } else {
+            Verdict::Fine
+        }
+    }
+
+    /// The report for people.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for group in FindingGroup::ALL {
+            let lines = self.lines.iter().filter(|(of, _, _)| *of == group);
+            let lines: String = lines
+                .map(|(_, title, outcome)| line(title, outcome))
+                .collect();
+            if lines.is_empty() {
+                continue;
+            }
+            let took = self.took.get(&group).map_or_else(String::new, |took| {
+                format!(" ({:.1} s)", took.as_secs_f64())
+            });
+            let heading = format!("{}{took}", group.as_str());
+            let rule = "-".repeat(heading.len());
+            push(&mut text, &format!("{heading}\n{rule}\n{lines}\n"));
+        }
+        push(&mut text, &self.summary());
+        text
+    }
+
+    fn summary(&self) -> String {
+        let of = |severity| {
+            let found = self.findings();
+            found
+                .filter(|finding| finding.code.spec().severity == severity)
+                .count()
+        };
+        let (errors, warnings) = (of(FindingSeverity::Error), of(FindingSeverity::Warning));
+        let unseen = self.unseen().count();
+        let blind = match unseen {
+            0 => String::new(),
+            checks => format!(", {checks} checks could not look"),
+        };
+        format!("{errors} errors, {warnings} warnings{blind}\n")
+    }
+
+    /// The report for programs.
+    pub fn to_json(&self) -> Value {
+        let findings: Vec<Value> = self.findings().map(Finding::to_json).collect();
+        let unseen = self
+            .unseen()
+            .map(|(check, why)| json!({ "check": check, "why": why }));
+        let took = self
+            .took
+            .iter()
+            .map(|(group, took)| (group.as_str(), took.as_secs_f64()));
+        json!({
+            "verdict": self.verdict().as_str(),
+            "findings": findings,
+            "unseen": unseen.collect::<Vec<Value>>(),
+            "seconds": took.collect::<BTreeMap<&str, f64>>(),
+        })
+    }
+}
+
+fn line(title: &str, outcome: &CheckOutcome) -> String {
+    match outcome {
+        CheckOutcome::Fine => format!("√ {title}\n"),
+        CheckOutcome::Skipped => String::new(),
+        CheckOutcome::Unseen(why) => {
+            let why = why.join("; ");
+            format!("? {title}\n    could not look: {why}\n")
+        }
+        CheckOutcome::Found(found) => found.iter().map(told).collect(),
+    }
+}
+
+fn told(finding: &Finding) -> String {
+    let spec = finding.code.spec();
+    let sign = match spec.severity {
+        FindingSeverity::Error => '×',
+        FindingSeverity::Warning => '‼',
+    };
+    let id = finding.code.id();
+    format!(
+        "{sign} {id} {}: {}\n    {}\n    remedy: {}\n    see {PAGE}#{}\n",
+        spec.title,
+        finding.object,
+        finding.cause,
+        finding.remedy(),
+        id.to_lowercase(),
+    )
+}
+
+fn push(text: &mut String, more: &str) {
+    // Writing to a String cannot fail.
+    write!(text, "{more}").unwrap_or_default();
+}

@@ -1,0 +1,210 @@
+//! Looks at an API server, and through it at a Prometheus.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::healthy::{NOW, controller, facts};
+use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
+use crate::doctor::look::{DoctorScope, look, proxy_path};
+use crate::doctor::probe::PrometheusProbe;
+use crate::doctor::report::Verdict;
+use crate::doctor::{Diagnosis, FindingCode, examine};
+
+/// An API server that holds facts.
+struct Held {
+    facts: Facts,
+    /// Beginnings of paths with the status that they are answered with.
+    refused: Vec<(&'static str, u16)>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Held {
+    fn new(refused: &[(&'static str, u16)]) -> Arc<Self> {
+        Arc::new(Self {
+            facts: facts(),
+            refused: refused.to_vec(),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn client(self: &Arc<Self>) -> Client {
+        let held = Arc::clone(self);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (code, document) = held.answer(request.uri());
+            let body = Full::new(Bytes::from(document.to_string()));
+            let response = Response::builder().status(code).body(body).unwrap();
+            async move { Ok::<_, io::Error>(response) }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, uri: &http::Uri) -> (u16, Value) {
+        let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+        self.asked.lock().unwrap().push(path.to_owned());
+        if let Some((_, code)) = self.refused.iter().find(|(of, _)| path.starts_with(of)) {
+            let status = json!({ "kind": "Status", "status": "Failure", "code": code, "message": "refused", "reason": "" });
+            return (*code, status);
+        }
+        if path == "/version" {
+            return (200, json!({ "major": "1", "minor": "33+" }));
+        }
+        if path.ends_with("subjectaccessreviews") {
+            return (201, json!({ "status": { "allowed": true } }));
+        }
+        if path.ends_with("/proxy/api/v1/query") {
+            return (200, self.series(query));
+        }
+        if query.contains("control-plane") {
+            return (200, json!({ "metadata": {}, "items": [controller("wva")] }));
+        }
+        (200, self.list(path))
+    }
+
+    fn list(&self, path: &str) -> Value {
+        let kinds = LiveKind::ALL.into_iter();
+        let mut served =
+            kinds.filter(|kind| path.starts_with(kind.path()) && path.ends_with(kind.resource()));
+        let kind = served.next().unwrap_or_else(|| panic!("{path}"));
+        let part = path
+            .split('/')
+            .skip_while(|part| *part != "namespaces")
+            .nth(1);
+        let namespace = part.filter(|_| kind.is_namespaced());
+        let all = self.facts.all(kind).iter();
+        let own = all.filter(|one| namespace.is_none_or(|name| name == one.namespace()));
+        // Items of a list have no kind.
+        let items = own.map(|one| {
+            let mut item = one.0.clone();
+            item.as_object_mut().unwrap().remove("kind");
+            item
+        });
+        json!({ "metadata": {}, "items": items.collect::<Vec<Value>>() })
+    }
+
+    fn series(&self, query: &str) -> Value {
+        let mut pairs = form_urlencoded::parse(query.as_bytes());
+        let promql = pairs.find(|(name, _)| name == "query").unwrap().1;
+        let probe = PrometheusProbe::ALL
+            .into_iter()
+            .find(|probe| probe.promql() == promql);
+        let own = [super::healthy::series(
+            "variant_name=b,exported_namespace=ns",
+            2.0,
+        )];
+        let series: &[SeriesFact] = probe.map_or(&own, |probe| self.facts.series(probe));
+        let result = series
+            .iter()
+            .map(|one| json!({ "metric": one.labels, "value": [NOW, one.value.to_string()] }));
+        let result: Vec<Value> = result.collect();
+        json!({ "status": "success", "data": { "resultType": "vector", "result": result } })
+    }
+}
+
+async fn diagnose(held: &Arc<Held>, scope: &DoctorScope) -> Diagnosis {
+    let (facts, _) = look(&held.client(), scope, NOW).await;
+    examine(&facts)
+}
+
+fn found(diagnosis: &Diagnosis) -> Vec<FindingCode> {
+    diagnosis.findings().map(|one| one.code).collect()
+}
+
+#[tokio::test]
+async fn a_healthy_cluster_is_fine_through_and_through() {
+    let held = Held::new(&[]);
+    let diagnosis = diagnose(&held, &DoctorScope::default()).await;
+    assert_eq!(
+        diagnosis.verdict(),
+        Verdict::Fine,
+        "{}",
+        diagnosis.to_text()
+    );
+    let text = diagnosis.to_text();
+    for title in [
+        "pods start",
+        "rights are granted",
+        "Prometheus answers the queries of scalers",
+        "a replica leads",
+    ] {
+        assert!(text.contains(&format!("√ {title}")), "{title}: {text}");
+    }
+    let asked = held.asked.lock().unwrap();
+    // ConfigMaps and pods are read where variants and controllers are, not everywhere.
+    assert!(asked.contains(&"/api/v1/namespaces/ns/pods".to_owned()));
+    assert!(!asked.contains(&"/api/v1/configmaps".to_owned()));
+    assert!(asked.contains(&"/api/v1/namespaces/system/configmaps".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_refused_could_not_be_looked_at_and_what_is_missing_is_found() {
+    let pods = Held::new(&[("/api/v1/namespaces/ns/pods", 403)]);
+    let diagnosis = diagnose(&pods, &DoctorScope::default()).await;
+    assert_eq!(found(&diagnosis), Vec::new());
+    assert_eq!(diagnosis.verdict(), Verdict::Unseen);
+    let definition = Held::new(&[("/apis/llmd.ai/v1alpha1/variantautoscalings", 404)]);
+    let diagnosis = diagnose(&definition, &DoctorScope::default()).await;
+    assert_eq!(
+        found(&diagnosis),
+        [FindingCode::VariantKindMissing],
+        "{}",
+        diagnosis.to_text()
+    );
+    // Another way than the controller's: that proves nothing about the controller.
+    let proxy = Held::new(&[("/api/v1/namespaces/monitoring/services", 503)]);
+    let diagnosis = diagnose(&proxy, &DoctorScope::default()).await;
+    assert_eq!(found(&diagnosis), Vec::new());
+    assert_eq!(diagnosis.verdict(), Verdict::Unseen);
+}
+
+#[tokio::test]
+async fn before_the_installation_only_its_surroundings_are_looked_at() {
+    let scope = DoctorScope {
+        is_before: true,
+        ..DoctorScope::default()
+    };
+    let held = Held::new(&[]);
+    let diagnosis = diagnose(&held, &scope).await;
+    assert_eq!(
+        diagnosis.verdict(),
+        Verdict::Fine,
+        "{}",
+        diagnosis.to_text()
+    );
+    let text = diagnosis.to_text();
+    assert!(text.contains("√ VariantAutoscaling is served"), "{text}");
+    assert!(!text.contains("pods start"), "{text}");
+    let missing = Held::new(&[
+        ("/apis/keda.sh", 404),
+        ("/apis/apiregistration.k8s.io", 404),
+    ]);
+    let diagnosis = diagnose(&missing, &scope).await;
+    assert!(found(&diagnosis).contains(&FindingCode::NoScalerKind));
+}
+
+#[test]
+fn an_address_of_a_service_has_a_path_through_the_api_server() {
+    for (address, path) in [
+        (
+            "https://prom.monitoring.svc.cluster.local:9090/prefix/",
+            Some(
+                "/api/v1/namespaces/monitoring/services/https:prom:9090/proxy/prefix/api/v1/query",
+            ),
+        ),
+        (
+            "http://prom.monitoring:9090",
+            Some("/api/v1/namespaces/monitoring/services/http:prom:9090/proxy/api/v1/query"),
+        ),
+        ("https://prometheus.example.com", None),
+        ("https://localhost:9090", None),
+        ("nowhere", None),
+    ] {
+        assert_eq!(proxy_path(address).as_deref(), path, "{address}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Healthy facts have no finding, and each cause has exactly its own.
+
+mod answers;
+mod causes;
+mod healthy;
+mod look;
+mod manifests;
+mod page;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use self::causes::{CLUSTER, CONTROLLER, VARIANTS, WAKING, bundle, edit, pod};
+use self::healthy::facts;
+use super::facts::{Facts, LiveKind, Reading};
+use super::{Finding, FindingCode, examine};
+
+/// The codes of what is found.
+fn codes(facts: &Facts) -> Vec<FindingCode> {
+    let diagnosis = examine(facts);
+    let mut codes: Vec<FindingCode> = diagnosis.findings().map(|one| one.code).collect();
+    codes.sort();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn healthy_facts_have_no_finding() {
+    let diagnosis = examine(&facts());
+    let found: Vec<_> = diagnosis.findings().collect();
+    assert_eq!(found, Vec::<&Finding>::new());
+    assert_eq!(diagnosis.unseen().count(), 0, "{}", diagnosis.to_text());
+    assert_eq!(diagnosis.verdict().exit_code(), 0);
+}
+
+#[test]
+fn each_cause_has_exactly_its_code() {
+    let mut planted = BTreeSet::new();
+    let all = [
+        CLUSTER,
+        CONTROLLER,
+        VARIANTS,
+        WAKING,
+        answers::ANSWERS,
+        answers::SCALERS,
+    ];
+    let mut wrong = Vec::new();
+    for (code, plant) in all.into_iter().flatten() {
+        let mut facts = facts();
+        assert_eq!(codes(&facts), Vec::new());
+        plant(&mut facts);
+        if codes(&facts) != [*code] {
+            wrong.push(format!("{code:?}: {}", examine(&facts).to_text()));
+        }
+        planted.insert(*code);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let missing: Vec<FindingCode> = FindingCode::ALL
+        .into_iter()
+        .filter(|code| !planted.contains(code))
+        .collect();
+    assert_eq!(missing, Vec::new(), "codes that no cause has");
+}
+
+#[test]
+fn what_is_far_off_is_no_finding() {
+    let mut facts = facts();
+    edit(
+        &mut facts,
+        LiveKind::ValidatingWebhookConfiguration,
+        "wva",
+        "/webhooks/0/clientConfig/caBundle",
+        bundle(9),
+    );
+    assert_eq!(codes(&facts), Vec::new());
+    // A pod that has just been created finds its node later.
+    pod(
+        &mut facts,
+        json!({ "phase": "Pending", "conditions": [
+        { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "" }] }),
+        json!({}),
+    );
+    edit(
+        &mut facts,
+        LiveKind::Pod,
+        "a-1",
+        "/metadata/creationTimestamp",
+        json!("2025-12-31T23:59:50Z"),
+    );
+    assert_eq!(codes(&facts), Vec::new());
+}
+
+#[test]
+fn what_cannot_be_read_is_never_fine() {
+    let mut facts = facts();
+    let why = "the API server answered 403: pods is forbidden";
+    facts
+        .objects
+        .insert(LiveKind::Pod, Reading::Failed(why.to_owned()));
+    let diagnosis = examine(&facts);
+    assert_eq!(diagnosis.findings().count(), 0);
+    assert_eq!(diagnosis.verdict().exit_code(), 2);
+    let text = diagnosis.to_text();
+    assert!(
+        text.contains("? pods start\n    could not look: pods: the API server answered 403"),
+        "{text}"
+    );
+    assert!(!text.contains("√ pods start"), "{text}");
+}

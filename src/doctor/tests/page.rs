@@ -1,0 +1,73 @@
+//! The page of findings is made from the table of codes.
+
+use std::collections::BTreeSet;
+
+use crate::doctor::finding::{FindingCode, FindingGroup};
+
+const INTRODUCTION: &str = "\
+# Findings
+
+<!-- Made from src/doctor/finding.rs by src/doctor/tests/page.rs. Do not edit: run the tests with UPDATE=1. -->
+
+`wva doctor` looks at a cluster, from a kubeconfig or in a pod, and names what keeps the controller from working:
+
+```text
+wva doctor
+wva doctor --namespace llm-d --variant llama-8b --output json
+wva doctor --pre --prometheus http://localhost:9090
+wva doctor --files config/samples
+wva doctor --wait 2m
+```
+
+| exit code | meaning |
+|---|---|
+| 0 | everything is fine |
+| 1 | findings, of any severity |
+| 2 | no finding, and something could not be looked at; or the command line is wrong |
+
+`√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Each finding has a code that keeps
+its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
+finding.
+
+It reads objects, runs the queries of ScaledObjects, and asks by SubjectAccessReview for the rights of the controller's
+account. It changes nothing. Outside of the cluster it reaches Prometheus through the API server's proxy of Services
+(`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a
+refusal of Prometheus is a finding. Elsewhere it is something that could not be looked at. Of manifests (`--files`) only
+what stands in them is judged, not what is missing.
+";
+
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for group in FindingGroup::ALL {
+        page.push_str(&format!("\n## {}\n", group.as_str()));
+        let all = FindingCode::ALL.into_iter();
+        for code in all.filter(|code| code.spec().group == group) {
+            let spec = code.spec();
+            page.push_str(&format!(
+                "\n### {}\n\n{}: **{}**. {}\n\n```text\n{}\n```\n",
+                code.id(),
+                spec.severity.as_str(),
+                spec.title,
+                spec.meaning,
+                spec.remedy
+            ));
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_in_the_repository_has_every_code() {
+    crate::docs::check("docs/user-guide/findings.md", &page());
+}
+
+#[test]
+fn codes_are_unique_and_in_the_order_of_their_groups() {
+    let numbers: Vec<u16> = FindingCode::ALL.map(|code| code.spec().number).to_vec();
+    assert!(numbers.is_sorted());
+    let unique: BTreeSet<u16> = numbers.iter().copied().collect();
+    assert_eq!(unique.len(), numbers.len());
+    let groups = FindingCode::ALL.map(|code| code.spec().group);
+    assert!(groups.is_sorted());
+    assert_eq!(FindingCode::VariantKindMissing.id(), "WVA001");
+}
