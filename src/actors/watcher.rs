@@ -181,26 +181,38 @@ where
             WatchEvent::Deleted(key) => self.delete(cx, &key)?,
             WatchEvent::Malformed(malformed) => self.malformed(cx, &malformed)?,
             WatchEvent::Alive => {}
-            WatchEvent::Absent { retry_in } => {
-                tracing::debug!(
-                    kind = self.spec.kind.as_str(),
-                    ?retry_in,
-                    "kind is not served"
-                );
-                let first = !self.spec.mirror.synced();
-                for changed in self.spec.mirror.kind_absent(cx.epoch())? {
-                    (self.spec.notify)(WatchUpdate::Changed(&changed));
-                }
-                if first {
-                    (self.spec.notify)(WatchUpdate::Synced);
-                }
-                self.relists();
-            }
+            WatchEvent::Absent { retry_in } => self.absent(cx, retry_in)?,
             WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
         if heard {
             self.spec.mirror.touch(cx.epoch(), cx.now())?;
         }
+        Ok(())
+    }
+
+    /// The API server does not serve the kind.
+    fn absent(
+        &mut self,
+        cx: &Context<WatcherMessage>,
+        retry_in: Duration,
+    ) -> Result<(), ActorError> {
+        let kind = self.spec.kind;
+        let is_first = !self.spec.mirror.synced();
+        if is_first && kind == WatchedKind::VariantAutoscaling {
+            tracing::error!(
+                kind = kind.as_str(),
+                "kind is not served, so nothing can be decided: wva crds | kubectl apply --server-side -f -"
+            );
+        } else {
+            tracing::debug!(kind = kind.as_str(), ?retry_in, "kind is not served");
+        }
+        for changed in self.spec.mirror.kind_absent(cx.epoch())? {
+            (self.spec.notify)(WatchUpdate::Changed(&changed));
+        }
+        if is_first {
+            (self.spec.notify)(WatchUpdate::Synced);
+        }
+        self.relists();
         Ok(())
     }
 

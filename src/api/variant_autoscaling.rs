@@ -33,6 +33,9 @@ pub const DEFAULT_VARIANT_COST: &str = "10.0";
     printcolumn = r#"{"name": "Max", "type": "integer", "jsonPath": ".spec.maxReplicas"}"#,
     printcolumn = r#"{"name": "Optimized", "type": "string", "jsonPath": ".status.desiredOptimizedAlloc.numReplicas"}"#,
     printcolumn = r#"{"name": "MetricsReady", "type": "string", "jsonPath": ".status.conditions[?(@.type=='MetricsAvailable')].status"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name": "Followed", "type": "string", "jsonPath": ".status.conditions[?(@.type=='ActuationReady')].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type=='ActuationReady')].reason"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,6 @@
 //! The mirrors of all kinds, and the questions that are asked of several of them.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -236,6 +237,18 @@ impl Mirrors {
         is_live
             .then(|| self.admission_of(&record.object.key.namespace, record.instance.as_deref()))
             .flatten()
+    }
+
+    /// How many live variants are not handled by this controller, by the reason.
+    pub fn left_out(&self) -> BTreeMap<String, usize> {
+        let mut reasons = BTreeMap::new();
+        for (_, record) in self.variants.all() {
+            match self.admission(&record) {
+                None | Some(Admission::Ours) => {}
+                Some(other) => *reasons.entry(other.to_string()).or_default() += 1,
+            }
+        }
+        reasons
     }
 
     /// Whether objects of a namespace with this label are ours; `None` while that is not known.

@@ -2,6 +2,7 @@
 
 use super::Readers;
 use super::mirrors::SyncStatus;
+use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::SyncState;
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use crate::roles::Role;
@@ -74,11 +75,16 @@ impl Readers {
     pub fn readiness(&self) -> Vec<ReadinessReason> {
         let now = self.clock.now();
         let mut reasons = vec![self.config_reason()];
-        reasons.extend(
-            self.contacts()
-                .into_iter()
-                .map(|contact| mirror_reason(contact, now)),
-        );
+        reasons.extend(self.contacts().into_iter().map(|contact| {
+            let kind = contact.kind;
+            let mut reason = mirror_reason(contact, now);
+            if kind == WatchedKind::VariantAutoscaling {
+                let left_out = self.mirrors.left_out().into_iter();
+                let texts = left_out.map(|(why, count)| format!("; {count} {why}"));
+                reason.detail.extend(texts);
+            }
+            reason
+        }));
         reasons.push(self.prometheus_reason(now));
         let leading = self.claim.may_write(now);
         reasons.push(ReadinessReason {
@@ -126,6 +132,9 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
         _ => ReadinessState::Degraded,
     };
     let detail = match (sync, age) {
+        (SyncState::KindAbsent, _) if required => {
+            "not served by the API server; looked for until it is: wva crds | kubectl apply --server-side -f -".to_owned()
+        }
         (SyncState::KindAbsent, _) => {
             "not served by the API server; looked for until it is".to_owned()
         }

@@ -158,6 +158,8 @@ vllmService.nodePort 30000
 vllmService.interval "15s"
 vllmService.scheme "http"
 vllmService.labels {}
+doctor.enabled false
+doctor.wait "90s"
 "#;
 
 #[test]

@@ -90,6 +90,21 @@ fn columns_come_in_the_documented_order() {
                 "string",
                 ".status.conditions[?(@.type=='MetricsAvailable')].status"
             ),
+            (
+                "Ready",
+                "string",
+                ".status.conditions[?(@.type=='Ready')].status"
+            ),
+            (
+                "Followed",
+                "string",
+                ".status.conditions[?(@.type=='ActuationReady')].status"
+            ),
+            (
+                "Reason",
+                "string",
+                ".status.conditions[?(@.type=='ActuationReady')].reason"
+            ),
             ("Age", "date", ".metadata.creationTimestamp"),
         ]
     );

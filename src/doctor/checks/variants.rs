@@ -1,13 +1,19 @@
 //! VariantAutoscalings: whether a controller takes them, and what they say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
 
 use super::{Check, Need};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
+use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::ModelKey;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -36,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         group: FindingGroup::Variants,
-        title: "costs tell variants apart",
+        title: "costs differ between variants",
         needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
         run: costs,
     },
@@ -53,65 +59,72 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
     variants.chain(files).collect()
 }
 
-fn takes_instance(controller: &ControllerFacts, object: &LiveObject) -> bool {
-    let instance = controller.instance();
-    instance.is_none() || instance == object.label(INSTANCE_LABEL)
-}
-
-fn watches(controller: &ControllerFacts, namespace: &str) -> bool {
-    controller
-        .watched()
-        .is_none_or(|watched| watched == namespace)
+/// What a controller makes of an object; `None` where its settings are not known.
+fn admission(
+    facts: &Facts,
+    controller: &ControllerFacts,
+    object: &LiveObject,
+) -> Option<Admission> {
+    let settings = &controller.generation()?.statics.scope;
+    let shared = |text: &Option<String>| text.as_deref().map(Arc::from);
+    let scope = WatchScope {
+        system_namespace: Arc::from(&*settings.system_namespace),
+        watch_namespace: shared(&settings.watch_namespace),
+        instance: shared(&settings.controller_instance),
+    };
+    let namespace = facts.find(LiveKind::Namespace, "", object.namespace());
+    let namespace = namespace.and_then(|object| {
+        let read: PartialObjectMeta<Namespace> = object.read().ok()?;
+        Some(read.project(&mut Interner::default()))
+    });
+    let label = object.label(INSTANCE_LABEL);
+    Some(scope.admits(object.namespace(), label, namespace.as_ref()))
 }
 
 /// Whether a controller takes an object; also where its settings are not known.
 pub(super) fn is_handled(facts: &Facts, object: &LiveObject) -> bool {
-    let is_taken = |one: &ControllerFacts| {
-        one.settings.is_err() || (takes_instance(one, object) && watches(one, object.namespace()))
-    };
-    facts.controllers().iter().any(is_taken) && !is_excluded(facts, object.namespace())
-}
-
-fn is_excluded(facts: &Facts, namespace: &str) -> bool {
-    let object = facts.find(LiveKind::Namespace, "", namespace);
-    object.and_then(|object| object.annotation(EXCLUDE_ANNOTATION)) == Some("true")
+    let mut admissions = facts
+        .controllers()
+        .iter()
+        .map(|one| admission(facts, one, object));
+    admissions.any(|one| matches!(one, None | Some(Admission::Ours)))
 }
 
 fn owners(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();
-    // What an unreadable one takes is not known, and that there is none is a finding of its own.
-    if controllers.is_empty() || controllers.iter().any(|one| one.settings.is_err()) {
-        return Vec::new();
-    }
-    let found = facts.variants().filter_map(|object| {
-        let namespace = object.namespace();
-        if is_excluded(facts, namespace) {
-            let cause = format!("the namespace is annotated {EXCLUDE_ANNOTATION}=true");
-            return Some(FindingCode::NamespaceExcluded.at(object.title(), cause));
+    let mut found = Vec::new();
+    // That there is none is a finding of its own.
+    for object in facts.variants().filter(|_| !controllers.is_empty()) {
+        if is_handled(facts, object) {
+            continue;
         }
-        let mut watching = controllers
+        let judged = controllers
             .iter()
-            .filter(|one| watches(one, namespace))
-            .peekable();
-        let Some(first) = watching.peek() else {
+            .filter_map(|one| Some((one, admission(facts, one, object)?)));
+        let refused: Vec<(&ControllerFacts, Admission)> = judged.collect();
+        let by = |wanted| refused.iter().find(|(_, admission)| *admission == wanted);
+        // The controller that lacks the least.
+        let finding = if let Some((one, _)) = by(Admission::ForeignInstance) {
+            let label = object.label(INSTANCE_LABEL).unwrap_or_default();
+            let wanted = one.instance().unwrap_or_default();
+            let cause = format!(
+                "its label {INSTANCE_LABEL} is {label:?}, and the controller's instance is {wanted:?}"
+            );
+            let finding = FindingCode::ForeignInstance.at(object.title(), cause);
+            finding.with(wanted)
+        } else if by(Admission::Excluded).is_some() {
+            let cause = format!("the namespace is annotated {EXCLUDE_ANNOTATION}=true");
+            FindingCode::NamespaceExcluded.at(object.title(), cause)
+        } else {
             let watched: BTreeSet<&str> =
                 controllers.iter().filter_map(|one| one.watched()).collect();
             let watched: Vec<&str> = watched.into_iter().collect();
             let cause = format!("only {} is watched", watched.join(", "));
-            return Some(FindingCode::NamespaceNotWatched.at(object.title(), cause));
+            FindingCode::NamespaceNotWatched.at(object.title(), cause)
         };
-        let wanted = first.instance().unwrap_or_default().to_owned();
-        if watching.any(|one| takes_instance(one, object)) {
-            return None;
-        }
-        let label = object.label(INSTANCE_LABEL).unwrap_or_default();
-        let cause = format!(
-            "its label {INSTANCE_LABEL} is {label:?}, and the controller's instance is {wanted:?}"
-        );
-        let finding = FindingCode::ForeignInstance.at(object.title(), cause);
-        Some(finding.with(wanted))
-    });
-    found.collect()
+        found.push(finding);
+    }
+    found
 }
 
 /// Conditions whose causes other checks do not find. `Ready` repeats the others.

@@ -254,6 +254,9 @@ async fn columns_are_printed(cx: &Cx) -> Result {
             "Max",
             "Optimized",
             "MetricsReady",
+            "Ready",
+            "Followed",
+            "Reason",
             "Age"
         ]
     );
