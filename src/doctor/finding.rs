@@ -438,6 +438,11 @@ impl Finding {
     pub fn remedy(&self) -> String {
         let kind = self.object.kind.to_lowercase();
         let remedy = self.code.spec().remedy;
+        let remedy = if self.object.namespace.is_empty() {
+            remedy.replace(" --namespace {namespace}", "")
+        } else {
+            remedy.to_owned()
+        };
         let remedy = remedy.replace("{kind}", &kind);
         let remedy = remedy.replace("{name}", &self.object.name);
         let remedy = remedy.replace("{namespace}", &self.object.namespace);
