@@ -59,14 +59,14 @@ pub(super) const ANSWERS: &[Cause] = &[
         );
     }),
     (Code::ClockSkew, |facts| {
-        answer(facts, Probe::Clock, vec![series("", NOW + 60.0)])
+        answer(facts, Probe::Clock, vec![series("", NOW + 60.0)]);
     }),
     (Code::SlowScrape, |facts| {
         answer(
             facts,
             Probe::Ages,
             vec![series("namespace=ns,pod=a-0", 60.0)],
-        )
+        );
     }),
     (Code::DoubleScrape, |facts| {
         answer(
@@ -92,11 +92,11 @@ pub(super) const ANSWERS: &[Cause] = &[
             facts,
             Probe::Running,
             vec![series("model_name=meta/llama", 2.0)],
-        )
+        );
     }),
     (Code::ModelNameDiffers, |facts| model(facts, "served")),
     (Code::ModelNameSpelledOtherwise, |facts| {
-        model(facts, "/models/Llama")
+        model(facts, "/models/Llama");
     }),
     (Code::UnknownGeneration, |facts| {
         let one = series("namespace=ns,pod=a-0", 40.0);
@@ -110,7 +110,7 @@ pub(super) const ANSWERS: &[Cause] = &[
         running.push(series("namespace=ns,pod=a-9,model_name=meta/llama", 2.0));
     }),
     (Code::FlowControlOff, |facts| {
-        answer(facts, Probe::RouterQueues, Vec::new())
+        answer(facts, Probe::RouterQueues, Vec::new());
     }),
 ];
 
@@ -175,7 +175,7 @@ pub(super) const SCALERS: &[Cause] = &[
         );
     }),
     (Code::WrongTarget, |facts| {
-        keda(facts, "/spec/triggers/0/metricType", json!("Value"))
+        keda(facts, "/spec/triggers/0/metricType", json!("Value"));
     }),
     (Code::ScalerPaused, |facts| {
         keda(
@@ -193,10 +193,10 @@ pub(super) const SCALERS: &[Cause] = &[
         );
     }),
     (Code::ScalerMinimum, |facts| {
-        hpa(facts, "/spec/minReplicas", json!(2))
+        hpa(facts, "/spec/minReplicas", json!(2));
     }),
     (Code::ScalerMaximum, |facts| {
-        hpa(facts, "/spec/maxReplicas", json!(4))
+        hpa(facts, "/spec/maxReplicas", json!(4));
     }),
     (Code::ScalerTolerance, |facts| {
         hpa(facts, "/spec/behavior/scaleUp/tolerance", json!("0.2"));
@@ -206,7 +206,7 @@ pub(super) const SCALERS: &[Cause] = &[
             facts,
             "/spec/triggers/0/metadata/ignoreNullValues",
             json!("true"),
-        )
+        );
     }),
     (Code::SlowScaleUp, |facts| {
         hpa(
@@ -216,25 +216,25 @@ pub(super) const SCALERS: &[Cause] = &[
         );
     }),
     (Code::FallbackZero, |facts| {
-        keda(facts, "/spec/fallback/replicas", json!(0))
+        keda(facts, "/spec/fallback/replicas", json!(0));
     }),
     (Code::QueryAddsUp, |facts| {
         query(facts, &QUERY.replacen("max", "sum", 1));
     }),
     (Code::QueryInventsZero, |facts| {
-        query(facts, &format!("{QUERY} or vector(0)"))
+        query(facts, &format!("{QUERY} or vector(0)"));
     }),
     (Code::QueryFindsNothing, |facts| {
-        triggers(facts, Ok(Vec::new()))
+        triggers(facts, Ok(Vec::new()));
     }),
     (Code::QueryFindsSeveral, |facts| {
         triggers(facts, Ok(vec![series("pod=x", 1.0), series("pod=y", 1.0)]));
     }),
     (Code::QueryFails, |facts| {
-        triggers(facts, Err("Prometheus rejected the query".to_owned()))
+        triggers(facts, Err("Prometheus rejected the query".to_owned()));
     }),
     (Code::SaturationCannotAsk, |facts| {
-        share(facts, "wva_saturation_utilization", "0.7")
+        share(facts, "wva_saturation_utilization", "0.7");
     }),
     (Code::InstanceNotSelected, |facts| {
         let named = |name: &str, instance: &str| {

@@ -179,10 +179,10 @@ pub(super) const CONTROLLER: &[Cause] = &[
         resolve(facts, &[controller("wva"), controller("other")]);
     }),
     (Code::SettingsRefused, |facts| {
-        main_config(facts, "PROMETHEUS_BASE_URL", "nowhere")
+        main_config(facts, "PROMETHEUS_BASE_URL", "nowhere");
     }),
     (Code::SettingIgnored, |facts| {
-        main_config(facts, "GLOBAL_OPT_INTERVALL", "30s")
+        main_config(facts, "GLOBAL_OPT_INTERVALL", "30s");
     }),
     (Code::ConfigMapUnread, |facts| {
         map(
@@ -227,7 +227,7 @@ pub(super) const CONTROLLER: &[Cause] = &[
         );
     }),
     (Code::LeaseUnheld, |facts| {
-        remove(facts, LiveKind::Lease, LEASE)
+        remove(facts, LiveKind::Lease, LEASE);
     }),
 ];
 
@@ -271,7 +271,7 @@ pub(super) const VARIANTS: &[Cause] = &[
         );
     }),
     (Code::TargetMissing, |facts| {
-        remove(facts, LiveKind::Deployment, "a")
+        remove(facts, LiveKind::Deployment, "a");
     }),
     (Code::TargetKindUnknown, |facts| {
         edit(
@@ -309,25 +309,25 @@ pub(super) const VARIANTS: &[Cause] = &[
     (Code::PodsDoNotStart, |facts| {
         pod(
             facts,
-            json!({ "phase": "Pending", "conditions": [
+            &json!({ "phase": "Pending", "conditions": [
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: Insufficient nvidia.com/gpu" }] }),
-            json!({}),
+            &json!({}),
         );
     }),
     (Code::PodsDoNotStart, |facts| {
         pod(
             facts,
-            json!({ "phase": "Pending", "containerStatuses": [
+            &json!({ "phase": "Pending", "containerStatuses": [
             { "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } } }] }),
-            json!({}),
+            &json!({}),
         );
     }),
     (Code::PodsGated, |facts| {
         pod(
             facts,
-            json!({ "phase": "Pending", "conditions": [
+            &json!({ "phase": "Pending", "conditions": [
             { "type": "PodScheduled", "status": "False", "reason": "SchedulingGated" }] }),
-            json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }),
+            &json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }),
         );
     }),
     (Code::ClaimsNotCounted, |facts| {
@@ -390,7 +390,7 @@ pub(super) const VARIANTS: &[Cause] = &[
 ];
 
 /// Another pod of target a.
-pub(super) fn pod(facts: &mut Facts, status: Value, spec: Value) {
+pub(super) fn pod(facts: &mut Facts, status: &Value, spec: &Value) {
     let object = json!({
         "kind": "Pod", "metadata": { "namespace": "ns", "name": "a-1", "labels": { "app": "a" },
             "creationTimestamp": "2025-12-31T23:55:00Z" },

@@ -39,18 +39,18 @@ what stands in them is judged, not what is missing.
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     for group in FindingGroup::ALL {
-        page.push_str(&format!("\n## {}\n", group.as_str()));
+        page += &format!("\n## {}\n", group.as_str());
         let all = FindingCode::ALL.into_iter();
         for code in all.filter(|code| code.spec().group == group) {
             let spec = code.spec();
-            page.push_str(&format!(
+            page += &format!(
                 "\n### {}\n\n{}: **{}**. {}\n\n```text\n{}\n```\n",
                 code.id(),
                 spec.severity.as_str(),
                 spec.title,
                 spec.meaning,
                 spec.remedy
-            ));
+            );
         }
     }
     page
