@@ -86,10 +86,14 @@ pub struct HpaConfig {
 
 /// What KEDA says of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ScaledObjectStatus {
     /// Its conditions.
     #[serde(default)]
     pub conditions: Vec<KedaCondition>,
+    /// The metrics of its triggers, each with the position of its trigger: `s0-` of the first one.
+    #[serde(default)]
+    pub external_metric_names: Vec<String>,
 }
 
 /// One condition, which has no times.

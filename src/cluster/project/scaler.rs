@@ -28,6 +28,8 @@ use wva_base::moment::WallTime;
 /// serves them.
 const VARIANT: &str = "variant_name";
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
+/// Metadata of a trigger of the external scaler that names the variant.
+pub const EXTERNAL_VARIANT: &str = "variantName";
 /// Source: KEDA's documentation of `maxReplicaCount`.
 const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling.
@@ -112,6 +114,11 @@ impl Projected for ScaledObject {
             .advanced
             .and_then(|advanced| advanced.horizontal_pod_autoscaler_config)
             .and_then(|config| config.behavior);
+        let status = self.status.unwrap_or_default();
+        let metrics = &status.external_metric_names;
+        let triggers = spec.triggers.iter().enumerate();
+        let inputs =
+            triggers.map(|(at, one)| external(at, one, metrics).unwrap_or_else(|| trigger(one)));
         let min = spec.idle_replica_count.or(spec.min_replica_count);
         let scaler = Scaler {
             kind: ScalerKind::ScaledObject,
@@ -120,8 +127,8 @@ impl Projected for ScaledObject {
             min: Replicas::from_count(min.unwrap_or(0)),
             max: Replicas::from_count(spec.max_replica_count.unwrap_or(KEDA_MAXIMUM)),
             tolerance: tolerance(behavior.as_ref()),
-            inputs: spec.triggers.iter().map(trigger).collect(),
-            activity: keda_activity(&self.metadata, &self.status.unwrap_or_default()),
+            inputs: inputs.collect(),
+            activity: keda_activity(&self.metadata, &status),
         };
         object(namespace, target, scaler, &self.metadata)
     }
@@ -235,19 +242,35 @@ fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
     by_label.chain(by_expression).next().map(Arc::from)
 }
 
+/// A trigger of an external scaler that is ours: it names a variant, or KEDA has our metric in its status.
+fn external(at: usize, trigger: &Trigger, metrics: &[String]) -> Option<Input> {
+    let metric = format!("s{at}-{DESIRED}");
+    let variant = trigger.metadata.get(EXTERNAL_VARIANT);
+    let is_ours = variant.is_some() || metrics.contains(&metric);
+    let is_external = matches!(trigger.kind.as_str(), "external" | "external-push");
+    (is_external && is_ours).then(|| Input::ExternalScaler {
+        variant: variant.map(|name| Arc::from(&**name)),
+        // The scaler answers that one replica stands for 1.
+        aim: keda_aim(trigger, "1"),
+    })
+}
+
+fn keda_aim(trigger: &Trigger, threshold: &str) -> Aim {
+    let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
+    if kind == "AverageValue" && is_one(threshold) {
+        Aim::Replicas
+    } else {
+        Aim::Other(Arc::from(format!("{kind} {threshold}")))
+    }
+}
+
 fn trigger(trigger: &Trigger) -> Input {
     let field = |name: &str| trigger.metadata.get(name).map(String::as_str);
     let query = match (trigger.kind.as_str(), field("query")) {
         ("prometheus", Some(query)) if query.contains(DESIRED) => query,
         _ => return Input::Other,
     };
-    let threshold = field("threshold").unwrap_or("nothing");
-    let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
-    let aim = if kind == "AverageValue" && is_one(threshold) {
-        Aim::Replicas
-    } else {
-        Aim::Other(Arc::from(format!("{kind} {threshold}")))
-    };
+    let aim = keda_aim(trigger, field("threshold").unwrap_or("nothing"));
     Input::Published(Published {
         variant: matched(query, VARIANT),
         namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),

@@ -1,6 +1,6 @@
 //! What keeps a target from following the count that is published for its variant.
 
-use super::scaler::{Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind};
+use super::scaler::{Absence, Aim, Scaler, ScalerActivity, ScalerKind};
 use crate::key::VariantKey;
 use crate::rounding;
 use crate::snapshot::DeclaredBounds;
@@ -196,30 +196,27 @@ fn of_one(
     bounds: DeclaredBounds,
     desired: Option<Replicas>,
 ) -> Vec<ActuationObstacle> {
-    let published = scaler.inputs.iter().find_map(|input| match input {
-        Input::Published(published) if published.is_of(variant) => Some(published),
-        Input::Published(_) | Input::Other => None,
-    });
-    let Some(published) = published else {
+    let read = scaler.inputs.iter().find_map(|input| input.of(variant));
+    let Some((aim, absence)) = read else {
         return vec![ActuationObstacle::NotRead {
             title: scaler.title(),
         }];
     };
     [
-        wrong_aim(scaler, published),
+        wrong_aim(scaler, aim),
         failing(scaler),
         minimum(scaler, bounds.min, desired),
         maximum(scaler, bounds.max, desired),
         tolerance(scaler),
-        null_is_zero(scaler, published),
+        null_is_zero(scaler, absence),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-fn wrong_aim(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
-    match &published.aim {
+fn wrong_aim(scaler: &Scaler, aim: &Aim) -> Option<ActuationObstacle> {
+    match aim {
         Aim::Replicas => None,
         Aim::Other(aim) => Some(ActuationObstacle::WrongAim {
             title: scaler.title(),
@@ -290,8 +287,8 @@ fn tolerance(scaler: &Scaler) -> Option<ActuationObstacle> {
     })
 }
 
-fn null_is_zero(scaler: &Scaler, published: &Published) -> Option<ActuationObstacle> {
-    (published.absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
+fn null_is_zero(scaler: &Scaler, absence: Absence) -> Option<ActuationObstacle> {
+    (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
         title: scaler.title(),
     })
 }

@@ -96,8 +96,35 @@ impl Tolerance {
 pub enum Input {
     /// A count that this controller, or another one of its kind, publishes.
     Published(Published),
+    /// A count that KEDA is served by the external scaler of a controller.
+    ExternalScaler {
+        /// The VariantAutoscaling that it names; `None` takes that of the target.
+        variant: Option<Arc<str>>,
+        /// What it makes of the count.
+        aim: Aim,
+    },
     /// Anything else.
     Other,
+}
+
+impl Input {
+    /// What is made of the count of a variant of the target, and of its absence; `None` where it is not read.
+    pub fn of(&self, variant: &VariantKey) -> Option<(&Aim, Absence)> {
+        match self {
+            Self::Published(published) => {
+                let is_its = published.is_of(variant);
+                is_its.then_some((&published.aim, published.absence))
+            }
+            Self::ExternalScaler {
+                variant: stated,
+                aim,
+            } => {
+                let is_its = stated.as_ref().is_none_or(|name| *name == variant.name);
+                is_its.then_some((aim, Absence::Error))
+            }
+            Self::Other => None,
+        }
+    }
 }
 
 /// A published count that a scaler reads.

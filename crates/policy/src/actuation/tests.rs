@@ -65,6 +65,24 @@ fn a_scaler_that_lacks_nothing_follows() {
     }
 }
 
+#[test]
+fn a_trigger_of_the_external_scaler_is_of_the_variant_that_it_names_or_of_the_target() {
+    let with = |variant: Option<&str>, aim| Scaler {
+        inputs: vec![Input::ExternalScaler {
+            variant: variant.map(Into::into),
+            aim,
+        }],
+        ..keda()
+    };
+    for named in [None, Some("va")] {
+        assert_eq!(words(&[with(named, Aim::Replicas)]), Vec::<String>::new());
+    }
+    let other = words(&[with(Some("vb"), Aim::Replicas)]);
+    assert!(other[0].contains("does not read"), "{other:?}");
+    let average = words(&[with(None, Aim::Other("Value 1".into()))]);
+    assert!(average[0].contains("aims at Value 1"), "{average:?}");
+}
+
 /// Each of these lacks one thing, and it is said in these words.
 fn lack(rows: &[(Scaler, &str)]) {
     for (lacking, expected) in rows {

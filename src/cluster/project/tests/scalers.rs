@@ -252,3 +252,35 @@ fn a_scaler_that_does_not_work_says_why() {
     };
     assert_eq!(message.len(), 300);
 }
+
+#[test]
+fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of_its_position() {
+    let inputs = |triggers: Value, metrics: &[&str]| {
+        let fields = json!({
+            "spec": { "scaleTargetRef": { "name": "d" }, "triggers": triggers },
+            "status": { "externalMetricNames": metrics },
+        });
+        scaled_object(&fields, &[]).scaler.inputs
+    };
+    let ours = |variant: Option<&str>| Input::ExternalScaler {
+        variant: variant.map(Into::into),
+        aim: Aim::Replicas,
+    };
+    let address = json!({ "scalerAddress": "wva:443" });
+    let unnamed = json!({ "type": "external-push", "metadata": address });
+    let named = json!({ "type": "external", "metadata": { "variantName": "va" } });
+    let cron = json!({ "type": "cron", "metadata": { "variantName": "va" } });
+    let metric = "s1-wva_desired_replicas";
+    assert_eq!(inputs(json!([named]), &[]), [ours(Some("va"))]);
+    assert_eq!(inputs(json!([unnamed]), &[metric]), [Input::Other]);
+    let both = json!([cron, unnamed]);
+    assert_eq!(
+        inputs(both, &["s0-cron", metric]),
+        [Input::Other, ours(None)]
+    );
+    let value =
+        json!([{ "type": "external", "metricType": "Value", "metadata": { "variantName": "va" } }]);
+    let aim = Aim::Other("Value 1".into());
+    let variant = Some("va".into());
+    assert_eq!(inputs(value, &[]), [Input::ExternalScaler { variant, aim }]);
+}
