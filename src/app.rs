@@ -9,6 +9,7 @@ use futures::future::select;
 use kube::Client;
 
 use crate::actors::event_recorder::Events;
+use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::permission_reporter::PermissionReporter;
@@ -264,7 +265,7 @@ impl Wiring {
     }
 
     fn tree(&self, env: &Env, startup: &Startup) -> Vec<ChildSpec<Role>> {
-        vec![
+        let mut children = vec![
             self.config(env, startup),
             self.leadership(env),
             wva_supervise::supervisor(
@@ -280,8 +281,9 @@ impl Wiring {
             self.variants(),
             self.pod_autoscalers(),
             wva_supervise::supervisor(Role::Ingress, self.ingress(env)),
-            self.http(env),
-        ]
+        ];
+        children.extend(self.servers(env));
+        children
     }
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec<Role> {
@@ -450,18 +452,27 @@ impl Wiring {
         })
     }
 
-    fn http(&self, env: &Env) -> ChildSpec<Role> {
-        let actors = &env.kit.actors;
-        let serving = &self.statics.serving;
+    fn servers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
+        let (serving, permissions) = (&self.statics.serving, self.permissions(env));
+        let scaler = &serving.external_scaler;
+        let port = ExternalScalerPort::new(scaler, &self.readers, &env.kube, &permissions);
+        let protection = port.as_ref().and_then(ExternalScalerPort::protection);
         let doors = HttpServers::new(
             serving,
             &self.readers,
-            actors,
+            &env.kit.actors,
             &env.kube,
-            &self.permissions(env),
+            &permissions,
+            protection.as_ref(),
         );
-        wva_supervise::child(Role::Http, &Address::vacant(), move |_epoch| {
+        let http = wva_supervise::child(Role::Http, &Address::vacant(), move |_epoch| {
             Http::new(doors.clone())
-        })
+        });
+        let scaler = port.map(|port| {
+            wva_supervise::child(Role::ExternalScaler, &Address::vacant(), move |_epoch| {
+                ExternalScalerActor::new(port.clone())
+            })
+        });
+        [http].into_iter().chain(scaler).collect()
     }
 }

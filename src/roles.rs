@@ -60,11 +60,13 @@ pub enum Role {
     ScaleReader,
     /// Serves metrics, probes and debug pages.
     Http,
+    /// Answers KEDA.
+    ExternalScaler,
 }
 
 impl Role {
     /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
-    pub const SINGLE: [Self; 19] = [
+    pub const SINGLE: [Self; 20] = [
         Self::Root,
         Self::Config,
         Self::Leadership,
@@ -84,6 +86,7 @@ impl Role {
         Self::Ingress,
         Self::ScaleReader,
         Self::Http,
+        Self::ExternalScaler,
     ];
 }
 
@@ -116,6 +119,7 @@ impl TreeRole for Role {
             Self::Watcher(_) => "watcher",
             Self::ScaleReader => "scale-reader",
             Self::Http => "http",
+            Self::ExternalScaler => "external-scaler",
         }
     }
 
@@ -129,7 +133,8 @@ impl TreeRole for Role {
             | Self::Variants
             | Self::PodAutoscalers
             | Self::Ingress
-            | Self::Http => Some(Self::Root),
+            | Self::Http
+            | Self::ExternalScaler => Some(Self::Root),
             Self::Emitter | Self::StatusWriter | Self::AutoscalerWriter | Self::EventRecorder => {
                 Some(Self::Egress)
             }
@@ -176,8 +181,8 @@ impl TreeRole for Role {
             | Self::ScaleReader => pump(StopHow::Kill, Some(min(1))),
             // It looks up once a minute, whether anything has come or not.
             Self::Watcher(_) => pump(StopHow::Kill, Some(s(90))),
-            // Its one handler serves for ever.
-            Self::Http => pump(StopHow::Kill, None),
+            // The one handler of each serves for ever.
+            Self::Http | Self::ExternalScaler => pump(StopHow::Kill, None),
         }
     }
 }

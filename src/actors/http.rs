@@ -15,7 +15,7 @@ use crate::serve::connection::ConnectionConfig;
 use crate::serve::external::ExternalMetricsRoutes;
 use crate::serve::routes::{MetricsRoutes, ProbeRoutes, ProtectedServer};
 use crate::serve::server;
-use crate::serve::tls::{CertificateFiles, Http2, Tls};
+use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::address::BindAddress;
 use crate::settings::statics::ServingSettings;
 use crate::state::Readers;
@@ -39,13 +39,15 @@ pub struct HttpServers {
 }
 
 impl HttpServers {
-    /// What the settings open. What is known about readers and certificates outlives the role.
+    /// What the settings open. What is known about readers and certificates outlives the role. The readiness probe
+    /// includes a server of another role, `elsewhere`.
     pub fn new(
         settings: &ServingSettings,
         shared: &Readers,
         actors: &ActorRegistry<Role>,
         client: &Client,
         permissions: &PermissionReporter,
+        elsewhere: Option<&ProtectedServer>,
     ) -> Self {
         let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
             .then(|| metrics_door(settings, shared, client, permissions));
@@ -53,6 +55,7 @@ impl HttpServers {
             .then(|| external_metrics_door(settings, shared, client, permissions));
         let webhooks = (settings.webhooks != BindAddress::Off).then(|| webhook_door(settings));
         let doors = metrics.iter().chain(&external).chain(&webhooks);
+        let doors = doors.chain(elsewhere);
         let doors = doors.cloned().collect();
         Self {
             metrics: (
@@ -101,7 +104,12 @@ fn metrics_door(
         files,
     });
     ProtectedServer {
-        tls: Arc::new(Tls::new(NAME, files, None, http2(settings))),
+        tls: Arc::new(Tls::new(
+            NAME,
+            files,
+            ClientAuthorities::None,
+            http2(settings),
+        )),
         authorizer: Some(Arc::new(Authorizer::new(
             NAME,
             shared.clock.clone(),
@@ -131,7 +139,7 @@ fn external_metrics_door(
         tls: Arc::new(Tls::new(
             NAME,
             files,
-            Some(Arc::clone(&proxies)),
+            ClientAuthorities::FrontProxies(Arc::clone(&proxies)),
             http2(settings),
         )),
         authorizer: Some(Arc::new(Authorizer::new(
@@ -152,7 +160,12 @@ fn webhook_door(settings: &ServingSettings) -> ProtectedServer {
         files,
     });
     ProtectedServer {
-        tls: Arc::new(Tls::new("webhooks", files, None, http2(settings))),
+        tls: Arc::new(Tls::new(
+            "webhooks",
+            files,
+            ClientAuthorities::None,
+            http2(settings),
+        )),
         authorizer: None,
     }
 }

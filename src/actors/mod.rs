@@ -6,6 +6,7 @@ pub mod collector;
 pub mod config;
 pub mod emitter;
 pub mod event_recorder;
+pub mod external_scaler;
 pub mod http;
 pub mod leadership;
 pub mod metrics_reader;

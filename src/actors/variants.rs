@@ -14,7 +14,7 @@ use crate::state::{QuarantinedVariants, Readers, VariantsWriters};
 use wva_supervise::{Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry};
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 /// Most variants that one controller runs. What comes beyond is refused, with an event on it: a
 /// controller that quietly became slow would harm all the others.

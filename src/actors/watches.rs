@@ -45,6 +45,7 @@ use crate::roles::Role;
 use crate::serve::access::front_proxy;
 use crate::settings::StaticSettings;
 use crate::state::Readers;
+use crate::state::changes::FollowedObject;
 use crate::state::mirrors::MirrorWriters;
 use crate::state::relist::RelistResponder;
 use wva_supervise::{Address, ChildSpec, DirtySet};
@@ -258,14 +259,18 @@ impl WatcherWiring<'_> {
     fn variants(&self) -> ChildSpec<Role> {
         let (dirty, config) = (self.dirty.clone(), self.config.clone());
         let (statuses, named) = (self.statuses.clone(), self.named.clone());
+        let followed = self.shared.changes.clone();
         let mirror = &self.mirrors.variants;
         let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
             WatchUpdate::Changed(changed) => {
                 for record in changed.before.iter().chain(&changed.after) {
-                    dirty.insert(Invalidation::Variant(record.object.key.clone()));
-                    dirty.insert_all(
-                        crate::state::mirrors::target_of(record).map(Invalidation::Target),
-                    );
+                    let key = &record.object.key;
+                    followed.wake(&FollowedObject::Variant(key.clone()));
+                    dirty.insert(Invalidation::Variant(key.clone()));
+                    if let Some(target) = crate::state::mirrors::target_of(record) {
+                        followed.wake(&FollowedObject::Target(target.clone()));
+                        dirty.insert(Invalidation::Target(target));
+                    }
                 }
                 if let Some(after) = &changed.after {
                     let before = changed.before.as_deref().and_then(scale_target);
@@ -409,9 +414,13 @@ impl WatcherWiring<'_> {
             + 'static,
     {
         let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
+        let followed = self.shared.changes.clone();
         let notify = move |update: WatchUpdate<'_, ScalerObject>| match update {
             WatchUpdate::Changed(changed) => {
                 let scalers = changed.before.iter().chain(&changed.after);
+                if kind == WatchedKind::ScaledObject {
+                    followed.wake(&FollowedObject::ScaledObject(changed.key.clone()));
+                }
                 autoscalers.insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
                 dirty.insert_all(targets.map(Invalidation::Target));

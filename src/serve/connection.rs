@@ -20,18 +20,19 @@ use tokio_rustls::TlsAcceptor;
 use super::access::{AccessDenied, Authorizer};
 use super::answer::{HttpResponse, plain};
 use super::body::BodyReader;
-use super::connection_limiter::Progress;
+use super::connection_limiter::ConnectionProgress;
+use super::server::Connections;
 use super::tls::Tls;
 use crate::cluster::review::Access;
 
 /// Longest wait for the handshake and the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest life of one connection; scrapers and probes reconnect.
 const LIFETIME: Duration = Duration::from_mins(1);
 /// Largest head of a request.
 const HEAD_BYTES: usize = 8 * 1024;
 /// The same for HTTP/2, which counts otherwise.
-const HEADER_LIST_BYTES: u32 = 8 * 1024;
+pub(super) const HEADER_LIST_BYTES: u32 = 8 * 1024;
 /// Requests at once on one connection of HTTP/2.
 const STREAMS: u32 = 16;
 
@@ -83,9 +84,12 @@ impl<R> Clone for ConnectionConfig<R> {
     }
 }
 
-impl<R: Routes> ConnectionConfig<R> {
-    /// Serves one connection to its end.
-    pub(super) async fn converse(self, stream: TcpStream, progress: Progress) {
+impl<R: Routes> Connections for ConnectionConfig<R> {
+    fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.clone()
+    }
+
+    async fn converse(self, stream: TcpStream, progress: ConnectionProgress) {
         let waiting = progress.clone();
         let head_timeout = async move {
             tokio::time::sleep(HEAD_TIMEOUT).await;
@@ -100,8 +104,10 @@ impl<R: Routes> ConnectionConfig<R> {
             Either::Right(((), _)) => tracing::debug!("no request came in time"),
         }
     }
+}
 
-    async fn talk(self, stream: TcpStream, progress: Progress) {
+impl<R: Routes> ConnectionConfig<R> {
+    async fn talk(self, stream: TcpStream, progress: ConnectionProgress) {
         let Some(tls) = &self.tls else {
             return self.http1(stream, None, progress).await;
         };
@@ -124,7 +130,7 @@ impl<R: Routes> ConnectionConfig<R> {
         }
     }
 
-    async fn http1<S>(self, stream: S, certificate: Certificate, progress: Progress)
+    async fn http1<S>(self, stream: S, certificate: Certificate, progress: ConnectionProgress)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -144,7 +150,7 @@ impl<R: Routes> ConnectionConfig<R> {
         }
     }
 
-    async fn http2<S>(self, stream: S, certificate: Certificate, progress: Progress)
+    async fn http2<S>(self, stream: S, certificate: Certificate, progress: ConnectionProgress)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -166,7 +172,7 @@ impl<R: Routes> ConnectionConfig<R> {
         self,
         request: Request<Incoming>,
         certificate: &Certificate,
-        progress: &Progress,
+        progress: &ConnectionProgress,
     ) -> impl Future<Output = Result<HttpResponse, Infallible>> + Send + 'static {
         let certificate = certificate.clone();
         let progress = progress.clone();

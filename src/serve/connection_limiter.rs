@@ -19,7 +19,7 @@ const ANSWERED: Duration = Duration::from_secs(10);
 
 /// How far a connection has come, as its own task says.
 #[derive(Debug, Clone)]
-pub(super) struct Progress(Arc<Mutex<(ConnectionPhase, Instant)>>);
+pub struct ConnectionProgress(Arc<Mutex<(ConnectionPhase, Instant)>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionPhase {
@@ -31,7 +31,7 @@ enum ConnectionPhase {
     Asked,
 }
 
-impl Progress {
+impl ConnectionProgress {
     fn new() -> Self {
         Self(Arc::new(Mutex::new((
             ConnectionPhase::Unasked,
@@ -74,12 +74,12 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(super) struct ConnectionLimiter {
     tasks: JoinSet<()>,
-    taken: Vec<(AbortHandle, Progress)>,
+    taken: Vec<(AbortHandle, ConnectionProgress)>,
 }
 
 impl ConnectionLimiter {
     /// Runs a connection in a free place, or in that of the connection that yields first.
-    pub(super) async fn seat<F>(&mut self, connection: impl FnOnce(Progress) -> F)
+    pub(super) async fn seat<F>(&mut self, connection: impl FnOnce(ConnectionProgress) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -87,7 +87,7 @@ impl ConnectionLimiter {
         while self.taken.len() >= CONNECTIONS {
             self.make_room().await;
         }
-        let progress = Progress::new();
+        let progress = ConnectionProgress::new();
         let task = self.tasks.spawn(connection(progress.clone()));
         self.taken.push((task, progress));
     }
@@ -140,12 +140,15 @@ mod tests {
     }
 
     async fn reading(connections: &mut ConnectionLimiter) -> Ended {
-        at(connections, super::Progress::asked).await
+        at(connections, super::ConnectionProgress::asked).await
     }
 
-    async fn at(connections: &mut ConnectionLimiter, step: fn(&super::Progress)) -> Ended {
+    async fn at(
+        connections: &mut ConnectionLimiter,
+        step: fn(&super::ConnectionProgress),
+    ) -> Ended {
         let (held, ended) = oneshot::channel::<()>();
-        let connection = |progress: super::Progress| {
+        let connection = |progress: super::ConnectionProgress| {
             step(&progress);
             async move {
                 let _held = held;
@@ -200,7 +203,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_come_is_no_claim_to_a_place() {
         let mut connections = ConnectionLimiter::default();
-        let mut slow = at(&mut connections, super::Progress::reading).await;
+        let mut slow = at(&mut connections, super::ConnectionProgress::reading).await;
         let mut again = at(&mut connections, |progress| {
             progress.asked();
             progress.reading();

@@ -1,4 +1,4 @@
-//! HTTP: metrics, probes, the debug page, external metrics, and admission webhooks.
+//! HTTP: metrics, probes, the debug page, external metrics, the external scaler, and admission webhooks.
 
 pub mod access;
 pub mod admission;
@@ -7,9 +7,11 @@ pub mod body;
 pub mod connection;
 mod connection_limiter;
 pub mod external;
+pub mod external_scaler;
 pub mod routes;
 pub mod server;
 pub mod tls;
+mod visibility;
 
 #[cfg(test)]
 mod tests;

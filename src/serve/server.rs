@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
-use super::connection::{ConnectionConfig, Routes};
-use super::connection_limiter::ConnectionLimiter;
+use super::connection_limiter::{ConnectionLimiter, ConnectionProgress};
 use super::tls::Tls;
 
 /// Pause after a failed accept (file descriptors exhausted), so that it does not spin.
@@ -58,13 +57,23 @@ pub async fn listen(
     refused.map_or(Ok(None), Err)
 }
 
+/// Serves accepted connections.
+pub trait Connections: Clone + Send + 'static {
+    /// TLS; `None` for plain text.
+    fn tls(&self) -> Option<Arc<Tls>>;
+
+    /// Serves one connection to its end.
+    fn converse(
+        self,
+        stream: TcpStream,
+        progress: ConnectionProgress,
+    ) -> impl Future<Output = ()> + Send + 'static;
+}
+
 /// Serves until dropped; dropping it ends every connection.
-pub async fn serve<R: Routes>(
-    listener: TcpListener,
-    connection_config: ConnectionConfig<R>,
-) -> Infallible {
-    let looking = look_again(connection_config.tls.clone());
-    match select(pin!(accept(listener, connection_config)), pin!(looking)).await {
+pub async fn serve<C: Connections>(listener: TcpListener, connections: C) -> Infallible {
+    let looking = look_again(connections.tls());
+    match select(pin!(accept(listener, connections)), pin!(looking)).await {
         Either::Left((never, _)) | Either::Right((never, _)) => match never {},
     }
 }
@@ -81,17 +90,14 @@ async fn look_again(tls: Option<Arc<Tls>>) -> Infallible {
     }
 }
 
-async fn accept<R: Routes>(
-    listener: TcpListener,
-    connection_config: ConnectionConfig<R>,
-) -> Infallible {
-    let mut connections = ConnectionLimiter::default();
+async fn accept<C: Connections>(listener: TcpListener, connections: C) -> Infallible {
+    let mut limiter = ConnectionLimiter::default();
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => {
-                let connection_config = connection_config.clone();
-                connections
-                    .seat(|progress| connection_config.converse(stream, progress))
+                let connections = connections.clone();
+                limiter
+                    .seat(|progress| connections.converse(stream, progress))
                     .await;
             }
             Err(error) => {

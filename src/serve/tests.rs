@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, plain};
 use super::connection::{ConnectionConfig, Routes};
-use super::server::{listen, serve};
+use super::server::{Connections, listen, serve};
 use super::tls::Tls;
 
 /// Everything is answered with a number.
@@ -39,19 +39,23 @@ impl Running {
     }
 
     pub(super) async fn serving<R: Routes>(routes: R, tls: Option<Arc<Tls>>) -> Self {
+        Self::with(ConnectionConfig {
+            tls,
+            authorizer: None,
+            routes: Arc::new(routes),
+        })
+        .await
+    }
+
+    pub(super) async fn with<C: Connections>(connections: C) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = listen("METRICS_BIND_ADDRESS", &[any])
             .await
             .unwrap()
             .unwrap();
         let address = listener.local_addr().unwrap();
-        let connection_config = ConnectionConfig {
-            tls,
-            authorizer: None,
-            routes: Arc::new(routes),
-        };
         let task = tokio::spawn(async move {
-            let never = serve(listener, connection_config).await;
+            let never = serve(listener, connections).await;
             match never {}
         });
         Self { address, task }

@@ -14,7 +14,7 @@ pub(super) fn is_dns_label(text: &str) -> bool {
 }
 
 /// Whether `text` is a DNS-1123 subdomain: a pod name. Its parts have no length limit of their own.
-pub(super) fn is_dns_subdomain(text: &str) -> bool {
+pub(crate) fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= MAX_SUBDOMAIN && text.split('.').all(is_dns_part)
 }
 

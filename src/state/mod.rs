@@ -31,6 +31,7 @@ use wva_supervise::{Clock, Reader, Writer};
 
 pub mod autoscalers;
 pub mod board;
+pub mod changes;
 pub mod claim;
 pub mod findings;
 pub mod mirrors;
@@ -41,6 +42,7 @@ pub mod requests;
 mod views;
 
 use board::{AutoscalerBoard, AutoscalerBoardWriter, Board, BoardWriter};
+use changes::ObjectChanges;
 use claim::{Claim, ClaimReader};
 use findings::ReportedFindings;
 use mirrors::{ExternalMetricsDoor, MirrorWriters, Mirrors};
@@ -107,6 +109,8 @@ pub struct Readers {
     pub settings: Reader<InForce>,
     /// Objects of the cluster.
     pub mirrors: Mirrors,
+    /// What follows single objects; watchers wake it.
+    pub changes: ObjectChanges,
     /// One view per variant.
     pub board: Board,
     /// One record per `PodAutoscaler`.
@@ -313,6 +317,7 @@ impl SharedState {
                 door,
                 autoscalers,
             ),
+            changes: ObjectChanges::default(),
             board: writers.variants.board.reader(),
             autoscalers: writers.pod_autoscalers.reader(),
             pod_samples: writers.pod_scraper.reader(),

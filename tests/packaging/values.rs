@@ -106,6 +106,11 @@ externalMetrics.apiService true
 externalMetrics.certificate.existingSecret ""
 externalMetrics.certificate.caBundle ""
 externalMetrics.certificate.validityDays 3650
+externalScaler.enabled false
+externalScaler.port 50051
+externalScaler.certificate.existingSecret ""
+externalScaler.certificate.validityDays 3650
+externalScaler.clientCASecret ""
 webhooks.enabled false
 webhooks.port 9443
 webhooks.certificate.existingSecret ""
@@ -321,7 +326,7 @@ fn the_schema_knows_the_keys_that_the_controller_reads() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 12);
 }
 
 /// Objects and values below which null is a choice: it takes a default of ours or of Kubernetes away.

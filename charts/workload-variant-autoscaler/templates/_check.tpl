@@ -40,6 +40,9 @@ METRICS_ADDR: use wva.metrics.enabled and wva.metrics.port
 METRICS_SECURE: use wva.metrics.secure
 EXTERNAL_METRICS_BIND_ADDRESS: use externalMetrics.enabled and externalMetrics.port
 EXTERNAL_METRICS_CERT_PATH: use externalMetrics.certificate.existingSecret
+EXTERNAL_SCALER_BIND_ADDRESS: use externalScaler.enabled and externalScaler.port
+EXTERNAL_SCALER_CERT_PATH: use externalScaler.certificate.existingSecret
+EXTERNAL_SCALER_CLIENT_CA_PATH: use externalScaler.clientCASecret
 WEBHOOK_BIND_ADDRESS: use webhooks.enabled and webhooks.port
 WEBHOOK_CERT_PATH: use webhooks.certificate.existingSecret
 HEALTH_PROBE_BIND_ADDRESS: the probes of the chart ask port 8081; leave it out
@@ -67,6 +70,9 @@ pod-autoscalers-enabled: POD_AUTOSCALERS_ENABLED
 controllers: POD_AUTOSCALERS_ENABLED
 external-metrics-bind-address: EXTERNAL_METRICS_BIND_ADDRESS
 external-metrics-cert-path: EXTERNAL_METRICS_CERT_PATH
+external-scaler-bind-address: EXTERNAL_SCALER_BIND_ADDRESS
+external-scaler-cert-path: EXTERNAL_SCALER_CERT_PATH
+external-scaler-client-ca-path: EXTERNAL_SCALER_CLIENT_CA_PATH
 webhook-bind-address: WEBHOOK_BIND_ADDRESS
 webhook-cert-path: WEBHOOK_CERT_PATH
 log-level: LOG_LEVEL
@@ -161,8 +167,12 @@ zap-log-level: LOG_LEVEL
 {{- fail (printf "externalMetrics.port: %d is taken by the probes or by wva.metrics.port" (int .Values.externalMetrics.port)) -}}
 {{- end -}}
 {{- if .Values.externalMetrics.enabled }}{{ $ports = append $ports (int .Values.externalMetrics.port) }}{{ end -}}
+{{- if and .Values.externalScaler.enabled (has (int .Values.externalScaler.port) $ports) -}}
+{{- fail (printf "externalScaler.port: %d is taken by the probes, by wva.metrics.port or by externalMetrics.port" (int .Values.externalScaler.port)) -}}
+{{- end -}}
+{{- if .Values.externalScaler.enabled }}{{ $ports = append $ports (int .Values.externalScaler.port) }}{{ end -}}
 {{- if and .Values.webhooks.enabled (has (int .Values.webhooks.port) $ports) -}}
-{{- fail (printf "webhooks.port: %d is taken by the probes, by wva.metrics.port or by externalMetrics.port" (int .Values.webhooks.port)) -}}
+{{- fail (printf "webhooks.port: %d is taken by the probes, by wva.metrics.port, by externalMetrics.port or by externalScaler.port" (int .Values.webhooks.port)) -}}
 {{- end -}}
 {{- end }}
 

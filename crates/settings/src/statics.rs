@@ -138,8 +138,23 @@ pub struct ServingSettings {
     pub external_metrics_certificate: Option<CertificatePair>,
     /// Certificate and key of the admission webhooks; `None` makes a self-signed one.
     pub webhook_certificate: Option<CertificatePair>,
+    /// KEDA's external scaler.
+    pub external_scaler: ExternalScalerSettings,
     /// Offer HTTP/2.
     pub http2: bool,
+}
+
+/// How KEDA's external scaler is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalScalerSettings {
+    /// Where; `EXTERNAL_SCALER_BIND_ADDRESS`.
+    pub address: BindAddress,
+    /// Over TLS; `EXTERNAL_SCALER_SECURE`.
+    pub secure: bool,
+    /// Certificate and key; `None` makes a self-signed one.
+    pub certificate: Option<CertificatePair>,
+    /// Authorities of clients; `None` serves every client.
+    pub client_authorities: Option<PathBuf>,
 }
 
 /// Which objects are ours.
@@ -223,6 +238,7 @@ pub fn contradictions(values: &SettingValues) -> Vec<SettingError> {
     let mut errors = Vec::new();
     check_transport(values, &mut errors);
     check_pairs(values, &mut errors);
+    check_external_scaler(values, &mut errors);
     check_lease(values, &mut errors);
     check_names(values, &mut errors);
     errors
@@ -277,6 +293,18 @@ fn serving(values: &SettingValues) -> ServingSettings {
             &schema::WEBHOOK_CERT_NAME,
             &schema::WEBHOOK_CERT_KEY,
         ),
+        external_scaler: ExternalScalerSettings {
+            address: values.address(&schema::EXTERNAL_SCALER_BIND_ADDRESS),
+            secure: values.bool(&schema::EXTERNAL_SCALER_SECURE),
+            certificate: pair(
+                &schema::EXTERNAL_SCALER_CERT_PATH,
+                &schema::EXTERNAL_SCALER_CERT_NAME,
+                &schema::EXTERNAL_SCALER_CERT_KEY,
+            ),
+            client_authorities: values
+                .text(&schema::EXTERNAL_SCALER_CLIENT_CA_PATH)
+                .map(PathBuf::from),
+        },
         http2: values.bool(&schema::ENABLE_HTTP2),
     }
 }
@@ -359,6 +387,16 @@ fn check_pairs(values: &SettingValues, errors: &mut Vec<SettingError>) {
             let remedy = format!("set {}, or remove {}", missing.name, given.name);
             errors.push(contradiction(values, given, why, remedy));
         }
+    }
+}
+
+/// Without TLS no client can prove itself.
+fn check_external_scaler(values: &SettingValues, errors: &mut Vec<SettingError>) {
+    let spec = &schema::EXTERNAL_SCALER_CLIENT_CA_PATH;
+    if values.text(spec).is_some() && !values.bool(&schema::EXTERNAL_SCALER_SECURE) {
+        let why = "clients prove themselves over TLS alone".to_owned();
+        let remedy = "set EXTERNAL_SCALER_SECURE=true, or remove it";
+        errors.push(contradiction(values, spec, why, remedy));
     }
 }
 

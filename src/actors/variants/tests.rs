@@ -22,7 +22,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use wva_supervise::{Address, Clock, DirtySet, Epoch, Order, Registry};
 
-pub(in crate::actors) fn shared() -> SharedState {
+pub(crate) fn shared() -> SharedState {
     let mut sources = Sources::default();
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),

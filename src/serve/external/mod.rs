@@ -5,8 +5,6 @@
 mod discovery;
 mod values;
 
-use std::time::Duration;
-
 use http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde_json::json;
@@ -15,7 +13,7 @@ use self::values::{ExternalMetric, ReplicaCounts, Unknown, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::Routes;
-use crate::cluster::mirror::Mirror;
+use super::visibility::visible;
 use crate::cluster::review::Access;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
@@ -25,9 +23,6 @@ use wva_base::moment::Moment;
 const GROUP: &str = "external.metrics.k8s.io";
 const VERSION: &str = "v1beta1";
 const GROUP_VERSION: &str = "external.metrics.k8s.io/v1beta1";
-/// A quiet watch is opened anew every 290 s. Whoever has not heard of the API server for longer does
-/// not know what is true now, and an older answer than another replica's would make an HPA flap.
-const BLIND_AFTER: Duration = Duration::from_mins(6);
 
 /// The routes of the group.
 #[derive(Debug)]
@@ -140,24 +135,6 @@ impl ExternalMetricsRoutes {
                 }
             })
             .collect())
-    }
-}
-
-/// Whether what a mirror holds can be taken for what is.
-fn visible<V>(what: &'static str, mirror: &Mirror<V>, now: Moment) -> Result<(), Unknown> {
-    if !mirror.synced() {
-        return Err(Unknown::Blind(
-            what,
-            "they have not been listed yet".to_owned(),
-        ));
-    }
-    let age = mirror.last_contact().map(|last| now.since(last));
-    match age {
-        Some(age) if age > BLIND_AFTER => {
-            let why = format!("the API server was last heard of {} s ago", age.as_secs());
-            Err(Unknown::Blind(what, why))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::super::visibility::NotVisible;
 use super::GROUP_VERSION;
 use crate::api::condition::time;
 use crate::policy::key::VariantKey;
@@ -75,8 +76,8 @@ pub(super) struct ReplicaCounts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unknown {
     /// The objects are not known well enough.
-    #[error("{0} cannot be seen now: {1}")]
-    Blind(&'static str, String),
+    #[error(transparent)]
+    Blind(#[from] NotVisible),
     /// One variant has no value yet.
     #[error("{metric} of VariantAutoscaling {variant} is not known: {why}")]
     Undecided {

@@ -22,11 +22,28 @@ pub struct CertificateFiles {
     pub files: CertificatePair,
 }
 
+/// Where the authorities of clients are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorityFile {
+    /// The setting that names the file.
+    pub setting: &'static str,
+    /// The PEM file.
+    pub path: PathBuf,
+}
+
+impl AuthorityFile {
+    /// Reads the file.
+    pub(super) async fn read(&self) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+        let text = read(self.setting, &self.path).await?;
+        chain(self.setting, &self.path, &text)
+    }
+}
+
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
-    #[error("{path:?} cannot be read: {why}; {setting} names its folder")]
+    #[error("{path:?} cannot be read: {why}; {setting} says where it is")]
     Unreadable {
         /// The setting.
         setting: &'static str,
@@ -36,7 +53,7 @@ pub enum CertificateError {
         why: String,
     },
     /// A file does not hold what it should.
-    #[error("{path:?} holds no {what} in PEM form: {why}; {setting} names its folder")]
+    #[error("{path:?} holds no {what} in PEM form: {why}; {setting} says where it is")]
     NotPem {
         /// The setting.
         setting: &'static str,
@@ -73,8 +90,8 @@ impl Material {
     /// Reads the files.
     pub(super) async fn read(files: &CertificateFiles) -> Result<Self, CertificateError> {
         Ok(Self {
-            certificate: read(files, &files.files.certificate).await?,
-            key: read(files, &files.files.key).await?,
+            certificate: read(files.setting, &files.files.certificate).await?,
+            key: read(files.setting, &files.files.key).await?,
         })
     }
 
@@ -109,26 +126,10 @@ pub fn certified(
     key: &[u8],
 ) -> Result<CertifiedKey, CertificateError> {
     let setting = files.setting;
-    let not_pem = |path: &Path, what, why: String| CertificateError::NotPem {
-        setting,
-        path: path.to_owned(),
-        what,
-        why,
-    };
     let path = &files.files.certificate;
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
-        .collect::<Result<_, _>>()
-        .map_err(|error| not_pem(path, "certificate", pem_fault(&error).to_owned()))?;
-    if chain.is_empty() {
-        return Err(not_pem(path, "certificate", "there is none".to_owned()));
-    }
-    let private = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
-        not_pem(
-            &files.files.key,
-            "private key",
-            pem_fault(&error).to_owned(),
-        )
-    })?;
+    let chain = self::chain(setting, path, chain)?;
+    let private = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|error| not_pem(setting, &files.files.key, "private key", pem_fault(&error)))?;
     let provider = crypto::ring::default_provider();
     CertifiedKey::from_der(chain, private, &provider).map_err(|why| CertificateError::Unusable {
         setting,
@@ -137,9 +138,33 @@ pub fn certified(
     })
 }
 
-async fn read(files: &CertificateFiles, path: &Path) -> Result<Vec<u8>, CertificateError> {
+/// The certificates of a PEM text, one at least.
+fn chain(
+    setting: &'static str,
+    path: &Path,
+    text: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| not_pem(setting, path, "certificate", pem_fault(&error)))?;
+    if certificates.is_empty() {
+        return Err(not_pem(setting, path, "certificate", "there is none"));
+    }
+    Ok(certificates)
+}
+
+fn not_pem(setting: &'static str, path: &Path, what: &'static str, why: &str) -> CertificateError {
+    CertificateError::NotPem {
+        setting,
+        path: path.to_owned(),
+        what,
+        why: why.to_owned(),
+    }
+}
+
+async fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, CertificateError> {
     let unreadable = |why: String| CertificateError::Unreadable {
-        setting: files.setting,
+        setting,
         path: path.to_owned(),
         why,
     };

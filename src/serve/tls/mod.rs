@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 pub(super) use self::certificate::pem_fault;
-pub use self::certificate::{CertificateError, CertificateFiles, certified};
+pub use self::certificate::{AuthorityFile, CertificateError, CertificateFiles, certified};
 use self::certificate::{Material, self_signed};
 use super::access::front_proxy::FrontProxies;
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
@@ -33,11 +33,23 @@ pub enum Http2 {
     Offered,
 }
 
+/// Whose signatures prove a client. A client may come without a certificate; one that none of them has signed is
+/// refused.
+#[derive(Debug, Clone)]
+pub enum ClientAuthorities {
+    /// Clients are not asked.
+    None,
+    /// Those of the front proxies of the cluster.
+    FrontProxies(Arc<FrontProxies>),
+    /// Those in a file, which is read again when it changes.
+    File(AuthorityFile),
+}
+
 /// One server's side of TLS.
 pub struct Tls {
     name: &'static str,
     files: Option<CertificateFiles>,
-    front_proxies: Option<Arc<FrontProxies>>,
+    clients: ClientAuthorities,
     http2: Http2,
     current: Mutex<Current>,
     /// Why the certificate is not the one that the files hold, and whether there is one at all.
@@ -49,6 +61,11 @@ struct Current {
     looked: Option<Instant>,
     material: Option<Material>,
     key: Option<Arc<CertifiedKey>>,
+    /// What is wrong with the files of the certificate.
+    certificate_fault: Option<String>,
+    /// The authorities of the file, once it could be read.
+    file_authorities: Option<Vec<CertificateDer<'static>>>,
+    authorities_fault: Option<String>,
     authorities: Vec<CertificateDer<'static>>,
     config: Option<Arc<ServerConfig>>,
 }
@@ -65,18 +82,18 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// TLS with the certificate in `files`, or else with one that is made up now. Clients may prove
-    /// that they are one of `front_proxies`, where those are given.
+    /// themselves to `clients`.
     pub fn new(
         name: &'static str,
         files: Option<CertificateFiles>,
-        front_proxies: Option<Arc<FrontProxies>>,
+        clients: ClientAuthorities,
         http2: Http2,
     ) -> Self {
         let unread = (ReadinessState::NotReady, "not read yet".to_owned());
         Self {
             name,
             files,
-            front_proxies,
+            clients,
             http2,
             current: Mutex::default(),
             state: Lock::new(unread),
@@ -88,7 +105,7 @@ impl Tls {
         let mut current = self.current.lock().await;
         let before = current.key.clone();
         self.look(&mut current).await;
-        let authorities = self.authorities();
+        let authorities = self.authorities(&current)?;
         let same_key = match (&before, &current.key) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
             _ => false,
@@ -107,8 +124,8 @@ impl Tls {
         current.config.clone()
     }
 
-    /// Reads the files again if that was not done just now. What cannot be used is said once and
-    /// leaves the former certificate in force.
+    /// Reads the files again if that was not done just now. What cannot be used is reported once and
+    /// leaves the former files in force.
     async fn look(&self, current: &mut Current) {
         if current
             .looked
@@ -117,6 +134,21 @@ impl Tls {
             return;
         }
         current.looked = Some(Instant::now());
+        self.look_at_certificate(current).await;
+        self.look_at_authorities(current).await;
+        let faults = [&current.certificate_fault, &current.authorities_fault];
+        let Some(fault) = faults.into_iter().flatten().next() else {
+            return self.report(ReadinessState::Ok, "in use".to_owned());
+        };
+        let state = if current.key.is_some() && self.authorities(current).is_some() {
+            ReadinessState::Degraded
+        } else {
+            ReadinessState::NotReady
+        };
+        self.report(state, fault.clone());
+    }
+
+    async fn look_at_certificate(&self, current: &mut Current) {
         let made = match &self.files {
             None if current.key.is_some() => return,
             None => self_signed(),
@@ -133,20 +165,21 @@ impl Tls {
                 }
             },
         };
-        match made {
-            Ok(key) => {
-                tracing::info!(server = self.name, files = ?self.files, "serving certificate in use");
-                current.key = Some(Arc::new(key));
-                self.report(ReadinessState::Ok, "in use".to_owned());
-            }
-            Err(error) => {
-                let state = if current.key.is_some() {
-                    ReadinessState::Degraded
-                } else {
-                    ReadinessState::NotReady
-                };
-                self.report(state, error.to_string());
-            }
+        current.certificate_fault = made.as_ref().err().map(ToString::to_string);
+        if let Ok(key) = made {
+            tracing::info!(server = self.name, files = ?self.files, "serving certificate in use");
+            current.key = Some(Arc::new(key));
+        }
+    }
+
+    async fn look_at_authorities(&self, current: &mut Current) {
+        let ClientAuthorities::File(file) = &self.clients else {
+            return;
+        };
+        let read = file.read().await;
+        current.authorities_fault = read.as_ref().err().map(ToString::to_string);
+        if let Ok(authorities) = read {
+            current.file_authorities = Some(authorities);
         }
     }
 
@@ -163,12 +196,16 @@ impl Tls {
         *known = now;
     }
 
-    fn authorities(&self) -> Vec<CertificateDer<'static>> {
-        let rules = self
-            .front_proxies
-            .as_ref()
-            .and_then(|proxies| proxies.rules().ok());
-        rules.map_or_else(Vec::new, |rules| rules.authorities.clone())
+    /// The authorities of clients; `None` while they must be known and are not.
+    fn authorities(&self, current: &Current) -> Option<Vec<CertificateDer<'static>>> {
+        match &self.clients {
+            ClientAuthorities::None => Some(Vec::new()),
+            ClientAuthorities::FrontProxies(proxies) => {
+                let rules = proxies.rules().ok();
+                Some(rules.map_or_else(Vec::new, |rules| rules.authorities.clone()))
+            }
+            ClientAuthorities::File(_) => current.file_authorities.clone(),
+        }
     }
 
     /// Whether there is a certificate, for `/readyz`.
@@ -221,7 +258,7 @@ fn clients(authorities: &[CertificateDer<'static>]) -> Option<Arc<dyn ClientCert
     let mut roots = RootCertStore::empty();
     let (_taken, refused) = roots.add_parsable_certificates(authorities.iter().cloned());
     if refused > 0 {
-        tracing::warn!(refused, "authorities of front proxies cannot be read");
+        tracing::warn!(refused, "authorities of clients cannot be read");
     }
     let provider = Arc::new(crypto::ring::default_provider());
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::time::advance;
 
-use super::{CertificateFiles, Http2, Tls};
+use super::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::policy::readiness::ReadinessState;
 use crate::settings::statics::CertificatePair;
 
@@ -33,7 +33,12 @@ fn tls(folder: &Path) -> Tls {
     };
     let setting = "METRICS_CERT_PATH";
     let files = CertificateFiles { setting, files };
-    Tls::new("metrics", Some(files), None, Http2::Withheld)
+    Tls::new(
+        "metrics",
+        Some(files),
+        ClientAuthorities::None,
+        Http2::Withheld,
+    )
 }
 
 async fn a_moment_later() {
@@ -116,7 +121,7 @@ async fn without_files_one_certificate_is_made_up_for_the_life_of_the_process() 
         (Http2::Withheld, vec![b"http/1.1".to_vec()]),
         (Http2::Offered, vec![b"h2".to_vec(), b"http/1.1".to_vec()]),
     ] {
-        let tls = Tls::new("metrics", None, None, http2);
+        let tls = Tls::new("metrics", None, ClientAuthorities::None, http2);
         let first = tls.config().await.unwrap();
         a_moment_later().await;
         assert!(Arc::ptr_eq(&first, &tls.config().await.unwrap()));

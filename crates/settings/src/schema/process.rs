@@ -61,6 +61,34 @@ pub const WEBHOOK_BIND_ADDRESS: Spec = Spec::fixed(
     "the API server refuses a PodAutoscaler that could not be acted on",
 );
 
+/// Where the external scaler is served.
+pub const EXTERNAL_SCALER_BIND_ADDRESS: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_BIND_ADDRESS",
+    "External scaler bind address",
+    ValueKind::Address,
+)
+.flags(&["external-scaler-bind-address"])
+.default("0")
+.means(
+    "Where KEDA's external scaler (gRPC) is served, such as :50051; 0 for nowhere.",
+    "a ScaledObject can follow decisions without Prometheus",
+);
+
+/// Whether the external scaler is served over TLS.
+pub const EXTERNAL_SCALER_SECURE: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_SECURE",
+    "External scaler secure serving",
+    ValueKind::Bool,
+)
+.flags(&["external-scaler-secure"])
+.default("true")
+.means(
+    "Serve the external scaler over TLS.",
+    "false serves plain text to every client",
+);
+
 /// Whether metrics are served over TLS to authorized readers only.
 pub const METRICS_SECURE: Spec = Spec::fixed(
     SettingGroup::Serving,
@@ -153,6 +181,63 @@ pub const EXTERNAL_METRICS_CERT_KEY: Spec = Spec::fixed(
 .means(
     "File name of the external metrics key.",
     "see EXTERNAL_METRICS_CERT_PATH",
+);
+
+/// Folder of the external scaler certificate.
+pub const EXTERNAL_SCALER_CERT_PATH: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_CERT_PATH",
+    "External scaler certificate path",
+    ValueKind::Path,
+)
+.flags(&["external-scaler-cert-path"])
+.means(
+    "Folder with the certificate of the external scaler; empty makes a self-signed one, which KEDA \
+     can only take unverified.",
+    "the files are used, and read again when they change",
+);
+
+/// File name of the external scaler certificate.
+pub const EXTERNAL_SCALER_CERT_NAME: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_CERT_NAME",
+    "External scaler certificate name",
+    ValueKind::Path,
+)
+.flags(&["external-scaler-cert-name"])
+.default("tls.crt")
+.means(
+    "File name of the external scaler certificate.",
+    "see EXTERNAL_SCALER_CERT_PATH",
+);
+
+/// File name of the external scaler key.
+pub const EXTERNAL_SCALER_CERT_KEY: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_CERT_KEY",
+    "External scaler certificate key",
+    ValueKind::Path,
+)
+.flags(&["external-scaler-cert-key"])
+.default("tls.key")
+.means(
+    "File name of the external scaler key.",
+    "see EXTERNAL_SCALER_CERT_PATH",
+);
+
+/// File with the authorities of the clients of the external scaler.
+pub const EXTERNAL_SCALER_CLIENT_CA_PATH: Spec = Spec::fixed(
+    SettingGroup::Serving,
+    "EXTERNAL_SCALER_CLIENT_CA_PATH",
+    "External scaler client CA path",
+    ValueKind::Path,
+)
+.flags(&["external-scaler-client-ca-path"])
+.means(
+    "File with the authorities that sign client certificates of the external scaler; empty serves \
+     every client.",
+    "a client shows a certificate of theirs or an authorized token; the file is read again when it \
+     changes",
 );
 
 /// Folder of the webhook certificate.
@@ -299,6 +384,8 @@ pub(super) const PROCESS_ROWS: &[Spec] = &[
     HEALTH_PROBE_BIND_ADDRESS,
     EXTERNAL_METRICS_BIND_ADDRESS,
     WEBHOOK_BIND_ADDRESS,
+    EXTERNAL_SCALER_BIND_ADDRESS,
+    EXTERNAL_SCALER_SECURE,
     METRICS_SECURE,
     METRICS_CERT_PATH,
     METRICS_CERT_NAME,
@@ -306,6 +393,10 @@ pub(super) const PROCESS_ROWS: &[Spec] = &[
     EXTERNAL_METRICS_CERT_PATH,
     EXTERNAL_METRICS_CERT_NAME,
     EXTERNAL_METRICS_CERT_KEY,
+    EXTERNAL_SCALER_CERT_PATH,
+    EXTERNAL_SCALER_CERT_NAME,
+    EXTERNAL_SCALER_CERT_KEY,
+    EXTERNAL_SCALER_CLIENT_CA_PATH,
     WEBHOOK_CERT_PATH,
     WEBHOOK_CERT_NAME,
     WEBHOOK_CERT_KEY,

@@ -341,10 +341,12 @@ const BUSY: [WatchedKind; 10] = [
     WatchedKind::InferencePoolV1,
 ];
 
-/// Roles that every controller has, but for the root, whose end is that of the process.
+/// Roles that every controller has, but for the root, whose end is that of the process. KEDA is not simulated, so
+/// that nothing serves its scaler.
 pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
-    let single = Role::SINGLE.into_iter().filter(|role| *role != Role::Root);
+    let single = Role::SINGLE.into_iter();
     single
+        .filter(|role| !matches!(role, Role::Root | Role::ExternalScaler))
         .chain(BUSY.map(Role::Watcher))
         .chain(variants.iter().cloned().map(Role::Variant))
         .collect()

@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{AdmissionRoutes, VALIDATING_PATH, good_spec, object, review, with};
 use crate::serve::tests::Running;
-use crate::serve::tls::{CertificateFiles, Http2, Tls};
+use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::statics::CertificatePair;
 
 /// The head of a call whose body has so many bytes.
@@ -86,7 +86,12 @@ async fn calls_are_answered_over_tls_with_the_certificate_of_the_files() {
             key: folder.join("tls.key"),
         },
     };
-    let tls = Tls::new("webhooks", Some(files), None, Http2::Withheld);
+    let tls = Tls::new(
+        "webhooks",
+        Some(files),
+        ClientAuthorities::None,
+        Http2::Withheld,
+    );
     let server = Running::serving(AdmissionRoutes::default(), Some(Arc::new(tls))).await;
     let bad = with(good_spec(), &json!({ "maxReplicas": 0 }));
     for (spec, allowed) in [(good_spec(), true), (bad, false)] {

@@ -7,6 +7,7 @@ use crate::value::ValueKind;
 /// Settings that only act together with others: those are set on both sides of the comparison.
 const COMPANIONS: &[(&str, &str)] = &[
     ("EXTERNAL_METRICS_CERT_PATH", "/certificates"),
+    ("EXTERNAL_SCALER_CERT_PATH", "/certificates"),
     ("METRICS_CERT_PATH", "/certificates"),
     ("PROMETHEUS_CLIENT_CERT_PATH", "/client.crt"),
     ("PROMETHEUS_CLIENT_KEY_PATH", "/client.key"),
@@ -51,6 +52,18 @@ fn sample(spec: &Spec) -> &'static str {
 /// What a live key may change.
 fn live(generation: &Generation) -> (&DynamicSettings, LogLevel) {
     (&generation.dynamic, generation.log_level())
+}
+
+#[test]
+fn clients_of_the_external_scaler_prove_themselves_over_tls_alone() {
+    let authorities = ("EXTERNAL_SCALER_CLIENT_CA_PATH", "/ca.crt");
+    let plain = ("EXTERNAL_SCALER_SECURE", "false");
+    for accepted in [authorities, plain] {
+        assert!(start(&sources(&[accepted], &[])).is_ok(), "{accepted:?}");
+    }
+    let errors = start(&sources(&[authorities, plain], &[])).unwrap_err();
+    let text = format!("{errors:?}");
+    assert!(text.contains("EXTERNAL_SCALER_SECURE=true"), "{text}");
 }
 
 #[test]

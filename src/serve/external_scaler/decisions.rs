@@ -1,0 +1,261 @@
+//! What a ScaledObject is answered: the count that the status of its VariantAutoscaling holds, as external metrics
+//! have it, so that replicas of the controller agree.
+
+use std::sync::Arc;
+
+use super::super::visibility::{NotVisible, visible};
+use super::trigger::{ScalerTrigger, VARIANT_NAME};
+use crate::cluster::project::variant::VariantRecord;
+use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
+use crate::policy::units::Replicas;
+use crate::state::Readers;
+use crate::state::changes::{FollowedObject, ObjectFollower};
+use crate::state::mirrors::{Mirrors, variant_object_key};
+
+/// The count that a ScaledObject is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScalingAnswer {
+    variant: VariantKey,
+    /// The decision; `None` if nothing was ever decided.
+    desired: Option<Replicas>,
+    /// The count that the target asks for; `None` while that is not known.
+    current: Option<Replicas>,
+}
+
+/// Why a ScaledObject has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unanswerable {
+    /// The objects are not known well enough.
+    #[error(
+        "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
+    )]
+    Blind {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// What is not known.
+        why: NotVisible,
+    },
+    /// The trigger names a VariantAutoscaling that does not exist.
+    #[error(
+        "ScaledObject {}: {VARIANT_NAME}={:?} names no VariantAutoscaling of its namespace; create it, or correct the \
+         trigger metadata", object, variant.name
+    )]
+    NoVariant {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// What the trigger names.
+        variant: VariantKey,
+    },
+    /// The VariantAutoscaling belongs to another controller, or to an excluded namespace.
+    #[error(
+        "ScaledObject {object}: VariantAutoscaling {variant} is not managed by this controller; correct its instance \
+         label, or the exclusion of its namespace"
+    )]
+    Foreign {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// The VariantAutoscaling.
+        variant: VariantKey,
+    },
+    /// The trigger names no VariantAutoscaling, and the ScaledObject is not seen.
+    #[error(
+        "ScaledObject {object} is not seen by this controller, or its target is of no kind that can be scaled; state {VARIANT_NAME} in \
+         the trigger metadata, or let the controller watch its namespace"
+    )]
+    NoObject {
+        /// The ScaledObject.
+        object: ObjectKey,
+    },
+    /// No VariantAutoscaling scales the target of the ScaledObject.
+    #[error(
+        "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, or state \
+         {VARIANT_NAME} in the trigger metadata"
+    )]
+    NoClaimant {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// Its target.
+        target: String,
+    },
+    /// Several VariantAutoscalings scale the target of the ScaledObject.
+    #[error(
+        "ScaledObject {object}: VariantAutoscalings {names} name {target} as their target; delete all but one, or \
+         state {VARIANT_NAME} in the trigger metadata"
+    )]
+    SeveralClaimants {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// Its target.
+        target: String,
+        /// The VariantAutoscalings.
+        names: String,
+    },
+    /// ScaledObject and VariantAutoscaling scale different targets.
+    #[error(
+        "ScaledObject {object} scales {scaled}, and {VARIANT_NAME}={:?} scales {decided}; give both the same \
+         scaleTargetRef", variant.name
+    )]
+    OtherTarget {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// The VariantAutoscaling.
+        variant: VariantKey,
+        /// The target of the ScaledObject.
+        scaled: String,
+        /// The target of the VariantAutoscaling.
+        decided: String,
+    },
+    /// There is no decision, and no count of the target to repeat.
+    #[error(
+        "ScaledObject {object}: nothing is decided for VariantAutoscaling {variant} yet, and the count of its target \
+         is unknown; see the condition TargetResolved of the VariantAutoscaling"
+    )]
+    NoCount {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// The VariantAutoscaling.
+        variant: VariantKey,
+    },
+}
+
+impl ScalingAnswer {
+    /// The count: the decision, or before the first one what there is.
+    pub(super) fn count(&self, object: &ObjectKey) -> Result<Replicas, Unanswerable> {
+        let count = self.desired.or(self.current);
+        count.ok_or_else(|| Unanswerable::NoCount {
+            object: object.clone(),
+            variant: self.variant.clone(),
+        })
+    }
+
+    /// Whether the target is to have replicas. A target of which nothing is known is left as it is.
+    pub(super) fn is_active(&self) -> bool {
+        let count = self.desired.or(self.current);
+        count.is_none_or(|count| count > Replicas::ZERO)
+    }
+}
+
+/// Looks up answers.
+#[derive(Debug, Clone)]
+pub(super) struct DecisionLookup(Readers);
+
+impl DecisionLookup {
+    /// Answers from what these hold.
+    pub(super) fn new(shared: Readers) -> Self {
+        Self(shared)
+    }
+
+    /// The answer to a trigger now.
+    pub(super) fn answer(&self, trigger: &ScalerTrigger) -> Result<ScalingAnswer, Unanswerable> {
+        let object = &trigger.object;
+        self.visible().map_err(|why| blind(object, why))?;
+        let record = match &trigger.variant {
+            Some(name) => self.named(object, name)?,
+            None => self.claimant(object)?,
+        };
+        let mirrors = &self.0.mirrors;
+        let target = mirrors.target_of(&record);
+        let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
+        Ok(ScalingAnswer {
+            variant: record.object.key.clone(),
+            desired: record.object.stored.desired,
+            current: target.map(|target| target.spec_replicas.unwrap_or(Replicas::ONE)),
+        })
+    }
+
+    fn visible(&self) -> Result<(), NotVisible> {
+        let (mirrors, now) = (&self.0.mirrors, self.0.clock.now());
+        visible("VariantAutoscalings", &mirrors.variants, now)?;
+        if mirrors.scope().watch_namespace.is_none() {
+            visible("Namespaces", &mirrors.namespaces, now)?;
+        }
+        Ok(())
+    }
+
+    fn named(
+        &self,
+        object: &ObjectKey,
+        name: &Arc<str>,
+    ) -> Result<Arc<VariantRecord>, Unanswerable> {
+        let mirrors = &self.0.mirrors;
+        let variant = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
+        let object = || object.clone();
+        if mirrors
+            .variants
+            .get(&variant_object_key(&variant))
+            .is_none()
+        {
+            let object = object();
+            return Err(Unanswerable::NoVariant { object, variant });
+        }
+        let Some(record) = mirrors.managed(&variant) else {
+            let object = object();
+            return Err(Unanswerable::Foreign { object, variant });
+        };
+        let pair = scaled_target(mirrors, &object()).zip(mirrors.target_of(&record));
+        match pair.filter(|(scaled, decided)| scaled != decided) {
+            Some((scaled, decided)) => Err(Unanswerable::OtherTarget {
+                object: object(),
+                variant,
+                scaled: scaled.to_string(),
+                decided: decided.to_string(),
+            }),
+            None => Ok(record),
+        }
+    }
+
+    /// The one VariantAutoscaling of this controller with the target of the ScaledObject.
+    fn claimant(&self, object: &ObjectKey) -> Result<Arc<VariantRecord>, Unanswerable> {
+        let mirrors = &self.0.mirrors;
+        visible("ScaledObjects", &mirrors.scaled_objects, self.0.clock.now())
+            .map_err(|why| blind(object, why))?;
+        let object = || object.clone();
+        let Some(target) = scaled_target(mirrors, &object()) else {
+            let object = object();
+            return Err(Unanswerable::NoObject { object });
+        };
+        let claimants = mirrors.claimants(&target);
+        let mut ours = claimants.iter().filter_map(|key| mirrors.managed(key));
+        let Some(record) = ours.next() else {
+            return Err(Unanswerable::NoClaimant {
+                object: object(),
+                target: target.to_string(),
+            });
+        };
+        if claimants.len() > 1 {
+            let names: Vec<&str> = claimants.iter().map(|key| &*key.name).collect();
+            return Err(Unanswerable::SeveralClaimants {
+                object: object(),
+                target: target.to_string(),
+                names: names.join(", "),
+            });
+        }
+        Ok(record)
+    }
+
+    /// Follows everything that can change the answer to a trigger.
+    pub(super) fn follow(&self, trigger: &ScalerTrigger) -> Vec<ObjectFollower> {
+        let (changes, object) = (&self.0.changes, &trigger.object);
+        let objects = if let Some(name) = &trigger.variant {
+            let key = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
+            vec![FollowedObject::Variant(key)]
+        } else {
+            let target = scaled_target(&self.0.mirrors, object).map(FollowedObject::Target);
+            let own = FollowedObject::ScaledObject(object.clone());
+            target.into_iter().chain([own]).collect()
+        };
+        let objects = objects.into_iter();
+        objects.map(|object| changes.follow(object)).collect()
+    }
+}
+
+fn blind(object: &ObjectKey, why: NotVisible) -> Unanswerable {
+    Unanswerable::Blind {
+        object: object.clone(),
+        why,
+    }
+}
+
+fn scaled_target(mirrors: &Mirrors, object: &ObjectKey) -> Option<TargetKey> {
+    mirrors.scaled_objects.get(object)?.target.clone()
+}

@@ -1,0 +1,207 @@
+use tonic::Code;
+
+use super::{
+    Client, DESIRED, deployment, exclude_namespace, in_plain_text, reference, scaled_object,
+    shared, store_deployments, store_scaled_objects, store_variants, variant,
+};
+
+#[tokio::test]
+async fn a_decision_is_the_count_and_zero_is_inactive() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let named = || {
+        reference(
+            "so",
+            &[("variantName", "a"), ("scalerAddress", "wva:50051")],
+        )
+    };
+    let gone = client.count(named()).await.unwrap_err();
+    assert_eq!(gone.code(), Code::Unavailable, "nothing is listed yet");
+
+    store_deployments(&shared, [deployment("a", 7)]);
+    for desired in [3, 0, 1] {
+        store_variants(&shared, [variant("a", "a", Some(desired))]);
+        assert_eq!(client.count(named()).await.unwrap(), i64::from(desired));
+        assert_eq!(client.is_active(named()).await.unwrap(), desired > 0);
+    }
+    let specs = client.spec(named()).await.unwrap().metric_specs;
+    let [spec] = specs.as_slice() else {
+        panic!("{specs:?}");
+    };
+    assert_eq!((spec.metric_name.as_str(), spec.target_size), (DESIRED, 1));
+    assert!((spec.target_size_float - 1.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test]
+async fn before_the_first_decision_the_target_is_mirrored() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let named = || reference("so", &[("variantName", "a")]);
+    store_variants(&shared, [variant("a", "a", None)]);
+    // Its target is not listed yet: an error for the count, and no reason to put it to sleep.
+    let unknown = client.count(named()).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unavailable);
+    assert!(
+        unknown.message().contains("ScaledObject ns/so"),
+        "{unknown}"
+    );
+    assert!(unknown.message().contains("TargetResolved"), "{unknown}");
+    assert!(client.is_active(named()).await.unwrap());
+
+    for replicas in [2, 0] {
+        store_deployments(&shared, [deployment("a", replicas)]);
+        assert_eq!(client.count(named()).await.unwrap(), i64::from(replicas));
+        assert_eq!(client.is_active(named()).await.unwrap(), replicas > 0);
+    }
+}
+
+#[tokio::test]
+async fn without_a_name_the_variant_of_the_target_is_followed() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let count = async || client.count(reference("so", &[])).await;
+    store_variants(
+        &shared,
+        [variant("a", "x", Some(2)), variant("b", "y", Some(5))],
+    );
+    let unseen = count().await.unwrap_err();
+    assert_eq!(unseen.code(), Code::Unavailable, "{unseen}");
+
+    for (target, wanted) in [("x", 2), ("y", 5)] {
+        store_scaled_objects(&shared, [scaled_object("so", target)]);
+        assert_eq!(count().await.unwrap(), wanted);
+    }
+}
+
+/// A ScaledObject, one entry of its metadata, and the refusal: its code and parts of its message.
+type Refusal = (
+    &'static str,
+    Option<(&'static str, &'static str)>,
+    Code,
+    &'static [&'static str],
+);
+
+const REFUSALS: [Refusal; 8] = [
+    (
+        "of-x",
+        Some(("variantName", "d")),
+        Code::NotFound,
+        &["ns/of-x", "variantName=\"d\"", "create it"],
+    ),
+    (
+        "of-x",
+        Some(("variantName", "b")),
+        Code::FailedPrecondition,
+        &["Deployment ns/x", "Deployment ns/y"],
+    ),
+    (
+        "gone",
+        None,
+        Code::NotFound,
+        &["ns/gone", "state variantName"],
+    ),
+    (
+        "of-z",
+        None,
+        Code::NotFound,
+        &["ns/of-z", "Deployment ns/z"],
+    ),
+    (
+        "of-y",
+        None,
+        Code::FailedPrecondition,
+        &["b, c", "delete all but one"],
+    ),
+    (
+        "of-x",
+        Some(("variantName", "A b")),
+        Code::InvalidArgument,
+        &["ns/of-x", "variantName=\"A b\""],
+    ),
+    (
+        "of-x",
+        Some(("modelId", "m")),
+        Code::InvalidArgument,
+        &["\"modelId\""],
+    ),
+    ("", None, Code::InvalidArgument, &["name is empty"]),
+];
+
+#[tokio::test]
+async fn what_is_not_known_is_an_error_with_object_and_remedy() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let claims = [("a", "x"), ("b", "y"), ("c", "y")];
+    store_variants(
+        &shared,
+        claims.map(|(name, target)| variant(name, target, Some(1))),
+    );
+    let objects = [("of-x", "x"), ("of-y", "y"), ("of-z", "z")];
+    store_scaled_objects(
+        &shared,
+        objects.map(|(name, target)| scaled_object(name, target)),
+    );
+    assert_eq!(client.count(reference("of-x", &[])).await.unwrap(), 1);
+    for (object, entry, code, parts) in REFUSALS {
+        let named = || reference(object, entry.as_slice());
+        for error in [
+            client.count(named()).await.unwrap_err(),
+            client.is_active(named()).await.unwrap_err(),
+        ] {
+            assert_eq!(error.code(), code, "{object} {entry:?}: {error}");
+            for part in parts {
+                assert!(error.message().contains(part), "{error} lacks {part}");
+            }
+        }
+        // The metrics of a trigger depend on its metadata alone.
+        let spec = client.spec(named()).await;
+        assert_eq!(
+            spec.is_err(),
+            code == Code::InvalidArgument,
+            "{object} {entry:?}"
+        );
+    }
+    exclude_namespace(&shared);
+    let named = reference("of-x", &[("variantName", "a")]);
+    let foreign = client.count(named).await.unwrap_err();
+    assert_eq!(foreign.code(), Code::FailedPrecondition);
+    assert!(
+        foreign.message().contains("ns/a is not managed"),
+        "{foreign}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_of_no_method_or_metric_is_refused() {
+    let shared = shared();
+    store_variants(&shared, [variant("a", "a", Some(1))]);
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let named = || reference("so", &[("variantName", "a")]);
+    let other = client
+        .metrics(named(), "wva_current_replicas")
+        .await
+        .unwrap_err();
+    assert_eq!(other.code(), Code::InvalidArgument);
+    assert!(
+        other.message().contains("\"wva_current_replicas\""),
+        "{other}"
+    );
+    let unknown = client
+        .call::<_, super::IsActiveResponse>("Scale", named())
+        .await;
+    assert_eq!(unknown.unwrap_err().code(), Code::Unimplemented);
+    let long = "x".repeat(100_000);
+    let large = client
+        .is_active(reference("so", &[("variantName", &long)]))
+        .await;
+    assert_eq!(large.unwrap_err().code(), Code::OutOfRange);
+    assert!(
+        client.is_active(named()).await.unwrap(),
+        "the connection is kept"
+    );
+}

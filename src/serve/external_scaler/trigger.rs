@@ -1,0 +1,181 @@
+//! Metadata of a trigger: what a ScaledObject states to the scaler.
+
+use std::sync::Arc;
+
+use super::proto::ScaledObjectRef;
+pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
+use crate::policy::key::ObjectKey;
+use crate::signals::names::is_dns_subdomain;
+use wva_base::text::shortened;
+
+/// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
+const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
+const FROM_ENV: &str = "FromEnv";
+
+/// A trigger of a ScaledObject, as far as it concerns the scaler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ScalerTrigger {
+    /// The ScaledObject.
+    pub(super) object: ObjectKey,
+    /// `variantName`; `None` takes the VariantAutoscaling of the target.
+    pub(super) variant: Option<Arc<str>>,
+}
+
+/// A reference that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TriggerError {
+    /// It names no ScaledObject.
+    #[error("the reference names no ScaledObject: its {0} is empty")]
+    Unnamed(&'static str),
+    /// A key has no meaning.
+    #[error(
+        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the only key is \
+         {VARIANT_NAME}"
+    )]
+    UnknownKey {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// The key.
+        key: String,
+    },
+    /// A value cannot be used.
+    #[error(
+        "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} is no name of an object; write the name \
+         of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
+    )]
+    BadVariantName {
+        /// The ScaledObject.
+        object: ObjectKey,
+        /// The value.
+        value: String,
+    },
+}
+
+impl ScalerTrigger {
+    /// Reads a reference.
+    pub(super) fn read(reference: &ScaledObjectRef) -> Result<Self, TriggerError> {
+        for (field, text) in [
+            ("namespace", &reference.namespace),
+            ("name", &reference.name),
+        ] {
+            if text.is_empty() {
+                return Err(TriggerError::Unnamed(field));
+            }
+        }
+        let object = ObjectKey::new(&*reference.namespace, &*reference.name);
+        let metadata = &reference.scaler_metadata;
+        let is_known = |key: &str| {
+            let of_keda = OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key));
+            of_keda || key == VARIANT_NAME
+        };
+        if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
+            let key = shortened(key);
+            return Err(TriggerError::UnknownKey { object, key });
+        }
+        let variant = match metadata.get(VARIANT_NAME) {
+            Some(value) if !is_dns_subdomain(value) => {
+                let value = shortened(value);
+                return Err(TriggerError::BadVariantName { object, value });
+            }
+            stated => stated.map(|name| Arc::from(&**name)),
+        };
+        Ok(Self { object, variant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::proto::ScaledObjectRef;
+    use super::ScalerTrigger;
+
+    fn read(
+        namespace: &str,
+        name: &str,
+        metadata: &[(&str, &str)],
+    ) -> Result<Option<String>, String> {
+        let pairs = metadata.iter();
+        let reference = ScaledObjectRef {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            scaler_metadata: pairs
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .collect(),
+        };
+        let trigger = ScalerTrigger::read(&reference).map_err(|error| error.to_string())?;
+        assert_eq!(trigger.object.to_string(), format!("{namespace}/{name}"));
+        Ok(trigger.variant.map(|name| name.to_string()))
+    }
+
+    #[test]
+    fn what_keda_reads_itself_is_left_alone() {
+        let address = ("scalerAddress", "wva:50051");
+        assert_eq!(read("ns", "a", &[]), Ok(None));
+        assert_eq!(
+            read(
+                "ns",
+                "a",
+                &[address, ("enableTLS", "true"), ("unsafeSsl", "x")]
+            ),
+            Ok(None)
+        );
+        assert_eq!(
+            read("ns", "a", &[("scalerAddressFromEnv", "wva:50051")]),
+            Ok(None)
+        );
+        let named = read("ns", "a", &[address, ("variantName", "llama-3.1")]);
+        assert_eq!(named, Ok(Some("llama-3.1".to_owned())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_key_and_value() {
+        for (namespace, name, metadata, parts) in [
+            ("", "a", vec![], vec!["namespace is empty"]),
+            ("ns", "", vec![], vec!["name is empty"]),
+            (
+                "ns",
+                "a",
+                vec![("variantname", "b")],
+                vec!["ScaledObject ns/a", "\"variantname\"", "variantName"],
+            ),
+            (
+                "ns",
+                "a",
+                vec![("variantNameFromEnv", "b")],
+                vec!["\"variantNameFromEnv\""],
+            ),
+            ("ns", "a", vec![("FromEnv", "b")], vec!["\"FromEnv\""]),
+            (
+                "ns",
+                "a",
+                vec![("variantName", "")],
+                vec!["ScaledObject ns/a", "variantName=\"\"", "namespace ns"],
+            ),
+            (
+                "ns",
+                "a",
+                vec![("variantName", "ns/b")],
+                vec!["variantName=\"ns/b\""],
+            ),
+            (
+                "ns",
+                "a",
+                vec![("variantName", "B")],
+                vec!["variantName=\"B\""],
+            ),
+        ] {
+            let error = read(namespace, name, &metadata).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{error} lacks {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_quoted_in_part() {
+        let long = "x y".repeat(10_000);
+        for metadata in [[("variantName", &*long)], [(&*long, "a")]] {
+            let error = read("ns", "a", &metadata).unwrap_err();
+            assert!(error.len() < 500, "{error}");
+        }
+    }
+}
