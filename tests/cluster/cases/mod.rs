@@ -11,6 +11,7 @@ mod engines;
 mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
+mod external_scaler;
 mod filters;
 mod from_zero;
 mod hpa;
@@ -82,6 +83,7 @@ pub(crate) fn all() -> Vec<Case> {
         prometheus::cases(),
         serving::cases(),
         external_metrics_door::cases(),
+        external_scaler::cases(),
         webhooks::cases(),
         pod_autoscalers::cases(),
         storm_services::cases(),

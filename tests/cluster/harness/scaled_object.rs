@@ -63,6 +63,21 @@ impl ScaledObject<'_> {
 
     /// The object itself, for a query of one's own.
     pub(crate) fn manifest(&self, prometheus: &str, query: &str) -> Value {
+        self.following(&json!({
+            "type": "prometheus",
+            "metricType": "AverageValue",
+            "metadata": {
+                "serverAddress": prometheus,
+                "query": query,
+                "threshold": "1",
+                "activationThreshold": "0",
+                "ignoreNullValues": "false",
+            },
+        }))
+    }
+
+    /// The object itself, for a trigger of one's own.
+    pub(crate) fn following(&self, trigger: &Value) -> Value {
         let direction = json!({
             "stabilizationWindowSeconds": 0,
             "tolerance": "0",
@@ -86,17 +101,7 @@ impl ScaledObject<'_> {
                 "advanced": { "horizontalPodAutoscalerConfig": {
                     "behavior": { "scaleUp": direction, "scaleDown": direction },
                 }},
-                "triggers": [{
-                    "type": "prometheus",
-                    "metricType": "AverageValue",
-                    "metadata": {
-                        "serverAddress": prometheus,
-                        "query": query,
-                        "threshold": "1",
-                        "activationThreshold": "0",
-                        "ignoreNullValues": "false",
-                    },
-                }],
+                "triggers": [trigger],
             },
         })
     }

@@ -58,6 +58,11 @@ const OTHER: &[(&str, &str)] = &[
         r#""of-somebody""#,
     ),
     ("externalMetrics.certificate.caBundle", PEM),
+    (
+        "externalScaler.certificate.existingSecret",
+        r#""of-scalers""#,
+    ),
+    ("externalScaler.clientCASecret", r#""of-clients""#),
     ("webhooks.certificate.existingSecret", r#""of-others""#),
     ("webhooks.certificate.caBundle", PEM),
     ("keda.serverAddress", r#""https://thanos:9091""#),
@@ -84,6 +89,13 @@ const BESIDE: &[(&str, &[&str])] = &[
             "externalMetrics.enabled=true",
             r#"externalMetrics.certificate.existingSecret="mine""#,
             r#"externalMetrics.certificate.caBundle="-----BEGIN CERTIFICATE-----\nT1RI\n-----END CERTIFICATE-----""#,
+        ],
+    ),
+    (
+        "externalScaler.",
+        &[
+            "externalScaler.enabled=true",
+            r#"externalScaler.certificate.existingSecret="mine""#,
         ],
     ),
     (
@@ -115,8 +127,9 @@ const BESIDE: &[(&str, &[&str])] = &[
 ];
 
 /// It goes into a certificate that is another one every time, and a switch that is refused alone.
-const ELSEWHERE: [&str; 3] = [
+const ELSEWHERE: [&str; 4] = [
     "externalMetrics.certificate.validityDays",
+    "externalScaler.certificate.validityDays",
     "webhooks.certificate.validityDays",
     "wva.prometheus.allowHTTP",
 ];

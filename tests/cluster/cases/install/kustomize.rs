@@ -19,7 +19,7 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 17] = [
     "crd",
     "rbac",
     "manager",
@@ -28,10 +28,12 @@ const FOLDERS: [&str; 15] = [
     "network-policy",
     "openshift",
     "external-metrics",
+    "external-scaler",
     "webhook",
     "samples",
     "samples/pod-autoscalers",
     "samples/policies",
+    "samples/external-scaler",
     "samples/scalers",
     "samples/workloads",
     "grafana",

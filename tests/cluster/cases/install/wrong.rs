@@ -128,6 +128,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("wva.metrics.port", "6443", "externalMetrics.port"),
     ("wva.metrics.port", "9443", "webhooks.port"),
     ("externalMetrics.port", "9443", "webhooks.port"),
+    ("externalMetrics.port", "50051", "externalScaler.port"),
+    ("externalScaler.port", "9443", "webhooks.port"),
     ("vllmService.nodePort", "80", "/vllmService/nodePort"),
     ("wva.nodeSelector", "shard in a", "/wva/nodeSelector"),
     ("wva.config.METRICS_SECURE", "false", "wva.metrics.secure"),
@@ -240,6 +242,16 @@ const WRONG: &[(&str, &str, &str)] = &[
         "--webhook-bind-address=:1",
         "webhooks.enabled",
     ),
+    (
+        "wva.config.EXTERNAL_SCALER_CERT_PATH",
+        "/t",
+        "externalScaler.certificate.existingSecret",
+    ),
+    (
+        "wva.extraArgs[0]",
+        "--external-scaler-bind-address=:1",
+        "externalScaler.enabled",
+    ),
 ];
 
 pub(super) async fn wrong_values_are_refused_by_name(cx: &Cx) -> Result {
@@ -248,6 +260,7 @@ pub(super) async fn wrong_values_are_refused_by_name(cx: &Cx) -> Result {
         let mut values = set(&[(key, value)]);
         let others = [
             ("externalMetrics.enabled", "true"),
+            ("externalScaler.enabled", "true"),
             ("webhooks.enabled", "true"),
         ];
         values.extend(set(&others));

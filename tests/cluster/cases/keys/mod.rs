@@ -48,6 +48,30 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "external_metrics_door::a_native_hpa_follows",
     ),
     (
+        "EXTERNAL_SCALER_BIND_ADDRESS",
+        "external_scaler::keda_follows_while_the_leader_dies",
+    ),
+    (
+        "EXTERNAL_SCALER_CERT_PATH",
+        "external_scaler::keda_follows_while_the_leader_dies",
+    ),
+    (
+        "EXTERNAL_SCALER_CERT_NAME",
+        "external_scaler::keda_follows_while_the_leader_dies",
+    ),
+    (
+        "EXTERNAL_SCALER_CERT_KEY",
+        "external_scaler::keda_follows_while_the_leader_dies",
+    ),
+    (
+        "EXTERNAL_SCALER_CLIENT_CA_PATH",
+        "external_scaler::keda_follows_while_the_leader_dies",
+    ),
+    (
+        "EXTERNAL_SCALER_SECURE",
+        "external_scaler::a_killed_role_comes_back_and_keda_with_it",
+    ),
+    (
         "EPP_METRIC_READER_BEARER_TOKEN",
         "from_zero::a_router_is_shown_the_token",
     ),

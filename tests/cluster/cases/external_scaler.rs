@@ -1,0 +1,267 @@
+//! KEDA's external scaler, served by the controller: KEDA follows decisions without Prometheus.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use kube::Api;
+use serde_json::{Value, json};
+use wva::api::scaled_object::ScaledObject as KedaObject;
+
+use super::leadership::{QUICK, candidate};
+use crate::harness::bridge::Bridge;
+use crate::harness::controller::{Build, Controller, ControllerSpec};
+use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::history::History;
+use crate::harness::namespace::Workload;
+use crate::harness::pki::{Authority, Subject};
+use crate::harness::ports;
+use crate::harness::scaled_object::ScaledObject;
+use crate::harness::suite::{Case, Cx};
+use crate::harness::variants::{MODEL, Variants, variant};
+use crate::harness::wait::{eventually, seen};
+
+const NAME: &str = "llama";
+const ROLE: &str = "external-scaler";
+/// Of the Secret and the TriggerAuthentication by which KEDA and the scaler trust each other.
+const TRUST: &str = "wva-external-scaler";
+const SOON: Duration = Duration::from_mins(1);
+/// The controller reads peaks of a minute.
+const LATER: Duration = Duration::from_mins(2);
+/// Wants 3 replicas: 2.0 / 3 is 0.67, and 2 of them are saturated.
+const LOAD_OF_3: f64 = 2.0;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::shared(
+            "external_scaler::keda_follows_while_the_leader_dies",
+            keda_follows_while_the_leader_dies,
+        )
+        .within(Duration::from_mins(6)),
+        Case::shared(
+            "external_scaler::a_killed_role_comes_back_and_keda_with_it",
+            a_killed_role_comes_back,
+        ),
+        Case::shared(
+            "external_scaler::what_is_not_known_scales_nothing",
+            what_is_not_known_scales_nothing,
+        ),
+    ]
+}
+
+fn scaled_object() -> ScaledObject<'static> {
+    ScaledObject {
+        target: NAME,
+        variant: NAME,
+        min: 1,
+        max: 10,
+    }
+}
+
+/// A trigger that opens a stream, too.
+fn trigger(port: u16, is_trusted: bool) -> Value {
+    let mut trigger = json!({
+        "type": "external-push",
+        "metricType": "AverageValue",
+        "metadata": { "scalerAddress": format!("127.0.0.1:{port}"), "variantName": NAME },
+    });
+    if is_trusted {
+        trigger["authenticationRef"] = json!({ "name": TRUST });
+    }
+    trigger
+}
+
+/// Certificates of the scaler and of KEDA, each of an authority of its own, under names that no default has.
+async fn trust(cx: &Cx) -> Result<PathBuf> {
+    let folder = cx
+        .world
+        .site
+        .conf(&format!("scaler-of-{}", cx.namespace.name));
+    fs::create_dir_all(&folder)?;
+    let subject = Subject {
+        hosts: &["127.0.0.1"],
+        ..Subject::user("external-scaler")
+    };
+    Authority::make(&folder, "ca")?.issue(&folder, "own", &subject)?;
+    Authority::make(&folder, "clients")?.issue(&folder, "keda", &Subject::user("keda"))?;
+    let read = |file: &str| -> Result<Value> {
+        let bytes = ByteString(fs::read(folder.join(file))?);
+        Ok(serde_json::to_value(bytes)?)
+    };
+    let files = [
+        ("caCert", "ca.crt"),
+        ("tlsClientCert", "keda.crt"),
+        ("tlsClientKey", "keda.key"),
+    ];
+    let mut data = json!({});
+    for (parameter, file) in files {
+        data[parameter] = read(file)?;
+    }
+    let metadata = json!({ "name": TRUST });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data,
+    });
+    cx.namespace.apply(secret).await?;
+    let parameters = files.map(|(parameter, _)| {
+        json!({
+            "parameter": parameter, "name": TRUST, "key": parameter,
+        })
+    });
+    let authentication = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": metadata,
+        "spec": { "secretTargetRef": parameters },
+    });
+    cx.namespace.apply(authentication).await?;
+    Ok(folder)
+}
+
+/// A candidate for the lease that serves the external scaler to clients with a certificate.
+async fn replica(cx: &Cx, name: &str, folder: &PathBuf) -> Result<(Arc<Controller>, u16)> {
+    let port = ports::free()?;
+    let mut spec = candidate(cx, name, QUICK);
+    let place = folder.display();
+    spec.arguments.extend([
+        format!("--external-scaler-bind-address=127.0.0.1:{port}"),
+        format!("--external-scaler-cert-path={place}"),
+        "--external-scaler-cert-name=own.crt".to_owned(),
+        "--external-scaler-cert-key=own.key".to_owned(),
+        format!("--external-scaler-client-ca-path={place}/clients.crt"),
+    ]);
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    Ok((Arc::new(controller), port))
+}
+
+fn fleet(cx: &Cx, workload: &Workload<'_>) -> EngineFleet {
+    let spec = FleetSpec {
+        namespace: cx.namespace.name.clone(),
+        selector: workload.selector(),
+        model: MODEL.to_owned(),
+    };
+    EngineFleet::start(&cx.world, spec, Load::Shared(Reading::IDLE))
+}
+
+fn load(kv_cache: f64) -> Load {
+    Load::Shared(Reading {
+        kv_cache,
+        ..Reading::IDLE
+    })
+}
+
+/// 1 → 3 → 1 over mutual TLS; the leader dies on the way up, and its follower answers on.
+async fn keda_follows_while_the_leader_dies(cx: &Cx) -> Result {
+    let workload = Workload {
+        loading: Duration::from_secs(1),
+        ..Workload::new(NAME, 1)
+    };
+    cx.namespace.deploy(&workload).await?;
+    cx.namespace.settles(NAME, 1, SOON).await?;
+    let history = History::follow(&cx.namespace, NAME);
+    let fleet = fleet(cx, &workload);
+    let bounds = json!({ "maxReplicas": 10 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+    let folder = trust(cx).await?;
+    let (leader, first) = replica(cx, "wva-0", &folder).await?;
+    eventually("the first one leads", SOON, async || {
+        let text = leader.readiness().await?;
+        seen(&text.contains("[+] leadership: leading"), &true)
+    })
+    .await?;
+    let (follower, second) = replica(cx, "wva-1", &folder).await?;
+    // KEDA calls the follower alone, then whichever the Service leads to.
+    let service = Bridge::to(second).await?;
+    let object = scaled_object();
+    cx.namespace
+        .apply(object.following(&trigger(service.port, true)))
+        .await?;
+    object.is_read(cx, "1").await?;
+    service.leads_to(&[first, second]);
+
+    fleet.set_load(load(LOAD_OF_3));
+    eventually("it grows", LATER, async || {
+        let wanted = history.wanted().last().copied();
+        seen(&(wanted > Some(1)), &true)
+    })
+    .await?;
+    leader.server.kill();
+    service.leads_to(&[second]);
+    cx.namespace.settles(NAME, 3, LATER).await?;
+    assert!(history.wanted().is_sorted(), "{:?}", history.wanted());
+    let variants = Variants::new(&cx.namespace, &follower);
+    let follows = [("ActuationReady", "True/ScalerFollows")];
+    variants.says(NAME, &follows, LATER).await?;
+
+    fleet.set_load(load(0.0));
+    cx.namespace.settles(NAME, 1, LATER).await?;
+    history.went(&[1, 2, 3, 2, 1]).await
+}
+
+/// One controller that serves the scaler in plain text, and the port of it.
+async fn in_plain_text(cx: &Cx) -> Result<(Controller, u16)> {
+    let port = ports::free()?;
+    let spec = ControllerSpec {
+        build: Build::Killable,
+        arguments: vec![
+            format!("--external-scaler-bind-address=127.0.0.1:{port}"),
+            "--external-scaler-secure=false".to_owned(),
+        ],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    Ok((controller, port))
+}
+
+async fn a_killed_role_comes_back(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
+    cx.namespace.settles(NAME, 2, SOON).await?;
+    let history = History::follow(&cx.namespace, NAME);
+    let bounds = json!({ "maxReplicas": 10 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+    let (controller, port) = in_plain_text(cx).await?;
+    let object = scaled_object();
+    cx.namespace
+        .apply(object.following(&trigger(port, false)))
+        .await?;
+    object.is_read(cx, "1").await?;
+
+    for restarts in 1..=2 {
+        controller.kill_role(ROLE).await?;
+        eventually("the role is back", SOON, async || {
+            let tree = controller.debug("tree").await?;
+            let mut roles = tree.as_array().into_iter().flatten();
+            let role = roles.find(|report| report["role"] == ROLE);
+            let role = role.ok_or_else(|| Fault::new(format!("{ROLE} is not in the tree")))?;
+            let life = (role["state"].as_str(), role["restarts"].as_u64());
+            seen(&life, &(Some("running"), Some(restarts)))
+        })
+        .await?;
+        object.is_read(cx, "1").await?;
+    }
+    history.went(&[2]).await
+}
+
+/// The variant is missing: an error, by which KEDA falls back to what there is.
+async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
+    cx.namespace.settles(NAME, 3, SOON).await?;
+    let history = History::follow(&cx.namespace, NAME);
+    let (_controller, port) = in_plain_text(cx).await?;
+    let object = scaled_object();
+    cx.namespace
+        .apply(object.following(&trigger(port, false)))
+        .await?;
+    let objects: Api<KedaObject> = cx.namespace.api();
+    eventually("KEDA falls back", LATER, async || {
+        let status = objects.get(NAME).await?.status.unwrap_or_default();
+        let mut conditions = status.conditions.into_iter();
+        let fallback = conditions.find(|condition| condition.kind == "Fallback");
+        let status = fallback.map(|condition| condition.status);
+        seen(&status.as_deref(), &Some("True"))
+    })
+    .await?;
+    history.went(&[3]).await
+}
