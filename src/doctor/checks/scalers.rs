@@ -67,7 +67,7 @@ impl ReadScaler<'_> {
         let mut inputs = self.kept.scaler.inputs.iter();
         inputs.find_map(|input| match input {
             Input::Published(published) => Some(published),
-            Input::Other => None,
+            Input::ExternalScaler { .. } | Input::Other => None,
         })
     }
 }

@@ -119,7 +119,7 @@ async fn trust(cx: &Cx) -> Result<PathBuf> {
 }
 
 /// A candidate for the lease that serves the external scaler to clients with a certificate.
-async fn replica(cx: &Cx, name: &str, folder: &PathBuf) -> Result<(Arc<Controller>, u16)> {
+async fn replica(cx: &Cx, name: &str, folder: &Path) -> Result<(Arc<Controller>, u16)> {
     let port = ports::free()?;
     let mut spec = candidate(cx, name, QUICK);
     let place = folder.display();

@@ -89,7 +89,10 @@ fn the_loser_names_the_holder() {
 fn the_holder_names_those_that_give_way() {
     let (old, new) = (claim("-", "old", 1), claim("VariantAutoscaling", "new", 2));
     assert_eq!(yielding(&old, [&old]), []);
-    assert_eq!(yielding(&old, [&old, &new]), std::slice::from_ref(&new.owner));
+    assert_eq!(
+        yielding(&old, [&old, &new]),
+        std::slice::from_ref(&new.owner)
+    );
     let (prefill, decode) = (claim("prefill", "p", 1), claim("decode", "d", 2));
     assert_eq!(yielding(&prefill, [&decode]), []);
     let later = claim("prefill", "q", 3);
