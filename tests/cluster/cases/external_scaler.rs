@@ -1,7 +1,7 @@
 //! KEDA's external scaler, served by the controller: KEDA follows decisions without Prometheus.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
