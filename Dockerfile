@@ -10,6 +10,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates/base/Cargo.toml crates/base/
 COPY crates/policy/Cargo.toml crates/policy/
+COPY crates/recording/Cargo.toml crates/recording/
 COPY crates/settings/Cargo.toml crates/settings/
 COPY crates/sim/Cargo.toml crates/sim/
 COPY crates/supervise/Cargo.toml crates/supervise/

@@ -68,6 +68,7 @@ pub mod zero;
 #[cfg(test)]
 mod tests;
 
+pub use analyzers::analyzer_band;
 pub use invariant::check_plan;
 pub use learner::learn;
 pub use planner::plan;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::snapshot::MetricsSnapshot;
 use wva_base::moment::Moment;
 
@@ -10,7 +12,7 @@ const OWN_COLLECTION: Duration = Duration::from_secs(1);
 
 /// How long a collection may be used again by cycles that have none of their own: early ones, and
 /// those whose collection did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reuse(Duration);
 
 impl Reuse {

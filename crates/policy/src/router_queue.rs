@@ -15,7 +15,7 @@ use wva_base::moment::Moment;
 pub type DirectQueues = BTreeMap<ModelKey, DirectQueue>;
 
 /// What the routers of one model said when they were asked themselves.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectQueue {
     /// The last count; `None` before the first one.
     pub counted: Option<CountedQueue>,
@@ -24,7 +24,7 @@ pub struct DirectQueue {
 }
 
 /// Requests that wait in the routers of a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CountedQueue {
     /// As read; may be no number.
     pub requests: f64,

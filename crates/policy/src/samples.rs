@@ -13,12 +13,57 @@ use super::quantity::Quantity::{
 use super::quantity::{Quantity, ReadSignal};
 
 /// One raw value with the age of the newest raw sample behind it when it was collected.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredSample", into = "StoredSample")]
 pub struct Sample {
     /// The value as read; may be outside its range.
     pub value: f64,
     /// Age at collection, by the clock of Prometheus alone.
     pub age: Duration,
+}
+
+/// A sample as a recording holds it: every bit, in few bytes.
+#[derive(Serialize, Deserialize)]
+struct StoredSample {
+    v: StoredValue,
+    /// Nanoseconds.
+    a: u64,
+}
+
+/// JSON has no number for a value that is not finite.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredValue {
+    Finite(f64),
+    Bits { bits: u64 },
+}
+
+impl From<Sample> for StoredSample {
+    fn from(sample: Sample) -> Self {
+        let value = sample.value;
+        Self {
+            v: if value.is_finite() {
+                StoredValue::Finite(value)
+            } else {
+                StoredValue::Bits {
+                    bits: value.to_bits(),
+                }
+            },
+            a: u64::try_from(sample.age.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl From<StoredSample> for Sample {
+    fn from(stored: StoredSample) -> Self {
+        Self {
+            value: match stored.v {
+                StoredValue::Finite(value) => value,
+                StoredValue::Bits { bits } => f64::from_bits(bits),
+            },
+            age: Duration::from_nanos(stored.a),
+        }
+    }
 }
 
 /// Defines a set of signals: the name of each in documents, and its quantity. A snapshot holds a set of
@@ -42,7 +87,7 @@ macro_rules! signals {
             )*
             $(
                 /// Its data-parallel ranks by name, where it runs several engine instances.
-                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+                #[serde(default = "BTreeMap::<Arc<str>, RankSamples<T>>::new", skip_serializing_if = "BTreeMap::is_empty")]
                 pub ranks: BTreeMap<Arc<str>, $rank<T>>,
             )?
         }

@@ -17,7 +17,7 @@ pub use super::samples::{PodSamples, RankSamples, RouterSamples, Sample};
 pub use super::workload::{GpuInventory, ReplicaTemplate};
 
 /// The whole input of one planning cycle, apart from settings and learned state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClusterSnapshot {
     /// Number of the cycle, for the decision record.
     pub cycle: CycleId,
@@ -45,7 +45,7 @@ impl fmt::Display for CycleId {
 }
 
 /// One variant as its actor sees it: the object, its target and its pods, joined.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VariantView {
     /// The object.
     pub key: VariantKey,
@@ -74,7 +74,8 @@ pub struct VariantView {
     pub unapplied_since: Option<Since>,
     /// What had to be read differently from how the object says it, in words.
     pub notes: Arc<[Arc<str>]>,
-    /// What scales the target.
+    /// What scales the target. No plan reads it, so that a recording leaves it out.
+    #[serde(skip)]
     pub scalers: Scalers,
     /// One replica, as the target describes it.
     pub template: ReplicaTemplate,
@@ -124,7 +125,7 @@ impl Accelerator {
 }
 
 /// What is known about a scale target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TargetView {
     /// Found, and this variant alone claims it.
     Resolved(ResolvedTarget),
@@ -166,7 +167,7 @@ pub enum TargetView {
 }
 
 /// Whether a target that is not found was there before, as far as is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TargetPast {
     /// It was: it is gone.
     #[default]
@@ -190,7 +191,7 @@ impl TargetView {
 }
 
 /// Replica state of a target that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolvedTarget {
     /// The target.
     pub key: TargetKey,
@@ -212,7 +213,7 @@ impl ResolvedTarget {
 }
 
 /// Whether a status belongs to the newest specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GenerationState {
     /// `status.observedGeneration` has caught up.
     Observed,
@@ -238,7 +239,7 @@ impl ResolvedTarget {
 }
 
 /// One live pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodView {
     /// Name of the pod.
     pub name: Arc<str>,
@@ -254,7 +255,7 @@ pub struct PodView {
 }
 
 /// Readiness of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Readiness {
     /// Serves.
     Ready,
@@ -263,7 +264,7 @@ pub enum Readiness {
 }
 
 /// One collection: raw samples with their ages, and one error per query that failed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricsSnapshot {
     /// When the collection ended; `None` before the first one.
     pub collected: Option<Moment>,
@@ -281,7 +282,7 @@ pub struct MetricsSnapshot {
 
 /// Names of models of which series lack a label that says what they are of. At most
 /// [`Unlabelled::MOST`] names in each list, the first ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unlabelled {
     /// Models with series without a usable namespace.
     pub without_namespace: BTreeSet<Arc<str>>,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::capacity::ServingRole;
 use super::engine_args::ContainerCommand;
 use super::limit::{GpuPod, NodeView, Physical, leaving, physical};
@@ -10,7 +12,7 @@ use super::units::Gpus;
 use crate::params::LabelSelector;
 
 /// One replica of a variant, as its scale target describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaTemplate {
     /// The part of a request that it serves.
     pub role: ServingRole,
@@ -45,7 +47,7 @@ impl ReplicaTemplate {
 }
 
 /// What is known about the GPUs of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GpuInventory {
     /// Somebody looked and could not read all of it.
     Unknown {

@@ -12,6 +12,7 @@ pub(super) use inputs::{AnalyzerInputs, analyzer_inputs, occupancy_of, queued_at
 pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use role_gap::RoleGap;
+pub use selection::analyzer_band;
 pub(super) use selection::{AnalyzerConfig, DecisionMode, decision_mode};
 
 use super::sample_reader::SampleReader;

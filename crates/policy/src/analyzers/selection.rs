@@ -106,10 +106,24 @@ fn analyzer_config(
     analyzer: AnalyzerName,
     participation: Participation,
 ) -> AnalyzerConfig {
-    let own = policy
-        .analyzers
-        .iter()
-        .find(|entry| entry.enabled && entry.kind == analyzer.as_str());
+    let own = own_entry(policy, analyzer);
+    AnalyzerConfig {
+        analyzer,
+        participation,
+        score: own.map_or(1.0, |entry| entry.score),
+        band: analyzer_band(policy, analyzer),
+    }
+}
+
+/// The enabled entry of an analyzer in `analyzers[]`.
+fn own_entry(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Option<&AnalyzerSettings> {
+    let mut entries = policy.analyzers.iter();
+    entries.find(|entry| entry.enabled && entry.kind == analyzer.as_str())
+}
+
+/// The band of an analyzer: of its own entry, else of the model.
+pub fn analyzer_band(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Band {
+    let own = own_entry(policy, analyzer);
     let common = match analyzer {
         AnalyzerName::Saturation => policy.band,
         AnalyzerName::Throughput | AnalyzerName::QueueingModel => policy.common_band,
@@ -125,14 +139,9 @@ fn analyzer_config(
             common.scale_down_boundary,
         ),
     };
-    AnalyzerConfig {
-        analyzer,
-        participation,
-        score: own.map_or(1.0, |entry| entry.score),
-        band: if band.scale_up > band.scale_down {
-            band
-        } else {
-            common.into()
-        },
+    if band.scale_up > band.scale_down {
+        band
+    } else {
+        common.into()
     }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::inventory::{NodeView, VENDORS};
 use crate::units::Gpus;
 
 /// What is read of a pod that asks for GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuPod {
     /// Its namespace and name, where somebody says.
     pub named: Option<(Arc<str>, Arc<str>)>,
@@ -22,7 +24,7 @@ pub struct GpuPod {
 }
 
 /// Whether a pod still holds its resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PodPhase {
     /// Pending, running or unknown.
     Active,

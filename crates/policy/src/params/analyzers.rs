@@ -1,5 +1,7 @@
 //! Which analyzers take part, and with what weight.
 
+use serde::{Deserialize, Serialize};
+
 /// The analyzer that `analyzerName` and `analyzers[]` select today.
 pub const SATURATION: &str = "saturation";
 
@@ -7,7 +9,7 @@ pub const SATURATION: &str = "saturation";
 pub const SLO: &str = "slo";
 
 /// One of `analyzers[]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnalyzerSettings {
     /// Its type, which falls back to its name. Unknown types are kept and ignored.
     pub kind: String,

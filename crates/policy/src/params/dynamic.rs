@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
 use super::saturation::SaturationLayers;
 use super::scale_to_zero::ScaleToZeroLayers;
@@ -13,7 +15,7 @@ use crate::signal::FreshnessBands;
 use crate::zero::LOOK;
 
 /// The part of the settings that may change while the process runs; replaced as a whole.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DynamicSettings {
     /// `GLOBAL_OPT_INTERVAL`.
     pub interval: Duration,
@@ -56,7 +58,7 @@ pub enum RequiredSignals {
 }
 
 /// When metrics are collected, and how many are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheSettings {
     /// How long a snapshot may be used again.
     pub reuse: Reuse,
@@ -69,7 +71,7 @@ pub struct CacheSettings {
 }
 
 /// Time limits on the causes of transition; 10 minutes each by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransitionLimits {
     /// Replicas that do not become ready.
     pub pending: Duration,

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::key::ModelKey;
 
 /// Key of the entry for every model that has none of its own.
 pub const DEFAULT_KEY: &str = "default";
 
 /// Which models an entry is for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
     /// Name of the model.
     pub model: Arc<str>,
@@ -17,12 +19,38 @@ pub struct Identity {
     pub namespace: Option<Arc<str>>,
 }
 
+/// A map whose keys are no texts, as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, K: Serialize, V: Serialize>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        D: Deserializer<'de>,
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(deserializer)?
+            .into_iter()
+            .collect())
+    }
+}
+
 /// The entries of one ConfigMap that are in force.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EntrySet<E> {
     /// The entry for every model without one.
     pub default: Option<E>,
     /// Entries for one model each, with their keys.
+    #[serde(with = "pairs")]
     pub models: BTreeMap<Identity, (String, E)>,
 }
 
@@ -68,7 +96,7 @@ impl<E> EntrySet<E> {
 }
 
 /// Global entries and those of namespaces.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopedEntries<E> {
     /// Those of the global ConfigMap.
     pub global: EntrySet<E>,

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 /// How many GPUs of one type may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Quota {
     /// As many as there are; written -1.
     Unlimited,
@@ -15,7 +17,7 @@ pub enum Quota {
 pub type Quotas = BTreeMap<String, Quota>;
 
 /// One limiter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limiter {
     /// Unique among the limiters of one list.
     pub name: String,
@@ -26,7 +28,7 @@ pub struct Limiter {
 }
 
 /// What a limiter limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LimiterScope {
     /// The sum over the cluster.
     Cluster(Quotas),

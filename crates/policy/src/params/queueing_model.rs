@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::entries::ScopedEntries;
 use crate::key::ModelKey;
 
@@ -12,7 +14,7 @@ pub const ANALYZER_NAME: &str = "queueing-model";
 pub const DEFAULT_SLO_MULTIPLIER: f64 = 3.0;
 
 /// Latencies that a model is to keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyTargets {
     /// Time to first token.
     pub time_to_first_token: Duration,
@@ -21,7 +23,7 @@ pub struct LatencyTargets {
 }
 
 /// What one entry states.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueingModelEntry {
     /// Factor between an idle server's latency and the inferred target.
     pub slo_multiplier: Option<f64>,
@@ -43,7 +45,7 @@ pub struct QueueingModelPolicy {
 }
 
 /// Queueing-model settings, layered.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueingModelLayers {
     /// As they are written.
     pub entries: ScopedEntries<QueueingModelEntry>,

@@ -1,5 +1,7 @@
 //! What the saturation entries of a model say: thresholds, analyzers, limiters.
 
+use serde::{Deserialize, Serialize};
+
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::entries::{EntrySet, ScopedEntries};
 use super::limiters::Limiter;
@@ -50,7 +52,7 @@ pub struct SaturationPolicy {
 }
 
 /// The two ways to look at saturation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SaturationMethod {
     /// V1: shares of KV cache and queue lengths.
     Percentage,
@@ -61,7 +63,7 @@ pub enum SaturationMethod {
 }
 
 /// Shares of a model's capacity between which the token-based analysis leaves it alone.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct UtilizationBand {
     /// Utilization that growth aims at; above it the model grows.
     pub scale_up_threshold: f64,
@@ -103,7 +105,7 @@ impl UtilizationBand {
 }
 
 /// What one entry states. `None` is inherited from the layer below.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaturationEntry {
     /// KV share from which a replica is saturated.
     pub kv_cache_threshold: Option<f64>,
@@ -151,7 +153,7 @@ impl SaturationEntry {
 
 /// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
 /// `default`, built-in; field by field.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaturationLayers {
     /// As they are written.
     pub entries: ScopedEntries<SaturationEntry>,

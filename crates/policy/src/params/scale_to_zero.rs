@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::entries::ScopedEntries;
 use crate::key::ModelKey;
 use crate::units::Replicas;
@@ -10,7 +12,7 @@ use crate::units::Replicas;
 pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
 
 /// What one entry states.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScaleToZeroEntry {
     /// Whether the model may go to zero.
     pub enabled: Option<bool>,
@@ -19,7 +21,7 @@ pub struct ScaleToZeroEntry {
 }
 
 /// Scale-to-zero policy, layered.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScaleToZeroLayers {
     /// As they are written.
     pub entries: ScopedEntries<ScaleToZeroEntry>,

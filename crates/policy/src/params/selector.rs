@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use wva_base::names::{check_label_value, check_object_name};
 use wva_base::text::shortened;
 
@@ -10,14 +12,14 @@ use wva_base::text::shortened;
 const MAX_TEXT: usize = 4096;
 
 /// Requirements that must all hold; none means every object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelSelector {
     /// In the order they were written.
     pub requirements: Vec<Requirement>,
 }
 
 /// One requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requirement {
     /// The label.
     pub label: String,
@@ -26,7 +28,7 @@ pub struct Requirement {
 }
 
 /// What must hold for a label.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LabelRequirement {
     /// It is there.
     Exists,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::queueing_model::LatencyTargets;
 
 /// Label of a VariantAutoscaling that names the class of its model.
@@ -11,7 +13,7 @@ pub const CLASS_LABEL: &str = "wva.llmd.ai/service-class";
 pub const ANY_MODEL: &str = "default/default";
 
 /// One class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceClass {
     /// Its name.
     pub name: String,
@@ -31,7 +33,7 @@ pub struct ClassTargets<'a> {
 }
 
 /// Every class in force, by key of the ConfigMap.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceClasses {
     /// As they are written.
     pub entries: BTreeMap<String, Vec<ServiceClass>>,

@@ -1,0 +1,136 @@
+//! Repeats recorded decisions.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::cycle::{RecordedCycle, RecordedDecision, RecordedDecisions};
+use wva_policy::key::VariantKey;
+use wva_policy::params::DynamicSettings;
+use wva_policy::plan;
+use wva_policy::plan::Plan;
+
+/// One cycle, repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayedCycle {
+    /// The plan of this program.
+    pub plan: Plan,
+    /// How it differs from what was recorded.
+    pub differences: Vec<DecisionDifference>,
+}
+
+/// One difference between a recorded and a repeated decision.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DecisionDifference {
+    /// A variant is decided differently; `None` where one of the plans lacks it.
+    Variant {
+        /// The variant.
+        key: VariantKey,
+        /// What was recorded.
+        recorded: Option<Box<RecordedDecision>>,
+        /// What this program decides.
+        replayed: Option<Box<RecordedDecision>>,
+    },
+    /// Every decision is the same, and figures of the plan are not.
+    Figures,
+}
+
+impl fmt::Display for DecisionDifference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Figures => {
+                formatter.write_str("the decisions are the same, their figures differ")
+            }
+            Self::Variant {
+                key,
+                recorded,
+                replayed,
+            } => {
+                write!(formatter, "{key}")?;
+                for (name, decision) in [("recorded", recorded), ("replayed", replayed)] {
+                    match decision {
+                        None => write!(formatter, "\n    {name}  none")?,
+                        Some(decision) => write!(formatter, "\n    {name}  {decision}")?,
+                    }
+                }
+                let differs = recorded.as_ref().zip(replayed.as_ref());
+                let step = differs.and_then(|(recorded, replayed)| first_step(recorded, replayed));
+                step.map_or(Ok(()), |step| write!(formatter, "\n    {step}"))
+            }
+        }
+    }
+}
+
+/// The first step that differs where count and reason do not show it.
+fn first_step(recorded: &RecordedDecision, replayed: &RecordedDecision) -> Option<String> {
+    if recorded.to_string() != replayed.to_string() {
+        return None;
+    }
+    let mut pairs = recorded.steps.iter().zip(&replayed.steps);
+    let (before, after) = pairs.find(|(before, after)| before != after)?;
+    Some(format!(
+        "step {}: {} -> {} {}, now {} -> {} {}",
+        before.stage.as_str(),
+        before.from,
+        before.to,
+        before.why,
+        after.from,
+        after.to,
+        after.why
+    ))
+}
+
+impl fmt::Display for RecordedDecision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |count: Option<wva_policy::units::Replicas>| {
+            count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+        };
+        let (current, target) = (count(self.current), count(self.target));
+        write!(formatter, "{current} -> {target}")?;
+        if let Some(stage) = self.stage {
+            write!(formatter, " by {}", stage.as_str())?;
+        }
+        let mut steps = self.steps.iter().rev();
+        let changed = steps.find(|step| step.from != step.to);
+        changed.map_or(Ok(()), |step| write!(formatter, ": {}", step.why))
+    }
+}
+
+/// Repeats one decision, with other settings where they are given.
+///
+/// # Errors
+/// The serialiser's.
+pub fn replay(
+    cycle: &RecordedCycle,
+    settings: Option<&DynamicSettings>,
+) -> Result<ReplayedCycle, serde_json::Error> {
+    let settings = settings.unwrap_or(&cycle.settings);
+    let plan = plan(
+        &cycle.snapshot,
+        &cycle.learned,
+        settings,
+        cycle.generation,
+        cycle.now,
+    );
+    let replayed = RecordedDecisions::of(&plan)?;
+    let recorded = &cycle.decided;
+    let keys: BTreeSet<&VariantKey> = recorded
+        .variants
+        .keys()
+        .chain(replayed.variants.keys())
+        .collect();
+    let mut differences = Vec::new();
+    for key in keys {
+        let (before, after) = (recorded.variants.get(key), replayed.variants.get(key));
+        if before != after {
+            differences.push(DecisionDifference::Variant {
+                key: key.clone(),
+                recorded: before.cloned().map(Box::new),
+                replayed: after.cloned().map(Box::new),
+            });
+        }
+    }
+    if differences.is_empty() && recorded.digest != replayed.digest {
+        differences.push(DecisionDifference::Figures);
+    }
+    Ok(ReplayedCycle { plan, differences })
+}

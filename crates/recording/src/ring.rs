@@ -1,0 +1,70 @@
+//! The last cycles in memory.
+
+use std::collections::VecDeque;
+
+use super::segment::EncodedCycle;
+
+/// Parts of the ring: a segment that is larger than one of them ends.
+const PARTS: usize = 4;
+
+/// Segments, oldest first, of at most so many bytes.
+#[derive(Debug, Clone)]
+pub struct DecisionRing {
+    limit: usize,
+    segments: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl DecisionRing {
+    /// Holds at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            segments: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a cycle; the oldest segments go. Returns whether the encoder is to begin a segment, so that less goes at
+    /// once.
+    pub fn push(&mut self, cycle: &EncodedCycle) -> bool {
+        if let Some(last) = self.segments.back_mut() {
+            last.extend_from_slice(&cycle.ends);
+            self.bytes = self.bytes.saturating_add(cycle.ends.len());
+        }
+        match self.segments.back_mut() {
+            Some(last) if !cycle.begins_segment => last.extend_from_slice(&cycle.bytes),
+            // What follows a segment that is gone cannot be read.
+            None if !cycle.begins_segment => return true,
+            _ => self.segments.push_back(cycle.bytes.clone()),
+        }
+        self.bytes = self.bytes.saturating_add(cycle.bytes.len());
+        while self.bytes > self.limit {
+            let Some(oldest) = self.segments.pop_front() else {
+                break;
+            };
+            self.bytes = self.bytes.saturating_sub(oldest.len());
+        }
+        let last = self.segments.back().map_or(usize::MAX, Vec::len);
+        last > self.limit / PARTS
+    }
+
+    /// Bytes that it holds.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// All of it: a recording.
+    pub fn recording(&self) -> Vec<u8> {
+        let mut recording = Vec::with_capacity(self.bytes);
+        for segment in &self.segments {
+            recording.extend_from_slice(segment);
+        }
+        recording
+    }
+}

@@ -1,0 +1,133 @@
+//! Ten recorded scenes. `UPDATE=1 cargo test -p wva-recording golden` records them again; the text beside them shows
+//! every changed decision for review.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use wva_policy::params::SaturationMethod::{self, Percentage, Slo, Tokens};
+
+use super::fleet::{Fleet, settings};
+use crate::{RecordingHeader, RecordingReader, SegmentEncoder, replay};
+
+/// Cycles of a scene.
+const CYCLES: u64 = 14;
+
+/// A name, the method, and what is special.
+type Scene = (&'static str, SaturationMethod, fn(&mut Fleet));
+
+const SCENES: [Scene; 10] = [
+    ("percentages-rise", Percentage, |fleet| {
+        fleet.load = Some(|cycle| if cycle < 4 { 0.5 } else { 1.6 });
+    }),
+    ("percentages-fall", Percentage, |fleet| {
+        fleet.load = Some(|cycle| if cycle < 4 { 1.2 } else { 0.1 });
+    }),
+    ("percentages-silent", Percentage, |fleet| {
+        fleet.reports = |cycle| cycle < 5;
+    }),
+    ("percentages-slow-start", Percentage, |fleet| {
+        fleet.load = Some(|_| 1.6);
+        fleet.start = 600;
+    }),
+    ("percentages-limited", Percentage, |fleet| {
+        fleet.load = Some(|_| 1.6);
+        fleet.gpus = Some(5);
+        fleet.settings.limited_mode = true;
+    }),
+    ("tokens-rise", Tokens, |fleet| {
+        fleet.load = Some(|cycle| if cycle < 4 { 0.4 } else { 1.7 });
+    }),
+    ("tokens-fall", Tokens, |fleet| {
+        fleet.load = Some(|cycle| if cycle < 6 { 1.5 } else { 0.1 });
+    }),
+    ("tokens-flicker", Tokens, |fleet| {
+        fleet.reports = |cycle| cycle % 3 != 0;
+    }),
+    ("slo-rise", Slo, |fleet| {
+        fleet.load = Some(|cycle| if cycle < 4 { 0.4 } else { 1.7 });
+    }),
+    ("slo-silent", Slo, |fleet| {
+        fleet.reports = |cycle| cycle < 5;
+    }),
+];
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/recordings")
+}
+
+fn record((_, method, special): &Scene) -> Vec<u8> {
+    let mut fleet = Fleet::new(4, 6, settings(*method));
+    special(&mut fleet);
+    let mut encoder = SegmentEncoder::new(RecordingHeader::of("golden"));
+    let mut recording = Vec::new();
+    for _ in 0..CYCLES {
+        let cycle = fleet.next();
+        let encoded = encoder
+            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+            .unwrap();
+        recording.extend(encoded.bytes);
+    }
+    recording
+}
+
+/// Every decision of this program on a recording, and what differs from it.
+fn decisions(recording: &[u8]) -> (String, Vec<String>) {
+    let mut reader = RecordingReader::new(recording);
+    let (mut text, mut differences) = (String::new(), Vec::new());
+    while let Some(cycle) = reader.next_cycle().unwrap() {
+        let replayed = replay(&cycle, None).unwrap();
+        let number = cycle.snapshot.cycle;
+        differences.extend(
+            replayed
+                .differences
+                .iter()
+                .map(|one| format!("cycle {number}: {one}")),
+        );
+        for (key, decision) in &replayed.plan.decisions {
+            let count =
+                |count: Option<wva_policy::units::Replicas>| count.map_or(0, |count| count.0);
+            let (current, target) = (count(decision.current), count(decision.target));
+            writeln!(
+                text,
+                "{number} {key} {current} -> {target} {}",
+                decision.reason()
+            )
+            .unwrap();
+        }
+    }
+    (text, differences)
+}
+
+#[test]
+fn every_golden_recording_is_repeated_to_the_bit() {
+    let is_update = std::env::var_os("UPDATE").is_some();
+    fs::create_dir_all(folder()).unwrap();
+    let mut all = String::new();
+    let mut differences = Vec::new();
+    for scene in &SCENES {
+        let path = folder().join(format!("{}.jsonl.gz", scene.0));
+        if is_update {
+            fs::write(&path, record(scene)).unwrap();
+        }
+        let stored = fs::read(&path).unwrap_or_default();
+        let (text, differing) = decisions(&stored);
+        assert!(stored.len() < 40_000, "{}: {} bytes", scene.0, stored.len());
+        writeln!(all, "{}\n{text}", scene.0).unwrap();
+        differences.extend(
+            differing
+                .into_iter()
+                .map(|one| format!("{}: {one}", scene.0)),
+        );
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    let path = folder().join("decisions.txt");
+    if is_update {
+        fs::write(&path, &all).unwrap();
+    }
+    let stored = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == all,
+        "decisions.txt is out of date; see the header of this file"
+    );
+}

@@ -1,0 +1,7 @@
+//! What is recorded is read and repeated to the bit.
+
+mod fleet;
+mod golden;
+mod patches;
+mod recordings;
+mod size;

@@ -1,0 +1,224 @@
+//! Whole recordings: written, read, repeated, damaged, and bounded.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use wva_policy::params::SaturationMethod;
+
+use super::fleet::{Cycle, Fleet, settings};
+use crate::{
+    DecisionDifference, DecisionRing, RecordingError, RecordingHeader, RecordingReader,
+    SegmentEncoder, replay,
+};
+
+fn encoder() -> SegmentEncoder {
+    SegmentEncoder::new(RecordingHeader::of("1.2.3"))
+}
+
+/// So many cycles of a small fleet, with the recording of them.
+fn recorded(count: usize, method: SaturationMethod) -> (Vec<Cycle>, Vec<u8>) {
+    let mut fleet = Fleet::new(4, 6, settings(method));
+    let mut encoder = encoder();
+    let mut recording = Vec::new();
+    let mut cycles = Vec::new();
+    for _ in 0..count {
+        let cycle = fleet.next();
+        let encoded = encoder
+            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+            .unwrap();
+        recording.extend(encoded.ends);
+        recording.extend(encoded.bytes);
+        cycles.push(cycle);
+    }
+    (cycles, recording)
+}
+
+#[test]
+fn every_decision_is_repeated_to_the_bit() {
+    for method in [
+        SaturationMethod::Percentage,
+        SaturationMethod::Tokens,
+        SaturationMethod::Slo,
+    ] {
+        let (cycles, recording) = recorded(130, method);
+        let mut reader = RecordingReader::new(&*recording);
+        let mut changes = 0;
+        for cycle in &cycles {
+            let read = reader.next_cycle().unwrap().unwrap();
+            assert_eq!(read.snapshot, cycle.snapshot);
+            assert_eq!(read.learned.slo, cycle.learned.slo);
+            assert_eq!(read.learned.tokens, cycle.learned.tokens);
+            let replayed = replay(&read, None).unwrap();
+            assert_eq!(replayed.differences, []);
+            assert_eq!(replayed.plan, cycle.plan);
+            let decisions = cycle.plan.decisions.values();
+            changes += decisions
+                .filter(|decision| decision.current != decision.target)
+                .count();
+        }
+        // Without objectives the SLO analyzer scales nothing.
+        let is_scaled = changes > 0 || method == SaturationMethod::Slo;
+        assert!(is_scaled, "{method:?}: nothing was ever scaled");
+        assert!(reader.next_cycle().unwrap().is_none());
+        assert_eq!(reader.header().unwrap().version, "1.2.3");
+    }
+}
+
+#[test]
+fn other_settings_show_as_differences() {
+    let (_, recording) = recorded(3, SaturationMethod::Percentage);
+    let mut reader = RecordingReader::new(&*recording);
+    let cycle = reader.next_cycle().unwrap().unwrap();
+    assert_eq!(
+        replay(&cycle, Some(&cycle.settings)).unwrap().differences,
+        []
+    );
+    let mut eager = cycle.settings.clone();
+    let entry = eager.saturation.entries.global.default.as_mut().unwrap();
+    entry.kv_spare_trigger = Some(0.79);
+    let differences = replay(&cycle, Some(&eager)).unwrap().differences;
+    let [
+        DecisionDifference::Variant {
+            recorded: Some(before),
+            replayed: Some(after),
+            ..
+        },
+        ..,
+    ] = &*differences
+    else {
+        panic!("{differences:?}");
+    };
+    assert_ne!(before, after);
+    let text = differences[0].to_string();
+    assert!(
+        text.contains("\n    recorded  2 -> 3 by saturation: queue spare"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n    replayed  2 -> 3 by saturation: both KV spare"),
+        "{text}"
+    );
+    let mut other = cycle.clone();
+    other.decided.digest.clear();
+    assert_eq!(
+        replay(&other, None).unwrap().differences,
+        [DecisionDifference::Figures]
+    );
+}
+
+#[test]
+fn a_recording_that_ends_anywhere_is_read_up_to_there() {
+    let (_, recording) = recorded(70, SaturationMethod::Percentage);
+    let count = |bytes: &[u8]| {
+        let mut reader = RecordingReader::new(bytes);
+        let mut cycles = 0;
+        loop {
+            match reader.next_cycle() {
+                Ok(Some(_)) => cycles += 1,
+                Ok(None) => return (cycles, None),
+                Err(error) => return (cycles, Some(error)),
+            }
+        }
+    };
+    assert!(matches!(count(&recording), (70, None)));
+    let mut before = 70;
+    for cut in 1..20 {
+        let (cycles, error) = count(&recording[..recording.len() - cut * recording.len() / 20]);
+        assert!(cycles <= before);
+        before = cycles;
+        let is_end = matches!(
+            error,
+            None | Some(RecordingError::Truncated | RecordingError::Unreadable(_))
+        );
+        assert!(is_end, "{error:?}");
+    }
+    assert!(before < 5);
+}
+
+#[test]
+fn what_is_no_recording_is_named() {
+    let compressed = |text: &str| {
+        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.finish().unwrap()
+    };
+    for (bytes, said) in [
+        (
+            b"no gzip".to_vec(),
+            "name a recording as DECISION_RECORD_FILE",
+        ),
+        (compressed("{}\n"), "line 1: "),
+        (
+            compressed("{\"delta\": {}}\n"),
+            "line 1: a difference does not fit",
+        ),
+        (
+            compressed("{\"header\": {\"format\": 9, \"version\": \"7\"}}\n"),
+            "replay it with wva 7",
+        ),
+        (
+            compressed("{\"cycle\": {}}\n"),
+            "it was recorded by version ?",
+        ),
+        (compressed("{\"cycle\": "), "ends within a cycle"),
+    ] {
+        let error = RecordingReader::new(&*bytes)
+            .next_cycle()
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let empty = RecordingReader::new(&*compressed("")).next_cycle();
+    assert!(matches!(empty, Ok(None)));
+    let long = compressed(&" ".repeat(crate::MAX_LINE + 2));
+    assert!(long.len() < 100_000, "a small file may hold a long line");
+    let error = RecordingReader::new(&*long).next_cycle().unwrap_err();
+    assert!(matches!(error, RecordingError::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn the_ring_holds_the_newest_cycles_within_its_bytes() {
+    let mut fleet = Fleet::new(4, 6, settings(SaturationMethod::Percentage));
+    let mut encoder = encoder();
+    let mut ring = DecisionRing::new(40_000);
+    assert!(ring.is_empty());
+    let mut last = None;
+    for _ in 0..200 {
+        let cycle = fleet.next();
+        let encoded = encoder
+            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+            .unwrap();
+        if ring.push(&encoded) {
+            encoder.begin_segment();
+        }
+        assert!(ring.len() <= 40_000);
+        assert_eq!(ring.recording().len(), ring.len());
+        last = Some(cycle);
+    }
+    let recording = ring.recording();
+    let mut reader = RecordingReader::new(&*recording);
+    let mut read = Vec::new();
+    while let Some(cycle) = reader.next_cycle().unwrap() {
+        assert_eq!(replay(&cycle, None).unwrap().differences, []);
+        read.push(cycle.snapshot.cycle.0);
+    }
+    assert!(read.len() > 20 && read.len() < 200, "{}", read.len());
+    assert_eq!(read.last(), Some(&last.unwrap().snapshot.cycle.0));
+    assert!(read.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    let mut tiny = DecisionRing::new(10);
+    let cycle = fleet.next();
+    encoder.begin_segment();
+    let encoded = encoder
+        .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+        .unwrap();
+    assert!(tiny.push(&encoded));
+    assert!(tiny.is_empty());
+}
+
+#[test]
+fn the_same_cycles_make_the_same_bytes() {
+    let (_, one) = recorded(65, SaturationMethod::Tokens);
+    let (_, other) = recorded(65, SaturationMethod::Tokens);
+    assert!(one == other);
+}

@@ -1,0 +1,46 @@
+//! How large a day is.
+
+use wva_policy::params::SaturationMethod;
+
+use super::fleet::{Fleet, settings};
+use crate::{RecordingHeader, SegmentEncoder};
+
+/// Cycles of a day at 30 s.
+const DAY: usize = 2880;
+
+/// One segment, which repeats over a day.
+const MEASURED: usize = 60;
+
+#[test]
+fn a_day_of_100_variants_has_its_bytes() {
+    // Analyzers that size a model read thirteen signals of a pod instead of two, and learn from them.
+    for (method, replicas, most) in [
+        (SaturationMethod::Percentage, 6, 50_000_000),
+        (SaturationMethod::Tokens, 1, 130_000_000),
+        (SaturationMethod::Slo, 1, 130_000_000),
+    ] {
+        let mut fleet = Fleet::new(100, replicas, settings(method));
+        let mut encoder = SegmentEncoder::new(RecordingHeader::of("1.2.3"));
+        let (mut bytes, mut pods) = (0, 0);
+        for _ in 0..MEASURED {
+            let cycle = fleet.next();
+            let encoded = encoder
+                .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+                .unwrap();
+            bytes += encoded.ends.len() + encoded.bytes.len();
+            pods += cycle
+                .snapshot
+                .variants
+                .values()
+                .map(|view| view.pods.len())
+                .sum::<usize>();
+        }
+        let day = bytes * DAY / MEASURED;
+        eprintln!(
+            "{method:?}: {} pods on average, {} bytes a cycle, {day} a day",
+            pods / MEASURED,
+            bytes / MEASURED
+        );
+        assert!(day < most, "{method:?}: {day} bytes");
+    }
+}
