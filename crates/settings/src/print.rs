@@ -40,6 +40,23 @@ pub struct SettingRow {
     pub state: String,
 }
 
+impl SettingRow {
+    /// Every setting, in the order of the schema.
+    pub fn all(values: &SettingValues) -> Vec<Self> {
+        let rows = schema::all().map(|spec| {
+            let resolved = values.get(spec);
+            Self {
+                key: spec.name,
+                value: resolved.value.to_string(),
+                source: resolved.origin.to_string(),
+                live: spec.change == Mutability::Live,
+                state: spec.state.to_string(),
+            }
+        });
+        rows.collect()
+    }
+}
+
 impl SettingsReport {
     /// Reports on what was resolved from `sources`.
     pub fn new(resolution: &Resolution, sources: &Sources) -> Self {
@@ -53,18 +70,7 @@ impl SettingsReport {
                 MainConfigMap::Absent => "absent",
                 MainConfigMap::Present(_) => "read",
             },
-            settings: schema::all()
-                .map(|spec| {
-                    let resolved = resolution.values.get(spec);
-                    SettingRow {
-                        key: spec.name,
-                        value: resolved.value.to_string(),
-                        source: resolved.origin.to_string(),
-                        live: spec.change == Mutability::Live,
-                        state: spec.state.to_string(),
-                    }
-                })
-                .collect(),
+            settings: SettingRow::all(&resolution.values),
             remarks: remarks(&resolution.diagnostics),
             errors: resolution
                 .fatal

@@ -50,6 +50,19 @@ pub struct StaticSettings {
     pub endpoint_picker_token: Option<Secret>,
     /// Form of a log line; `LOG_FORMAT`.
     pub log_format: LogFormatSetting,
+    /// What is recorded of decisions.
+    pub record: RecordSettings,
+}
+
+/// What is recorded of decisions, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordSettings {
+    /// Most bytes in memory.
+    pub history_bytes: usize,
+    /// The file; `None` for none.
+    pub file: Option<PathBuf>,
+    /// Most bytes of the file and its older ones.
+    pub file_bytes: u64,
 }
 
 /// Which pages PodAutoscalers read.
@@ -229,6 +242,7 @@ impl StaticSettings {
             node_selector: values.selector(&schema::NODE_SELECTOR),
             endpoint_picker_token: values.secret(&schema::EPP_METRIC_READER_BEARER_TOKEN),
             log_format: values.log_format(&schema::LOG_FORMAT),
+            record: record(values),
         })
     }
 }
@@ -261,6 +275,17 @@ fn prometheus(values: &SettingValues, base_url: BaseUrl) -> PrometheusConnection
             server_name: values.text(&schema::PROMETHEUS_SERVER_NAME),
             insecure_skip_verify: values.bool(&schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY),
         },
+    }
+}
+
+fn record(values: &SettingValues) -> RecordSettings {
+    let bytes = values.count(&schema::DECISION_HISTORY_BYTES);
+    RecordSettings {
+        history_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        file: values
+            .text(&schema::DECISION_RECORD_FILE)
+            .map(PathBuf::from),
+        file_bytes: values.count(&schema::DECISION_RECORD_FILE_BYTES),
     }
 }
 

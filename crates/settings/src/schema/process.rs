@@ -338,6 +338,50 @@ pub const LOG_FORMAT: Spec = Spec::fixed(
     "shapes the log",
 );
 
+/// Bytes of decisions that are held in memory.
+pub const DECISION_HISTORY_BYTES: Spec = Spec::fixed(
+    SettingGroup::Logging,
+    "DECISION_HISTORY_BYTES",
+    "Decision history bytes",
+    ValueKind::Count {
+        least: 0,
+        most: 67_108_864,
+    },
+)
+.default("16777216")
+.means(
+    "Most bytes of compressed decisions in memory, where METRICS_BIND_ADDRESS serves them; 0 holds none.",
+    "/debug/recording has the last decisions with their inputs",
+);
+
+/// File with recorded decisions.
+pub const DECISION_RECORD_FILE: Spec = Spec::fixed(
+    SettingGroup::Logging,
+    "DECISION_RECORD_FILE",
+    "Decision record file",
+    ValueKind::Path,
+)
+.means(
+    "File in which every decision is recorded with its inputs; empty for none.",
+    "wva replay repeats the decisions of the file; older files end in .1, .2 and .3",
+);
+
+/// Bytes of all files with recorded decisions.
+pub const DECISION_RECORD_FILE_BYTES: Spec = Spec::fixed(
+    SettingGroup::Logging,
+    "DECISION_RECORD_FILE_BYTES",
+    "Decision record file bytes",
+    ValueKind::Count {
+        least: 1_048_576,
+        most: 1_099_511_627_776,
+    },
+)
+.default("209715200")
+.means(
+    "Most bytes of DECISION_RECORD_FILE and its three older files together.",
+    "a file of a quarter is followed by a new one, and the oldest goes",
+);
+
 /// Development mode of another logger.
 pub const ZAP_DEVEL: Spec = Spec::fixed(
     SettingGroup::Logging,
@@ -404,6 +448,9 @@ pub(super) const PROCESS_ROWS: &[Spec] = &[
     LOG_LEVEL,
     VERBOSITY,
     LOG_FORMAT,
+    DECISION_HISTORY_BYTES,
+    DECISION_RECORD_FILE,
+    DECISION_RECORD_FILE_BYTES,
     ZAP_DEVEL,
     ZAP_STACKTRACE_LEVEL,
     ZAP_TIME_ENCODING,

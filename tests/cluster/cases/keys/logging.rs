@@ -14,6 +14,15 @@ pub(super) fn proofs() -> Vec<Proof> {
     vec![
         Proof::of(&["LOG_FORMAT"], "a_log_line_has_its_form", form),
         Proof::of(&["LOG_LEVEL", "V"], "the_log_is_filtered", level),
+        Proof::of(
+            &[
+                "DECISION_HISTORY_BYTES",
+                "DECISION_RECORD_FILE",
+                "DECISION_RECORD_FILE_BYTES",
+            ],
+            "decisions_are_recorded_in_a_file",
+            record,
+        ),
     ]
 }
 
@@ -82,5 +91,35 @@ async fn level(cx: &Cx) -> Result {
     assert_eq!(levels(Some(("LOG_LEVEL", "error"))).await?, [false, false]);
     assert_eq!(levels(Some(("LOG_LEVEL", "debug"))).await?, [true, true]);
     assert_eq!(levels(Some(("V", "2"))).await?, [true, true]);
+    Ok(())
+}
+
+/// Decisions are in the file, whose older files are within their bytes, and not in memory.
+async fn record(cx: &Cx) -> Result {
+    let file = cx
+        .world
+        .site
+        .conf(&format!("decisions-of-{}", cx.namespace.name));
+    let spec = ControllerSpec {
+        name: "recorded",
+        environment: vec![
+            ("DECISION_HISTORY_BYTES", "0".to_owned()),
+            ("DECISION_RECORD_FILE", file.display().to_string()),
+            ("DECISION_RECORD_FILE_BYTES", "1048576".to_owned()),
+        ],
+        ..ControllerSpec::scoped(cx)
+    };
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    eventually("a recorded decision", SOON, async || {
+        let bytes = fs::read(&file)?;
+        let mut reader = wva_recording::RecordingReader::new(&*bytes);
+        match reader.next_cycle() {
+            Ok(Some(_)) => Ok(()),
+            other => Err(Fault::new(format!("{other:?}"))),
+        }
+    })
+    .await?;
+    controller.crash();
     Ok(())
 }

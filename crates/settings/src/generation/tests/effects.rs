@@ -28,6 +28,7 @@ fn sample(spec: &Spec) -> &'static str {
         // Ages of samples keep their order.
         _ if spec.name == schema::CACHE_STALE_THRESHOLD.name => "90s",
         _ if spec.name == schema::CACHE_UNAVAILABLE_THRESHOLD.name => "3m",
+        _ if spec.name == schema::DECISION_RECORD_FILE_BYTES.name => "7000000",
         ValueKind::Bool if spec.default == "true" => "false",
         ValueKind::Bool => "true",
         ValueKind::Duration { .. } => "7s",
