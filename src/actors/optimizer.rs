@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use crate::actors::collector;
 use crate::policy;
+use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::metrics_gaps;
-use crate::policy::snapshot::CycleId;
-use crate::state::{PlanProposal, Readers};
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::{ClusterSnapshot, CycleId};
+use crate::recorder::CycleRecord;
+use crate::state::{InForce, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
 use wva_supervise::{Address, Context, Event, Slot, StateMachine};
@@ -133,9 +136,32 @@ impl Optimizer {
         let plan = self.shared.hooks.plan(plan);
         let gaps = Arc::new(metrics_gaps(&snapshot, &plan));
         let plan = Arc::new(plan);
+        self.record(now, &in_force, snapshot, learned, &plan);
         let proposal = PlanProposal { term, plan, gaps };
         let proposal = self.shared.hooks.proposal(proposal);
         effects.push(OptimizerEffect::Publish(proposal));
+    }
+
+    /// Hands a cycle to the record, which never waits. A planted defect of the settings is not recorded.
+    fn record(
+        &self,
+        now: Moment,
+        in_force: &InForce,
+        snapshot: ClusterSnapshot,
+        learned: Arc<Learned>,
+        plan: &Arc<Plan>,
+    ) {
+        if !self.shared.recorder.is_on() {
+            return;
+        }
+        self.shared.recorder.record(CycleRecord {
+            now,
+            generation: in_force.generation.number,
+            snapshot,
+            learned,
+            settings: Arc::clone(&in_force.generation.dynamic),
+            plan: Arc::clone(plan),
+        });
     }
 
     /// Decides on the last snapshot, or has another one made if it is too old to be used again.

@@ -45,6 +45,8 @@ pub struct EngineSeries {
     pub models_processed: IntGauge,
     /// Postconditions of a plan that did not hold, by `invariant`.
     pub invariant_violations: IntCounterVec,
+    /// Cycles that were not recorded, or not in the file, by `reason`.
+    pub unrecorded: IntCounterVec,
     /// Duration of a collection; `query_type` is `all`, since its queries run at once.
     pub collection_duration: HistogramVec,
     /// Failed queries, by `query_type` and `reason`.
@@ -194,6 +196,11 @@ impl EngineSeries {
                 "wva_invariant_violations_total",
                 "Plans that broke a postcondition.",
                 &["invariant"],
+            )?,
+            unrecorded: registrar.int_counters(
+                "wva_decisions_unrecorded_total",
+                "Planning cycles that were not recorded, or not in the file.",
+                &["reason"],
             )?,
             collection_duration: registrar.histograms(
                 "wva_metrics_collection_duration_seconds",

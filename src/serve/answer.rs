@@ -30,9 +30,13 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
     }
 }
 
-/// Any text.
-pub(super) fn typed(status: StatusCode, content_type: &'static str, text: String) -> HttpResponse {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
+/// Any body.
+pub(super) fn typed(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> HttpResponse {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     response
         .headers_mut()

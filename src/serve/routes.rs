@@ -13,6 +13,7 @@ use super::tls::Tls;
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, ReadinessReason};
 use crate::roles::Role;
+use crate::settings::print::SettingRow;
 use crate::state::Readers;
 use wva_base::moment::Moment;
 use wva_supervise::{ActorRegistry, Aliveness, TreeRole as _};
@@ -56,6 +57,18 @@ impl MetricsRoutes {
     }
 }
 
+impl MetricsRoutes {
+    fn recording(&self) -> HttpResponse {
+        match self.shared.recorder.recording() {
+            Some(recording) => typed(StatusCode::OK, "application/gzip", recording),
+            None => plain(
+                StatusCode::NOT_FOUND,
+                "no decision is recorded in memory: see DECISION_HISTORY_BYTES",
+            ),
+        }
+    }
+}
+
 impl Routes for MetricsRoutes {
     fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
@@ -65,7 +78,16 @@ impl Routes for MetricsRoutes {
             (&Method::GET, "/debug/snapshot") => {
                 json(StatusCode::OK, &self.shared.debug_snapshot())
             }
-            (_, "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot") => only_get(),
+            (&Method::GET, "/debug/recording") => self.recording(),
+            (&Method::GET, "/debug/settings") => {
+                let values = &self.shared.settings.load().generation.values;
+                json(StatusCode::OK, &SettingRow::all(values))
+            }
+            (
+                _,
+                "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot"
+                | "/debug/recording" | "/debug/settings",
+            ) => only_get(),
             _ => self
                 .shared
                 .hooks

@@ -23,9 +23,11 @@ use crate::policy::pod_autoscaler::samples::SampleTable;
 use crate::policy::router_queue::DirectQueues;
 use crate::policy::schedule::TickSchedule;
 use crate::policy::snapshot::MetricsSnapshot;
+use crate::recorder::DecisionRecorder;
 use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
+use crate::version;
 use wva_base::moment::Moment;
 use wva_supervise::{Clock, Reader, Writer};
 
@@ -139,6 +141,8 @@ pub struct Readers {
     pub findings: Reader<ReportedFindings>,
     /// The outcomes of requests to the API server.
     pub requests: Requests,
+    /// The record of decisions.
+    pub recorder: DecisionRecorder,
 }
 
 /// What can be written, by role.
@@ -295,6 +299,13 @@ impl SharedState {
         };
         let autoscalers = statics.pod_autoscalers;
         let pool_group = statics.scope.pool_group;
+        let unrecorded = series.engine.unrecorded.clone();
+        let mut record = statics.record.clone();
+        if statics.serving.metrics == BindAddress::Off {
+            // Nothing serves what would be in memory.
+            record.history_bytes = 0;
+        }
+        let recorder = DecisionRecorder::start(&record, version::shown(), unrecorded);
         let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
         let in_force = InForce {
             generation,
@@ -332,6 +343,7 @@ impl SharedState {
             quarantined: writers.variants.quarantined.reader(),
             findings: writers.config.findings.reader(),
             requests,
+            recorder,
         };
         Self { readers, writers }
     }

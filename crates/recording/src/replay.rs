@@ -103,11 +103,10 @@ pub fn replay(
     cycle: &RecordedCycle,
     settings: Option<&DynamicSettings>,
 ) -> Result<ReplayedCycle, serde_json::Error> {
-    let settings = settings.unwrap_or(&cycle.settings);
     let plan = plan(
         &cycle.snapshot,
         &cycle.learned,
-        settings,
+        settings.unwrap_or(&cycle.settings),
         cycle.generation,
         cycle.now,
     );
@@ -129,7 +128,8 @@ pub fn replay(
             });
         }
     }
-    if differences.is_empty() && recorded.digest != replayed.digest {
+    // Figures hold thresholds, so that other settings change them in any case.
+    if differences.is_empty() && settings.is_none() && recorded.digest != replayed.digest {
         differences.push(DecisionDifference::Figures);
     }
     Ok(ReplayedCycle { plan, differences })

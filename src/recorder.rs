@@ -1,0 +1,251 @@
+//! Records decisions outside of the pure core: a ring in memory, and a file that is rotated.
+//!
+//! The optimizer hands over each cycle and never waits. A thread of its own encodes and writes, since a file may take
+//! any time. Cycles that do not fit into its queue are counted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use prometheus::IntCounterVec;
+
+use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
+use crate::policy::plan::Plan;
+use crate::policy::snapshot::ClusterSnapshot;
+use crate::settings::statics::RecordSettings;
+use wva_base::moment::Moment;
+use wva_recording::{CycleInputs, DecisionRing, EncodedCycle, RecordingHeader, SegmentEncoder};
+
+/// Cycles that wait for the thread.
+const QUEUE: usize = 8;
+
+/// Files of a recording: the one that is written, and older ones with a number at their end.
+const FILES: u64 = 4;
+
+/// What a cycle was made from, and its plan.
+#[derive(Debug, Clone)]
+pub struct CycleRecord {
+    /// When.
+    pub now: Moment,
+    /// The settings generation.
+    pub generation: u64,
+    /// The fleet.
+    pub snapshot: ClusterSnapshot,
+    /// What was learned before.
+    pub learned: Arc<Learned>,
+    /// The settings.
+    pub settings: Arc<DynamicSettings>,
+    /// The plan.
+    pub plan: Arc<Plan>,
+}
+
+/// Takes cycles in. Clones are handles on the same record.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionRecorder(Option<Arc<RecorderQueue>>);
+
+#[derive(Debug)]
+struct RecorderQueue {
+    cycles: SyncSender<CycleRecord>,
+    ring: Arc<Mutex<DecisionRing>>,
+    unrecorded: IntCounterVec,
+}
+
+impl DecisionRecorder {
+    /// Starts the thread where anything is to be recorded. `unrecorded` counts by reason what is not.
+    pub fn start(settings: &RecordSettings, version: String, unrecorded: IntCounterVec) -> Self {
+        if settings.history_bytes == 0 && settings.file.is_none() {
+            return Self(None);
+        }
+        let (sender, receiver) = sync_channel(QUEUE);
+        let ring = Arc::new(Mutex::new(DecisionRing::new(settings.history_bytes)));
+        let writer = RecordWriter {
+            encoder: SegmentEncoder::new(RecordingHeader::of(version)),
+            ring: Arc::clone(&ring),
+            file: (settings.file.clone()).map(|path| RecordFile::new(path, settings.file_bytes)),
+            unrecorded: unrecorded.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("decision-recorder".to_owned())
+            .spawn(move || writer.run(&receiver));
+        if let Err(error) = thread {
+            tracing::error!(%error, "decisions are not recorded: the thread cannot start; raise the limit of threads");
+            return Self(None);
+        }
+        Self(Some(Arc::new(RecorderQueue {
+            cycles: sender,
+            ring,
+            unrecorded,
+        })))
+    }
+
+    /// Whether cycles are recorded at all.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Records a cycle, or counts it.
+    pub fn record(&self, cycle: CycleRecord) {
+        let Some(queue) = &self.0 else {
+            return;
+        };
+        let reason = match queue.cycles.try_send(cycle) {
+            Ok(()) => return,
+            Err(TrySendError::Full(_)) => "queue-full",
+            Err(TrySendError::Disconnected(_)) => "stopped",
+        };
+        tracing::warn!(reason, "cycle not recorded");
+        queue.unrecorded.with_label_values(&[reason]).inc();
+    }
+
+    /// The recording in memory; `None` where nothing is recorded.
+    pub fn recording(&self) -> Option<Vec<u8>> {
+        let queue = self.0.as_ref()?;
+        let ring = locked(&queue.ring);
+        (!ring.is_empty()).then(|| ring.recording())
+    }
+}
+
+fn locked(ring: &Mutex<DecisionRing>) -> MutexGuard<'_, DecisionRing> {
+    ring.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct RecordWriter {
+    encoder: SegmentEncoder,
+    ring: Arc<Mutex<DecisionRing>>,
+    file: Option<RecordFile>,
+    unrecorded: IntCounterVec,
+}
+
+impl RecordWriter {
+    /// Ends with the last handle.
+    fn run(mut self, cycles: &Receiver<CycleRecord>) {
+        while let Ok(cycle) = cycles.recv() {
+            self.take(&cycle);
+        }
+    }
+
+    fn take(&mut self, cycle: &CycleRecord) {
+        let inputs = CycleInputs {
+            now: cycle.now,
+            generation: cycle.generation,
+            snapshot: &cycle.snapshot,
+            learned: &cycle.learned,
+            settings: &cycle.settings,
+        };
+        let encoded = match self.encoder.encode(&inputs, &cycle.plan) {
+            Ok(encoded) => encoded,
+            Err(error) => {
+                self.failed("encoding");
+                tracing::warn!(%error, "cycle not recorded");
+                return;
+            }
+        };
+        if locked(&self.ring).push(&encoded) {
+            self.encoder.begin_segment();
+        }
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        match file.append(&encoded) {
+            Ok(FileState::Open) => {}
+            Ok(FileState::Full) => self.encoder.begin_segment(),
+            Err(error) => {
+                let path = file.path.display().to_string();
+                tracing::error!(
+                    path, %error,
+                    "DECISION_RECORD_FILE cannot be written; make its folder writable, and free space on its volume"
+                );
+                self.encoder.begin_segment();
+                self.failed("file");
+            }
+        }
+    }
+
+    fn failed(&self, reason: &str) {
+        self.unrecorded.with_label_values(&[reason]).inc();
+    }
+}
+
+/// Whether a file takes more of its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileState {
+    Open,
+    /// The next segment is to begin, with a file of its own.
+    Full,
+}
+
+/// The file that is written.
+#[derive(Debug)]
+struct RecordFile {
+    path: PathBuf,
+    /// Most bytes of one file.
+    limit: u64,
+    open: Option<File>,
+    written: u64,
+}
+
+impl RecordFile {
+    fn new(path: PathBuf, limit: u64) -> Self {
+        Self {
+            path,
+            limit: limit / FILES,
+            open: None,
+            written: 0,
+        }
+    }
+
+    fn append(&mut self, cycle: &EncodedCycle) -> io::Result<FileState> {
+        let mut open = self.open.take();
+        if let Some(file) = &mut open {
+            file.write_all(&cycle.ends)?;
+        }
+        let is_full = self.written >= self.limit;
+        let mut file = match open {
+            Some(file) if !(cycle.begins_segment && is_full) => file,
+            // What follows a segment that was not written cannot be read.
+            None if !cycle.begins_segment => return Ok(FileState::Full),
+            _ => {
+                rotate(&self.path)?;
+                self.written = 0;
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true).open(&self.path)?
+            }
+        };
+        file.write_all(&cycle.bytes)?;
+        let more = cycle.ends.len().saturating_add(cycle.bytes.len());
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        self.written = self.written.saturating_add(more);
+        self.open = Some(file);
+        Ok(if self.written >= self.limit {
+            FileState::Full
+        } else {
+            FileState::Open
+        })
+    }
+}
+
+/// Renames a file that is there to `.1`, that one to `.2`, and so on; the oldest goes.
+fn rotate(path: &Path) -> io::Result<()> {
+    let named = |number: u64| match number {
+        0 => path.to_owned(),
+        number => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        }
+    };
+    for number in (1..FILES).rev() {
+        match fs::rename(named(number.saturating_sub(1)), named(number)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! The ring and the files, fed as the optimizer feeds them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use prometheus::{IntCounterVec, Opts};
+
+use super::{CycleRecord, DecisionRecorder, QUEUE, RecordFile, RecordWriter};
+use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
+use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot};
+use crate::policy::{self};
+use crate::settings::statics::RecordSettings;
+use wva_base::moment::{Moment, WallTime};
+use wva_recording::{DecisionRing, RecordingHeader, RecordingReader, SegmentEncoder, replay};
+
+fn unrecorded() -> IntCounterVec {
+    IntCounterVec::new(Opts::new("unrecorded", "unrecorded"), &["reason"]).unwrap()
+}
+
+fn cycle(number: u64) -> CycleRecord {
+    let now = Moment {
+        monotonic: Duration::from_secs(number),
+        wall: WallTime(0),
+    };
+    let snapshot = ClusterSnapshot {
+        cycle: CycleId(number),
+        variants: std::collections::BTreeMap::new(),
+        metrics: Arc::new(MetricsSnapshot::never()),
+        direct: Arc::default(),
+        gpus: None,
+    };
+    let (learned, settings) = (Learned::default(), DynamicSettings::default());
+    let plan = policy::plan(&snapshot, &learned, &settings, 1, now);
+    CycleRecord {
+        now,
+        generation: 1,
+        snapshot,
+        learned: Arc::new(learned),
+        settings: Arc::new(settings),
+        plan: Arc::new(plan),
+    }
+}
+
+fn numbers(source: impl std::io::Read) -> Vec<u64> {
+    let mut reader = RecordingReader::new(source);
+    let mut numbers = Vec::new();
+    while let Some(cycle) = reader.next_cycle().unwrap() {
+        assert_eq!(replay(&cycle, None).unwrap().differences, []);
+        numbers.push(cycle.snapshot.cycle.0);
+    }
+    numbers
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("wva-recorder-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn writer(path: &Path, limit: u64) -> RecordWriter {
+    RecordWriter {
+        encoder: SegmentEncoder::new(RecordingHeader::of("1")),
+        ring: Arc::new(Mutex::new(DecisionRing::new(1_000_000))),
+        file: Some(RecordFile::new(path.to_owned(), limit)),
+        unrecorded: unrecorded(),
+    }
+}
+
+#[test]
+fn nothing_runs_where_nothing_is_to_be_recorded() {
+    let settings = RecordSettings {
+        history_bytes: 0,
+        file: None,
+        file_bytes: 0,
+    };
+    let recorder = DecisionRecorder::start(&settings, "1".to_owned(), unrecorded());
+    assert!(!recorder.is_on());
+    recorder.record(cycle(1));
+    assert_eq!(recorder.recording(), None);
+}
+
+#[test]
+fn files_are_rotated_and_each_is_a_recording() {
+    let folder = Folder::new("rotated");
+    let path = folder.0.join("decisions");
+    let mut writer = writer(&path, 8_000);
+    for number in 1..=400 {
+        writer.take(&cycle(number));
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 4, "{files:?}");
+    let sizes = files.iter().map(|file| fs::metadata(file).unwrap().len());
+    assert!(sizes.sum::<u64>() < 16_000);
+    let mut last = Vec::new();
+    for file in ["decisions.3", "decisions.2", "decisions.1", "decisions"] {
+        last.extend(numbers(File::open(folder.0.join(file)).unwrap()));
+    }
+    assert_eq!(last.last(), Some(&400));
+    assert!(
+        last.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{last:?}"
+    );
+    assert_eq!(writer.unrecorded.with_label_values(&["file"]).get(), 0);
+    let ring = numbers(&*super::locked(&writer.ring).recording());
+    assert_eq!(ring.last(), Some(&400));
+}
+
+#[test]
+fn a_file_of_the_process_before_is_kept() {
+    let folder = Folder::new("kept");
+    let path = folder.0.join("decisions");
+    for number in 1..=2 {
+        writer(&path, 1_000_000).take(&cycle(number));
+    }
+    assert_eq!(
+        numbers(File::open(folder.0.join("decisions.1")).unwrap()),
+        [1]
+    );
+    assert_eq!(numbers(File::open(&path).unwrap()), [2]);
+}
+
+#[test]
+fn what_cannot_be_written_is_counted_and_begins_again() {
+    let folder = Folder::new("broken");
+    let path = folder.0.join("later").join("decisions");
+    let mut writer = writer(&path, 1_000_000);
+    for number in 1..=3 {
+        writer.take(&cycle(number));
+    }
+    let failures = || writer.unrecorded.with_label_values(&["file"]).get();
+    assert_eq!(failures(), 3);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    for number in 4..=5 {
+        writer.take(&cycle(number));
+    }
+    assert_eq!(numbers(File::open(&path).unwrap()), [4, 5]);
+    let ring = numbers(&*super::locked(&writer.ring).recording());
+    assert_eq!(ring, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_full_queue_drops_the_newest_cycle_and_counts_it() {
+    let (cycles, receiver) = std::sync::mpsc::sync_channel(QUEUE);
+    let counter = unrecorded();
+    let recorder = DecisionRecorder(Some(Arc::new(super::RecorderQueue {
+        cycles,
+        ring: Arc::new(Mutex::new(DecisionRing::new(0))),
+        unrecorded: counter.clone(),
+    })));
+    let dropped = || counter.with_label_values(&["queue-full"]).get();
+    let room = u64::try_from(QUEUE).unwrap();
+    (1..=room).for_each(|number| recorder.record(cycle(number)));
+    assert_eq!(dropped(), 0);
+    recorder.record(cycle(room + 1));
+    assert_eq!(dropped(), 1);
+    let waiting: Vec<u64> = receiver
+        .try_iter()
+        .map(|cycle| cycle.snapshot.cycle.0)
+        .collect();
+    assert_eq!(waiting, (1..=room).collect::<Vec<_>>());
+    drop(receiver);
+    recorder.record(cycle(1));
+    assert_eq!(counter.with_label_values(&["stopped"]).get(), 1);
+}
