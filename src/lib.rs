@@ -10,7 +10,6 @@ mod docs;
 pub mod doctor;
 pub mod hooks;
 pub mod metrics;
-pub mod recorder;
 pub mod roles;
 pub mod serve;
 pub mod signals;

@@ -11,7 +11,7 @@ use crate::policy::learned::Learned;
 use crate::policy::metrics_gap::metrics_gaps;
 use crate::policy::plan::Plan;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId};
-use crate::recorder::CycleRecord;
+use crate::state::recorder::CycleRecord;
 use crate::state::{InForce, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;

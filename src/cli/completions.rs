@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use super::program::Program;
 use super::usage::{Given, read};
-use super::{crds, doctor, misused, plan, print};
+use super::{bundle, crds, doctor, misused, plan, print, replay, status, why};
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
 
@@ -60,6 +60,10 @@ pub(super) fn tree() -> Command {
         .subcommand(controller_command())
         .subcommand(doctor::DoctorFlags::command())
         .subcommand(plan::PlanFlags::command())
+        .subcommand(replay::ReplayFlags::command())
+        .subcommand(bundle::BundleFlags::command())
+        .subcommand(status::StatusFlags::command())
+        .subcommand(why::WhyFlags::command())
         .subcommand(crds::CrdsFlags::command())
         .subcommand(CompletionsFlags::command())
 }

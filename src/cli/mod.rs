@@ -7,14 +7,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub mod args;
+pub mod bundle;
 pub mod completions;
 pub mod controller;
+mod controller_api;
 pub mod crds;
 pub mod doctor;
 pub mod plan;
 pub mod program;
+pub mod replay;
+pub mod status;
 pub mod stop;
 pub mod usage;
+pub mod why;
 
 #[cfg(test)]
 mod vectors;
@@ -31,7 +36,11 @@ commands:
   wva controller --help                   list its flags and settings
   wva controller --print-config[=json]    show every setting, its value and where it comes from
   wva doctor                              name what keeps an installation from working
+  wva status [-n NAMESPACE | -A]          show the fleet by model and variant
+  wva why NAMESPACE/NAME                  show the steps of a decision and what would change it
   wva plan --snapshot FILE                show what the controller would decide, from a file
+  wva replay FILE                         repeat recorded decisions and show what differs
+  wva bundle                              write one archive for a bug report, without secrets
   wva crds                                print the custom resource definitions
   wva completions SHELL                   print the completion script of bash, zsh or fish
   wva help COMMAND                        list the flags of a command
@@ -61,7 +70,11 @@ pub(crate) const PROGRAM: Program = Program {
     words: &[
         "controller",
         "doctor",
+        "status",
+        "why",
         "plan",
+        "replay",
+        "bundle",
         "crds",
         "completions",
         "help",
@@ -77,9 +90,24 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment, Arc::new(NoHooks)),
         Some("doctor") => doctor::run(rest, environment),
+        Some("status") => status::run(rest),
+        Some("why") => why::run(rest),
         Some("plan") => plan::run(rest),
+        Some("replay") => replay::run(rest),
+        Some("bundle") => bundle::run(rest),
         Some("crds") => crds::run(rest),
         other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),
+    }
+}
+
+/// Runs a future to its end, on a runtime of its own.
+fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => Err(format!("the runtime cannot start: {error}")),
     }
 }
 
@@ -146,7 +174,7 @@ mod tests {
             ),
             (
                 "--snapshto f.yaml",
-                "unknown argument \"--snapshto\", did you mean \"--snapshot\" of wva plan?; \
+                "unknown argument \"--snapshto\", did you mean \"--snapshot\" of wva plan and wva why?; \
                  wva plan --help lists them",
             ),
             (
@@ -161,7 +189,7 @@ mod tests {
             ),
             (
                 "--snapshot f.yaml --explain",
-                "--snapshot belongs to wva plan; run wva plan --snapshot f.yaml --explain",
+                "--snapshot belongs to wva plan and wva why; run wva plan --snapshot f.yaml --explain",
             ),
             (
                 "--print-config=json",

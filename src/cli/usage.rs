@@ -126,7 +126,11 @@ fn worded(program: &Program, error: &clap::Error, command: &Command) -> String {
                 let values = positional.get_possible_values();
                 let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
                 let (what, values) = (positional.get_id(), one_of(&values));
-                return format!("unknown argument {argument:?}; {name} takes a {what}, {values}");
+                if !values.is_empty() {
+                    return format!(
+                        "unknown argument {argument:?}; {name} takes a {what}, {values}"
+                    );
+                }
             }
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
             unknown(

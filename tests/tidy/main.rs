@@ -98,7 +98,7 @@ fn dependencies_point_downwards() {
         (
             "src/state",
             &[
-                "state", "cluster", "metrics", "policy", "settings", "hooks", "roles",
+                "state", "cluster", "metrics", "policy", "settings", "hooks", "roles", "version",
             ],
         ),
     ];

@@ -1,5 +1,18 @@
 //! Text from outside, bounded for a message.
 
+/// A text for a terminal: its control characters are escaped, other than line ends.
+pub fn printable(text: &str) -> String {
+    let mut printed = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && letter != '\n' {
+            printed.extend(letter.escape_default());
+        } else {
+            printed.push(letter);
+        }
+    }
+    printed
+}
+
 /// At most 120 letters of a text.
 pub fn shortened(text: &str) -> String {
     bounded(text, 120)

@@ -20,11 +20,16 @@ use std::process::ExitCode;
 use schemars::schema_for;
 
 pub(super) use self::arguments::PlanFlags;
-use self::arguments::{PlanArguments, PlanCommand};
+use self::arguments::{Detail, PlanArguments, PlanCommand};
 use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
+pub(super) use self::render::{model_notes, steps, widths};
 use super::{misused, print};
-use crate::policy::document::{DocumentError, MAX_DOCUMENT, SnapshotDocument};
+use crate::policy::document::{DocumentError, MAX_DOCUMENT, Situation, SnapshotDocument};
+use crate::policy::key::ObjectKey;
+use crate::policy::learned::Learned;
+use crate::policy::params::DynamicSettings;
+use crate::policy::plan::Plan;
 use crate::policy::{check_plan, learn, plan};
 use crate::settings::bundle::{Bundle, read_noted};
 
@@ -59,7 +64,7 @@ fn read(arguments: &PlanArguments) -> Result<(String, String), Vec<String>> {
 }
 
 /// The text of a file; of a longer one than any that is read, its beginning.
-fn load(path: &str) -> Result<String, Vec<String>> {
+pub(super) fn load(path: &str) -> Result<String, Vec<String>> {
     let limit = u64::try_from(MAX_DOCUMENT).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path);
@@ -115,15 +120,7 @@ fn answer(
         .map(|note| format!("{settings_name}: {note}"))
         .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
         .collect();
-    let before = situation.learned.unwrap_or_default();
-    let learned = learn(&situation.snapshot, &before, &settings, situation.now);
-    let plan = plan(
-        &situation.snapshot,
-        &learned,
-        &settings,
-        GENERATION,
-        situation.now,
-    );
+    let (learned, plan) = decide(&situation, &settings);
     let violation = check_plan(&situation.snapshot, &settings, &plan).err();
     let outcome = RenderedOutcome {
         plan: &plan,
@@ -134,4 +131,28 @@ fn answer(
     };
     let text = render(&outcome, arguments);
     text.map_err(|error| vec![error])
+}
+
+/// Learns from the last collection of a snapshot, and plans.
+pub(super) fn decide(situation: &Situation, settings: &DynamicSettings) -> (Learned, Plan) {
+    let before = situation.learned.clone().unwrap_or_default();
+    let learned = learn(&situation.snapshot, &before, settings, situation.now);
+    let plan = plan(
+        &situation.snapshot,
+        &learned,
+        settings,
+        GENERATION,
+        situation.now,
+    );
+    (learned, plan)
+}
+
+/// The decision about one PodAutoscaler with its steps; `None` if the snapshot has none of that name.
+pub(super) fn explained_autoscaler(situation: &Situation, object: &ObjectKey) -> Option<String> {
+    let mut plans = (situation.autoscalers.iter())
+        .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now));
+    let found = plans.find(|plan| plan.key() == object.to_string())?;
+    let mut text = String::new();
+    autoscalers::table(&mut text, &[found], Detail::Everything);
+    Some(text)
 }

@@ -17,7 +17,7 @@ use crate::policy::plan::{
 use crate::policy::slo::SloReport;
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
-use wva_base::text::shortened;
+use wva_base::text::{printable, shortened};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy)]
@@ -200,19 +200,7 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
             writeln!(text, "{}", decision.reason()).unwrap_or_default();
             if detail == Detail::Everything {
                 steps(&mut text, decision);
-                let figures = plan.models.get(&decision.model);
-                let faults = figures.and_then(|figures| figures.arguments.get(&decision.key));
-                for fault in faults.into_iter().flatten() {
-                    writeln!(text, "    note         {fault}").unwrap_or_default();
-                }
-                let throughput = figures.and_then(|figures| figures.throughput.as_ref());
-                let slo = figures.and_then(|figures| figures.slo.as_ref());
-                for line in slo.into_iter().flat_map(SloReport::lines) {
-                    writeln!(text, "    {line}").unwrap_or_default();
-                }
-                if let Some(note) = throughput.and_then(ThroughputReport::note) {
-                    writeln!(text, "    note         {note}").unwrap_or_default();
-                }
+                model_notes(&mut text, plan, decision);
             }
         }
     }
@@ -241,19 +229,6 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
     printable(&text)
 }
 
-/// The text without characters that a terminal acts on; names come from outside.
-fn printable(text: &str) -> String {
-    let mut printed = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() && letter != '\n' {
-            printed.extend(letter.escape_default());
-        } else {
-            printed.push(letter);
-        }
-    }
-    printed
-}
-
 /// What each model claimed of contended budgets that are shared by priority.
 fn claims(text: &mut String, plan: &Plan) {
     let claims = plan.models.iter();
@@ -267,14 +242,32 @@ fn claims(text: &mut String, plan: &Plan) {
     }
 }
 
-fn steps(text: &mut String, decision: &Decision) {
+/// What the figures of its model add to a decision.
+pub(in crate::cli) fn model_notes(text: &mut String, plan: &Plan, decision: &Decision) {
+    let figures = plan.models.get(&decision.model);
+    let faults = figures.and_then(|figures| figures.arguments.get(&decision.key));
+    for fault in faults.into_iter().flatten() {
+        writeln!(text, "    note         {fault}").unwrap_or_default();
+    }
+    let throughput = figures.and_then(|figures| figures.throughput.as_ref());
+    let slo = figures.and_then(|figures| figures.slo.as_ref());
+    for line in slo.into_iter().flat_map(SloReport::lines) {
+        writeln!(text, "    {line}").unwrap_or_default();
+    }
+    if let Some(note) = throughput.and_then(ThroughputReport::note) {
+        writeln!(text, "    note         {note}").unwrap_or_default();
+    }
+}
+
+/// The steps of a decision, one line each.
+pub(in crate::cli) fn steps(text: &mut String, decision: &Decision) {
     for step in &decision.steps {
         let (stage, from, to) = (step.stage.as_str(), step.from, step.to);
         writeln!(text, "    {stage:<12} {from} -> {to}  {}", step.why).unwrap_or_default();
     }
 }
 
-pub(super) fn widths<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> [usize; COLUMNS] {
+pub(in crate::cli) fn widths<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> [usize; COLUMNS] {
     let mut widths = [0; COLUMNS];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

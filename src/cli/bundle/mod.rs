@@ -1,0 +1,147 @@
+//! `wva bundle`: one archive for a bug report, without secrets.
+
+pub(super) mod archive;
+mod arguments;
+mod redact;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use self::archive::ArchiveWriter;
+pub(super) use self::arguments::BundleFlags;
+use self::redact::{redact, redact_recording};
+use super::controller_api::ControllerApi;
+use super::status::{FleetObjects, list_events};
+use super::usage::{Given, read};
+use super::{fail, misused, print};
+use crate::cluster::client::{KubeconfigSource, connect};
+use crate::version;
+
+/// Pages of the controller, with the names of their files.
+const PAGES: [(&str, &str); 4] = [
+    ("/debug/settings", "settings.json"),
+    ("/debug/decisions", "decisions.json"),
+    ("/debug/snapshot", "snapshot.json"),
+    ("/debug/tree", "tree.json"),
+];
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let flags: BundleFlags = match read(&super::PROGRAM, arguments) {
+        Ok(Given::Arguments(flags)) => flags,
+        Ok(Given::Help(text)) => return print(&text),
+        Err(error) => return misused([error]),
+    };
+    let controller = match ControllerApi::of(&flags.controller) {
+        Ok(controller) => controller,
+        Err(error) => return misused([error]),
+    };
+    match super::block_on(collected(&flags, controller.as_ref())) {
+        Ok(text) => print(&text),
+        Err(error) => fail([error]),
+    }
+}
+
+async fn collected(
+    flags: &BundleFlags,
+    controller: Option<&ControllerApi>,
+) -> Result<String, String> {
+    let mut bundle = Bundled::default();
+    bundle.text("version.txt", &format!("wva {}\n", version::shown()));
+    objects(flags, &mut bundle).await;
+    match controller {
+        Some(controller) => pages(controller, &mut bundle).await,
+        None => bundle
+            .notes
+            .push("without --address the archive has no decisions and no settings".to_owned()),
+    }
+    if let Some(path) = &flags.recording {
+        let bytes = std::fs::read(path)
+            .map_err(|error| format!("{path}: {error}; name a file that can be read"))?;
+        bundle.recording(&bytes);
+    }
+    let path = &flags.output;
+    let (bytes, notes) = bundle.finish();
+    std::fs::write(path, bytes)
+        .map_err(|error| format!("{path}: {error}; name a file in a folder that can be written"))?;
+    let notes = notes.iter().map(|note| format!("note: {note}"));
+    let lines: Vec<String> = std::iter::once(path.clone()).chain(notes).collect();
+    Ok(lines.join("\n") + "\n")
+}
+
+async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
+    let client = match connect(&KubeconfigSource::Infer).await {
+        Ok(client) => client,
+        Err(error) => {
+            bundle.notes.push(error.to_string());
+            return;
+        }
+    };
+    let own = client.default_namespace().to_owned();
+    let namespace = flags.namespace.clone().unwrap_or(own);
+    let namespace = (!flags.all_namespaces).then_some(&*namespace);
+    match FleetObjects::read(&client, namespace).await {
+        Ok(found) => {
+            let (document, notes) = found.into_document();
+            bundle.document("objects.json", document);
+            bundle.notes.extend(notes);
+        }
+        Err(error) => bundle.notes.push(error),
+    }
+    match list_events(&client, namespace).await {
+        Ok(events) => bundle.document("events.json", json!(events)),
+        Err(error) => bundle.notes.push(error),
+    }
+}
+
+async fn pages(controller: &ControllerApi, bundle: &mut Bundled) {
+    for (page, name) in PAGES {
+        match controller.json(page).await {
+            Ok(document) => bundle.document(name, document),
+            Err(error) => bundle.notes.push(error),
+        }
+    }
+    match controller.page("/debug/recording").await {
+        Ok(bytes) => bundle.recording(&bytes),
+        Err(error) => bundle.notes.push(error),
+    }
+}
+
+/// What goes into the archive; nothing gets there other than redacted.
+#[derive(Debug, Default)]
+struct Bundled {
+    archive: ArchiveWriter,
+    notes: Vec<String>,
+}
+
+impl Bundled {
+    fn text(&mut self, name: &str, text: &str) {
+        self.archive.add(name, redact::redacted(text).as_bytes());
+    }
+
+    fn document(&mut self, name: &str, mut document: Value) {
+        redact(&mut document);
+        match serde_json::to_vec_pretty(&document) {
+            Ok(bytes) => self.archive.add(name, &bytes),
+            Err(error) => self.notes.push(format!("{name}: {error}")),
+        }
+    }
+
+    fn recording(&mut self, bytes: &[u8]) {
+        match redact_recording(bytes) {
+            Ok(bytes) => self.archive.add(archive::RECORDING, &bytes),
+            Err(error) => self
+                .notes
+                .push(format!("the recording is left out: {error}")),
+        }
+    }
+
+    fn finish(mut self) -> (Vec<u8>, Vec<String>) {
+        let notes = self.notes.join("\n");
+        self.text("notes.txt", &notes);
+        (self.archive.finish(), self.notes)
+    }
+}

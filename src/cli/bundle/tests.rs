@@ -1,0 +1,87 @@
+//! Planted secrets, and the way back to the recording.
+
+use std::io::Read as _;
+
+use flate2::read::MultiGzDecoder;
+use serde_json::json;
+
+use super::Bundled;
+use super::archive::open;
+use super::redact::{redact, redacted};
+
+const SECRET: &str = "s3cr3t-planted";
+
+#[test]
+fn secrets_are_redacted_wherever_they_are_planted() {
+    let mut planted = json!({
+        "args": ["--api-key", SECRET, format!("--hf-token={SECRET}"), "--max-num-seqs=256"],
+        "command": ["sh", "-c", format!("vllm serve m --api-key {SECRET} --port 8000")],
+        "env": {"HF_TOKEN": SECRET, "MODEL": "llama"},
+        "containers": [{"name": "vllm", "env": [{"name": "API_KEY", "value": SECRET}]}],
+        "url": format!("https://user:{SECRET}@prometheus:9090/path"),
+        "header": format!("Authorization: Bearer {SECRET}"),
+        "message": "hf_abcdefghijklmnop was refused",
+        "nested": {"bearerToken": [[SECRET]]},
+        "inputTokens": {"v": 100.5, "a": 3},
+        "kv_tokens": "4096",
+    });
+    redact(&mut planted);
+    let text = planted.to_string();
+    assert!(!text.contains(SECRET) && !text.contains("hf_abc"), "{text}");
+    for kept in [
+        "--max-num-seqs=256",
+        "--port 8000",
+        "\"MODEL\":\"llama\"",
+        "@prometheus:9090/path",
+        "100.5",
+        "4096",
+        "was refused",
+    ] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+    assert_eq!(redacted("nothing to hide"), "nothing to hide");
+}
+
+#[test]
+fn a_bundle_is_replayed_and_has_no_secret() {
+    let recording = crate::cli::replay::tests::recording(&format!("--api-key={SECRET}"));
+    let mut plain = String::new();
+    MultiGzDecoder::new(&*recording)
+        .read_to_string(&mut plain)
+        .unwrap_or_default();
+    assert!(plain.contains(SECRET), "planted");
+    let folder = std::env::temp_dir().join(format!("wva-bundle-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+
+    let mut bundle = Bundled::default();
+    bundle.text("version.txt", "wva 1");
+    bundle.document("tree.json", json!({"token": SECRET, "role": "optimizer"}));
+    bundle.recording(&recording);
+    let (bytes, notes) = bundle.finish();
+    assert_eq!(notes, Vec::<String>::new());
+    std::fs::write(path("bundle.tgz"), &bytes).unwrap();
+    let mut tar = Vec::new();
+    MultiGzDecoder::new(&*bytes).read_to_end(&mut tar).unwrap();
+    assert_eq!(tar.len() % 512, 0);
+    let text = String::from_utf8_lossy(&tar);
+    assert!(text.contains("optimizer") && !text.contains(SECRET));
+    let mut redacted = String::new();
+    let opened = open(&path("bundle.tgz")).unwrap();
+    MultiGzDecoder::new(opened)
+        .read_to_string(&mut redacted)
+        .unwrap();
+    assert!(redacted.contains("--api-key=REDACTED") && !redacted.contains(SECRET));
+    let report = crate::cli::replay::tests::replayed(&[&path("bundle.tgz")]).unwrap();
+    assert!(
+        report.text.ends_with("every decision is the same\n"),
+        "{}",
+        report.text
+    );
+
+    let (empty, _) = Bundled::default().finish();
+    std::fs::write(path("empty.tgz"), empty).unwrap();
+    let error = open(&path("empty.tgz")).err().unwrap();
+    assert!(error.contains("the bundle has no recording"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,130 @@
+//! Recordings of one small fleet.
+
+use std::path::PathBuf;
+
+use clap::Parser as _;
+
+use super::{ReplayFlags, ReplayReport, answer};
+use crate::policy::document::SnapshotDocument;
+use crate::policy::learn;
+use crate::policy::params::DynamicSettings;
+use wva_recording::{CycleInputs, RecordingHeader, SegmentEncoder};
+
+/// Three cycles, a minute apart, whose KV share grows.
+pub(in crate::cli) fn recording(argument: &str) -> Vec<u8> {
+    let settings = DynamicSettings::default();
+    let mut encoder = SegmentEncoder::new(RecordingHeader::of("9.9.9"));
+    let mut bytes = Vec::new();
+    let mut learned = crate::policy::learned::Learned::default();
+    for (minute, kv) in [(0, 0.2), (1, 0.5), (2, 0.78)] {
+        let text = format!(
+            "{{version: 1, cycle: {}, time: {{now: \"2026-03-01T12:0{minute}:00Z\", uptime: 1{minute}m}}, variants: \
+             [{{namespace: ns, name: a, model: m, target: {{current: 1}}, containers: [{{args: ['{argument}']}}], pods: \
+             [{{name: p, age: 5m, signals: {{kvUsage: {kv}, queueLength: 0}}}}]}}]}}",
+            minute + 1
+        );
+        let document = SnapshotDocument::parse(&text).unwrap();
+        let situation = document.situation(&settings.freshness).unwrap();
+        learned = learn(&situation.snapshot, &learned, &settings, situation.now);
+        let inputs = CycleInputs {
+            now: situation.now,
+            generation: 1,
+            snapshot: &situation.snapshot,
+            learned: &learned,
+            settings: &settings,
+        };
+        let plan = crate::policy::plan(&situation.snapshot, &learned, &settings, 1, situation.now);
+        bytes.extend(encoder.encode(&inputs, &plan).unwrap().bytes);
+    }
+    bytes
+}
+
+struct Files(PathBuf);
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let name = format!("wva-replay-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn with(&self, name: &str, content: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+pub(in crate::cli) fn replayed(arguments: &[&str]) -> Result<ReplayReport, String> {
+    let words = ["replay"].iter().chain(arguments);
+    answer(&ReplayFlags::try_parse_from(words).unwrap())
+}
+
+#[test]
+fn a_recording_is_repeated_as_a_whole_and_at_one_time() {
+    let files = Files::new("same");
+    let file = files.with("recording.gz", &recording("--x"));
+    let whole = replayed(&[&file]).unwrap();
+    assert!(!whole.has_differences);
+    assert_eq!(
+        whole.text,
+        "3 cycles from 2026-03-01T12:00:00Z to 2026-03-01T12:02:00Z, recorded by wva 9.9.9: \
+         every decision is the same\n"
+    );
+    let one = replayed(&[&file, "--at", "2026-03-01T12:01:59Z"]).unwrap();
+    let said = "cycle 2 at 2026-03-01T12:01:00Z: every decision is the same\n";
+    assert_eq!(one.text, said);
+    let early = replayed(&[&file, "--at", "2026-03-01T11:00:00Z"]).unwrap_err();
+    assert!(early.contains("begins at 2026-03-01T12:00:00Z"), "{early}");
+    let version = replayed(&[&file, "--version-of"]).unwrap();
+    assert_eq!(version.text, "wva 9.9.9, format 1\n");
+}
+
+#[test]
+fn other_settings_show_the_cycles_that_differ() {
+    let files = Files::new("other");
+    let file = files.with("recording.gz", &recording("--x"));
+    let settings = files.with(
+        "settings.yaml",
+        b"saturation: {default: {kvSpareTrigger: 0.4}}",
+    );
+    let report = replayed(&[&file, "--settings", &settings]).unwrap();
+    assert!(report.has_differences);
+    let text = report.text;
+    assert!(!text.contains("cycle 1 at "), "{text}");
+    for part in [
+        "cycle 2 at 2026-03-01T12:01:00Z\n  ns/a\n    recorded  1 -> 1 by saturation",
+        "\n    replayed  1 -> 2 by saturation: KV spare",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_named_with_the_remedy() {
+    let files = Files::new("none");
+    let file = files.with("text", b"no recording");
+    let error = replayed(&[&file]).unwrap_err();
+    assert!(
+        error.starts_with(&file) && error.contains("name a recording"),
+        "{error}"
+    );
+    let error = replayed(&["/none/such"]).unwrap_err();
+    assert!(error.contains("name a file that can be read"), "{error}");
+    let mut cut = recording("--x");
+    cut.truncate(cut.len() - 20);
+    let file = files.with("cut.gz", &cut);
+    let report = replayed(&[&file]).unwrap();
+    assert!(
+        !report.has_differences && report.text.starts_with("2 cycles"),
+        "{}",
+        report.text
+    );
+}

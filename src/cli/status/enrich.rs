@@ -1,0 +1,105 @@
+//! What the controller itself knows beyond the objects: its last decisions, and the ages of its samples.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::fleet::FleetStatus;
+use crate::cli::controller_api::ControllerApi;
+use crate::policy::key::VariantKey;
+use crate::policy::plan::Plan;
+use wva_base::duration::{format_duration, parse_duration};
+
+/// Adds what the debug pages hold; what cannot be read is a note.
+pub(super) async fn enrich(status: &mut FleetStatus, controller: &ControllerApi) {
+    match controller.json("/debug/decisions").await {
+        Ok(decisions) => add_decisions(status, decisions),
+        Err(error) => status.notes.push(error),
+    }
+    match controller.json("/debug/snapshot").await {
+        Ok(snapshot) => add_ages(status, &snapshot),
+        Err(error) => status.notes.push(error),
+    }
+}
+
+/// Adds the reasons of the last decisions, as `/debug/decisions` has them.
+pub(super) fn add_decisions(status: &mut FleetStatus, mut decisions: Value) {
+    for row in &mut status.pod_autoscalers {
+        let key = format!("{}/{}", row.namespace, row.name);
+        let found = decisions
+            .get("podAutoscalers")
+            .and_then(|all| all.get(&key));
+        let words = found.and_then(|found| {
+            let decision = found.get("decision")?;
+            let words = ["reason", "invalid", "unseen"];
+            words.iter().find_map(|name| decision.get(name)?.as_str())
+        });
+        if let Some(words) = words {
+            words.clone_into(&mut row.decision);
+        }
+    }
+    if decisions.get("decisions").is_none() {
+        status.notes.push(
+            "this controller has made no plan: another one leads, or it has just started"
+                .to_owned(),
+        );
+        return;
+    }
+    if let Some(fields) = decisions.as_object_mut() {
+        fields.remove("podAutoscalers");
+    }
+    let plan: Plan = match serde_json::from_value(decisions) {
+        Ok(plan) => plan,
+        Err(error) => {
+            status.notes.push(format!(
+                "/debug/decisions: {error}; use the wva of the controller's version"
+            ));
+            return;
+        }
+    };
+    for row in &mut status.variants {
+        let key = VariantKey::new(&*row.namespace, &*row.name);
+        if let Some(decision) = plan.decisions.get(&key) {
+            row.decision = decision.reason();
+        }
+    }
+}
+
+/// Adds the age of the oldest sample of each variant, as `/debug/snapshot` has them.
+pub(super) fn add_ages(status: &mut FleetStatus, snapshot: &Value) {
+    let ago = snapshot.pointer("/collection/ago").map(span);
+    let variants = snapshot.get("variants").and_then(Value::as_array);
+    let ages: BTreeMap<(&str, &str), Duration> = variants
+        .into_iter()
+        .flatten()
+        .filter_map(|variant| {
+            let text = |name: &str| variant.get(name)?.as_str();
+            let oldest = oldest(variant)?.saturating_add(ago.unwrap_or_default());
+            Some(((text("namespace")?, text("name")?), oldest))
+        })
+        .collect();
+    for row in &mut status.variants {
+        let age = ages.get(&(&*row.namespace, &*row.name));
+        // Parts of a second only hide the rest.
+        let seconds = age.map(|age| Duration::from_secs(age.as_secs()));
+        row.signal_age = seconds.map(format_duration);
+    }
+}
+
+/// The greatest age among the readings of all pods; `None` without any reading.
+fn oldest(variant: &Value) -> Option<Duration> {
+    let pods = variant.get("pods")?.as_array()?;
+    let signals = pods
+        .iter()
+        .filter_map(|pod| pod.get("signals")?.as_object());
+    let readings = signals.flat_map(serde_json::Map::values);
+    let ages = readings.filter(|reading| !reading.is_null());
+    ages.map(|reading| reading.get("age").map(span).unwrap_or_default())
+        .max()
+}
+
+fn span(value: &Value) -> Duration {
+    let text = value.as_str().unwrap_or_default();
+    parse_duration(text).unwrap_or_default()
+}

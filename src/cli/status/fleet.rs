@@ -1,0 +1,286 @@
+//! Rows of the fleet, from its objects.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::objects::FleetObjects;
+use crate::policy::units::Cost;
+
+/// The fleet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::cli) struct FleetStatus {
+    /// Sorted by namespace, model and name.
+    pub(super) variants: Vec<VariantRow>,
+    /// Sorted by namespace and name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) pod_autoscalers: Vec<PodAutoscalerRow>,
+    /// What could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
+}
+
+/// Replicas of a scale target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReplicaCounts {
+    /// Replicas that exist; `None` where the target is not read.
+    pub(super) current: Option<u64>,
+    /// Of these, ready.
+    pub(super) ready: Option<u64>,
+    /// Of these, not ready.
+    pub(super) pending: Option<u64>,
+}
+
+/// One variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct VariantRow {
+    pub(super) namespace: String,
+    pub(super) model: String,
+    pub(super) name: String,
+    /// Kind and name of the scale target.
+    pub(super) target: String,
+    #[serde(flatten)]
+    pub(super) replicas: ReplicaCounts,
+    /// The published count.
+    pub(super) desired: Option<u64>,
+    /// What scales the target.
+    pub(super) scaler: Option<String>,
+    /// Status of the condition `Ready`.
+    pub(super) is_ready: Option<String>,
+    /// Cost of all current replicas, in the unit of `variantCost`.
+    pub(super) cost: Option<f64>,
+    /// Age of the oldest sample of its pods; known to the controller alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) signal_age: Option<String>,
+    /// The last decision in words.
+    pub(super) decision: String,
+}
+
+/// One `PodAutoscaler`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodAutoscalerRow {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) target: String,
+    pub(super) strategy: String,
+    #[serde(flatten)]
+    pub(super) replicas: ReplicaCounts,
+    /// The wanted count.
+    pub(super) desired: Option<u64>,
+    /// The last decision in words.
+    pub(super) decision: String,
+}
+
+/// Namespace, kind and name.
+type TargetPlace<'a> = (&'a str, &'a str, &'a str);
+
+/// What is known of scale targets.
+#[derive(Debug)]
+struct Targets<'a> {
+    counts: BTreeMap<TargetPlace<'a>, ReplicaCounts>,
+    scalers: BTreeMap<TargetPlace<'a>, Vec<String>>,
+}
+
+impl FleetStatus {
+    /// Joins the objects.
+    pub(in crate::cli) fn of(objects: &FleetObjects) -> Self {
+        let targets = Targets::of(objects);
+        let variants = objects.variants.iter();
+        let mut variants: Vec<VariantRow> =
+            variants.map(|object| variant(object, &targets)).collect();
+        let key = |row: &VariantRow| (row.namespace.clone(), row.model.clone(), row.name.clone());
+        variants.sort_by_key(key);
+        let autoscalers = objects.pod_autoscalers.iter();
+        let mut pod_autoscalers: Vec<PodAutoscalerRow> = autoscalers
+            .map(|object| pod_autoscaler(object, &targets))
+            .collect();
+        pod_autoscalers.sort_by_key(|row| (row.namespace.clone(), row.name.clone()));
+        Self {
+            variants,
+            pod_autoscalers,
+            notes: objects.notes.clone(),
+        }
+    }
+}
+
+impl<'a> Targets<'a> {
+    fn of(objects: &'a FleetObjects) -> Self {
+        let counts = objects.workloads.iter().map(|(kind, object)| {
+            let (namespace, name) = identity(object);
+            ((namespace, *kind, name), counts(object))
+        });
+        let mut scalers: BTreeMap<TargetPlace<'a>, Vec<String>> = BTreeMap::new();
+        let mut add = |object: &'a Value, kind: &str| {
+            let reference = object
+                .pointer("/spec/scaleTargetRef")
+                .unwrap_or(&Value::Null);
+            let (namespace, name) = identity(object);
+            let place = (namespace, target_kind(reference), text(reference, "/name"));
+            let found = scalers.entry(place).or_default();
+            found.push(format!("{kind}/{name}"));
+        };
+        for object in &objects.scaled_objects {
+            add(object, "ScaledObject");
+        }
+        // The one that KEDA makes is part of its ScaledObject.
+        for object in objects.hpas.iter().filter(|hpa| !is_of_keda(hpa)) {
+            add(object, "HPA");
+        }
+        Self {
+            counts: counts.collect(),
+            scalers,
+        }
+    }
+}
+
+impl FleetObjects {
+    /// The object of a name, with its target and its last decision in words.
+    pub(in crate::cli) fn named<'a>(
+        &'a self,
+        fleet: &'a FleetStatus,
+        namespace: &str,
+        name: &str,
+    ) -> Option<(&'a Value, &'a str, &'a str)> {
+        let is_it = |object: &&Value| identity(object) == (namespace, name);
+        if let Some(object) = self.variants.iter().find(is_it) {
+            let mut rows = fleet.variants.iter();
+            let row = rows.find(|row| row.namespace == namespace && row.name == name)?;
+            return Some((object, &row.target, &row.decision));
+        }
+        let object = self.pod_autoscalers.iter().find(is_it)?;
+        let mut rows = fleet.pod_autoscalers.iter();
+        let row = rows.find(|row| row.namespace == namespace && row.name == name)?;
+        Some((object, &row.target, &row.decision))
+    }
+}
+
+fn is_of_keda(hpa: &Value) -> bool {
+    let owners = hpa.pointer("/metadata/ownerReferences");
+    let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
+    owners.any(|owner| text(owner, "/kind") == "ScaledObject")
+}
+
+fn target_kind(reference: &Value) -> &str {
+    match text(reference, "/kind") {
+        "" => "Deployment",
+        kind => kind,
+    }
+}
+
+fn identity(object: &Value) -> (&str, &str) {
+    (
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    )
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    object.pointer(path).and_then(Value::as_str).unwrap_or("")
+}
+
+fn number(object: &Value, path: &str) -> Option<u64> {
+    object.pointer(path).and_then(Value::as_u64)
+}
+
+fn counts(object: &Value) -> ReplicaCounts {
+    let stated = number(object, "/spec/replicas").unwrap_or(1);
+    let current = match number(object, "/status/replicas") {
+        None | Some(0) => stated,
+        Some(current) => current,
+    };
+    let ready = number(object, "/status/readyReplicas").unwrap_or(0);
+    ReplicaCounts {
+        current: Some(current),
+        ready: Some(ready),
+        pending: Some(current.saturating_sub(ready)),
+    }
+}
+
+fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
+    let (namespace, name) = identity(object);
+    let reference = object
+        .pointer("/spec/scaleTargetRef")
+        .unwrap_or(&Value::Null);
+    let place = (namespace, target_kind(reference), text(reference, "/name"));
+    let replicas = targets.counts.get(&place).copied().unwrap_or_default();
+    let cost = Cost::parse(text(object, "/spec/variantCost")).ok();
+    let cost = cost.zip(replicas.current).and_then(|(cost, current)| {
+        let current = u32::try_from(current).ok()?;
+        Some(cost.millionths() * f64::from(current) / 1e6)
+    });
+    VariantRow {
+        namespace: namespace.to_owned(),
+        model: text(object, "/spec/modelID").to_owned(),
+        name: name.to_owned(),
+        target: format!("{}/{}", place.1, place.2),
+        replicas,
+        desired: number(object, "/status/desiredOptimizedAlloc/numReplicas"),
+        scaler: targets.scalers.get(&place).map(|found| found.join(", ")),
+        is_ready: condition(object, "Ready").map(|found| text(found, "/status").to_owned()),
+        cost,
+        signal_age: None,
+        decision: decision(object),
+    }
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let mut conditions = conditions.iter();
+    conditions.find(|condition| text(condition, "/type") == kind)
+}
+
+/// What the conditions say of the last decision: the first that does not hold, else the decision.
+fn decision(object: &Value) -> String {
+    let kinds = [
+        "TargetResolved",
+        "MetricsAvailable",
+        "OptimizationReady",
+        "ActuationReady",
+    ];
+    let found = kinds.iter().filter_map(|kind| condition(object, kind));
+    let mut failing = found.filter(|found| text(found, "/status") == "False");
+    let shown = failing
+        .next()
+        .or_else(|| condition(object, "OptimizationReady"));
+    shown.map_or_else(
+        || "no controller has written a status".to_owned(),
+        |shown| text(shown, "/message").to_owned(),
+    )
+}
+
+fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
+    let (namespace, name) = identity(object);
+    let reference = object
+        .pointer("/spec/scaleTargetRef")
+        .unwrap_or(&Value::Null);
+    let place = (namespace, target_kind(reference), text(reference, "/name"));
+    let mut replicas = targets.counts.get(&place).copied().unwrap_or_default();
+    replicas.current = replicas
+        .current
+        .or_else(|| number(object, "/status/actualScale"));
+    let latest = object.pointer("/status/scalingHistory");
+    let latest = latest.and_then(Value::as_array).and_then(|all| all.last());
+    let failing = || {
+        let conditions = object.pointer("/status/conditions")?.as_array()?;
+        let mut conditions = conditions.iter();
+        conditions.find(|condition| text(condition, "/status") == "False")
+    };
+    let (shown, path) = match latest {
+        Some(latest) => (Some(latest), "/reason"),
+        None => (failing(), "/message"),
+    };
+    PodAutoscalerRow {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        target: format!("{}/{}", place.1, place.2),
+        strategy: text(object, "/spec/scalingStrategy").to_owned(),
+        replicas,
+        desired: number(object, "/status/desiredScale"),
+        decision: shown.map_or_else(|| "-".to_owned(), |shown| text(shown, path).to_owned()),
+    }
+}

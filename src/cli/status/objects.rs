@@ -1,0 +1,207 @@
+//! The objects of a fleet as they are stored, untyped: one that cannot be read harms no other.
+
+use std::time::Duration;
+
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::cluster::client::{RequestError, within};
+
+/// Longest wait for one page of a list.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Objects of one page.
+const PAGE: u32 = 500;
+
+/// Most objects of one kind that are read.
+const MOST: usize = 50_000;
+
+/// What a list is of: group, version, kind and plural.
+type ListedKind = (&'static str, &'static str, &'static str, &'static str);
+
+const VARIANTS: ListedKind = (
+    "llmd.ai",
+    "v1alpha1",
+    "VariantAutoscaling",
+    "variantautoscalings",
+);
+const POD_AUTOSCALERS: ListedKind = (
+    "autoscaling.aibrix.ai",
+    "v1alpha1",
+    "PodAutoscaler",
+    "podautoscalers",
+);
+const SCALED_OBJECTS: ListedKind = ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects");
+const HPAS: ListedKind = (
+    "autoscaling",
+    "v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+);
+const WORKLOADS: [ListedKind; 3] = [
+    ("apps", "v1", "Deployment", "deployments"),
+    ("apps", "v1", "StatefulSet", "statefulsets"),
+    (
+        "leaderworkerset.x-k8s.io",
+        "v1",
+        "LeaderWorkerSet",
+        "leaderworkersets",
+    ),
+];
+
+const EVENTS: ListedKind = ("events.k8s.io", "v1", "Event", "events");
+
+/// Everything that is listed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::cli) struct FleetObjects {
+    /// `VariantAutoscaling` objects.
+    pub(super) variants: Vec<Value>,
+    /// `PodAutoscaler` objects.
+    pub(super) pod_autoscalers: Vec<Value>,
+    /// Scale targets, each with its kind.
+    pub(super) workloads: Vec<(&'static str, Value)>,
+    /// `HorizontalPodAutoscaler` objects.
+    pub(super) hpas: Vec<Value>,
+    /// `ScaledObject` objects.
+    pub(super) scaled_objects: Vec<Value>,
+    /// What could not be read.
+    pub(super) notes: Vec<String>,
+}
+
+impl FleetObjects {
+    /// Lists one namespace, or all.
+    ///
+    /// # Errors
+    /// VariantAutoscalings and PodAutoscalers cannot be listed; with the remedy.
+    pub(in crate::cli) async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+    ) -> Result<Self, String> {
+        let mut objects = Self::default();
+        let variants = list(client, VARIANTS, namespace).await;
+        let autoscalers = list(client, POD_AUTOSCALERS, namespace).await;
+        match (variants, autoscalers) {
+            (Err(error), Err(_) | Ok(None)) => return Err(refusal(VARIANTS, &error)),
+            (Ok(None), Ok(None)) => {
+                return Err(
+                    "the API server serves no VariantAutoscalings; apply the output of wva crds"
+                        .to_owned(),
+                );
+            }
+            (variants, autoscalers) => {
+                objects.variants = objects.kept(VARIANTS, variants);
+                objects.pod_autoscalers = objects.kept(POD_AUTOSCALERS, autoscalers);
+            }
+        }
+        for kind in WORKLOADS {
+            let (_, _, name, _) = kind;
+            let found = list(client, kind, namespace).await;
+            let found = objects.kept(kind, found);
+            let found = found.into_iter().map(|object| (name, object));
+            objects.workloads.extend(found);
+        }
+        let hpas = list(client, HPAS, namespace).await;
+        objects.hpas = objects.kept(HPAS, hpas);
+        let scaled_objects = list(client, SCALED_OBJECTS, namespace).await;
+        objects.scaled_objects = objects.kept(SCALED_OBJECTS, scaled_objects);
+        Ok(objects)
+    }
+
+    /// All of them, and what could not be read.
+    pub(in crate::cli) fn into_document(self) -> (Value, Vec<String>) {
+        let document = json!({
+            "variantAutoscalings": self.variants,
+            "podAutoscalers": self.pod_autoscalers,
+            "workloads": self.workloads,
+            "horizontalPodAutoscalers": self.hpas,
+            "scaledObjects": self.scaled_objects,
+        });
+        (document, self.notes)
+    }
+
+    /// The objects, or none and a note. A kind that the cluster does not have needs no note.
+    fn kept(
+        &mut self,
+        kind: ListedKind,
+        listed: Result<Option<Vec<Value>>, RequestError>,
+    ) -> Vec<Value> {
+        match listed {
+            Ok(found) => {
+                let found = found.unwrap_or_default();
+                if found.len() >= MOST {
+                    let plural = kind.3;
+                    self.notes
+                        .push(format!("{plural}: the first {MOST} are shown"));
+                }
+                found
+            }
+            Err(error) => {
+                self.notes.push(refusal(kind, &error));
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn refusal((group, _, _, plural): ListedKind, error: &RequestError) -> String {
+    let remedy = match error {
+        RequestError::Refused(status) if status.code == 401 => {
+            "log in, so that the kubeconfig has valid credentials".to_owned()
+        }
+        RequestError::Refused(status) if status.code == 403 => {
+            format!("grant list on {plural}.{group}, or name a namespace with --namespace")
+        }
+        _ => "check the kubeconfig".to_owned(),
+    };
+    format!("{plural} cannot be listed: {error}; {remedy}")
+}
+
+/// Events about objects of this project.
+///
+/// # Errors
+/// They cannot be listed; with the remedy.
+pub(in crate::cli) async fn list_events(
+    client: &Client,
+    namespace: Option<&str>,
+) -> Result<Vec<Value>, String> {
+    let events = list(client, EVENTS, namespace).await;
+    let events = events.map_err(|error| refusal(EVENTS, &error))?;
+    let mut events = events.unwrap_or_default();
+    events.retain(|event| {
+        let kind = event.pointer("/regarding/kind").and_then(Value::as_str);
+        matches!(kind, Some("VariantAutoscaling" | "PodAutoscaler"))
+    });
+    Ok(events)
+}
+
+/// All objects of a kind; `None` where the API server does not serve it.
+async fn list(
+    client: &Client,
+    (group, version, kind, plural): ListedKind,
+    namespace: Option<&str>,
+) -> Result<Option<Vec<Value>>, RequestError> {
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let mut objects = Vec::new();
+    let mut parameters = ListParams::default().limit(PAGE);
+    loop {
+        let page = match within(DEADLINE, api.list(&parameters)).await {
+            Err(RequestError::Refused(status)) if status.code == 404 => return Ok(None),
+            page => page?,
+        };
+        let found = page.items.iter().map(serde_json::to_value);
+        objects.extend(found.filter_map(Result::ok));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) if objects.len() < MOST => {
+                parameters = parameters.continue_token(&token);
+            }
+            _ => return Ok(Some(objects)),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The fleet as a table, and as a document.
+
+use std::fmt::Write as _;
+
+use super::fleet::{FleetStatus, PodAutoscalerRow, ReplicaCounts, VariantRow};
+use crate::cli::plan::widths;
+use wva_base::text::shortened;
+
+const COLUMNS: [&str; 8] = [
+    "MODEL / VARIANT",
+    "CURRENT",
+    "DESIRED",
+    "READY",
+    "PENDING",
+    "SCALER",
+    "SIGNALS",
+    "COST",
+];
+
+/// One document.
+///
+/// # Errors
+/// The serialiser's.
+pub(super) fn json(status: &FleetStatus) -> Result<String, String> {
+    let text = serde_json::to_string_pretty(status).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
+}
+
+/// A line for each model, one for each of its variants below it.
+pub(super) fn table(status: &FleetStatus) -> String {
+    let mut text = String::new();
+    if status.variants.is_empty() && status.pod_autoscalers.is_empty() {
+        text.push_str("no VariantAutoscalings and no PodAutoscalers\n");
+    }
+    variants(&mut text, &status.variants);
+    autoscalers(&mut text, &status.pod_autoscalers);
+    if !status.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &status.notes {
+        writeln!(text, "note: {note}").unwrap_or_default();
+    }
+    text
+}
+
+fn count(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
+fn variants(text: &mut String, variants: &[VariantRow]) {
+    if variants.is_empty() {
+        return;
+    }
+    let mut rows = vec![COLUMNS.map(str::to_owned)];
+    let mut reasons = vec!["LAST DECISION"];
+    let is_one_model = |one: &VariantRow, other: &VariantRow| {
+        one.namespace == other.namespace && one.model == other.model
+    };
+    for model in variants.chunk_by(is_one_model) {
+        rows.push(model_row(model));
+        reasons.push("");
+        for variant in model {
+            rows.push(variant_row(variant));
+            reasons.push(&variant.decision);
+        }
+    }
+    lines(text, &rows, &reasons);
+}
+
+fn sum<T: std::iter::Sum>(counts: impl Iterator<Item = Option<T>>) -> Option<T> {
+    counts.sum()
+}
+
+fn model_row(variants: &[VariantRow]) -> [String; 8] {
+    let of = |read: fn(&VariantRow) -> Option<u64>| count(sum(variants.iter().map(read)));
+    let first = variants.first();
+    let name = first.map(|first| format!("{}/{}", first.namespace, shortened(&first.model)));
+    [
+        name.unwrap_or_default(),
+        of(|row| row.replicas.current),
+        of(|row| row.desired),
+        of(|row| row.replicas.ready),
+        of(|row| row.replicas.pending),
+        String::new(),
+        String::new(),
+        cost(sum(variants.iter().map(|row| row.cost))),
+    ]
+}
+
+fn cost(cost: Option<f64>) -> String {
+    cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}"))
+}
+
+fn variant_row(row: &VariantRow) -> [String; 8] {
+    let ReplicaCounts {
+        current,
+        ready,
+        pending,
+    } = row.replicas;
+    [
+        format!("  {}", row.name),
+        count(current),
+        count(row.desired),
+        count(ready),
+        count(pending),
+        row.scaler.clone().unwrap_or_else(|| "none".to_owned()),
+        row.signal_age.clone().unwrap_or_else(|| "-".to_owned()),
+        cost(row.cost),
+    ]
+}
+
+fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
+    if autoscalers.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let titles = [
+        "AUTOSCALER",
+        "STRATEGY",
+        "CURRENT",
+        "DESIRED",
+        "READY",
+        "PENDING",
+    ];
+    let mut rows = vec![titles.map(str::to_owned)];
+    let mut reasons = vec!["LAST DECISION"];
+    for row in autoscalers {
+        rows.push([
+            format!("{}/{}", row.namespace, row.name),
+            row.strategy.clone(),
+            count(row.replicas.current),
+            count(row.desired),
+            count(row.replicas.ready),
+            count(row.replicas.pending),
+        ]);
+        reasons.push(&row.decision);
+    }
+    lines(text, &rows, &reasons);
+}
+
+fn lines<const N: usize>(text: &mut String, rows: &[[String; N]], reasons: &[&str]) {
+    let widths = widths(rows);
+    for (row, reason) in rows.iter().zip(reasons) {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(line, "{cell:width$}  ").unwrap_or_default();
+        }
+        line.push_str(&reason.replace('\n', " "));
+        writeln!(text, "{}", line.trim_end()).unwrap_or_default();
+    }
+}

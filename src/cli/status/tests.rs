@@ -1,0 +1,156 @@
+//! The fleet from objects, with and without the controller.
+
+use serde_json::{Value, json};
+
+use super::enrich::{add_ages, add_decisions};
+use super::fleet::FleetStatus;
+use super::objects::FleetObjects;
+use super::render;
+use crate::cluster::fake::{FakeResponse, FakeServer};
+
+fn variant(name: &str, cost: &str, desired: Option<u64>) -> Value {
+    let conditions = json!([
+        {"type": "MetricsAvailable", "status": "True", "message": "metrics are there"},
+        {"type": "OptimizationReady", "status": "True", "message": "saturation decided"},
+        {"type": "Ready", "status": "True", "message": "all is there"},
+    ]);
+    let status = json!({
+        "desiredOptimizedAlloc": desired.map(|count| json!({"numReplicas": count})),
+        "conditions": conditions,
+    });
+    json!({
+        "metadata": {"namespace": "serving", "name": name},
+        "spec": {"modelID": "llama", "variantCost": cost, "scaleTargetRef": {"name": name}},
+        "status": desired.map(|_| status),
+    })
+}
+
+fn workload(name: &str, current: u64, ready: u64) -> (&'static str, Value) {
+    let object = json!({
+        "metadata": {"namespace": "serving", "name": name},
+        "spec": {"replicas": current},
+        "status": {"replicas": current, "readyReplicas": ready},
+    });
+    ("Deployment", object)
+}
+
+fn scaler(name: &str, target: &str, owner: Option<&str>) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "serving", "name": name,
+            "ownerReferences": owner.map(|kind| json!([{"kind": kind}])),
+        },
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": target}},
+    })
+}
+
+fn objects() -> FleetObjects {
+    FleetObjects {
+        variants: vec![variant("l4", "10.5", Some(3)), variant("h100", "40", None)],
+        workloads: vec![workload("l4", 2, 1), workload("h100", 1, 1)],
+        hpas: vec![
+            scaler("follows", "l4", None),
+            scaler("keda-hpa-h100", "h100", Some("ScaledObject")),
+        ],
+        scaled_objects: vec![scaler("h100", "h100", None)],
+        ..FleetObjects::default()
+    }
+}
+
+#[test]
+fn a_fleet_is_shown_by_model_and_variant() {
+    assert_eq!(
+        render::table(&FleetStatus::of(&FleetObjects::default())),
+        "no VariantAutoscalings and no PodAutoscalers\n"
+    );
+    let status = FleetStatus::of(&objects());
+    let wanted = "\
+MODEL / VARIANT  CURRENT  DESIRED  READY  PENDING  SCALER             SIGNALS  COST  LAST DECISION
+serving/llama    3        -        2      1                                    61.0
+  h100           1        -        1      0        ScaledObject/h100  -        40.0  no controller has written a status
+  l4             2        3        1      1        HPA/follows        -        21.0  saturation decided
+";
+    assert_eq!(render::table(&status), wanted);
+    let document: Value = serde_json::from_str(&render::json(&status).unwrap()).unwrap();
+    assert_eq!(document["variants"][1]["pending"], 1);
+    assert_eq!(document["variants"][0]["desired"], Value::Null);
+}
+
+#[test]
+fn a_condition_that_does_not_hold_says_why() {
+    let mut objects = objects();
+    let path = "/status/conditions/0";
+    let condition = objects.variants[0].pointer_mut(path).unwrap();
+    *condition = json!({"type": "MetricsAvailable", "status": "False", "message": "no\nsample"});
+    let table = render::table(&FleetStatus::of(&objects));
+    assert!(table.contains("  no sample\n"), "{table}");
+}
+
+#[test]
+fn the_controller_adds_reasons_and_ages() {
+    let mut status = FleetStatus::of(&objects());
+    let snapshot = json!({
+        "collection": {"ago": "3s"},
+        "variants": [{"namespace": "serving", "name": "l4", "pods": [
+            {"name": "a", "signals": {"kvUsage": {"value": 0.5, "age": "9.5s"}, "queueLength": 1}},
+        ]}],
+    });
+    add_ages(&mut status, &snapshot);
+    let ages: Vec<Option<&str>> = (status.variants.iter())
+        .map(|row| row.signal_age.as_deref())
+        .collect();
+    assert_eq!(ages, [None, Some("12s")]);
+    add_decisions(&mut status, json!({}));
+    assert!(status.notes[0].contains("has made no plan"), "{status:?}");
+    add_decisions(&mut status, json!({"decisions": {"a": 1}}));
+    assert!(
+        status.notes[1].contains("of the controller's version"),
+        "{status:?}"
+    );
+    assert_eq!(status.variants[1].decision, "saturation decided");
+}
+
+fn list(items: &[Value]) -> FakeResponse {
+    FakeResponse::Json(200, json!({"metadata": {}, "items": items}))
+}
+
+fn refused(code: u16) -> FakeResponse {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "no", "reason": "no", "code": code,
+    });
+    FakeResponse::Json(code, status)
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_a_note_with_the_right_that_is_missing() {
+    let server = FakeServer::new([
+        list(&[variant("l4", "1", Some(1))]),
+        refused(404),
+        refused(403),
+        list(&[]),
+        refused(404),
+        list(&[]),
+        refused(404),
+    ]);
+    let objects = FleetObjects::read(&server.client(), Some("serving")).await;
+    let objects = objects.unwrap();
+    assert_eq!(objects.variants.len(), 1);
+    let [note] = &*objects.notes else {
+        panic!("{:?}", objects.notes);
+    };
+    assert!(note.contains("grant list on deployments.apps"), "{note}");
+    let paths: Vec<String> = server.asked().into_iter().map(|asked| asked.path).collect();
+    assert!(
+        paths[0].ends_with("/namespaces/serving/variantautoscalings"),
+        "{paths:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_without_the_definitions_is_named() {
+    let server = FakeServer::new([refused(404), refused(404)]);
+    let error = FleetObjects::read(&server.client(), None).await;
+    let error = error.unwrap_err();
+    assert!(error.contains("apply the output of wva crds"), "{error}");
+}

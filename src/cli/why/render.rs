@@ -1,0 +1,171 @@
+//! One decision for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::thresholds::thresholds;
+use crate::cli::plan::{model_notes, steps};
+use crate::cli::replay::time;
+use crate::cli::status::{FleetObjects, FleetStatus};
+use crate::policy::key::{ObjectKey, VariantKey};
+use crate::policy::params::DynamicSettings;
+use crate::policy::plan::{Decision, Plan};
+use crate::policy::units::Replicas;
+use wva_base::text::shortened;
+
+/// A plan, and what it was made with where that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExplainedPlan<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) settings: Option<&'a DynamicSettings>,
+}
+
+fn count(count: Option<Replicas>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
+/// The decision about one variant; `None` if the plan has none.
+pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option<String> {
+    let plan = explained.plan;
+    let decision = plan.decisions.get(key)?;
+    let mut text = format!(
+        "{key}  model {}, accelerator {}, cost {}\n",
+        &shortened(&decision.model.model),
+        decision.accelerator.label(),
+        decision.cost,
+    );
+    let mut line = |title: &str, words: String| {
+        writeln!(text, "{title:<11}{}", &words).unwrap_or_default();
+    };
+    line(
+        "decided",
+        format!(
+            "{} -> {} ({}) at {}, cycle {}, settings generation {}",
+            count(decision.current),
+            count(decision.target),
+            decision.action(),
+            time(plan.at.wall),
+            plan.cycle,
+            plan.generation,
+        ),
+    );
+    line("because", decision.reason());
+    if let Some(because) = decision.unserved() {
+        line("unserved", because.to_string());
+    }
+    line("reported", reported(decision));
+    text.push_str("steps\n");
+    steps(&mut text, decision);
+    model_notes(&mut text, plan, decision);
+    let lines = thresholds(plan, decision, explained.settings);
+    if !lines.is_empty() {
+        text.push_str("thresholds\n");
+    }
+    for line in lines {
+        writeln!(text, "    {line}").unwrap_or_default();
+    }
+    Some(text)
+}
+
+/// Expected against reported.
+fn reported(decision: &Decision) -> String {
+    let figures = &decision.figures;
+    let mut words = format!(
+        "{} of {} ready replicas, {} exist; {}",
+        figures.reporting,
+        figures.ready,
+        count(decision.current),
+        decision.metrics
+    );
+    let parts = [
+        (figures.outdated, "too old to act on"),
+        (figures.stale, "too old to shrink on"),
+        (figures.without_kv, "without a KV sample"),
+        (figures.without_queue, "without a queue sample"),
+    ];
+    for (number, what) in parts.into_iter().filter(|(number, _)| *number > 0) {
+        write!(words, "; {number} {what}").unwrap_or_default();
+    }
+    if !figures.saturated.is_empty() {
+        write!(words, "; full: {}", figures.saturated.join(", ")).unwrap_or_default();
+    }
+    words
+}
+
+/// The decision about a `PodAutoscaler`, as the controller shows it.
+pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
+    let at = |path: &str| record.pointer(path).and_then(Value::as_str);
+    let number = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_u64)
+            .map_or_else(|| "-".to_owned(), |number| number.to_string())
+    };
+    let mut text = format!("{key}  {}\n", at("/target").unwrap_or("no target"));
+    let mut line = |title: &str, words: &str| {
+        writeln!(text, "{title:<11}{words}").unwrap_or_default();
+    };
+    let decision = record.get("decision").unwrap_or(&Value::Null);
+    let (from, to) = (decision.get("current"), decision.get("desired"));
+    line(
+        "decided",
+        &format!(
+            "{} -> {} at {}",
+            number(from),
+            number(to),
+            at("/decided").unwrap_or("-")
+        ),
+    );
+    for (title, path) in [
+        ("because", "/decision/reason"),
+        ("invalid", "/decision/invalid"),
+        ("scaled by", "/decision/scaledBy"),
+        ("unseen", "/decision/unseen"),
+        ("next", "/decision/nextBoundary"),
+    ] {
+        if let Some(words) = at(path) {
+            line(title, words);
+        }
+    }
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    for note in list(record.get("notes")).iter().filter_map(Value::as_str) {
+        line("note", note);
+    }
+    text.push_str("steps\n");
+    for step in list(decision.get("steps")) {
+        let words = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (from, to) = (number(step.get("from")), number(step.get("to")));
+        let (stage, reason) = (words("stage"), words("reason"));
+        writeln!(text, "    {stage:<12} {from} -> {to}  {reason}").unwrap_or_default();
+    }
+    text
+}
+
+/// What the status of an object says of its decision; `None` if there is no object of that name.
+pub(super) fn status(
+    objects: &FleetObjects,
+    fleet: &FleetStatus,
+    key: &ObjectKey,
+) -> Option<String> {
+    let (object, target, words) = objects.named(fleet, &key.namespace, &key.name)?;
+    let mut text = format!("{key}  {target}\n");
+    writeln!(text, "{:<11}{words}", "because").unwrap_or_default();
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    if conditions.is_some() {
+        text.push_str("conditions\n");
+    }
+    for condition in conditions.into_iter().flatten() {
+        let words = |name: &str| {
+            condition
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (kind, status, message) = (words("type"), words("status"), words("message"));
+        writeln!(text, "    {kind:<18} {status:<8} {message}").unwrap_or_default();
+    }
+    text.push_str("note: the steps are in the controller; name it with --address\n");
+    Some(text)
+}

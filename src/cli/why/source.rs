@@ -1,0 +1,163 @@
+//! Where a decision is read: a snapshot, the debug pages of the controller, or the status of the object.
+
+use std::fmt::Write as _;
+use std::io::Read;
+
+use serde_json::Value;
+
+use super::arguments::{DecisionSource, WhyQuestion};
+use super::render::{self, ExplainedPlan};
+use crate::cli::controller_api::ControllerApi;
+use crate::cli::plan;
+use crate::cli::replay;
+use crate::cli::status::{FleetObjects, FleetStatus};
+use crate::cluster::client::{KubeconfigSource, connect};
+use crate::policy::document::SnapshotDocument;
+use crate::policy::key::{ObjectKey, VariantKey};
+use crate::policy::plan::Plan;
+use crate::settings::bundle::read_bundle;
+use wva_base::moment::WallTime;
+use wva_recording::RecordingReader;
+
+/// Answers a question.
+///
+/// # Errors
+/// What cannot be read, or has no decision about the object; with the remedy.
+pub(super) async fn answer(question: &WhyQuestion) -> Result<String, String> {
+    let WhyQuestion { object, source } = question;
+    match source {
+        DecisionSource::Snapshot { file, settings } => {
+            let settings = settings.as_deref();
+            let text = |path: &str| plan::load(path).map_err(|errors| errors.join("\n"));
+            let settings_text = settings.map(text).transpose()?.unwrap_or_default();
+            from_snapshot(object, file, &text(file)?, &settings_text)
+        }
+        DecisionSource::Recording { file, at } => {
+            let mut reader = replay::open(file)?;
+            from_recording(object, &mut reader, *at).map_err(|error| format!("{file}: {error}"))
+        }
+        DecisionSource::Controller { api, at } => from_controller(object, api, *at).await,
+        DecisionSource::Status => from_status(object).await,
+    }
+}
+
+/// Decides again, and explains.
+pub(super) fn from_snapshot(
+    object: &ObjectKey,
+    file: &str,
+    snapshot: &str,
+    settings: &str,
+) -> Result<String, String> {
+    let settings = read_bundle(settings).map_err(|errors| {
+        let lines = errors.iter().map(|error| format!("settings: {error}"));
+        lines.collect::<Vec<_>>().join("\n")
+    })?;
+    let placed = |error: &dyn ToString| format!("{file}: {}", error.to_string());
+    let document = SnapshotDocument::parse(snapshot).map_err(|error| placed(&error))?;
+    let situation = document
+        .situation(&settings.freshness)
+        .map_err(|error| placed(&error))?;
+    if let Some(text) = plan::explained_autoscaler(&situation, object) {
+        return Ok(text);
+    }
+    let (_, plan) = plan::decide(&situation, &settings);
+    let explained = ExplainedPlan {
+        plan: &plan,
+        settings: Some(&settings),
+    };
+    render::variant(&explained, &variant(object)).ok_or_else(|| {
+        format!(
+            "{file} has no {object}; name a VariantAutoscaling or PodAutoscaler of the snapshot"
+        )
+    })
+}
+
+fn variant(object: &ObjectKey) -> VariantKey {
+    VariantKey::new(object.namespace.clone(), object.name.clone())
+}
+
+/// Repeats a recorded decision, and explains.
+pub(super) fn from_recording<R: Read>(
+    object: &ObjectKey,
+    reader: &mut RecordingReader<R>,
+    at: Option<WallTime>,
+) -> Result<String, String> {
+    let cycle = replay::cycle_at(reader, at)?;
+    let replayed = replay::repeated(&cycle, None)?;
+    let explained = ExplainedPlan {
+        plan: &replayed.plan,
+        settings: Some(&cycle.settings),
+    };
+    let key = variant(object);
+    let mut text = render::variant(&explained, &key).ok_or_else(|| {
+        format!(
+            "the recorded cycle has no VariantAutoscaling {object}; PodAutoscalers are not recorded"
+        )
+    })?;
+    let recorded = cycle.decided.variants.get(&key);
+    let version = reader.header().map_or("?", |header| &header.version);
+    if let Some(recorded) = recorded.filter(|_| !replayed.differences.is_empty()) {
+        writeln!(text, "note: wva {version} decided {recorded}").unwrap_or_default();
+    }
+    Ok(text)
+}
+
+/// The record of the controller has what the last plan lacks: settings, and earlier decisions.
+async fn from_controller(
+    object: &ObjectKey,
+    api: &ControllerApi,
+    at: Option<WallTime>,
+) -> Result<String, String> {
+    let recording = api.page("/debug/recording").await;
+    let explained = recording.and_then(|bytes| {
+        let mut reader = RecordingReader::new(&*bytes);
+        from_recording(object, &mut reader, at)
+    });
+    match explained {
+        Err(_) if at.is_none() => from_decisions(object, api.json("/debug/decisions").await?),
+        explained => explained,
+    }
+}
+
+/// Explains the last decisions, as `/debug/decisions` has them.
+pub(super) fn from_decisions(object: &ObjectKey, mut decisions: Value) -> Result<String, String> {
+    let autoscalers = decisions
+        .as_object_mut()
+        .and_then(|fields| fields.remove("podAutoscalers"));
+    let record = autoscalers
+        .as_ref()
+        .and_then(|all| all.get(object.to_string()));
+    if let Some(record) = record {
+        return Ok(render::pod_autoscaler(object, record));
+    }
+    if decisions.get("decisions").is_none() {
+        return Err(
+            "this controller has made no plan: another one leads, or it has just started; \
+             read the leader of the lease"
+                .to_owned(),
+        );
+    }
+    let plan: Plan = serde_json::from_value(decisions).map_err(|error| {
+        format!("/debug/decisions: {error}; use the wva of the controller's version")
+    })?;
+    let explained = ExplainedPlan {
+        plan: &plan,
+        settings: None,
+    };
+    render::variant(&explained, &variant(object)).ok_or_else(|| {
+        format!("the last plan has no {object}; check its name, and the scope of the controller")
+    })
+}
+
+async fn from_status(object: &ObjectKey) -> Result<String, String> {
+    let client = connect(&KubeconfigSource::Infer)
+        .await
+        .map_err(|error| error.to_string())?;
+    let objects = FleetObjects::read(&client, Some(&object.namespace)).await?;
+    let fleet = FleetStatus::of(&objects);
+    render::status(&objects, &fleet, object).ok_or_else(|| {
+        format!(
+            "there is no VariantAutoscaling and no PodAutoscaler {object}; wva status -A lists them"
+        )
+    })
+}

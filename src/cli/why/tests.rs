@@ -1,0 +1,131 @@
+//! Explanations from each source.
+
+use clap::Parser as _;
+use serde_json::json;
+
+use super::WhyFlags;
+use super::source::{from_decisions, from_snapshot};
+use crate::policy::key::ObjectKey;
+
+const SNAPSHOT: &str = "
+version: 1
+variants:
+- namespace: serving
+  name: l4
+  model: llama
+  cost: 10
+  accelerator: L4
+  target: {current: 1}
+  pods:
+  - {name: a, age: 2h, signals: {kvUsage: 0.66, queueLength: 1}}
+";
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("serving", name)
+}
+
+#[test]
+fn a_snapshot_shows_the_steps_and_the_distance_of_each_threshold() {
+    let text = from_snapshot(&key("l4"), "fleet.yaml", SNAPSHOT, "").unwrap();
+    for line in [
+        "serving/l4  model llama, accelerator L4, cost 10.0\n",
+        "reported   1 of 1 ready replicas, 1 exist; metrics are available\n",
+        "    KV spare 0.140: growth begins below 0.100, 0.040 away\n",
+        "    queue spare 4.000: growth begins below 3.000, 1.000 away\n",
+        "    base         1 -> 1  ",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let settings = "saturation: {default: {kvSpareTrigger: 0.2}}";
+    let text = from_snapshot(&key("l4"), "fleet.yaml", SNAPSHOT, settings).unwrap();
+    let line = "    KV spare 0.140: below 0.200, where growth begins, by 0.060\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("1 -> 2 (scale-up)"), "{text}");
+}
+
+#[test]
+fn votes_show_the_band_of_their_analyzer() {
+    let snapshot = SNAPSHOT.replace(
+        "queueLength: 1",
+        "queueLength: 1, kvCapacity: 10000, inputTokens: 100, outputTokens: 10",
+    );
+    let settings = "saturation: {default: {analyzerName: saturation, scaleUpThreshold: 0.9}}";
+    let text = from_snapshot(&key("l4"), "fleet.yaml", &snapshot, settings).unwrap();
+    assert!(text.contains("    saturation: demand "), "{text}");
+    assert!(
+        text.contains("where growth begins") || text.contains("growth begins above"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_has_no_decision_is_named() {
+    let error = from_snapshot(&key("l5"), "fleet.yaml", SNAPSHOT, "").unwrap_err();
+    assert!(error.starts_with("fleet.yaml has no serving/l5"), "{error}");
+    let error = from_decisions(&key("l4"), json!({})).unwrap_err();
+    assert!(error.contains("has made no plan"), "{error}");
+    let plan = json!({
+        "cycle": 1, "generation": 1, "decisions": {}, "models": {},
+        "at": {"monotonic": {"secs": 1, "nanos": 0}, "wall": 0},
+    });
+    let error = from_decisions(&key("l4"), plan).unwrap_err();
+    assert!(
+        error.starts_with("the last plan has no serving/l4"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_pod_autoscaler_is_explained_from_what_the_controller_shows() {
+    let decisions = json!({"podAutoscalers": {"serving/l4": {
+        "target": "Deployment serving/l4",
+        "decided": "2026-03-01T12:00:00Z",
+        "notes": ["a note"],
+        "decision": {
+            "current": 1, "desired": 2, "reason": "load grows",
+            "steps": [{"stage": "window", "from": 1, "to": 2, "reason": "load grows"}],
+        },
+    }}});
+    let text = from_decisions(&key("l4"), decisions).unwrap();
+    let wanted = "\
+serving/l4  Deployment serving/l4
+decided    1 -> 2 at 2026-03-01T12:00:00Z
+because    load grows
+note       a note
+steps
+    window       1 -> 2  load grows
+";
+    assert_eq!(text, wanted);
+}
+
+#[test]
+fn flags_without_effect_are_refused() {
+    let question = |line: &str| {
+        let words = ["why"].into_iter().chain(line.split(' '));
+        WhyFlags::try_parse_from(words)
+            .unwrap()
+            .question()
+            .map(drop)
+    };
+    for (line, said) in [
+        ("l4", "write NAMESPACE/NAME"),
+        ("serving/l4 --settings s", "with --snapshot only"),
+        (
+            "serving/l4 --at 2026-03-01T12:00:00Z",
+            "with --recording or --address only",
+        ),
+        (
+            "serving/l4 --recording r --snapshot s",
+            "--recording excludes --snapshot",
+        ),
+        (
+            "serving/l4 --token-file /none/file --address http://c",
+            "name a file that can be read",
+        ),
+    ] {
+        let error = question(line).unwrap_err().to_string();
+        assert!(error.contains(said), "{line}: {error}");
+    }
+    assert!(question("serving/l4 --snapshot f").is_ok());
+    assert!(question("serving/l4").is_ok());
+}
