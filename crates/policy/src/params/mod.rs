@@ -20,8 +20,8 @@ pub use queueing_model::{
     QueueingModelPolicy,
 };
 pub use saturation::{
-    SaturationEntry, SaturationLayers, SaturationMethod, SaturationPolicy, SaturationThresholds,
-    UtilizationBand, kv_fault, queue_fault,
+    BurstReserve, SaturationEntry, SaturationLayers, SaturationMethod, SaturationPolicy,
+    SaturationThresholds, UtilizationBand, kv_fault, queue_fault,
 };
 pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
 pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};

@@ -43,6 +43,8 @@ pub struct SaturationPolicy {
     pub common_band: UtilizationBand,
     /// The band of the token-based analysis, with the overrides of `analyzers[]`.
     pub band: UtilizationBand,
+    /// What is held for bursts.
+    pub burst_reserve: BurstReserve,
     /// Weight among models that share GPUs; positive.
     pub priority: f64,
     /// Analyzers that are listed.
@@ -60,6 +62,44 @@ pub enum SaturationMethod {
     Tokens,
     /// Not by saturation: the SLO analyzer decides.
     Slo,
+}
+
+/// How much the SLO analyzer holds for bursts that come faster than a replica starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BurstReserve {
+    /// Nothing.
+    None,
+    /// What is worth the start of a replica.
+    #[default]
+    Economical,
+    /// What the bursts of the last hour needed.
+    Strict,
+}
+
+impl BurstReserve {
+    /// Every reserve.
+    pub const ALL: [Self; 3] = [Self::None, Self::Economical, Self::Strict];
+
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Economical => "economical",
+            Self::Strict => "strict",
+        }
+    }
+
+    /// The reserve of a name, or what is wrong with it.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        (all.find(|one| one.as_str() == name)).ok_or_else(|| {
+            format!("burstReserve must be none, economical or strict, got {name:?}: write economical for the usual one")
+        })
+    }
 }
 
 /// Shares of a model's capacity between which the token-based analysis leaves it alone.
@@ -125,6 +165,8 @@ pub struct SaturationEntry {
     pub scale_up_threshold: Option<f64>,
     /// Utilization below which the model may shrink.
     pub scale_down_boundary: Option<f64>,
+    /// What is held for bursts.
+    pub burst_reserve: Option<BurstReserve>,
     /// Weight among models that share GPUs.
     pub priority: Option<f64>,
     /// Analyzers that are listed.
@@ -197,6 +239,9 @@ impl SaturationLayers {
             },
             common_band: top,
             band: band_of(top, &analyzers),
+            burst_reserve: self
+                .field(model, |entry| entry.burst_reserve)
+                .unwrap_or_default(),
             // Zero is documented as "not set".
             priority: self
                 .field(model, |entry| entry.priority)

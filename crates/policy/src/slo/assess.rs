@@ -10,6 +10,7 @@ use super::capacity::{self, SloCapacity};
 use super::demand::{DemandObservation, DemandTrack};
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{LearnedSlo, LearnedSloModel};
+use super::reserve::HeldReserve;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::Band;
@@ -24,8 +25,6 @@ use wva_base::moment::Moment;
 const LEAST_DRAIN: Duration = Duration::from_secs(30);
 /// Share of the time of a start in which it is to be drained.
 const DRAIN_PER_START: u32 = 4;
-/// Time from a need to the order of a replica: a scrape, a cycle, and the poll of a scaler, 15 s each.
-const REACTION: Duration = Duration::from_secs(45);
 /// Seconds of arrivals that may wait without being a backlog that forbids a release.
 const TOLERATED_WAIT: f64 = 2.0;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
@@ -74,13 +73,14 @@ impl SloReport {
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
                 "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} run, {:.0} remembered \
-                 for {} s and {:.0} % more held for bursts, {:.0} tokens wait at landing, drained in {} s; demand {:.0}{}",
+                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
                 figures.occupancy,
                 figures.remembered,
                 figures.horizon.as_secs(),
                 figures.reserve * 100.0,
+                figures.held_burst,
                 figures.landing_backlog,
                 figures.drain.as_secs(),
                 figures.stated,
@@ -127,11 +127,15 @@ pub struct SloRoleFigures {
     pub occupancy: f64,
     /// What replicas are needed for now: the largest of what arrives, what runs, a surge and a jump.
     pub need: f64,
+    /// Work of a surge or a jump; 0 where there is none.
+    pub burst: f64,
     /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
     /// every replica is full, however many there are.
     pub remembered: f64,
     /// Share of that which is held for growth within one start.
     pub reserve: f64,
+    /// The largest burst that replicas are held for.
+    pub held_burst: f64,
     /// How long a need is remembered.
     pub horizon: Duration,
     /// Work that will wait when a replica that is ordered now is ready.
@@ -378,7 +382,7 @@ impl Part<'_> {
         let remembered = memory
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
-        let reserve = memory.map_or(0.0, |memory| memory.reserve(start + REACTION));
+        let reserve = HeldReserve::of(memory, self.input.params.burst_reserve, start, now);
         let waiting = self.waiting();
         let saturated = total(
             self.variants()
@@ -402,7 +406,7 @@ impl Part<'_> {
             None
         };
         let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
-        let wanted = ordered.max(remembered * (1.0 + reserve)).max(floor);
+        let wanted = ordered.max(reserve.with(remembered)).max(floor);
         let ceiling = orders_nothing(anticipated, band);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
@@ -413,8 +417,10 @@ impl Part<'_> {
             generated,
             occupancy,
             need,
+            burst,
             remembered,
-            reserve,
+            reserve: reserve.share,
+            held_burst: reserve.burst,
             horizon: memory.map_or(Duration::ZERO, super::memory::NeedMemory::horizon),
             landing_backlog,
             drain,

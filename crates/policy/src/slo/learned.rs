@@ -116,7 +116,7 @@ impl LearnedSloModel {
             let shortest = shortest_horizon(input, *role);
             let memory =
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest));
-            memory.observe(figures.arriving, shortest, now);
+            memory.observe(figures.arriving, figures.burst, shortest, now);
         }
         self
     }

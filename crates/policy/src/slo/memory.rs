@@ -29,6 +29,9 @@ const REST: u32 = 4;
 struct NeedBucket {
     at: Moment,
     peak: f64,
+    /// The largest burst, which needed more than the arrivals of a minute say.
+    #[serde(default)]
+    burst: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -88,6 +91,12 @@ impl NeedMemory {
         (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
     }
 
+    /// The largest burst of the last so many seconds.
+    pub fn burst(&self, held: Duration, now: Moment) -> f64 {
+        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= held);
+        within.map(|bucket| bucket.burst).fold(0.0, f64::max)
+    }
+
     /// How long a need is remembered.
     pub fn horizon(&self) -> Duration {
         self.horizon
@@ -98,8 +107,8 @@ impl NeedMemory {
         now.since(self.since) >= self.horizon
     }
 
-    /// Takes a need in; `shortest` is the least horizon.
-    pub fn observe(&mut self, need: f64, shortest: Duration, now: Moment) {
+    /// Takes a need and a burst in; `shortest` is the least horizon.
+    pub fn observe(&mut self, need: f64, burst: f64, shortest: Duration, now: Moment) {
         let shortest = shortest.min(MAX_HORIZON);
         let last = self.buckets.back().map_or(now, |bucket| bucket.at);
         let before = self.peak(last);
@@ -122,7 +131,7 @@ impl NeedMemory {
             self.resize(self.horizon / 2, shortest, now);
         }
         self.horizon = self.horizon.max(shortest);
-        self.push(need, now);
+        self.push(need, burst, now);
     }
 
     fn resize(&mut self, horizon: Duration, shortest: Duration, now: Moment) {
@@ -130,12 +139,16 @@ impl NeedMemory {
         self.changed = now;
     }
 
-    fn push(&mut self, need: f64, now: Moment) {
+    fn push(&mut self, need: f64, burst: f64, now: Moment) {
         match self.buckets.back_mut() {
-            Some(bucket) if now.since(bucket.at) < BUCKET => bucket.peak = bucket.peak.max(need),
+            Some(bucket) if now.since(bucket.at) < BUCKET => {
+                bucket.peak = bucket.peak.max(need);
+                bucket.burst = bucket.burst.max(burst);
+            }
             _ => self.buckets.push_back(NeedBucket {
                 at: now,
                 peak: need,
+                burst,
             }),
         }
         let is_old = |bucket: &NeedBucket| now.since(bucket.at) > MAX_HORIZON;

@@ -16,6 +16,7 @@ mod goal;
 pub mod landing;
 pub mod learned;
 pub mod memory;
+pub mod reserve;
 pub mod work;
 
 pub(crate) use assess::hides_sequences;

@@ -12,7 +12,7 @@ use super::supply::full_sequences;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::Band;
 use crate::key::VariantKey;
-use crate::params::{SaturationPolicy, SaturationThresholds, UtilizationBand};
+use crate::params::{BurstReserve, SaturationPolicy, SaturationThresholds, UtilizationBand};
 use crate::plan::MissingInput;
 use crate::snapshot::SignalName;
 use crate::total::total;
@@ -29,6 +29,9 @@ pub struct Params {
     pub kv_threshold: f64,
     /// Waiting requests from which a replica is queued.
     pub queue_threshold: f64,
+    /// What is held for bursts.
+    #[serde(default)]
+    pub burst_reserve: BurstReserve,
 }
 
 impl Default for Params {
@@ -38,6 +41,7 @@ impl Default for Params {
             band: UtilizationBand::default().into(),
             kv_threshold: thresholds.kv_cache_threshold,
             queue_threshold: thresholds.queue_length_threshold,
+            burst_reserve: BurstReserve::default(),
         }
     }
 }
@@ -62,6 +66,7 @@ impl From<&SaturationPolicy> for Params {
             },
             kv_threshold: policy.thresholds.kv_cache_threshold,
             queue_threshold: policy.thresholds.queue_length_threshold,
+            burst_reserve: policy.burst_reserve,
         }
     }
 }

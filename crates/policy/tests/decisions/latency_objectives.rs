@@ -31,3 +31,23 @@ fn engines_without_latency_are_sized_by_tokens_and_else_by_percentages() {
         assert_eq!(targets(&plan)["a"], 2, "{signals}: {}", reason(&plan, "a"));
     }
 }
+
+#[test]
+fn the_reserve_for_bursts_acts_on_what_is_held() {
+    let signals = "kvUsage: 0.2, queueLength: 0, running: 10, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
+                   timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 1000, completionRate: 3, arrivalRate: 3";
+    let reserve = |chosen: &str| {
+        let settings = format!("saturation: {{default: {{analyzerName: slo{chosen}}}}}");
+        let plan = planned(&document(signals), &settings);
+        let figures = plan.models.values().next().unwrap();
+        let roles = &figures.slo.as_ref().unwrap().roles;
+        roles.values().next().unwrap().reserve
+    };
+    // A fifth until more is known.
+    let usual = reserve("");
+    assert!((usual - 0.2).abs() < 1e-9, "{usual}");
+    for (chosen, share) in [("none", 0.0), ("economical", 0.2), ("strict", 0.2)] {
+        let held = reserve(&format!(", burstReserve: {chosen}"));
+        assert!((held - share).abs() < 1e-9, "{chosen}: {held}");
+    }
+}

@@ -10,7 +10,8 @@ use wva_base::yaml::DocumentField;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::combine::lacks_saturation_vote;
 use wva_policy::params::{
-    AnalyzerSettings, SATURATION, SLO, SaturationEntry, UtilizationBand, kv_fault, queue_fault,
+    AnalyzerSettings, BurstReserve, SATURATION, SLO, SaturationEntry, UtilizationBand, kv_fault,
+    queue_fault,
 };
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
@@ -56,6 +57,14 @@ impl Entry for SaturationEntry {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);
         judge_band(&document, &mut faults);
+        let burst_reserve = document.burst_reserve.as_deref().map(BurstReserve::parse);
+        let burst_reserve = match burst_reserve.transpose() {
+            Ok(reserve) => reserve,
+            Err(fault) => {
+                faults.push(fault);
+                None
+            }
+        };
         let inherited = own_band(&document);
         let analyzers = document.analyzers.map(|analyzers| {
             analyzers
@@ -79,6 +88,7 @@ impl Entry for SaturationEntry {
             analyzer_name: document.analyzer_name,
             scale_up_threshold: document.scale_up_threshold,
             scale_down_boundary: document.scale_down_boundary,
+            burst_reserve,
             priority: document.priority,
             analyzers,
             limiters,

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::sources::Data;
 use wva_policy::params::{
-    Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds, UtilizationBand,
+    BurstReserve, Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds,
+    UtilizationBand,
 };
 
 fn map(pairs: &[(&str, &str)]) -> Data {
@@ -40,6 +41,7 @@ enableRescale: true
 analyzerName: saturation
 scaleUpThreshold: 0.9
 scaleDownBoundary: 0.6
+burstReserve: strict
 priority: 2
 analyzers:
 - {name: saturation, type: saturation, enabled: true, score: 2, scaleUpThreshold: 0.95,
@@ -94,6 +96,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
             scale_down_boundary: 0.5,
         }
     );
+    assert_eq!(policy.burst_reserve, BurstReserve::Strict);
     assert_eq!(policy.scale_to_zero, Some(true));
     let elsewhere = layers.policy(&ModelKey::new("other", "m"));
     assert_eq!(elsewhere.thresholds, SaturationThresholds::default());

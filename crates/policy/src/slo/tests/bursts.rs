@@ -6,7 +6,10 @@ use super::at;
 use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::params::BurstReserve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::memory::NeedMemory;
+use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 
 #[test]
@@ -87,4 +90,28 @@ fn requests_that_wait_in_an_engine_with_room_do_not_show_that_it_is_full() {
     // Where it is not known how much fits, the queue is the proof that there is.
     assert!(full(None, Some(256.0)).is_some());
     assert!(full(Some(0.3), None).is_some());
+}
+
+#[test]
+fn a_burst_is_held_for_as_long_as_its_replicas_are_worth() {
+    let ten = Duration::from_mins(10);
+    let start = Duration::from_secs(150);
+    let mut memory = NeedMemory::new(at(0), ten);
+    let held = |memory: &NeedMemory, chosen, second| {
+        HeldReserve::of(Some(memory), chosen, start, at(second))
+    };
+    memory.observe(10.0, 0.0, ten, at(0));
+    close(held(&memory, BurstReserve::Strict, 0).burst, 0.0);
+    memory.observe(10.0, 90.0, ten, at(30));
+    memory.observe(10.0, 0.0, ten, at(60));
+    close(held(&memory, BurstReserve::Economical, 630).burst, 90.0);
+    close(held(&memory, BurstReserve::Economical, 631).burst, 0.0);
+    close(held(&memory, BurstReserve::Strict, 3_630).burst, 90.0);
+    close(held(&memory, BurstReserve::Strict, 3_631).burst, 0.0);
+    let economical = held(&memory, BurstReserve::Economical, 60);
+    close(economical.share, 0.2);
+    close(economical.with(10.0), 90.0);
+    close(economical.with(100.0), 120.0);
+    let none = held(&memory, BurstReserve::None, 60);
+    close(none.with(10.0), 10.0);
 }

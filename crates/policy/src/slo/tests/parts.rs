@@ -305,7 +305,7 @@ fn growth_within_a_start_is_held_in_reserve() {
         let mut memory = NeedMemory::new(at(0), ten);
         let mut reserves = Vec::new();
         for bucket in 0..60 {
-            memory.observe(rises(bucket), ten, at(bucket * 30));
+            memory.observe(rises(bucket), 0.0, ten, at(bucket * 30));
             reserves.push(memory.reserve(start));
         }
         (reserves[18], reserves[59])
@@ -327,7 +327,7 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
     let mut memory = NeedMemory::new(at(0), ten);
     let mut seen = |from: u64, until: u64, need: f64| {
         for second in (from..until).step_by(30) {
-            memory.observe(need, ten, at(second));
+            memory.observe(need, 0.0, ten, at(second));
         }
         let end = at(until - 30);
         (

@@ -3,7 +3,8 @@
 use super::{BOTH, ENGINE, Story, key, model, near, replica, variant};
 use crate::combine::Band;
 use crate::params::{
-    AnalyzerSettings, SaturationMethod, SaturationPolicy, SaturationThresholds, UtilizationBand,
+    AnalyzerSettings, BurstReserve, SaturationMethod, SaturationPolicy, SaturationThresholds,
+    UtilizationBand,
 };
 use crate::throughput::variant::RateSource;
 use crate::throughput::{Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport};
@@ -104,6 +105,7 @@ fn the_entry_of_the_analyzer_overrides_the_band() {
             analysis: SaturationMethod::Tokens,
             common_band: UtilizationBand::default(),
             band: UtilizationBand::default(),
+            burst_reserve: BurstReserve::default(),
             priority: 1.0,
             analyzers,
             scale_to_zero: None,

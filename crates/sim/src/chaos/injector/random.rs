@@ -199,6 +199,7 @@ const SATURATION_FIELDS: &[Field] = &[
     ),
     ("scaleUpThreshold", SHARES),
     ("scaleDownBoundary", SHARES),
+    ("burstReserve", &["none", "economical", "strict", "much"]),
     ("priority", &["0", "1", "1e6", "1e-6", "7.5", "1e7"]),
     (
         "analyzers",

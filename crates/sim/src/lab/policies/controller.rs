@@ -46,8 +46,11 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             let text = format!("analyzers: [{{name: throughput{threshold}}}]");
             setup.config.push(saturation(text));
         }
-        "wva-slo" => {
-            let text = format!("analyzerName: slo\n{band}");
+        "wva-slo" | "wva-slo-none" | "wva-slo-strict" => {
+            let reserve = (choice.family.name).strip_prefix("wva-slo-");
+            let reserve =
+                reserve.map_or_else(String::new, |reserve| format!("burstReserve: {reserve}\n"));
+            let text = format!("analyzerName: slo\n{band}{reserve}");
             setup.config.push(saturation(text));
             setup.config.push(service_class(scenario));
             setup.interval = Some(Duration::from_secs(15));

@@ -129,6 +129,22 @@ pub const POLICIES: &[PolicyFamily] = &[
         None,
         &[0.7, 0.85, 0.95],
     ),
+    family(
+        "wva-slo-none",
+        PolicyKind::Controller,
+        "wva-slo with burstReserve none",
+        "scaleUpThreshold",
+        None,
+        &[0.7, 0.85, 0.95],
+    ),
+    family(
+        "wva-slo-strict",
+        PolicyKind::Controller,
+        "wva-slo with burstReserve strict",
+        "scaleUpThreshold",
+        None,
+        &[0.7, 0.85, 0.95],
+    ),
     STATIC,
     family(
         "static-best",
