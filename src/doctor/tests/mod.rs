@@ -77,9 +77,9 @@ fn what_is_far_off_is_no_finding() {
     // A pod that has just been created finds its node later.
     pod(
         &mut facts,
-        json!({ "phase": "Pending", "conditions": [
+        &json!({ "phase": "Pending", "conditions": [
         { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "" }] }),
-        json!({}),
+        &json!({}),
     );
     edit(
         &mut facts,

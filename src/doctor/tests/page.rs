@@ -1,6 +1,7 @@
 //! The page of findings is made from the table of codes.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use crate::doctor::finding::{FindingCode, FindingGroup};
 
@@ -39,18 +40,20 @@ what stands in them is judged, not what is missing.
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     for group in FindingGroup::ALL {
-        page += &format!("\n## {}\n", group.as_str());
+        write!(page, "\n## {}\n", group.as_str()).unwrap();
         let all = FindingCode::ALL.into_iter();
         for code in all.filter(|code| code.spec().group == group) {
             let spec = code.spec();
-            page += &format!(
+            write!(
+                page,
                 "\n### {}\n\n{}: **{}**. {}\n\n```text\n{}\n```\n",
                 code.id(),
                 spec.severity.as_str(),
                 spec.title,
                 spec.meaning,
                 spec.remedy
-            );
+            )
+            .unwrap();
         }
     }
     page

@@ -61,8 +61,10 @@ impl Cycle {
 }
 
 pub(super) fn settings(analysis: SaturationMethod) -> DynamicSettings {
-    let mut settings = DynamicSettings::default();
-    settings.interval = Duration::from_secs(INTERVAL);
+    let mut settings = DynamicSettings {
+        interval: Duration::from_secs(INTERVAL),
+        ..DynamicSettings::default()
+    };
     let entry = SaturationEntry {
         analyzer_name: match analysis {
             SaturationMethod::Percentage => None,
@@ -159,7 +161,7 @@ impl Fleet {
         json!({
             "namespace": "serving", "name": format!("llama-{number}"),
             "model": format!("meta-llama/Llama-3.1-8B-{}", number / 2),
-            "cost": 10 + 5 * (number % 2), "accelerator": if number % 2 == 0 { "L4" } else { "H100" },
+            "cost": 10 + 5 * (number % 2), "accelerator": if number.is_multiple_of(2) { "L4" } else { "H100" },
             "bounds": {"min": 1, "max": self.most}, "desired": pods.len(),
             "target": {"current": pods.len(), "ready": ready},
             "containers": [{"image": "vllm/vllm-openai:v0.9.0", "args": ["--max-num-seqs=256", "--max-model-len=8192"]}],

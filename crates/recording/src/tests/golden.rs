@@ -63,10 +63,10 @@ fn record((_, method, special): &Scene) -> Vec<u8> {
     let mut recording = Vec::new();
     for _ in 0..CYCLES {
         let cycle = fleet.next();
-        let encoded = encoder
+        let line = encoder
             .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
             .unwrap();
-        recording.extend(encoded.bytes);
+        recording.extend(line.bytes);
     }
     recording
 }

@@ -24,11 +24,11 @@ fn recorded(count: usize, method: SaturationMethod) -> (Vec<Cycle>, Vec<u8>) {
     let mut cycles = Vec::new();
     for _ in 0..count {
         let cycle = fleet.next();
-        let encoded = encoder
+        let line = encoder
             .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
             .unwrap();
-        recording.extend(encoded.ends);
-        recording.extend(encoded.bytes);
+        recording.extend(line.ends);
+        recording.extend(line.bytes);
         cycles.push(cycle);
     }
     (cycles, recording)
@@ -186,10 +186,10 @@ fn the_ring_holds_the_newest_cycles_within_its_bytes() {
     let mut last = None;
     for _ in 0..200 {
         let cycle = fleet.next();
-        let encoded = encoder
+        let line = encoder
             .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
             .unwrap();
-        if ring.push(&encoded) {
+        if ring.push(&line) {
             encoder.begin_segment();
         }
         assert!(ring.len() <= 40_000);
@@ -209,10 +209,10 @@ fn the_ring_holds_the_newest_cycles_within_its_bytes() {
     let mut tiny = DecisionRing::new(10);
     let cycle = fleet.next();
     encoder.begin_segment();
-    let encoded = encoder
+    let line = encoder
         .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
         .unwrap();
-    assert!(tiny.push(&encoded));
+    assert!(tiny.push(&line));
     assert!(tiny.is_empty());
 }
 
