@@ -11,7 +11,7 @@ use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
-const LEFT_OUT: [&str; 16] = [
+const LEFT_OUT: [&str; 19] = [
     // Beside an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
@@ -33,8 +33,12 @@ const LEFT_OUT: [&str; 16] = [
     schema::SATURATION_CONFIG_MAP_NAME.name,
     schema::PROACTIVE_MODEL.name,
     schema::SCALE_TO_ZERO.name,
-    // It would open a port of this machine.
+    // In plain text no client can prove itself, which forbids a start.
+    schema::EXTERNAL_SCALER_CLIENT_CA_PATH.name,
+    // They would open a port or write a file of this machine.
     schema::EXTERNAL_METRICS_BIND_ADDRESS.name,
+    schema::EXTERNAL_SCALER_BIND_ADDRESS.name,
+    schema::DECISION_RECORD_FILE.name,
 ];
 
 /// Keys of the main ConfigMap that are read at start, but for those that are left out.
