@@ -282,7 +282,8 @@ fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judge
         let why = "without demand the target was scaled to 0; demand or a minimum above 0 wakes it";
         (True, "ScaledToZero", why)
     } else {
-        let why = "the target was not scaled to 0 by this object; while its minimum is above 0, scale it to 1 to go on";
+        let why = "the target was not scaled to 0 by this object; while its minimum is above 0, scale it to 1 to go on, \
+                   unless scale-to-zero allows 0 by a stated or scheduled minimum: then the minimum wakes it";
         (False, "ScaledElsewhere", why)
     };
     is_zero.then(|| Judged::new(ASLEEP, status, reason, why))

@@ -47,7 +47,9 @@ pub fn wanted(
     let upper = carried * (1.0 + tuning.scale_up_tolerance.get());
     let lower = carried * (1.0 - tuning.scale_down_tolerance.get());
     if exceeds(demand.low, upper) {
-        target.replicas(demand.low)
+        // The band of a total is one target, so that growth by it may be a release, which the high end limits.
+        let room = target.replicas(demand.high).min(current);
+        target.replicas(demand.low).max(room)
     } else if exceeds(lower, demand.high) {
         target.replicas(demand.high)
     } else {

@@ -223,6 +223,24 @@ fn a_release_leaves_room_for_what_is_seen_now() {
             assert_eq!(run.decide(&few).desired, Replicas(4), "{strategy}");
         }
     }
+    // A total, whose mean alone would release.
+    for strategy in ["APA", "KPA"] {
+        let spec = format!("{EXTERNAL}    scalingStrategy: {strategy}");
+        for (now, desired) in [(23.0, 5), (100.0, 10)] {
+            let hurried = [("scale-down-cooldown-window", "0s")];
+            let mut run = Loop::new(policy(&spec, &hurried), 10);
+            // Until the long window is known, nothing is released.
+            for _ in 0..18 {
+                assert_eq!(run.decide(&total(10, 23.0)).desired, Replicas(10));
+            }
+            let last = run.decide(&total(10, now));
+            assert_eq!(
+                last.desired,
+                Replicas(desired),
+                "{strategy} {now}: {last:?}"
+            );
+        }
+    }
 }
 
 #[test]
