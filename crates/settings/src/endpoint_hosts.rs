@@ -1,6 +1,7 @@
 //! Hosts that metric sources of PodAutoscalers may name as `endpoint`.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::value::InvalidValue;
@@ -17,7 +18,13 @@ impl EndpointHosts {
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let patterns = text.split(',').map(str::trim);
         let patterns = patterns.map(|pattern| {
-            let pattern = pattern.to_ascii_lowercase();
+            let pattern = plain(pattern);
+            if pattern.contains(':') && pattern.parse::<Ipv6Addr>().is_err() {
+                return Err(InvalidValue::new(
+                    format!("{pattern:?} is no host and no IPv6 address"),
+                    "write the host without a port, like *.svc,*.svc.cluster.local",
+                ));
+            }
             if is_pattern(&pattern) {
                 return Ok(Arc::from(pattern));
             }
@@ -31,7 +38,7 @@ impl EndpointHosts {
 
     /// Whether a source may name this host.
     pub fn permit(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let host = plain(host);
         self.0
             .iter()
             .any(|pattern| match pattern.strip_prefix('*') {
@@ -44,9 +51,20 @@ impl EndpointHosts {
     }
 }
 
+/// A host as patterns are compared with it: lower-case, without the brackets of a URL and the dot of the root.
+fn plain(host: &str) -> String {
+    // Not "*.", which would become a pattern for any host.
+    let rooted = host.strip_suffix('.').filter(|rest| *rest != "*");
+    let host = rooted.unwrap_or(host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bare.unwrap_or(host).to_ascii_lowercase()
+}
+
 fn is_pattern(pattern: &str) -> bool {
     let host = pattern.strip_prefix("*.").unwrap_or(pattern);
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]".contains(letter);
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
     pattern == "*" || (!host.is_empty() && host.chars().all(is_part))
 }
 
@@ -75,6 +93,12 @@ mod tests {
             ("metrics.example", "a.metrics.example", false),
             ("10.0.0.9", "10.0.0.9", true),
             ("*", "anything.example", true),
+            ("*", "[fd00::9]", true),
+            ("fd00::9", "[fd00::8]", false),
+            ("fd00::9", "[fd00::9]", true),
+            ("[FD00::9]", "[fd00::9]", true),
+            ("Metrics.Example.", "metrics.example", true),
+            ("*.svc.", "a.b.svc", true),
         ] {
             let hosts = EndpointHosts::parse(patterns).unwrap();
             assert_eq!(hosts.permit(host), permitted, "{patterns} {host}");
@@ -86,6 +110,11 @@ mod tests {
         for text in ["", "*.", "a,,b", "http://a", "*svc", "a/b", "*.*"] {
             let refused = EndpointHosts::parse(text).unwrap_err();
             assert!(refused.remedy.contains("*.svc"), "{text}: {refused:?}");
+        }
+        for text in ["a.svc:8080", "10.0.0.9:80", "[fd00::9]:80", "*.svc:80"] {
+            let refused = EndpointHosts::parse(text).unwrap_err();
+            assert!(refused.remedy.contains("without a port"), "{text}");
+            assert!(refused.why.contains(text), "{refused:?}");
         }
         let read = EndpointHosts::parse(" a.svc , *.B").unwrap();
         assert_eq!(read.to_string(), "a.svc,*.b");
