@@ -55,26 +55,30 @@ impl PageKey {
 }
 
 /// Pages that wait, oldest first in each namespace. The namespace with the fewest pages in flight is next, so that one
-/// with many pods that hang leaves the others their share.
+/// with many pods that hang leaves the others their share; namespaces with equally many take turns.
 #[derive(Debug, Default)]
-struct FairPages(BTreeMap<Option<Arc<str>>, VecDeque<PageKey>>);
+struct FairPages {
+    lanes: BTreeMap<Option<Arc<str>>, VecDeque<PageKey>>,
+    /// The namespace that was served last.
+    last: Option<Arc<str>>,
+}
 
 impl FairPages {
     fn push(&mut self, page: PageKey) {
-        let lane = self.0.entry(page.namespace().cloned()).or_default();
+        let lane = self.lanes.entry(page.namespace().cloned()).or_default();
         lane.push_back(page);
     }
 
     fn pages(&self) -> impl Iterator<Item = &PageKey> {
-        self.0.values().flatten()
+        self.lanes.values().flatten()
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lanes.is_empty()
     }
 
     fn retain(&mut self, is_kept: impl Fn(&PageKey) -> bool) {
-        self.0.retain(|_, lane| {
+        self.lanes.retain(|_, lane| {
             lane.retain(&is_kept);
             !lane.is_empty()
         });
@@ -85,19 +89,16 @@ impl FairPages {
         for page in in_flight {
             *busy.entry(page.namespace()).or_default() += 1;
         }
-        let mut lanes = self.0.keys().map(|lane| (busy.get(&lane.as_ref()), lane));
-        let first = lanes.next()?;
-        let (_, lane) = lanes.fold(
-            first,
-            |fewest, lane| {
-                if lane.0 < fewest.0 { lane } else { fewest }
-            },
-        );
-        let lane = lane.clone();
-        let pages = self.0.get_mut(&lane)?;
+        let next = self.lanes.keys().min_by_key(|lane| {
+            let pages = busy.get(&lane.as_ref()).copied().unwrap_or(0);
+            (pages, **lane <= self.last)
+        });
+        let lane = next?.clone();
+        self.last.clone_from(&lane);
+        let pages = self.lanes.get_mut(&lane)?;
         let page = pages.pop_front();
         if pages.is_empty() {
-            self.0.remove(&lane);
+            self.lanes.remove(&lane);
         }
         page
     }

@@ -405,6 +405,27 @@ fn page_of(namespace: &str, number: usize) -> PageKey {
 }
 
 #[test]
+fn namespaces_with_equally_many_pages_in_flight_take_turns() {
+    let mut waiting = FairPages::default();
+    for number in 0..4 {
+        for namespace in ["a", "b", "c"] {
+            waiting.push(page_of(namespace, number));
+        }
+    }
+    let next = |waiting: &mut FairPages, in_flight: &BTreeSet<PageKey>| {
+        let page = waiting.pop(in_flight).unwrap();
+        page.namespace().unwrap().to_string()
+    };
+    // The one with a page in flight is not next, whatever its name.
+    let busy = BTreeSet::from([page_of("a", 9)]);
+    let served = [(); 2].map(|()| next(&mut waiting, &busy));
+    assert_eq!(served, ["b", "c"]);
+    let none = BTreeSet::new();
+    let served = [(); 7].map(|()| next(&mut waiting, &none));
+    assert_eq!(served, ["a", "b", "c", "a", "b", "c", "a"]);
+}
+
+#[test]
 fn a_namespace_with_many_pages_leaves_the_others_their_share() {
     let mut waiting = FairPages::default();
     let mut in_flight = BTreeSet::new();
