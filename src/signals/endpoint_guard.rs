@@ -17,6 +17,16 @@ const METADATA_V4: [Ipv4Addr; 2] = [
 /// That of AWS.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
+/// The IPv4 address that a NAT64 gateway reaches for an address of the well-known prefix 64:ff9b::/96 (RFC 6052).
+fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [0x0064, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() else {
+        return None;
+    };
+    Some(Ipv4Addr::from_bits(
+        (u32::from(high) << 16) | u32::from(low),
+    ))
+}
+
 /// Whether an address is never read, whatever the setting permits.
 fn is_never_read(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -30,7 +40,8 @@ fn is_never_read(address: IpAddr) -> bool {
                 || METADATA_V4.contains(&address)
         }
         IpAddr::V6(address) => {
-            address.is_loopback()
+            translated(address).is_some_and(|reached| is_never_read(reached.into()))
+                || address.is_loopback()
                 || address.is_unspecified()
                 || address.is_multicast()
                 || address.is_unicast_link_local()
@@ -112,6 +123,10 @@ mod tests {
             ("fd00:ec2::254", true),
             ("::ffff:169.254.169.254", true),
             ("::ffff:10.0.0.9", false),
+            ("64:ff9b::10.0.0.9", false),
+            ("64:ff9b::169.254.169.254", true),
+            ("64:ff9b::127.0.0.1", true),
+            ("64:ff9b:1::169.254.169.254", false),
         ] {
             assert_eq!(is_never_read(address.parse().unwrap()), never, "{address}");
         }
