@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::time::timeout;
 
 use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
 use crate::actors::event_recorder::Events;
@@ -28,6 +29,8 @@ const IN_FLIGHT: usize = 16;
 const AHEAD: usize = 8 * IN_FLIGHT;
 /// For how long one handled message goes on, well below the limit on silence.
 const AT_A_TIME: Duration = Duration::from_secs(15);
+/// Between two looks at the queue while attempts are in flight.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Delays between attempts at one object.
 const RETRY: Backoff = Backoff {
     base: Duration::from_secs(1),
@@ -107,17 +110,17 @@ impl AutoscalerWriter {
         loop {
             let is_late = cx.now().since(began) >= AT_A_TIME;
             let may_begin = !is_late && self.spared_until(cx.now()).is_none();
-            if may_begin && due.is_empty() {
-                due.extend(self.queue.take_due(cx.now(), AHEAD));
+            if may_begin && due.len() < AHEAD {
+                let taken = self.queue.take_due(cx.now(), AHEAD - due.len());
+                queue_up(&mut due, taken);
             }
-            let mut again = Vec::new();
             while may_begin && running.len() < IN_FLIGHT {
                 let Some((key, entry)) = due.pop_front() else {
                     break;
                 };
                 // Two attempts at one object would overtake each other.
                 if !busy.insert(key.clone()) {
-                    again.push((key, entry));
+                    self.queue.put_back(key, entry);
                     continue;
                 }
                 let (carrier, before) = (Arc::clone(&self.carrier), self.done.get(&key).cloned());
@@ -127,9 +130,10 @@ impl AutoscalerWriter {
                     (attempt, key, entry)
                 });
             }
-            due.extend(again);
-            let Some((attempt, key, entry)) = running.next().await else {
-                break;
+            let (attempt, key, entry) = match timeout(LOOK_AGAIN, running.next()).await {
+                Ok(Some(done)) => done,
+                Ok(None) => break,
+                Err(_elapsed) => continue,
             };
             busy.remove(&key);
             self.settle(cx.now(), attempt, key, entry);
@@ -147,7 +151,7 @@ impl AutoscalerWriter {
             cx.tell_self(AutoscalerWriterMessage::Work);
             return;
         }
-        if let Some(due) = spared.or_else(|| self.queue.next_due()) {
+        if let Some(due) = spared.or_else(|| self.queue.next_due(cx.now())) {
             self.timer_epoch += 1;
             let timer_epoch = self.timer_epoch;
             let due = due.since(cx.now());
@@ -237,6 +241,16 @@ impl AutoscalerWriter {
             not_before: Some(now.later(delay)),
         };
         self.queue.put_back(key, entry);
+    }
+}
+
+/// Appends what was taken off the queue. A key that is there already keeps its place.
+fn queue_up(due: &mut VecDeque<(ObjectKey, RetryEntry)>, taken: Vec<(ObjectKey, RetryEntry)>) {
+    for (key, entry) in taken {
+        match due.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = entry,
+            None => due.push_back((key, entry)),
+        }
     }
 }
 

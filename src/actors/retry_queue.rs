@@ -89,11 +89,11 @@ impl<K: Ord + Clone> RetryQueue<K> {
         due
     }
 
-    /// When the next key becomes due, if any waits for its time.
-    pub fn next_due(&self) -> Option<Moment> {
+    /// When the next key becomes due: `now` where one waits for no time.
+    pub fn next_due(&self, now: Moment) -> Option<Moment> {
         self.waiting()
             .values()
-            .filter_map(|intent| intent.not_before)
+            .map(|intent| intent.not_before.unwrap_or(now))
             .min()
     }
 
@@ -162,7 +162,7 @@ mod tests {
         };
         intents.put_back("a", later);
         assert_eq!(intents.take_due(at(9), 8), []);
-        assert_eq!(intents.next_due(), Some(at(10)));
+        assert_eq!(intents.next_due(at(9)), Some(at(10)));
         assert_eq!(intents.take_due(at(10), 8), [("a", later)]);
 
         let sooner = RetryEntry {
@@ -176,7 +176,9 @@ mod tests {
         assert_eq!(turn.map(|(key, _)| key).collect::<Vec<_>>(), ["d", "c"]);
         assert_eq!(intents.take_due(at(10), 2), [("b", later)]);
 
+        assert_eq!(intents.next_due(at(10)), None);
         intents.add("a");
+        assert_eq!(intents.next_due(at(9)), Some(at(9)));
         intents.put_back("a", later);
         assert_eq!(
             intents.take_due(at(0), 8),

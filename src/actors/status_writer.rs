@@ -166,7 +166,7 @@ impl StatusWriter {
             }
         }
         let spared = self.spared_until(cx.now());
-        if let Some(due) = spared.or_else(|| self.intents.next_due()) {
+        if let Some(due) = spared.or_else(|| self.intents.next_due(cx.now())) {
             self.timer_epoch += 1;
             cx.arm(
                 due.since(cx.now()),

@@ -108,3 +108,15 @@ async fn a_role_that_has_changed_is_left_as_it_is() {
     assert_eq!(written, [OBJECT]);
     assert_eq!(writer.carrier.connections.named.drain().len(), 1);
 }
+
+#[test]
+fn a_key_waits_for_its_attempt_once() {
+    let entry = |failures| RetryEntry {
+        failures,
+        not_before: None,
+    };
+    let [a, b] = ["a", "b"].map(|name| ObjectKey::new("ns", name));
+    let mut due = VecDeque::from([(a.clone(), entry(2))]);
+    queue_up(&mut due, vec![(b.clone(), entry(1)), (a.clone(), entry(0))]);
+    assert_eq!(due, [(a, entry(0)), (b, entry(1))]);
+}
