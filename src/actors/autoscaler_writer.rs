@@ -173,7 +173,8 @@ impl AutoscalerWriter {
         let before = self.done.get(&key);
         let is_repeated =
             before.is_some_and(|before| before.record.decided == written.record.decided);
-        if !is_repeated {
+        // What is open is carried out at the next attempt, which must not take it for done.
+        if !is_repeated && !attempt.is_open {
             self.publish(now, &key, before, &written);
             self.done.insert(key.clone(), written);
         }

@@ -32,6 +32,8 @@ pub(super) struct WrittenRecord {
 pub(super) struct Attempt {
     /// What was carried out; `None` if the object or its record is gone, or not ours to write.
     pub(super) written: Option<WrittenRecord>,
+    /// Whether the decision itself was not carried out, and is to be.
+    pub(super) is_open: bool,
     /// What is to be tried again.
     pub(super) failure: Option<AutoscalerWriteError>,
 }
@@ -39,6 +41,7 @@ pub(super) struct Attempt {
 impl Attempt {
     const NOTHING: Self = Self {
         written: None,
+        is_open: false,
         failure: None,
     };
 }
@@ -76,6 +79,7 @@ impl DecisionCarrier {
             Some(outcome) => (outcome, None),
             None => self.carry_out(&record, &stored, before.as_ref()).await,
         };
+        let is_open = failure.is_some();
         let status = next_status(&record, &stored.status, &outcome, record.decided.wall);
         if status != stored.status && failure.is_none() {
             let written = match self.permit(&record, 1) {
@@ -89,6 +93,7 @@ impl DecisionCarrier {
         }
         Attempt {
             written: Some(WrittenRecord { record, outcome }),
+            is_open,
             failure,
         }
     }

@@ -41,6 +41,11 @@ fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
 /// Decides on `decode`, which has two replicas and a minimum of four, and carries that out against a server that holds
 /// this object; the outcome, and the requests.
 async fn carried_out(answers: [FakeResponse; 2]) -> (ScaleOutcome, FakeServer, AutoscalerWriter) {
+    let (attempt, server, writer) = attempted(answers).await;
+    (attempt.written.unwrap().outcome, server, writer)
+}
+
+async fn attempted(answers: [FakeResponse; 2]) -> (Attempt, FakeServer, AutoscalerWriter) {
     let shared = storm_pods();
     autoscalers(
         &shared,
@@ -64,7 +69,7 @@ async fn carried_out(answers: [FakeResponse; 2]) -> (ScaleOutcome, FakeServer, A
         .carrier
         .attempt(shared.clock.now(), &record.key, None)
         .await;
-    (attempt.written.unwrap().outcome, server, writer)
+    (attempt, server, writer)
 }
 
 fn bodies(server: &FakeServer) -> Vec<(String, Value)> {
@@ -107,6 +112,25 @@ async fn a_role_that_has_changed_is_left_as_it_is() {
     let written: Vec<String> = bodies(&server).into_iter().map(|(path, _)| path).collect();
     assert_eq!(written, [OBJECT]);
     assert_eq!(writer.carrier.connections.named.drain().len(), 1);
+}
+
+#[tokio::test]
+async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
+    for (code, is_done) in [(409, false), (403, true)] {
+        let failed = || refusal(code, "Refused", "the server rejected our request");
+        let (attempt, _server, mut writer) = attempted([failed(), failed()]).await;
+        let key = attempt.written.as_ref().unwrap().record.key.clone();
+        assert_eq!(attempt.is_open, !is_done, "{code}: {attempt:?}");
+        assert!(writer.done.is_empty());
+        let entry = RetryEntry {
+            failures: 0,
+            not_before: None,
+        };
+        let now = writer.carrier.shared.clock.now();
+        writer.settle(now, attempt, key, entry);
+        assert_eq!(writer.done.len(), usize::from(is_done), "{code}");
+        assert_eq!(writer.queue.len(), 1, "{code}");
+    }
 }
 
 #[test]
