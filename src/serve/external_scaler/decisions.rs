@@ -3,23 +3,24 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use super::super::visibility::{NotVisible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
 use crate::cluster::project::variant::VariantRecord;
-use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
+use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
 use crate::state::Readers;
-use crate::state::changes::{FollowedObject, ObjectFollower};
-use crate::state::mirrors::{Mirrors, variant_object_key};
+use crate::state::changes::FollowedObject;
+use crate::state::mirrors::{Mirrors, TargetLookup, variant_object_key};
 
 /// The count that a ScaledObject is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScalingAnswer {
     variant: VariantKey,
-    /// The decision; `None` if nothing was ever decided.
-    desired: Option<Replicas>,
-    /// The count that the target asks for; `None` while that is not known.
-    current: Option<Replicas>,
+    /// The decision, or before the first one what the target has; `None` where there is neither.
+    count: Option<Replicas>,
 }
 
 /// Why a ScaledObject has no answer.
@@ -121,17 +122,15 @@ pub(super) enum Unanswerable {
 impl ScalingAnswer {
     /// The count: the decision, or before the first one what there is.
     pub(super) fn count(&self, object: &ObjectKey) -> Result<Replicas, Unanswerable> {
-        let count = self.desired.or(self.current);
-        count.ok_or_else(|| Unanswerable::NoCount {
+        self.count.ok_or_else(|| Unanswerable::NoCount {
             object: object.clone(),
             variant: self.variant.clone(),
         })
     }
 
-    /// Whether the target is to have replicas. A target of which nothing is known is left as it is.
+    /// Whether the target is to have replicas. A target that does not exist is left to be made.
     pub(super) fn is_active(&self) -> bool {
-        let count = self.desired.or(self.current);
-        count.is_none_or(|count| count > Replicas::ZERO)
+        self.count.is_none_or(|count| count > Replicas::ZERO)
     }
 }
 
@@ -153,14 +152,51 @@ impl DecisionLookup {
             Some(name) => self.named(object, name)?,
             None => self.claimant(object)?,
         };
-        let mirrors = &self.0.mirrors;
-        let target = mirrors.target_of(&record);
-        let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
+        let count = match record.object.stored.desired {
+            Some(desired) => Some(desired),
+            None => self.current(object, &record)?,
+        };
         Ok(ScalingAnswer {
             variant: record.object.key.clone(),
-            desired: record.object.stored.desired,
-            current: target.map(|target| target.spec_replicas.unwrap_or(Replicas::ONE)),
+            count,
         })
+    }
+
+    /// The count that the target has in its specification; `None` where there is no target that can be scaled.
+    fn current(
+        &self,
+        object: &ObjectKey,
+        record: &VariantRecord,
+    ) -> Result<Option<Replicas>, Unanswerable> {
+        let mirrors = &self.0.mirrors;
+        let Some(target) = mirrors.target_of(record) else {
+            return Ok(None);
+        };
+        match mirrors.sight(&target) {
+            TargetLookup::Found(found) => {
+                let seen = self.kind_visible(&target.kind);
+                seen.map_err(|why| blind(object, why))?;
+                Ok(Some(found.spec_replicas.unwrap_or(Replicas::ONE)))
+            }
+            TargetLookup::Missing | TargetLookup::Unscalable(_) => Ok(None),
+            // It may have none.
+            TargetLookup::Unsynced | TargetLookup::Unheard => Err(Unanswerable::NoCount {
+                object: object.clone(),
+                variant: record.object.key.clone(),
+            }),
+        }
+    }
+
+    fn kind_visible(&self, kind: &TargetKind) -> Result<(), NotVisible> {
+        let (mirrors, now) = (&self.0.mirrors, self.0.clock.now());
+        match kind {
+            TargetKind::Deployment => visible("Deployments", &mirrors.deployments, now),
+            TargetKind::StatefulSet => visible("StatefulSets", &mirrors.stateful_sets, now),
+            TargetKind::LeaderWorkerSet => {
+                visible("LeaderWorkerSets", &mirrors.leader_worker_sets, now)
+            }
+            TargetKind::Other(_) => Ok(()),
+        }
     }
 
     fn visible(&self) -> Result<(), NotVisible> {
@@ -233,19 +269,29 @@ impl DecisionLookup {
         Ok(record)
     }
 
-    /// Follows everything that can change the answer to a trigger.
-    pub(super) fn follow(&self, trigger: &ScalerTrigger) -> Vec<ObjectFollower> {
-        let (changes, object) = (&self.0.changes, &trigger.object);
-        let objects = if let Some(name) = &trigger.variant {
+    /// Ready at the next change of the objects that a trigger names, from this call on. What else can change the
+    /// answer wakes nothing: objects become visible, exclusions end, the count of a target becomes known.
+    pub(super) fn changes(&self, trigger: &ScalerTrigger) -> Vec<BoxFuture<'static, ()>> {
+        let object = &trigger.object;
+        if let Some(name) = &trigger.variant {
             let key = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
-            vec![FollowedObject::Variant(key)]
-        } else {
-            let target = scaled_target(&self.0.mirrors, object).map(FollowedObject::Target);
-            let own = FollowedObject::ScaledObject(object.clone());
-            target.into_iter().chain([own]).collect()
-        };
-        let objects = objects.into_iter();
-        objects.map(|object| changes.follow(object)).collect()
+            return vec![self.change(FollowedObject::Variant(key))];
+        }
+        // Its target is read once a change of it would be noticed.
+        let mut changes = vec![self.change(FollowedObject::ScaledObject(object.clone()))];
+        let target = scaled_target(&self.0.mirrors, object).map(FollowedObject::Target);
+        changes.extend(target.map(|target| self.change(target)));
+        changes
+    }
+
+    fn change(&self, object: FollowedObject) -> BoxFuture<'static, ()> {
+        let follower = self.0.changes.follow(object);
+        let changed = follower.changed();
+        async move {
+            changed.await;
+            drop(follower);
+        }
+        .boxed()
     }
 }
 

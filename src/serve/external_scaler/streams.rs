@@ -4,12 +4,17 @@ use futures::Stream;
 use futures::future::{select, select_all};
 use futures::stream;
 use std::pin::pin;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
 use tonic::Status;
 
 use super::decisions::DecisionLookup;
 use super::proto::{GetMetricSpecResponse, IsActiveResponse};
 use super::trigger::ScalerTrigger;
+
+/// Between two looks at an answer where no change of its objects is noticed: not all that it rests on wakes a stream.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a stream lives, and what it takes from others.
 #[derive(Debug)]
@@ -52,11 +57,7 @@ impl ActivityStream {
     async fn next(mut self) -> Option<(Result<IsActiveResponse, Status>, Self)> {
         while !self.terms.is_closing() {
             // A change from here on is noticed, before or after the answer is looked up.
-            let followers = self.decisions.follow(&self.trigger);
-            let changes: Vec<_> = followers
-                .iter()
-                .map(|follower| Box::pin(follower.changed()))
-                .collect();
+            let changes = self.decisions.changes(&self.trigger);
             let answer = self.decisions.answer(&self.trigger);
             let active = answer.map(|answer| answer.is_active()).ok();
             if active.is_some() && active != self.sent {
@@ -65,7 +66,8 @@ impl ActivityStream {
                 return Some((Ok(IsActiveResponse { result }), self));
             }
             let closed = pin!(self.terms.closed());
-            select(select_all(changes), closed).await;
+            let woken = select(select_all(changes), closed);
+            drop(timeout(LOOK_AGAIN, woken).await);
         }
         None
     }

@@ -40,7 +40,6 @@ async fn before_the_first_decision_the_target_is_mirrored() {
     let client = Client::connect(&server).await;
     let named = || reference("so", &[("variantName", "a")]);
     store_variants(&shared, [variant("a", "a", None)]);
-    // Its target is not listed yet: an error for the count, and no reason to put it to sleep.
     let unknown = client.count(named()).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unavailable);
     assert!(
@@ -48,6 +47,12 @@ async fn before_the_first_decision_the_target_is_mirrored() {
         "{unknown}"
     );
     assert!(unknown.message().contains("TargetResolved"), "{unknown}");
+    let unknown = client.is_active(named()).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unavailable, "it may have no replicas");
+
+    store_deployments(&shared, []);
+    let missing = client.count(named()).await.unwrap_err();
+    assert_eq!(missing.code(), Code::Unavailable, "{missing}");
     assert!(client.is_active(named()).await.unwrap());
 
     for replicas in [2, 0] {

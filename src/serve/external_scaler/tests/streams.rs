@@ -89,6 +89,21 @@ async fn a_stream_is_silent_while_nothing_changes_or_is_known() {
     assert_eq!(now(), Some(None), "it ends without an error");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_change_that_wakes_no_stream_is_sent_all_the_same() {
+    let shared = shared();
+    let (close, stream) = opened(&shared);
+    let mut stream = pin!(stream);
+    assert_eq!(stream.next().now_or_never(), None);
+    store_variants(&shared, [variant("a", "a", Some(0))]);
+    assert_eq!(stream.next().await, Some(false));
+    assert_eq!(stream.next().now_or_never(), None);
+    store_variants(&shared, [variant("a", "a", Some(1))]);
+    assert_eq!(stream.next().await, Some(true));
+    close.send_replace(true);
+    assert_eq!(stream.next().await, None);
+}
+
 #[tokio::test]
 async fn a_stream_follows_the_target_of_its_object() {
     let shared = shared();
