@@ -37,7 +37,9 @@ use crate::policy::series::DESIRED;
 use crate::state::Readers;
 
 /// Largest request: the metadata of one trigger.
-const MESSAGE_BYTES: usize = 64 * 1024;
+const MESSAGE_BYTES: usize = 16 * 1024;
+/// Calls that are read at once, of all connections: they hold 16 MiB. Further ones wait within their time.
+const READING: usize = 1024;
 /// Longest wait for a request and its answer, or for the first part of a stream.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Streams at once, of all connections: two for each of 10 000 ScaledObjects, and as many again while KEDA restarts.
@@ -49,6 +51,7 @@ const SERVICE: &str = "/externalscaler.ExternalScaler/";
 pub(super) struct ExternalScaler {
     decisions: DecisionLookup,
     authorizer: Option<Arc<Authorizer>>,
+    reading: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
@@ -87,13 +90,18 @@ impl ExternalScaler {
         Self {
             decisions: DecisionLookup::new(shared),
             authorizer,
+            reading: Arc::new(Semaphore::new(READING)),
             streams: Arc::new(Semaphore::new(STREAMS)),
         }
     }
 
     async fn respond(self, request: Request<Incoming>, client: ScalerClient) -> Response<Body> {
         let path = request.uri().path().to_owned();
-        let response = timeout(CALL_TIMEOUT, self.dispatch(request, client)).await;
+        let call = async {
+            let _place = self.reading.acquire().await;
+            self.dispatch(request, client).await
+        };
+        let response = timeout(CALL_TIMEOUT, call).await;
         let response = response.unwrap_or_else(|_elapsed| {
             let why = format!(
                 "the call is not complete after {} s",
