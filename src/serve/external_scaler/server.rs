@@ -30,6 +30,8 @@ const CLOSING_GRACE: Duration = Duration::from_secs(10);
 /// Pause between two pings, and the longest wait for their answer: a client that is gone holds no streams.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks whether calls or streams are open: less than a connection may be idle.
+const KEEP_EVERY: Duration = Duration::from_secs(5);
 /// Calls at once on one connection: KEDA sends those of all ScaledObjects on one.
 const CALLS: u32 = 40_000;
 
@@ -59,8 +61,9 @@ impl ExternalScalerServer {
     {
         let (close, closing) = watch::channel(false);
         let client = ScalerClient { is_proven, closing };
+        let asked = progress.clone();
         let service = service_fn(move |request| {
-            progress.asked();
+            asked.asked();
             let answer = self.service.clone().respond(request, client.clone());
             async { Ok::<_, Infallible>(answer.await) }
         });
@@ -73,9 +76,10 @@ impl ExternalScalerServer {
                 .max_header_list_size(HEADER_LIST_BYTES)
                 .serve_connection(TokioIo::new(stream), service)
         );
-        let ended = match select(connection.as_mut(), pin!(sleep(CONNECTION_AGE))).await {
+        let aged = pin!(timeout(CONNECTION_AGE, keep_place(&close, &progress)));
+        let ended = match select(connection.as_mut(), aged).await {
             Either::Left((ended, _)) => ended,
-            Either::Right(((), _)) => {
+            Either::Right((_elapsed, _)) => {
                 connection.as_mut().graceful_shutdown();
                 close.send_replace(true);
                 timeout(CLOSING_GRACE, connection).await.unwrap_or(Ok(()))
@@ -83,6 +87,17 @@ impl ExternalScalerServer {
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "connection ended");
+        }
+    }
+}
+
+/// Keeps the place of a connection while calls or streams are open: KEDA asks once and then reads for long.
+async fn keep_place(close: &watch::Sender<bool>, progress: &ConnectionProgress) -> Infallible {
+    loop {
+        sleep(KEEP_EVERY).await;
+        // One receiver is that of the connection; each call and each stream has its own.
+        if close.receiver_count() > 1 {
+            progress.asked();
         }
     }
 }
