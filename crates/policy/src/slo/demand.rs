@@ -94,6 +94,9 @@ pub struct DemandTrack {
     /// 0 where that may be chance.
     #[serde(default)]
     pub surge: f64,
+    /// When that surge was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surged: Option<Moment>,
     /// Requests per second that arrived since the router was counted before; 0 where that may be chance, and
     /// without a router.
     #[serde(default)]
@@ -148,6 +151,7 @@ impl DemandTrack {
                 queue_growth: 0.0,
                 in_flight: observation.in_flight,
                 surge: 0.0,
+                surged: None,
                 jump: 0.0,
                 drained: None,
                 generated: observation.generated.map(SmoothedRate::new),
@@ -175,6 +179,9 @@ impl DemandTrack {
         } else {
             next.surge_since(known.in_flight, passed)
         };
+        if next.in_flight.is_some() {
+            next.surged = (next.surge > 0.0).then_some(now);
+        }
         if let Some(generated) = observation.generated.filter(|_| !is_draining) {
             let wanted = generated * next.held_back(observation.placed);
             next.generated = Some(known.generated.map_or_else(
@@ -210,10 +217,11 @@ impl DemandTrack {
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.
-    /// While they are not known, the surge stays what it was.
+    /// While they are not known, the surge stays what it was, for as long as a window.
     fn surge_since(&self, before: Option<f64>, passed: Duration) -> f64 {
         let Some(in_flight) = self.in_flight else {
-            return self.surge;
+            let is_recent = (self.surged).is_some_and(|at| self.at.since(at) < SHORT_WINDOW);
+            return if is_recent { self.surge } else { 0.0 };
         };
         let Some(before) = before else { return 0.0 };
         let seconds = passed.as_secs_f64();

@@ -295,6 +295,9 @@ fn requests_in_flight_show_a_surge_before_rates_do() {
     let lost = after(&surge, running(None), 30);
     close(lost.surge, 35.0);
     close(after(&lost, running(Some(360.0)), 45).surge, 0.0);
+    let kept = after(&lost, running(None), 74);
+    close(kept.surge, 35.0);
+    close(after(&kept, running(None), 75).surge, 0.0);
 }
 
 #[test]
