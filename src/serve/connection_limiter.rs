@@ -32,7 +32,8 @@ enum ConnectionPhase {
 }
 
 impl ConnectionProgress {
-    fn new() -> Self {
+    /// A connection that has just come.
+    pub(super) fn new() -> Self {
         Self(Arc::new(Mutex::new((
             ConnectionPhase::Unasked,
             Instant::now(),

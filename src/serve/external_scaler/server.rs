@@ -125,3 +125,26 @@ impl Connections for ExternalScalerServer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    use super::{ConnectionProgress, KEEP_EVERY, keep_place};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_kept_while_a_stream_is_open() {
+        let (close, _connection) = watch::channel(false);
+        let progress = ConnectionProgress::new();
+        let look = async || {
+            let kept = timeout(KEEP_EVERY * 3 / 2, keep_place(&close, &progress)).await;
+            assert!(kept.is_err());
+        };
+        look().await;
+        assert!(progress.is_unasked());
+        let _stream = close.subscribe();
+        look().await;
+        assert!(!progress.is_unasked());
+    }
+}
