@@ -28,6 +28,10 @@ impl DecisionRing {
     /// Adds a cycle; the oldest segments go. Returns whether the encoder is to begin a segment, so that less goes at
     /// once.
     pub fn push(&mut self, cycle: &EncodedCycle) -> bool {
+        // It is never to be whole here, and a file wants differences.
+        if self.limit == 0 {
+            return false;
+        }
         if let Some(last) = self.segments.back_mut() {
             last.extend_from_slice(&cycle.ends);
             self.bytes = self.bytes.saturating_add(cycle.ends.len());

@@ -77,59 +77,73 @@ impl SegmentEncoder {
         }
     }
 
-    /// Encodes one cycle.
+    /// Encodes one cycle. After one that fails the next is whole.
     ///
     /// # Errors
     /// The cycle cannot be written as JSON, or is larger than any that is read.
     pub fn encode(&mut self, inputs: &CycleInputs<'_>, plan: &Plan) -> io::Result<EncodedCycle> {
         let cycle = inputs.recorded(plan)?;
-        let mut open = match self.open.take() {
-            Some(open) if open.cycles < CYCLES => open,
-            ended => {
-                let ends = ended.map(|ended| ended.writer.finish()).transpose()?;
-                return Ok(EncodedCycle {
-                    ends: ends.unwrap_or_default(),
-                    begins_segment: true,
-                    bytes: self.begin(cycle)?,
-                });
-            }
+        let encoded = match &mut self.open {
+            Some(open) if open.cycles < CYCLES => open.add(cycle),
+            _ => self.begin(cycle),
         };
-        let patch = diff(&open.last, &cycle).unwrap_or_else(|| json!({}));
-        write_line(&mut open.writer, &json!({ "delta": patch }))?;
-        open.cycles = open.cycles.saturating_add(1);
-        open.last = cycle;
-        let bytes = std::mem::take(open.writer.get_mut());
-        self.open = Some(open);
+        if encoded.is_err() {
+            self.begin_segment();
+        }
+        encoded
+    }
+
+    /// Ends a segment only once the next is sure, since its end is to be written with it.
+    fn begin(&mut self, cycle: Value) -> io::Result<EncodedCycle> {
+        let header = line(&json!({ "header": self.header }))?;
+        let whole = line(&json!({ "cycle": cycle }))?;
+        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
+        writer.write_all(&header)?;
+        let bytes = flushed(&mut writer, &whole)?;
+        let next = OpenSegment {
+            writer,
+            last: cycle,
+            cycles: 1,
+        };
+        let ended = self.open.replace(next);
+        let ends = ended.map(|ended| ended.writer.finish()).transpose()?;
+        Ok(EncodedCycle {
+            ends: ends.unwrap_or_default(),
+            begins_segment: true,
+            bytes,
+        })
+    }
+}
+
+impl OpenSegment {
+    fn add(&mut self, cycle: Value) -> io::Result<EncodedCycle> {
+        let patch = diff(&self.last, &cycle).unwrap_or_else(|| json!({}));
+        let delta = line(&json!({ "delta": patch }))?;
+        let bytes = flushed(&mut self.writer, &delta)?;
+        self.cycles = self.cycles.saturating_add(1);
+        self.last = cycle;
         Ok(EncodedCycle {
             ends: Vec::new(),
             begins_segment: false,
             bytes,
         })
     }
-
-    fn begin(&mut self, cycle: Value) -> io::Result<Vec<u8>> {
-        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
-        write_line(&mut writer, &json!({ "header": self.header }))?;
-        write_line(&mut writer, &json!({ "cycle": cycle }))?;
-        let bytes = std::mem::take(writer.get_mut());
-        self.open = Some(OpenSegment {
-            writer,
-            last: cycle,
-            cycles: 1,
-        });
-        Ok(bytes)
-    }
 }
 
-fn write_line(writer: &mut GzEncoder<Vec<u8>>, line: &Value) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
+fn line(value: &Value) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
     if text.len() > MAX_LINE {
         return Err(io::Error::other(format!(
             "the cycle has {} bytes, and at most {MAX_LINE} are recorded",
             text.len()
         )));
     }
-    text.push(b'\n');
-    writer.write_all(&text)?;
-    writer.flush()
+    Ok(text)
+}
+
+fn flushed(writer: &mut GzEncoder<Vec<u8>>, text: &[u8]) -> io::Result<Vec<u8>> {
+    writer.write_all(text)?;
+    writer.flush()?;
+    Ok(std::mem::take(writer.get_mut()))
 }

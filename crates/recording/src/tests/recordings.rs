@@ -4,11 +4,12 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use wva_policy::key::VariantKey;
 use wva_policy::params::SaturationMethod;
 
 use super::fleet::{Cycle, Fleet, settings};
 use crate::{
-    DecisionDifference, DecisionRing, RecordingError, RecordingHeader, RecordingReader,
+    DecisionDifference, DecisionRing, MAX_LINE, RecordingError, RecordingHeader, RecordingReader,
     SegmentEncoder, replay,
 };
 
@@ -175,6 +176,68 @@ fn what_is_no_recording_is_named() {
     assert!(long.len() < 100_000, "a small file may hold a long line");
     let error = RecordingReader::new(&*long).next_cycle().unwrap_err();
     assert!(matches!(error, RecordingError::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn a_cycle_that_is_too_large_costs_no_other() {
+    let mut fleet = Fleet::new(1, 1, settings(SaturationMethod::Percentage));
+    let mut encoder = encoder();
+    let mut recording = Vec::new();
+    let mut good = Vec::new();
+    for number in 0..6 {
+        let mut cycle = fleet.next();
+        // Once as a difference, and once as the first of a segment.
+        let is_good = number != 1 && number != 3;
+        if number == 3 {
+            encoder.begin_segment();
+        }
+        if is_good {
+            good.push(cycle.snapshot.cycle.0);
+        } else {
+            let variants = &mut cycle.snapshot.variants;
+            let variant = variants.values().next().unwrap().clone();
+            let name = "x".repeat(MAX_LINE);
+            variants.insert(VariantKey::new("ns", &*name), variant);
+        }
+        let encoded = encoder.encode(&cycle.inputs(&fleet.settings), &cycle.plan);
+        assert_eq!(encoded.is_ok(), is_good, "{number}");
+        if let Ok(line) = encoded {
+            assert_eq!(line.begins_segment, [0, 2, 4].contains(&number), "{number}");
+            recording.extend(line.ends);
+            recording.extend(line.bytes);
+        }
+    }
+    let mut reader = RecordingReader::new(&*recording);
+    let mut read = Vec::new();
+    while let Some(cycle) = reader.next_cycle().unwrap() {
+        assert_eq!(replay(&cycle, None).unwrap().differences, []);
+        read.push(cycle.snapshot.cycle.0);
+    }
+    assert_eq!(read, good);
+}
+
+#[test]
+fn a_ring_without_room_ends_no_segment() {
+    let mut fleet = Fleet::new(1, 1, settings(SaturationMethod::Percentage));
+    let mut encoder = encoder();
+    let mut begun = |mut ring: DecisionRing| {
+        encoder.begin_segment();
+        let mut begun = 0;
+        for _ in 0..3 {
+            let cycle = fleet.next();
+            let line = encoder
+                .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
+                .unwrap();
+            begun += u32::from(line.begins_segment);
+            if ring.push(&line) {
+                encoder.begin_segment();
+            }
+        }
+        assert!(ring.is_empty());
+        begun
+    };
+    assert_eq!(begun(DecisionRing::new(1)), 3);
+    assert_eq!(begun(DecisionRing::new(0)), 1);
 }
 
 #[test]
