@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write as _};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wva_recording::{MAX_LINE, MAX_RECORDING};
 
 /// In place of a secret.
@@ -23,7 +23,7 @@ const NAMES: [&str; 8] = [
     "privatekey",
 ];
 
-/// Names with such a part that hold no secret.
+/// Parts of names that hold no secret; what is left of the name may.
 const HARMLESS: [&str; 8] = [
     "tokens",
     "tokenizer",
@@ -34,6 +34,17 @@ const HARMLESS: [&str; 8] = [
     "kvtoken",
     "tokenfirst",
 ];
+
+/// Groups of annotations that say how an object is scaled.
+const ANNOTATIONS: [&str; 4] = [
+    "wva.llmd.ai/",
+    "autoscaling.keda.sh/",
+    "autoscaling.aibrix.ai/",
+    "llm-d.ai/",
+];
+
+/// Schemes of a header that holds credentials after them.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
 /// Beginnings of words that are secrets by their form.
 const FORMS: [&str; 6] = ["hf_", "sk-", "ghp_", "glpat-", "eyJ", "xoxb-"];
@@ -47,8 +58,22 @@ fn is_secret_name(name: &str) -> bool {
         .filter(char::is_ascii_alphanumeric)
         .map(|letter| letter.to_ascii_lowercase())
         .collect();
-    let is_harmless = HARMLESS.iter().any(|name| plain.contains(name));
-    !is_harmless && NAMES.iter().any(|name| plain.contains(name))
+    // Else "tokens" would take the first letter of the secret.
+    let plain = plain.replace("tokensecret", "token secret");
+    let rest = (HARMLESS.iter()).fold(plain, |rest, part| rest.replace(part, " "));
+    NAMES.iter().any(|name| rest.contains(name))
+}
+
+/// Drops what no report needs of an object: who wrote it, and annotations of others, which hold it once more as text.
+fn strip(fields: &mut Map<String, Value>) {
+    fields.remove("managedFields");
+    if let Some(Value::Object(annotations)) = fields.get_mut("annotations") {
+        annotations.retain(|name, _| ANNOTATIONS.iter().any(|group| name.contains(group)));
+    }
+    if let Some(Value::Array(variables)) = fields.get_mut("env") {
+        let values = variables.iter_mut().filter_map(|one| one.get_mut("value"));
+        values.for_each(blank);
+    }
 }
 
 /// Redacts every text below a secret name, after a flag of one, and of the form of one.
@@ -68,6 +93,7 @@ pub(super) fn redact(value: &mut Value) {
             }
         }
         Value::Object(fields) => {
+            strip(fields);
             // Environment variables, and headers.
             let is_named = (fields.get("name").and_then(Value::as_str)).is_some_and(is_secret_name);
             for (name, field) in fields {
@@ -92,11 +118,26 @@ fn blank(value: &mut Value) {
     }
 }
 
-/// Whether a word is a flag whose value, a secret, is the next word.
+/// Whether a word is a flag or a header whose value, a secret, is the next word.
 fn is_flag(word: &str) -> bool {
+    if let Some((_, value)) = header(word) {
+        return value.is_empty() || is_scheme(value);
+    }
+    let word = word.trim_end_matches(':');
     let is_bearer = word.eq_ignore_ascii_case("bearer");
     let is_named = word.starts_with('-') && !word.contains('=') && is_secret_name(word);
     is_bearer || is_named
+}
+
+/// Name and value of a header with a secret.
+fn header(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once(':')?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    (name.chars().all(is_name) && is_secret_name(name)).then(|| (name, value.trim()))
+}
+
+fn is_scheme(word: &str) -> bool {
+    (SCHEMES.iter()).any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
 /// A text with its secret words redacted.
@@ -113,13 +154,14 @@ pub(super) fn redacted(text: &str) -> String {
             shown.push_str(part);
             continue;
         }
-        if follows_flag {
+        let is_scheme = follows_flag && is_scheme(end);
+        if follows_flag && !is_scheme {
             shown.push_str(REDACTED);
         } else {
             shown.push_str(&word(end));
         }
         shown.push_str(rest);
-        follows_flag = !follows_flag && is_flag(end.trim_end_matches(':'));
+        follows_flag = is_scheme || (!follows_flag && is_flag(end));
     }
     shown
 }
@@ -134,6 +176,12 @@ fn word(word: &str) -> String {
         } else {
             format!("{name}={}", self::word(value))
         };
+    }
+    if let Some((name, value)) = header(word)
+        && !value.is_empty()
+        && !is_scheme(value)
+    {
+        return format!("{name}:{REDACTED}");
     }
     let is_secret = FORMS.iter().any(|form| word.starts_with(form));
     if is_secret && word.len() >= LEAST {

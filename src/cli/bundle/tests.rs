@@ -43,6 +43,70 @@ fn secrets_are_redacted_wherever_they_are_planted() {
 }
 
 #[test]
+fn an_object_keeps_neither_its_copy_in_an_annotation_nor_its_variables() {
+    let copy = json!({"env": [{"name": "MODEL_SOURCE", "value": SECRET}]}).to_string();
+    let mut planted = json!({
+        "metadata": {
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": copy,
+                "llm-d.ai/model": "llama",
+            },
+            "managedFields": [{"manager": "planted-manager"}],
+        },
+        "spec": {"env": [
+            {"name": "MODEL_SOURCE", "value": SECRET},
+            {"name": "FROM_SECRET", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ]},
+    });
+    assert!(planted.to_string().matches(SECRET).count() == 2, "planted");
+    redact(&mut planted);
+    let wanted = json!({
+        "metadata": {"annotations": {"llm-d.ai/model": "llama"}},
+        "spec": {"env": [
+            {"name": "MODEL_SOURCE", "value": "REDACTED"},
+            {"name": "FROM_SECRET", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ]},
+    });
+    assert_eq!(planted, wanted);
+}
+
+#[test]
+fn a_harmless_part_of_a_name_does_not_excuse_the_rest() {
+    for name in ["TOKENIZER_API_KEY", "TOKEN_SECRET", "maxTokensPassword"] {
+        let mut planted = json!({ name: SECRET });
+        redact(&mut planted);
+        assert_eq!(planted, json!({ name: "REDACTED" }));
+    }
+    for name in [
+        "tokenizer",
+        "maxTokens",
+        "secretName",
+        "max_num_batched_tokens",
+    ] {
+        let mut planted = json!({ name: "kept" });
+        redact(&mut planted);
+        assert_eq!(planted, json!({ name: "kept" }));
+    }
+}
+
+#[test]
+fn headers_in_texts_are_redacted() {
+    for (header, wanted) in [
+        (
+            "Authorization: Basic",
+            "Authorization: Basic REDACTED, done",
+        ),
+        ("authorization:Basic", "authorization:Basic REDACTED, done"),
+        ("x-api-key:", "x-api-key: REDACTED, done"),
+        ("Accept:", "Accept: s3cr3t-planted, done"),
+    ] {
+        assert_eq!(redacted(&format!("{header} {SECRET}, done")), wanted);
+    }
+    let joined = redacted(&format!("-H 'X-API-Key:{SECRET}' http://c"));
+    assert_eq!(joined, "-H 'X-API-Key:REDACTED' http://c");
+}
+
+#[test]
 fn a_bundle_is_replayed_and_has_no_secret() {
     let recording = crate::cli::replay::tests::recording(&format!("--api-key={SECRET}"));
     let mut plain = String::new();

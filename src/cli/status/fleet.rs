@@ -77,7 +77,7 @@ pub(super) struct PodAutoscalerRow {
 }
 
 /// Namespace, kind and name.
-type TargetPlace<'a> = (&'a str, &'a str, &'a str);
+pub(super) type TargetPlace<'a> = (&'a str, &'a str, &'a str);
 
 /// What is known of scale targets.
 #[derive(Debug)]
@@ -116,12 +116,8 @@ impl<'a> Targets<'a> {
         });
         let mut scalers: BTreeMap<TargetPlace<'a>, Vec<String>> = BTreeMap::new();
         let mut add = |object: &'a Value, kind: &str| {
-            let reference = object
-                .pointer("/spec/scaleTargetRef")
-                .unwrap_or(&Value::Null);
-            let (namespace, name) = identity(object);
-            let place = (namespace, target_kind(reference), text(reference, "/name"));
-            let found = scalers.entry(place).or_default();
+            let (_, name) = identity(object);
+            let found = scalers.entry(target_place(object)).or_default();
             found.push(format!("{kind}/{name}"));
         };
         for object in &objects.scaled_objects {
@@ -172,7 +168,15 @@ fn target_kind(reference: &Value) -> &str {
     }
 }
 
-fn identity(object: &Value) -> (&str, &str) {
+/// The scale target of an object of this project, or of a scaler.
+pub(super) fn target_place(object: &Value) -> TargetPlace<'_> {
+    let reference = object.pointer("/spec/scaleTargetRef");
+    let reference = reference.unwrap_or(&Value::Null);
+    let (namespace, _) = identity(object);
+    (namespace, target_kind(reference), text(reference, "/name"))
+}
+
+pub(super) fn identity(object: &Value) -> (&str, &str) {
     (
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),
@@ -203,10 +207,7 @@ fn counts(object: &Value) -> ReplicaCounts {
 
 fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
     let (namespace, name) = identity(object);
-    let reference = object
-        .pointer("/spec/scaleTargetRef")
-        .unwrap_or(&Value::Null);
-    let place = (namespace, target_kind(reference), text(reference, "/name"));
+    let place = target_place(object);
     let replicas = targets.counts.get(&place).copied().unwrap_or_default();
     let cost = Cost::parse(text(object, "/spec/variantCost")).ok();
     let cost = cost.zip(replicas.current).and_then(|(cost, current)| {
@@ -255,10 +256,7 @@ fn decision(object: &Value) -> String {
 
 fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
     let (namespace, name) = identity(object);
-    let reference = object
-        .pointer("/spec/scaleTargetRef")
-        .unwrap_or(&Value::Null);
-    let place = (namespace, target_kind(reference), text(reference, "/name"));
+    let place = target_place(object);
     let mut replicas = targets.counts.get(&place).copied().unwrap_or_default();
     replicas.current = replicas
         .current

@@ -1,5 +1,6 @@
 //! The objects of a fleet as they are stored, untyped: one that cannot be read harms no other.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -7,6 +8,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use super::fleet::{TargetPlace, identity, target_place};
 use crate::cluster::client::{RequestError, within};
 
 /// Longest wait for one page of a list.
@@ -109,8 +111,18 @@ impl FleetObjects {
         Ok(objects)
     }
 
-    /// All of them, and what could not be read.
-    pub(in crate::cli) fn into_document(self) -> (Value, Vec<String>) {
+    /// The objects of this project with their targets and scalers, and what could not be read.
+    pub(in crate::cli) fn into_document(mut self) -> (Value, Vec<String>) {
+        let own = self.variants.iter().chain(&self.pod_autoscalers);
+        let targets: BTreeSet<TargetPlace<'_>> = own.map(target_place).collect();
+        self.workloads.retain(|(kind, object)| {
+            let (namespace, name) = identity(object);
+            targets.contains(&(namespace, *kind, name))
+        });
+        self.hpas
+            .retain(|scaler| targets.contains(&target_place(scaler)));
+        self.scaled_objects
+            .retain(|scaler| targets.contains(&target_place(scaler)));
         let document = json!({
             "variantAutoscalings": self.variants,
             "podAutoscalers": self.pod_autoscalers,

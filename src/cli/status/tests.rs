@@ -77,6 +77,28 @@ serving/llama    3        -        2      1                                    6
 }
 
 #[test]
+fn a_document_has_targets_and_scalers_of_the_own_objects_only() {
+    let mut objects = objects();
+    let (whole, _) = objects.clone().into_document();
+    objects.workloads.push(workload("database", 1, 1));
+    objects
+        .workloads
+        .push(("StatefulSet", workload("l4", 1, 1).1));
+    objects.hpas.push(scaler("database", "database", None));
+    objects
+        .scaled_objects
+        .push(scaler("database", "database", None));
+    let (document, notes) = objects.into_document();
+    assert_eq!(document["workloads"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        document["horizontalPodAutoscalers"][0]["metadata"]["name"],
+        "follows"
+    );
+    assert_eq!(document, whole);
+    assert_eq!(notes, Vec::<String>::new());
+}
+
+#[test]
 fn a_condition_that_does_not_hold_says_why() {
     let mut objects = objects();
     let path = "/status/conditions/0";
