@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -212,7 +213,9 @@ impl RecordFile {
                 rotate(&self.path)?;
                 self.written = 0;
                 let mut options = OpenOptions::new();
-                options.write(true).create_new(true).open(&self.path)?
+                // Arguments and labels of users may be no business of other accounts.
+                let options = options.write(true).create_new(true).mode(0o600);
+                options.open(&self.path)?
             }
         };
         file.write_all(&cycle.bytes)?;

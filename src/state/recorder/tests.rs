@@ -1,6 +1,7 @@
 //! The ring and the files, fed as the optimizer feeds them.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -135,6 +136,8 @@ fn a_file_of_the_process_before_is_kept() {
         [1]
     );
     assert_eq!(numbers(File::open(&path).unwrap()), [2]);
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
 }
 
 #[test]
