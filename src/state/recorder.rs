@@ -218,7 +218,13 @@ impl RecordFile {
                 options.open(&self.path)?
             }
         };
-        file.write_all(&cycle.bytes)?;
+        if let Err(error) = file.write_all(&cycle.bytes) {
+            // A part of a first cycle is not worth an older file.
+            if self.written == 0 {
+                drop(fs::remove_file(&self.path));
+            }
+            return Err(error);
+        }
         let more = cycle.ends.len().saturating_add(cycle.bytes.len());
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         self.written = self.written.saturating_add(more);
@@ -231,8 +237,14 @@ impl RecordFile {
     }
 }
 
-/// Renames a file that is there to `.1`, that one to `.2`, and so on; the oldest goes.
+/// Renames a file that has content to `.1`, that one to `.2`, and so on; the oldest goes. An empty one is removed.
 fn rotate(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.len() > 0 => {}
+        Ok(_) => return fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
     let named = |number: u64| match number {
         0 => path.to_owned(),
         number => {

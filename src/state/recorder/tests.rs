@@ -141,6 +141,29 @@ fn a_file_of_the_process_before_is_kept() {
 }
 
 #[test]
+fn only_a_file_with_content_moves_the_older_ones() {
+    let folder = Folder::new("empty");
+    let path = folder.0.join("decisions");
+    let names = || {
+        let entries = fs::read_dir(&folder.0).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    fs::write(folder.0.join("decisions.1"), "older").unwrap();
+    super::rotate(&path).unwrap();
+    assert_eq!(names(), ["decisions.1"], "missing");
+    File::create(&path).unwrap();
+    super::rotate(&path).unwrap();
+    assert_eq!(names(), ["decisions.1"], "empty");
+    writer(&path, 1_000_000).take(&cycle(1));
+    assert_eq!(names(), ["decisions", "decisions.1"]);
+    super::rotate(&path).unwrap();
+    assert_eq!(names(), ["decisions.1", "decisions.2"]);
+    assert_eq!(fs::read(folder.0.join("decisions.2")).unwrap(), b"older");
+}
+
+#[test]
 fn what_cannot_be_written_is_counted_and_begins_again() {
     let folder = Folder::new("broken");
     let path = folder.0.join("later").join("decisions");
