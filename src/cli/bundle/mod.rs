@@ -53,7 +53,7 @@ async fn collected(
     bundle.text("version.txt", &format!("wva {}\n", version::shown()));
     objects(flags, &mut bundle).await;
     match controller {
-        Some(controller) => pages(controller, &mut bundle).await,
+        Some(controller) => pages(flags, controller, &mut bundle).await,
         None => bundle
             .notes
             .push("without --address the archive has no decisions and no settings".to_owned()),
@@ -97,12 +97,16 @@ async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
     }
 }
 
-async fn pages(controller: &ControllerApi, bundle: &mut Bundled) {
+async fn pages(flags: &BundleFlags, controller: &ControllerApi, bundle: &mut Bundled) {
     for (page, name) in PAGES {
         match controller.json(page).await {
             Ok(document) => bundle.document(name, document),
             Err(error) => bundle.notes.push(error),
         }
+    }
+    // An archive has one recording, and the given one comes before the controller's.
+    if flags.recording.is_some() {
+        return;
     }
     match controller.page("/debug/recording").await {
         Ok(bytes) => bundle.recording(&bytes),
