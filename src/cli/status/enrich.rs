@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::fleet::FleetStatus;
@@ -10,17 +11,38 @@ use crate::cli::controller_api::ControllerApi;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::Plan;
 use wva_base::duration::{format_duration, parse_duration};
+use wva_base::moment::WallTime;
+
+/// Age of the last decision from on which the controller leads no more.
+const OLD: Duration = Duration::from_mins(10);
 
 /// Adds what the debug pages hold; what cannot be read is a note.
 pub(super) async fn enrich(status: &mut FleetStatus, controller: &ControllerApi) {
     match controller.json("/debug/decisions").await {
-        Ok(decisions) => add_decisions(status, decisions),
+        Ok(decisions) => {
+            let now = WallTime(Timestamp::now().as_millisecond());
+            status.notes.extend(old_note(&decisions, now));
+            add_decisions(status, decisions);
+        }
         Err(error) => status.notes.push(error),
     }
     match controller.json("/debug/snapshot").await {
         Ok(snapshot) => add_ages(status, &snapshot),
         Err(error) => status.notes.push(error),
     }
+}
+
+/// A note where the plan of `/debug/decisions` is old.
+pub(in crate::cli) fn old_note(decisions: &Value, now: WallTime) -> Option<String> {
+    let decided = decisions.pointer("/at/wall")?.as_i64()?;
+    let age = now.since(WallTime(decided));
+    (age > OLD).then(|| {
+        let seconds = age.as_secs();
+        format!(
+            "the last decision of this controller is {seconds} s old: another one leads; \
+             read the leader of the lease"
+        )
+    })
 }
 
 /// Adds the reasons of the last decisions, as `/debug/decisions` has them.

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use self::arguments::OutputFormat;
 pub(super) use self::arguments::StatusFlags;
+pub(super) use self::enrich::old_note;
 pub(super) use self::fleet::FleetStatus;
 pub(super) use self::objects::{FleetObjects, list_events};
 use super::controller_api::ControllerApi;

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::enrich::{add_ages, add_decisions};
+use super::enrich::{add_ages, add_decisions, old_note};
 use super::fleet::FleetStatus;
 use super::objects::FleetObjects;
 use super::render;
 use crate::cluster::fake::{FakeResponse, FakeServer};
+use wva_base::moment::WallTime;
 
 fn variant(name: &str, cost: &str, desired: Option<u64>) -> Value {
     let conditions = json!([
@@ -130,6 +131,18 @@ fn the_controller_adds_reasons_and_ages() {
         "{status:?}"
     );
     assert_eq!(status.variants[1].decision, "saturation decided");
+}
+
+#[test]
+fn an_old_plan_says_that_another_controller_leads() {
+    let decisions = json!({"at": {"wall": 1_000}});
+    assert_eq!(old_note(&json!({}), WallTime(9_000_000)), None);
+    assert_eq!(old_note(&decisions, WallTime(601_000)), None);
+    let note = old_note(&decisions, WallTime(661_000)).unwrap();
+    assert!(
+        note.starts_with("the last decision of this controller is 660 s old: another one leads"),
+        "{note}"
+    );
 }
 
 fn list(items: &[Value]) -> FakeResponse {

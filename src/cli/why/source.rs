@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Read;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::arguments::{DecisionSource, WhyQuestion};
@@ -10,7 +11,7 @@ use super::render::{self, ExplainedPlan};
 use crate::cli::controller_api::ControllerApi;
 use crate::cli::plan;
 use crate::cli::replay;
-use crate::cli::status::{FleetObjects, FleetStatus};
+use crate::cli::status::{FleetObjects, FleetStatus, old_note};
 use crate::cluster::client::{KubeconfigSource, connect};
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::{ObjectKey, VariantKey};
@@ -113,10 +114,20 @@ async fn from_controller(
         let mut reader = RecordingReader::new(&*bytes);
         from_recording(object, &mut reader, at)
     });
-    match explained {
-        Err(_) if at.is_none() => from_decisions(object, api.json("/debug/decisions").await?),
-        explained => explained,
+    if at.is_some() {
+        return explained;
     }
+    let decisions = api.json("/debug/decisions").await;
+    let now = WallTime(Timestamp::now().as_millisecond());
+    let note = (decisions.as_ref().ok()).and_then(|decisions| old_note(decisions, now));
+    let mut text = match explained {
+        Ok(text) => text,
+        Err(_) => from_decisions(object, decisions?)?,
+    };
+    if let Some(note) = note {
+        writeln!(text, "note: {note}").unwrap_or_default();
+    }
+    Ok(text)
 }
 
 /// Explains the last decisions, as `/debug/decisions` has them.
