@@ -204,6 +204,8 @@ pub struct Facts {
     pub now: f64,
     /// The only variant to look at.
     pub variant: Option<String>,
+    /// Whether the command line names a variant or a namespace, so that one has to be there.
+    pub is_narrowed: bool,
     /// Major and minor version of Kubernetes.
     pub version: Reading<(u32, u32)>,
     /// Objects by kind.

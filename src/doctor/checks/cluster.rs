@@ -188,7 +188,9 @@ fn webhooks(facts: &Facts) -> Vec<Finding> {
     let unserved = webhooks_of(facts).filter_map(|(object, webhook)| {
         let namespace = text(webhook, "/clientConfig/service/namespace");
         let name = text(webhook, "/clientConfig/service/name");
-        if name.is_empty() || has_endpoint(facts, namespace, name) {
+        // Writes that it cannot judge are stored.
+        let is_optional = text(webhook, "/failurePolicy") == "Ignore";
+        if name.is_empty() || is_optional || has_endpoint(facts, namespace, name) {
             return None;
         }
         let cause = format!(

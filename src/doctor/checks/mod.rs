@@ -126,5 +126,24 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     for check in all.into_iter().flatten() {
         diagnosis.add(check.group, check.title, check.outcome(facts));
     }
+    let named = "what the command line names is there";
+    diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis
+}
+
+/// Whether there is a variant to look at, where the command line names one: without any, nothing is looked at.
+fn named_variants(facts: &Facts) -> CheckOutcome {
+    let kind = LiveKind::VariantAutoscaling;
+    let is_read = matches!(facts.objects.get(&kind), Some(Reading::Known(_)));
+    if !facts.is_narrowed || !is_read {
+        return CheckOutcome::Skipped;
+    }
+    if facts.variants().next().is_some() {
+        return CheckOutcome::Fine;
+    }
+    let why = match facts.source {
+        FactSource::Cluster => "there is no such VariantAutoscaling; wva status -A lists them",
+        FactSource::Files => "the manifests have no such VariantAutoscaling",
+    };
+    CheckOutcome::Unseen(vec![why.to_owned()])
 }

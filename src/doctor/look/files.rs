@@ -23,6 +23,7 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
     let mut facts = Facts {
         source: FactSource::Files,
+        is_narrowed: variant.is_some(),
         variant,
         ..Facts::default()
     };

@@ -58,6 +58,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     let mut facts = Facts {
         now,
         variant: scope.variant.clone(),
+        is_narrowed: !scope.is_before && (scope.variant.is_some() || scope.namespace.is_some()),
         ..Facts::default()
     };
     let mut times = LookTimes::new();
@@ -69,7 +70,11 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     objects_of_cluster(client, scope, &mut facts).await;
     lap(FindingGroup::Cluster);
     let controllers = controllers::read(client, scope, &mut facts).await;
-    facts.controllers = controllers;
+    facts.controllers = match controllers {
+        // That none is there is no finding before the installation.
+        Reading::Known(none) if scope.is_before && none.is_empty() => Reading::NotAsked,
+        controllers => controllers,
+    };
     if !scope.is_before {
         leases(client, &mut facts).await;
         facts.rights = rights::review(client, &facts).await;

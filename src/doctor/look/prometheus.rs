@@ -43,6 +43,10 @@ pub(in crate::doctor) struct PrometheusRoute {
 pub(super) async fn ask(client: &Client, scope: &DoctorScope, facts: &mut Facts) {
     let route = match route(client, scope, facts) {
         Ok(Some(route)) => route,
+        Ok(None) if scope.is_before => {
+            let why = "no controller names its address; pass --prometheus";
+            return could_not_look(facts, why);
+        }
         Ok(None) => return,
         Err(why) => return could_not_look(facts, &why),
     };

@@ -162,6 +162,22 @@ pub(super) const CLUSTER: &[Cause] = &[
     }),
 ];
 
+/// What looks like a cause, and is none.
+pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
+    // Writes are stored while a webhook with this policy has no server.
+    |facts| {
+        let hook = LiveKind::ValidatingWebhookConfiguration;
+        edit(
+            facts,
+            hook,
+            "wva",
+            "/webhooks/0/failurePolicy",
+            json!("Ignore"),
+        );
+        objects(facts, LiveKind::EndpointSlice).clear();
+    },
+];
+
 pub(super) const CONTROLLER: &[Cause] = &[
     (Code::ControllerMissing, |facts| resolve(facts, &[])),
     (Code::ControllerNotReady, |facts| {

@@ -23,6 +23,7 @@ struct Held {
     /// Beginnings of paths with the status that they are answered with.
     refused: Vec<(&'static str, u16)>,
     asked: Mutex<Vec<String>>,
+    has_controller: bool,
 }
 
 impl Held {
@@ -31,6 +32,16 @@ impl Held {
             facts: facts(),
             refused: refused.to_vec(),
             asked: Mutex::default(),
+            has_controller: true,
+        })
+    }
+
+    /// A cluster in which nothing is installed.
+    fn bare() -> Arc<Self> {
+        let held = Self::new(&[]);
+        Arc::new(Self {
+            has_controller: false,
+            ..Arc::into_inner(held).unwrap()
         })
     }
 
@@ -62,7 +73,9 @@ impl Held {
             return (200, self.series(query));
         }
         if query.contains("control-plane") {
-            return (200, json!({ "metadata": {}, "items": [controller("wva")] }));
+            let own = self.has_controller.then(|| controller("wva"));
+            let own: Vec<Value> = own.into_iter().collect();
+            return (200, json!({ "metadata": {}, "items": own }));
         }
         (200, self.list(path))
     }
@@ -186,6 +199,48 @@ async fn before_the_installation_only_its_surroundings_are_looked_at() {
     ]);
     let diagnosis = diagnose(&missing, &scope).await;
     assert!(found(&diagnosis).contains(&FindingCode::NoScalerKind));
+}
+
+#[tokio::test]
+async fn that_no_controller_is_installed_is_found_only_after_the_installation() {
+    let held = Held::bare();
+    let after = diagnose(&held, &DoctorScope::default()).await;
+    assert_eq!(found(&after), [FindingCode::ControllerMissing]);
+    let scope = DoctorScope {
+        is_before: true,
+        ..DoctorScope::default()
+    };
+    let before = diagnose(&held, &scope).await;
+    assert_eq!(found(&before), Vec::new(), "{}", before.to_text());
+    assert_eq!(before.verdict(), Verdict::Unseen);
+    let text = before.to_text();
+    assert!(
+        text.contains("no controller names its address; pass --prometheus"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_nothing_has_is_not_fine() {
+    let held = Held::new(&[]);
+    let scope = |namespace: &str, variant: Option<&str>, is_before: bool| DoctorScope {
+        namespace: Some(namespace.to_owned()),
+        variant: variant.map(str::to_owned),
+        is_before,
+        ..DoctorScope::default()
+    };
+    for (scope, verdict) in [
+        (scope("ns", Some("a"), false), Verdict::Fine),
+        (scope("ns", Some("aa"), false), Verdict::Unseen),
+        (scope("nss", None, false), Verdict::Unseen),
+        (scope("nss", None, true), Verdict::Fine),
+    ] {
+        let diagnosis = diagnose(&held, &scope).await;
+        let text = diagnosis.to_text();
+        assert_eq!(diagnosis.verdict(), verdict, "{scope:?}: {text}");
+        let is_named = text.contains("there is no such VariantAutoscaling");
+        assert_eq!(is_named, verdict == Verdict::Unseen, "{text}");
+    }
 }
 
 #[test]

@@ -92,6 +92,16 @@ fn what_is_far_off_is_no_finding() {
 }
 
 #[test]
+fn harmless_variations_have_no_finding() {
+    for (place, plant) in causes::HARMLESS.iter().enumerate() {
+        let mut facts = facts();
+        plant(&mut facts);
+        let text = examine(&facts).to_text();
+        assert_eq!(codes(&facts), Vec::new(), "row {place}: {text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_never_fine() {
     let mut facts = facts();
     let why = "the API server answered 403: pods is forbidden";
