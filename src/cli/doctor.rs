@@ -18,6 +18,7 @@ use crate::doctor::look::{DoctorScope, files, look};
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, examine};
 use wva_base::duration::parse_duration;
+use wva_base::text::printable;
 
 /// Time between two looks.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -87,7 +88,7 @@ pub fn run(
 
 fn report(diagnosis: &Diagnosis, output: DoctorOutput) -> ExitCode {
     let text = match output {
-        DoctorOutput::Text => diagnosis.to_text(),
+        DoctorOutput::Text => printable(&diagnosis.to_text()),
         DoctorOutput::Json => format!("{:#}\n", diagnosis.to_json()),
     };
     if print(&text) == ExitCode::SUCCESS {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::command::filled;
 use super::object::ObjectName;
 
 /// What a finding is about, in the order of the report.
@@ -163,11 +164,11 @@ codes! {
     SettingIgnored = 25, Controller, Warning,
         "a setting has no effect",
         "A key or an entry of a ConfigMap is not known or not valid, and something else is in force.",
-        "kubectl exec deployment/{name} --namespace {namespace} -- /wva controller --print-config";
+        "kubectl get configmaps --namespace {namespace} -o yaml";
     ConfigMapUnread = 26, Controller, Warning,
         "a ConfigMap of settings has a name that is not read",
         "Its content looks like settings of the controller, which reads another name.",
-        "kubectl get configmap {name} --namespace {namespace} -o yaml | sed 's/^  name: .*/  name: {value}/' | kubectl apply -f -";
+        "kubectl get configmap {name} --namespace {namespace} -o yaml | sed 's/^  name: .*/  name: {value}/' | kubectl apply -f - && kubectl delete configmap {name} --namespace {namespace}";
     RightMissing = 27, Controller, Error,
         "the controller lacks a right",
         "The API server refuses a request that the controller needs.",
@@ -247,7 +248,7 @@ codes! {
     RequestsExpireFirst = 69, Engines, Error,
         "requests expire before a replica has started",
         "The router gives up a held request sooner than a first replica starts, so a wake-up always comes too late.",
-        "kubectl edit deployment {name} --namespace {namespace}";
+        "kubectl edit {kind} {name} --namespace {namespace}";
     VariantMalformed = 80, Variants, Error,
         "an object cannot be read",
         "The object lacks a field, or a field has another type.",
@@ -259,7 +260,7 @@ codes! {
     NamespaceNotWatched = 82, Variants, Error,
         "no controller watches this namespace",
         "Every controller is limited to another namespace. The object is ignored.",
-        "helm upgrade wva charts/workload-variant-autoscaler --reuse-values --set wva.watchNamespace={namespace}";
+        "helm upgrade wva charts/workload-variant-autoscaler --namespace {value} --reuse-values --set wva.namespaceScoped=false";
     NamespaceExcluded = 83, Variants, Warning,
         "the namespace is excluded",
         "Its annotation wva.llmd.ai/exclude takes its objects out of the controller's hands.",
@@ -267,7 +268,7 @@ codes! {
     TargetMissing = 84, Variants, Error,
         "the target does not exist",
         "scaleTargetRef names an object that is not there.",
-        "kubectl get deployments,statefulsets,leaderworkersets --namespace {namespace}";
+        "kubectl get deployments,statefulsets --namespace {namespace}";
     TargetKindUnknown = 85, Variants, Error,
         "the target's kind cannot be resolved",
         "A kind other than Deployment, StatefulSet and LeaderWorkerSet needs an apiVersion.",
@@ -323,7 +324,7 @@ codes! {
     SeveralScalers = 121, Scalers, Error,
         "several scalers write one target",
         "Each undoes what the other one sets.",
-        "kubectl get hpa,scaledobjects --namespace {namespace}";
+        "kubectl get hpa --namespace {namespace}";
     CountNotRead = 122, Scalers, Error,
         "the scaler reads another metric or variant",
         "Its metric, or its selector of variant_name and exported_namespace, is not that of the variant.",
@@ -443,10 +444,13 @@ impl Finding {
         } else {
             remedy.to_owned()
         };
-        let remedy = remedy.replace("{kind}", &kind);
-        let remedy = remedy.replace("{name}", &self.object.name);
-        let remedy = remedy.replace("{namespace}", &self.object.namespace);
-        remedy.replace("{value}", &self.value)
+        let places = [
+            ("{kind}", kind.as_str()),
+            ("{name}", &self.object.name),
+            ("{namespace}", &self.object.namespace),
+            ("{value}", &self.value),
+        ];
+        filled(&remedy, &places)
     }
 
     /// The finding as JSON.

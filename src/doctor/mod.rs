@@ -2,6 +2,7 @@
 //! and findings with a code, an object, a cause and a remedy.
 
 pub mod checks;
+mod command;
 pub mod facts;
 pub mod finding;
 pub mod look;
