@@ -47,6 +47,10 @@ macro_rules! live_kinds {
 
             /// Its name.
             pub const fn as_str(self) -> &'static str {
+                // One kind in two groups.
+                if matches!(self, Self::AlphaInferencePool) {
+                    return Self::InferencePool.as_str();
+                }
                 match self {
                     $(Self::$kind => stringify!($kind),)*
                 }
@@ -89,6 +93,7 @@ live_kinds! {
     ConfigMap: "/api/v1", "configmaps", true;
     Lease: "/apis/coordination.k8s.io/v1", "leases", false;
     InferencePool: "/apis/inference.networking.k8s.io/v1", "inferencepools", false;
+    AlphaInferencePool: "/apis/inference.networking.x-k8s.io/v1alpha2", "inferencepools", false;
     EndpointSlice: "/apis/discovery.k8s.io/v1", "endpointslices", false;
     APIService: "/apis/apiregistration.k8s.io/v1", "apiservices", true;
     ValidatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false;
@@ -151,6 +156,8 @@ pub struct ControllerFacts {
     pub ready: i64,
     /// What it runs with, or why it cannot start.
     pub settings: Result<Arc<Generation>, Vec<String>>,
+    /// Whether some of its settings are in Secrets, which are not read.
+    pub has_secrets: bool,
     /// What it refuses or ignores of its settings.
     pub problems: Vec<String>,
 }
@@ -206,6 +213,10 @@ pub struct Facts {
     pub variant: Option<String>,
     /// Whether the command line names a variant or a namespace, so that one has to be there.
     pub is_narrowed: bool,
+    /// Seconds between `now` and the query of the clock of Prometheus.
+    pub took: f64,
+    /// The only namespace in which controllers were searched.
+    pub searched: Option<String>,
     /// Major and minor version of Kubernetes.
     pub version: Reading<(u32, u32)>,
     /// Objects by kind.

@@ -55,7 +55,7 @@ probes! {
     /// Pods with series of an engine, under any name.
     EngineSeries: r#"count by (namespace, pod, pod_name) ({__name__=~"(vllm|sglang|tgi|trtllm|nv_trt_llm|lmdeploy)[:_].+"})"#;
     /// Pods whose series exist more than once.
-    Doubles: concat!("count by (namespace, pod, model_name, engine, dp_rank, __name__) (", running!(), ") > 1");
+    Doubles: concat!("count by (namespace, pod, model_name, engine, tp_rank, pp_rank, dp_rank, __name__) (", running!(), ") > 1");
     /// The longest age of a sample by pod, in seconds: the interval of its scrape.
     Ages: concat!("max by (namespace, pod) (max_over_time((time() - timestamp(", running!(), "))[3m:5s]))");
     /// Namespaces with routers.

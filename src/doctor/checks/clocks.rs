@@ -43,7 +43,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 fn skew(facts: &Facts) -> Vec<Finding> {
     let clock = facts.series(PrometheusProbe::Clock).first();
     let found = clock
-        .map(|clock| clock.value - facts.now)
+        .map(|clock| clock.value - facts.now - facts.took)
         .filter(|skew| skew.abs() > TOLERATED_SKEW);
     let found = found.map(|skew| {
         let which = if skew > 0.0 { "ahead of" } else { "behind" };
@@ -73,7 +73,7 @@ fn certificates(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether an APIService leads to this controller.
-fn is_ours(service: &LiveObject) -> bool {
+pub(super) fn is_ours(service: &LiveObject) -> bool {
     service.name().ends_with(".metrics.k8s.io")
         && service
             .text("/spec/service/name")

@@ -7,6 +7,7 @@ use crate::cluster::lease::lease_name;
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName};
+use crate::doctor::probe::PrometheusProbe;
 use crate::settings::config_maps::Purpose;
 
 /// Keys that only entries of saturation ConfigMaps have.
@@ -120,7 +121,11 @@ fn overlap(facts: &Facts) -> Vec<Finding> {
 fn settings(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for one in facts.controllers() {
-        if let Err(errors) = &one.settings {
+        // What is missing may be in a Secret, and it did start.
+        let has_started = one.has_secrets && one.ready > 0;
+        if let Err(errors) = &one.settings
+            && !has_started
+        {
             found.push(FindingCode::SettingsRefused.at(one.title(), errors.join("; ")));
         }
         let problems = one.problems.iter();
@@ -194,6 +199,9 @@ fn rights(facts: &Facts) -> Vec<Finding> {
 }
 
 fn lease(facts: &Facts) -> Vec<Finding> {
+    // A lease has expired only where both clocks say so.
+    let clock = facts.series(PrometheusProbe::Clock).first();
+    let now = clock.map_or(facts.now, |clock| facts.now.min(clock.value - facts.took));
     let found = facts.controllers().iter().filter_map(|one| {
         let statics = &one.generation()?.statics;
         let election = &statics.leader_election;
@@ -204,7 +212,7 @@ fn lease(facts: &Facts) -> Vec<Finding> {
         let namespace = &statics.scope.system_namespace;
         let cause = match facts.find(LiveKind::Lease, namespace, &name) {
             None => "there is no such Lease".to_owned(),
-            Some(lease) => unheld(lease, facts.now)?,
+            Some(lease) => unheld(lease, now)?,
         };
         let object = ObjectName::new("Lease", namespace.as_str(), name);
         Some(FindingCode::LeaseUnheld.at(object, cause))

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::targets::{may_go_to_zero, pods_of, target};
-use super::{Check, Need};
+use super::{Check, Need, clocks};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::doctor::probe::PrometheusProbe;
 use wva_base::duration::parse_duration;
+
+/// Within this time a ready pod is found and scraped, in seconds.
+const FIRST_SCRAPE: f64 = 60.0;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -38,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
             Need::Cluster,
             Need::Kind(LiveKind::VariantAutoscaling),
             Need::Kind(LiveKind::Pod),
+            Need::Series(PrometheusProbe::Pods),
             Need::Series(PrometheusProbe::Running),
         ],
         run: dead_pods,
@@ -61,6 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
             Need::Kind(LiveKind::VariantAutoscaling),
             Need::Kind(LiveKind::Deployment),
             Need::Kind(LiveKind::InferencePool),
+            Need::Kind(LiveKind::AlphaInferencePool),
         ],
         run: wake,
     },
@@ -77,9 +82,15 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn is_ready(pod: &LiveObject) -> bool {
+/// Whether a pod has been ready for so long that it has been scraped.
+fn is_settled(pod: &LiveObject, now: f64) -> bool {
     let mut conditions = pod.list("/status/conditions").iter();
-    conditions.any(|one| text(one, "/type") == "Ready" && text(one, "/status") == "True")
+    conditions.any(|one| {
+        let since = clocks::seconds(text(one, "/lastTransitionTime"));
+        text(one, "/type") == "Ready"
+            && text(one, "/status") == "True"
+            && since.is_none_or(|since| now - since > FIRST_SCRAPE)
+    })
 }
 
 /// The series of one of the pods.
@@ -108,7 +119,7 @@ fn variants(facts: &Facts) -> Vec<Finding> {
     let found = facts.variants().filter_map(|variant| {
         let target = target(facts, variant)?;
         let mut pods = pods_of(facts, target);
-        pods.retain(|pod| is_ready(pod));
+        pods.retain(|pod| is_settled(pod, facts.now));
         let pod = pods.first()?.name();
         let namespace = variant.namespace();
         let series = of_pods(running, namespace, &pods);
@@ -199,12 +210,18 @@ fn namespaces(facts: &Facts) -> BTreeSet<&str> {
 
 fn dead_pods(facts: &Facts) -> Vec<Finding> {
     let running = facts.series(PrometheusProbe::Running);
+    // The series of a target that was removed last for about two scrapes more.
+    let is_target = |namespace: &str, pod: &str| {
+        let mut targets = facts.series(PrometheusProbe::Pods).iter();
+        targets.any(|one| one.label("namespace") == namespace && one.pod() == pod)
+    };
     let found = namespaces(facts).into_iter().filter_map(|namespace| {
         let dead = running.iter().filter(|one| {
             one.label("namespace") == namespace
                 && one.value > 0.0
                 && !one.pod().is_empty()
                 && facts.find(LiveKind::Pod, namespace, one.pod()).is_none()
+                && !is_target(namespace, one.pod())
         });
         let dead: Vec<&SeriesFact> = dead.collect();
         let first = dead.first()?;
@@ -238,10 +255,16 @@ fn flow_control(facts: &Facts) -> Vec<Finding> {
 
 /// Whether a pool selects the pods of a target.
 fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
-    let pools = facts.all(LiveKind::InferencePool).iter();
-    let mut pools = pools.filter(|pool| pool.namespace() == target.namespace());
-    pools.any(|pool| {
-        let labels = pool.0.pointer("/spec/selector/matchLabels");
+    let selectors = [
+        (LiveKind::InferencePool, "/spec/selector/matchLabels"),
+        (LiveKind::AlphaInferencePool, "/spec/selector"),
+    ];
+    let pools = selectors
+        .into_iter()
+        .flat_map(|(kind, selector)| facts.all(kind).iter().map(move |pool| (pool, selector)));
+    let mut pools = pools.filter(|(pool, _)| pool.namespace() == target.namespace());
+    pools.any(|(pool, selector)| {
+        let labels = pool.0.pointer(selector);
         let labels = labels.and_then(serde_json::Value::as_object);
         let own = target.0.pointer("/spec/template/metadata/labels");
         labels.is_some_and(|labels| {

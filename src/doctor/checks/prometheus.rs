@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::clocks::is_ours;
+use super::scalers::scalers;
 use super::variants::is_handled;
 use super::{Check, Need};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
@@ -32,6 +34,9 @@ pub(super) const CHECKS: &[Check] = &[
         title: "counts of the controller are scraped",
         needs: &[
             Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::HorizontalPodAutoscaler),
+            Need::Kind(LiveKind::ScaledObject),
+            Need::Kind(LiveKind::APIService),
             Need::Controllers,
             Need::Series(PrometheusProbe::Targets),
             Need::Series(PrometheusProbe::Counts),
@@ -99,6 +104,15 @@ fn counted(series: &SeriesFact) -> (&str, &str) {
     (namespace, series.label("variant_name"))
 }
 
+/// Whether a scaler reads the counts from Prometheus, and not from the controller.
+fn is_read(facts: &Facts) -> bool {
+    let is_served = facts.all(LiveKind::APIService).iter().any(is_ours);
+    scalers(facts).iter().any(|one| {
+        let is_of_keda = one.object.kind() == LiveKind::ScaledObject.as_str();
+        one.published().is_some() && (is_of_keda || !is_served)
+    })
+}
+
 fn counts(facts: &Facts) -> Vec<Finding> {
     let is_empty = facts.series(PrometheusProbe::Targets).is_empty();
     let is_deciding = facts.controllers().iter().any(|one| one.ready > 0);
@@ -115,7 +129,7 @@ fn counts(facts: &Facts) -> Vec<Finding> {
         .filter(|object| !known.contains(&(object.namespace(), object.name())))
         .collect();
     if series.is_empty() {
-        let Some(one) = missing.first() else {
+        let Some(one) = missing.first().filter(|_| is_read(facts)) else {
             return Vec::new();
         };
         let cause = format!(

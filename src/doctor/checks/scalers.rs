@@ -63,7 +63,7 @@ pub(super) struct ReadScaler<'a> {
 
 impl ReadScaler<'_> {
     /// The first count that it reads.
-    fn published(&self) -> Option<&Published> {
+    pub(super) fn published(&self) -> Option<&Published> {
         let mut inputs = self.kept.scaler.inputs.iter();
         inputs.find_map(|input| match input {
             Input::Published(published) => Some(published),

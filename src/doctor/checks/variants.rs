@@ -6,15 +6,17 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
+use super::targets::target;
 use super::{Check, Need};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
 use crate::cluster::project::{Interner, Projected as _};
-use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind};
+use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::ModelKey;
+use crate::policy::pod_template::ROLE_LABEL;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -43,7 +45,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "costs differ between variants",
-        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+        ],
         run: costs,
     },
 ];
@@ -103,8 +109,14 @@ fn owners(facts: &Facts) -> Vec<Finding> {
             .filter_map(|one| Some((one, admission(facts, one, object)?)));
         let refused: Vec<(&ControllerFacts, Admission)> = judged.collect();
         let by = |wanted| refused.iter().find(|(_, admission)| *admission == wanted);
+        // Where only one namespace was searched, a controller elsewhere may take the object.
+        let is_unsearched = facts.searched.is_some() && by(Admission::Excluded).is_none();
+        if is_unsearched {
+            continue;
+        }
         // The controller that lacks the least.
-        let finding = if let Some((one, _)) = by(Admission::ForeignInstance) {
+        let foreign = by(Admission::ForeignInstance).filter(|_| facts.searched.is_none());
+        let finding = if let Some((one, _)) = foreign {
             let label = object.label(INSTANCE_LABEL).unwrap_or_default();
             let wanted = one.instance().unwrap_or_default();
             let cause = format!(
@@ -120,7 +132,9 @@ fn owners(facts: &Facts) -> Vec<Finding> {
                 controllers.iter().filter_map(|one| one.watched()).collect();
             let watched: Vec<&str> = watched.into_iter().collect();
             let cause = format!("only {} is watched", watched.join(", "));
-            FindingCode::NamespaceNotWatched.at(object.title(), cause)
+            let place = controllers.first().map_or("", |one| &*one.key.namespace);
+            let finding = FindingCode::NamespaceNotWatched.at(object.title(), cause);
+            finding.with(place)
         };
         found.push(finding);
     }
@@ -168,29 +182,51 @@ pub(super) fn models(facts: &Facts) -> BTreeMap<ModelKey, Vec<&LiveObject>> {
     models
 }
 
-fn costs(facts: &Facts) -> Vec<Finding> {
-    let cost = |object: &LiveObject| match object.text("/spec/variantCost") {
-        "" => DEFAULT_VARIANT_COST.to_owned(),
-        stated => stated.to_owned(),
+/// The cost of a variant; `None` where it is no number.
+fn cost(variant: &LiveObject) -> Option<f64> {
+    let stated = match variant.text("/spec/variantCost") {
+        "" => DEFAULT_VARIANT_COST,
+        stated => stated,
     };
-    let found = models(facts).into_iter().filter_map(|(model, variants)| {
-        let [first, _, ..] = variants.as_slice() else {
-            return None;
-        };
-        // Two files of one namespace may be alternatives.
-        if facts.source == FactSource::Files {
-            return None;
+    stated.trim().parse().ok()
+}
+
+/// What the pods of a variant do, where they share their work with those of another.
+fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
+    let templates = [
+        "/spec/template/metadata/labels",
+        "/spec/leaderWorkerTemplate/leaderTemplate/metadata/labels",
+        "/spec/leaderWorkerTemplate/workerTemplate/metadata/labels",
+    ];
+    let target = target(facts, variant);
+    let mut labels = templates.iter().filter_map(|path| target?.0.pointer(path));
+    let role = labels.find_map(|labels| labels.get(ROLE_LABEL)?.as_str());
+    role.unwrap_or_default()
+}
+
+fn costs(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (model, variants) in models(facts) {
+        let mut roles: BTreeMap<&str, Vec<&LiveObject>> = BTreeMap::new();
+        for variant in variants {
+            let own = roles.entry(role(facts, variant)).or_default();
+            own.push(variant);
         }
-        let price = cost(first);
-        if variants.iter().any(|one| cost(one) != price) {
-            return None;
+        for variants in roles.values() {
+            let [first, others @ ..] = variants.as_slice() else {
+                continue;
+            };
+            let Some(price) = cost(first).filter(|_| !others.is_empty()) else {
+                continue;
+            };
+            let is_equal =
+                |one: &&LiveObject| cost(one).is_some_and(|cost| cost.total_cmp(&price).is_eq());
+            if others.iter().all(is_equal) {
+                let count = variants.len();
+                let cause = format!("{count} variants of {} cost {price}", model.model);
+                found.push(FindingCode::CostsEqual.at(first.title(), cause));
+            }
         }
-        let cause = format!(
-            "{} variants of {} cost {price}",
-            variants.len(),
-            model.model
-        );
-        Some(FindingCode::CostsEqual.at(first.title(), cause))
-    });
-    found.collect()
+    }
+    found
 }

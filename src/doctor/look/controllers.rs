@@ -106,8 +106,17 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
         wanted: deployment.number("/spec/replicas").unwrap_or(1),
         ready: deployment.number("/status/readyReplicas").unwrap_or(0),
         settings,
+        has_secrets: containers(deployment).any(has_secrets),
         problems,
     }
+}
+
+/// Whether variables of a container come from Secrets.
+fn has_secrets(container: &Value) -> bool {
+    let mut all = elements(container, "/envFrom").iter();
+    let mut each = elements(container, "/env").iter();
+    all.any(|one| one.get("secretRef").is_some())
+        || each.any(|one| one.pointer("/valueFrom/secretKeyRef").is_some())
 }
 
 type NamedData = (ObjectKey, BTreeMap<String, String>);
@@ -145,6 +154,16 @@ fn sources(deployment: &LiveObject, facts: &Facts) -> Sources {
         .skip_while(|word| !word.starts_with('-'))
         .map(str::to_owned);
     sources.flags = args::parse(flags).0.flags;
+    for from in elements(container, "/envFrom") {
+        let name = text(from, "/configMapRef/name");
+        let map = facts.find(LiveKind::ConfigMap, deployment.namespace(), name);
+        let data = map.and_then(|map| map.0.get("data")?.as_object());
+        for (name, value) in data.into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            let name = format!("{}{name}", text(from, "/prefix"));
+            sources.environment.insert(name, value);
+        }
+    }
     for variable in elements(container, "/env") {
         if let Some(value) = value_of(variable, deployment, facts) {
             let name = text(variable, "/name").to_owned();

@@ -58,11 +58,13 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     let mut facts = Facts {
         now,
         variant: scope.variant.clone(),
+        searched: scope.controller_namespace.clone(),
         is_narrowed: !scope.is_before && (scope.variant.is_some() || scope.namespace.is_some()),
         ..Facts::default()
     };
     let mut times = LookTimes::new();
-    let mut since = Instant::now();
+    let begun = Instant::now();
+    let mut since = begun;
     let mut lap = |group: FindingGroup| {
         times.insert(group, since.elapsed());
         since = Instant::now();
@@ -80,7 +82,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
         facts.rights = rights::review(client, &facts).await;
     }
     lap(FindingGroup::Controller);
-    prometheus::ask(client, scope, &mut facts).await;
+    prometheus::ask(client, scope, &mut facts, begun).await;
     lap(FindingGroup::Prometheus);
     (facts, times)
 }

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use reqwest::Url;
+use tokio::time::Instant;
 
 use super::DoctorScope;
 use super::objects::fetch;
@@ -33,14 +34,14 @@ const AT_ONCE: usize = 3;
 
 /// A way to Prometheus.
 #[derive(Debug)]
-pub(in crate::doctor) struct PrometheusRoute {
-    pub(in crate::doctor) api: Arc<dyn PromApi>,
+struct PrometheusRoute {
+    api: Arc<dyn PromApi>,
     /// Whether a failure says something about the controller.
-    pub(in crate::doctor) is_controllers: bool,
+    is_controllers: bool,
 }
 
 /// Asks everything, and stores it in the facts.
-pub(super) async fn ask(client: &Client, scope: &DoctorScope, facts: &mut Facts) {
+pub(super) async fn ask(client: &Client, scope: &DoctorScope, facts: &mut Facts, begun: Instant) {
     let route = match route(client, scope, facts) {
         Ok(Some(route)) => route,
         Ok(None) if scope.is_before => {
@@ -50,7 +51,7 @@ pub(super) async fn ask(client: &Client, scope: &DoctorScope, facts: &mut Facts)
         Ok(None) => return,
         Err(why) => return could_not_look(facts, &why),
     };
-    ask_by(&route, facts).await;
+    ask_by(&route, facts, begun).await;
 }
 
 fn could_not_look(facts: &mut Facts, why: &str) {
@@ -63,19 +64,28 @@ fn could_not_look(facts: &mut Facts, why: &str) {
 }
 
 /// Asks everything by one way.
-pub(in crate::doctor) async fn ask_by(route: &PrometheusRoute, facts: &mut Facts) {
-    let clock = PrometheusProbe::Clock;
-    if let Err(error) = route.api.query(clock.promql(), DEADLINE).await {
-        let why = error.to_string();
-        // Another account, or another way, may fail where the controller does not.
-        if route.is_controllers {
-            facts.prometheus = Reading::Known(Err(why));
-        } else {
-            let remedy = "forward a port of it and pass --prometheus http://localhost:9090";
-            could_not_look(facts, &format!("{why}; {remedy}"));
+async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
+    let before = begun.elapsed();
+    let clock = match route
+        .api
+        .query(PrometheusProbe::Clock.promql(), DEADLINE)
+        .await
+    {
+        Ok(answer) => series(&answer),
+        Err(error) => {
+            let why = error.to_string();
+            // Another account, or another way, may fail where the controller does not.
+            if route.is_controllers {
+                facts.prometheus = Reading::Known(Err(why));
+            } else {
+                let remedy = "forward a port of it and pass --prometheus http://localhost:9090";
+                could_not_look(facts, &format!("{why}; {remedy}"));
+            }
+            return;
         }
-        return;
-    }
+    };
+    // It was read somewhere between question and answer.
+    facts.took = (before + begun.elapsed()).as_secs_f64() / 2.0;
     facts.prometheus = Reading::Known(Ok(()));
     let asked = PrometheusProbe::ALL.map(|probe| async move {
         let answer = route.api.query(probe.promql(), DEADLINE).await;
@@ -86,6 +96,8 @@ pub(in crate::doctor) async fn ask_by(route: &PrometheusRoute, facts: &mut Facts
         (probe, reading)
     });
     facts.series = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let clock = Reading::Known(clock);
+    facts.series.insert(PrometheusProbe::Clock, clock);
     facts.triggers = triggers(route, facts).await;
 }
 
@@ -148,6 +160,9 @@ fn route(
     else {
         return match &facts.controllers {
             Reading::Failed(why) => Err(why.clone()),
+            Reading::Known(all) if all.iter().any(|one| one.has_secrets) => {
+                Err("settings are in a Secret; pass --prometheus".to_owned())
+            }
             _ => Ok(None),
         };
     };

@@ -15,6 +15,9 @@ const AT_ONCE: usize = 8;
 pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightFact>> {
     let mut found = Vec::new();
     for one in facts.controllers() {
+        if one.has_secrets && one.settings.is_err() {
+            return Reading::Failed("settings are in a Secret".to_owned());
+        }
         let user = account(one);
         let needed = needed(one);
         let asked = needed.iter().map(|access| {

@@ -11,7 +11,7 @@ use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe as Probe;
 
-fn answer(facts: &mut Facts, probe: Probe, series: Vec<SeriesFact>) {
+pub(super) fn answer(facts: &mut Facts, probe: Probe, series: Vec<SeriesFact>) {
     facts.series.insert(probe, Reading::Known(series));
 }
 
@@ -114,7 +114,7 @@ pub(super) const ANSWERS: &[Cause] = &[
     }),
 ];
 
-fn triggers(facts: &mut Facts, answer: Result<Vec<SeriesFact>, String>) {
+pub(super) fn triggers(facts: &mut Facts, answer: Result<Vec<SeriesFact>, String>) {
     let key = (crate::policy::key::ObjectKey::new("ns", "b"), 0);
     facts.triggers = Reading::Known(BTreeMap::from([(key, answer)]));
 }

@@ -38,7 +38,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-fn remove(facts: &mut Facts, kind: LiveKind, name: &str) {
+pub(super) fn remove(facts: &mut Facts, kind: LiveKind, name: &str) {
     objects(facts, kind).retain(|one| one.name() != name);
 }
 
@@ -96,7 +96,7 @@ fn entry(facts: &mut Facts, text: &str) {
     again(facts);
 }
 
-fn scale_to_zero(facts: &mut Facts) {
+pub(super) fn scale_to_zero(facts: &mut Facts) {
     for name in ["a", "b"] {
         let kind = LiveKind::VariantAutoscaling;
         edit(facts, kind, name, "/spec/minReplicas", Value::Null);
@@ -160,22 +160,6 @@ pub(super) const CLUSTER: &[Cause] = &[
     (Code::OldKubernetes, |facts| {
         facts.version = Reading::Known((1, 24));
     }),
-];
-
-/// What looks like a cause, and is none.
-pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
-    // Writes are stored while a webhook with this policy has no server.
-    |facts| {
-        let hook = LiveKind::ValidatingWebhookConfiguration;
-        edit(
-            facts,
-            hook,
-            "wva",
-            "/webhooks/0/failurePolicy",
-            json!("Ignore"),
-        );
-        objects(facts, LiveKind::EndpointSlice).clear();
-    },
 ];
 
 pub(super) const CONTROLLER: &[Cause] = &[

@@ -66,6 +66,12 @@ impl Held {
         if path == "/version" {
             return (200, json!({ "major": "1", "minor": "33+" }));
         }
+        let name = path.strip_prefix("/api/v1/namespaces/");
+        if let Some(name) = name.filter(|name| !name.contains('/')) {
+            let namespace = self.facts.find(LiveKind::Namespace, "", name);
+            let missing = json!({ "kind": "Status", "status": "Failure", "code": 404, "message": "", "reason": "NotFound" });
+            return namespace.map_or((404, missing), |one| (200, one.0.clone()));
+        }
         if path.ends_with("subjectaccessreviews") {
             return (201, json!({ "status": { "allowed": true } }));
         }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod causes;
+mod harmless;
 mod healthy;
 mod look;
 mod manifests;
@@ -93,7 +94,7 @@ fn what_is_far_off_is_no_finding() {
 
 #[test]
 fn harmless_variations_have_no_finding() {
-    for (place, plant) in causes::HARMLESS.iter().enumerate() {
+    for (place, plant) in harmless::HARMLESS.iter().enumerate() {
         let mut facts = facts();
         plant(&mut facts);
         let text = examine(&facts).to_text();

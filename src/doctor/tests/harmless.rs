@@ -1,0 +1,186 @@
+//! What looks like a cause, and is none.
+
+use serde_json::{Value, json};
+
+use super::answers::{answer, triggers};
+use super::causes::{edit, forget_running, objects, remove, scale_to_zero};
+use super::healthy::{LEASE, NOW, controller, resolve, series};
+use crate::doctor::facts::{Facts, LiveKind, Reading};
+use crate::doctor::finding::FindingCode;
+use crate::doctor::object::{LiveObject, ObjectName};
+use crate::doctor::probe::PrometheusProbe as Probe;
+
+const VARIANT: LiveKind = LiveKind::VariantAutoscaling;
+
+/// The controller serves the counts itself, and no scaler asks Prometheus.
+fn serve(facts: &mut Facts) {
+    let service = "v1beta1.external.metrics.k8s.io";
+    let name = json!("wva-external-metrics");
+    edit(
+        facts,
+        LiveKind::APIService,
+        service,
+        "/spec/service/name",
+        name,
+    );
+    let mut object = objects(facts, LiveKind::HorizontalPodAutoscaler)[0].clone();
+    let text = object.0.to_string().replace("\"a\"", "\"b\"");
+    object.0 = text.parse().unwrap();
+    objects(facts, LiveKind::HorizontalPodAutoscaler).push(object);
+    objects(facts, LiveKind::ScaledObject).clear();
+    facts.triggers = Reading::NotAsked;
+}
+
+fn role(facts: &mut Facts, target: &str, role: &str) {
+    let labels = "/spec/template/metadata/labels/llm-d.ai~1role";
+    edit(facts, LiveKind::Deployment, target, labels, json!(role));
+}
+
+fn same_cost(facts: &mut Facts) {
+    edit(facts, VARIANT, "b", "/spec/variantCost", json!("10.0"));
+}
+
+/// A controller whose address of Prometheus is in a Secret.
+fn with_secret() -> Value {
+    let mut object = controller("wva");
+    object["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{ "secretRef": { "name": "settings" } }]);
+    object
+}
+
+pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
+    // Writes are stored while a webhook with this policy has no server.
+    |facts| {
+        let hook = LiveKind::ValidatingWebhookConfiguration;
+        edit(
+            facts,
+            hook,
+            "wva",
+            "/webhooks/0/failurePolicy",
+            json!("Ignore"),
+        );
+        objects(facts, LiveKind::EndpointSlice).clear();
+    },
+    |facts| {
+        serve(facts);
+        answer(facts, Probe::Counts, Vec::new());
+    },
+    |facts| {
+        same_cost(facts);
+        role(facts, "a", "prefill");
+        role(facts, "b", "decode");
+    },
+    // Ready for 30 s, and not yet scraped.
+    |facts| {
+        forget_running(facts, "a-0");
+        let time = "/status/conditions/0/lastTransitionTime";
+        edit(
+            facts,
+            LiveKind::Pod,
+            "a-0",
+            time,
+            json!("2025-12-31T23:59:30Z"),
+        );
+    },
+    // The target is still known, so its series end soon.
+    |facts| {
+        for (probe, labels) in [
+            (Probe::Running, "namespace=ns,pod=a-9,model_name=meta/llama"),
+            (Probe::Pods, "namespace=ns,pod=a-9"),
+        ] {
+            if let Some(Reading::Known(all)) = facts.series.get_mut(&probe) {
+                all.push(series(labels, 1.0));
+            }
+        }
+    },
+    // A slow look is no difference of clocks.
+    |facts| {
+        facts.took = 60.0;
+        answer(facts, Probe::Clock, vec![series("", NOW + 62.0)]);
+    },
+    // Another namespace may have the controller of this instance.
+    |facts| {
+        let label = json!({ "wva.llmd.ai/controller-instance": "green" });
+        for name in ["a", "b"] {
+            edit(facts, VARIANT, name, "/metadata/labels", label.clone());
+        }
+        let mut object = controller("wva");
+        let all = &mut object["spec"]["template"]["spec"]["containers"][0]["env"];
+        let variable = json!({ "name": "CONTROLLER_INSTANCE", "value": "blue" });
+        all.as_array_mut().unwrap().push(variable);
+        resolve(facts, &[object]);
+        let name = json!(format!("{LEASE}-blue"));
+        edit(facts, LiveKind::Lease, LEASE, "/metadata/name", name);
+        facts.searched = Some("system".to_owned());
+    },
+    |facts| {
+        scale_to_zero(facts);
+        remove(facts, LiveKind::InferencePool, "p");
+        let pool = json!({ "kind": "InferencePool", "metadata": { "namespace": "ns", "name": "p" },
+            "spec": { "selector": { "pool": "p" } } });
+        objects(facts, LiveKind::AlphaInferencePool).push(LiveObject(pool));
+    },
+    // It runs, so what is missing is in the Secret.
+    |facts| {
+        let main = json!({});
+        edit(facts, LiveKind::ConfigMap, "main", "/data", main);
+        resolve(facts, &[with_secret()]);
+    },
+];
+
+#[test]
+fn a_lease_has_expired_only_by_both_clocks() {
+    let mut facts = super::facts();
+    facts.now = NOW + 3_600.0;
+    answer(&mut facts, Probe::Clock, vec![series("", NOW)]);
+    assert_eq!(super::codes(&facts), [FindingCode::ClockSkew]);
+    answer(&mut facts, Probe::Clock, vec![series("", NOW + 3_600.0)]);
+    assert_eq!(super::codes(&facts), [FindingCode::LeaseUnheld]);
+}
+
+#[test]
+fn costs_of_one_role_are_compared_as_numbers() {
+    let mut facts = super::facts();
+    same_cost(&mut facts);
+    assert_eq!(super::codes(&facts), [FindingCode::CostsEqual]);
+    role(&mut facts, "a", "decode");
+    role(&mut facts, "b", "decode");
+    assert_eq!(super::codes(&facts), [FindingCode::CostsEqual]);
+}
+
+#[test]
+fn counts_that_no_scaler_finds_are_missing_only_where_one_asks_prometheus() {
+    let mut facts = super::facts();
+    answer(&mut facts, Probe::Counts, Vec::new());
+    triggers(&mut facts, Ok(Vec::new()));
+    assert_eq!(super::codes(&facts), [FindingCode::OwnSeriesMissing]);
+    serve(&mut facts);
+    assert_eq!(super::codes(&facts), Vec::new());
+}
+
+#[test]
+fn no_word_of_a_remedy_leaves_its_place() {
+    let object = || ObjectName::new("VariantAutoscaling", "ns", "a");
+    let patch = |value: &str| {
+        FindingCode::ModelNameDiffers
+            .at(object(), "")
+            .with(value)
+            .remedy()
+    };
+    for (value, word) in [
+        ("meta/llama", "meta/llama"),
+        ("'; rm -rf /; '", r"'\''; rm -rf /; '\''"),
+        (r#"a"}} \"#, r#"a\"}} \\"#),
+        ("{name}", "{name}"),
+    ] {
+        let command = patch(value);
+        let end = format!("--patch '{{\"spec\":{{\"modelID\":\"{word}\"}}}}'");
+        assert!(command.ends_with(&end), "{command}");
+    }
+    let label = FindingCode::ForeignInstance.at(object(), "");
+    let command = label.with("blue; $(reboot)").remedy();
+    assert!(
+        command.ends_with("controller-instance=bluereboot"),
+        "{command}"
+    );
+}
