@@ -93,8 +93,7 @@ impl NeedMemory {
 
     /// The largest burst of the last so many seconds.
     pub fn burst(&self, held: Duration, now: Moment) -> f64 {
-        // A burst may have come as late as at the end of its bucket.
-        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) < held + BUCKET);
+        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= held);
         within.map(|bucket| bucket.burst).fold(0.0, f64::max)
     }
 
