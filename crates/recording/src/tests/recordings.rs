@@ -173,7 +173,7 @@ fn what_is_no_recording_is_named() {
     }
     let empty = RecordingReader::new(&*compressed("")).next_cycle();
     assert!(matches!(empty, Ok(None)));
-    let long = compressed(&" ".repeat(crate::MAX_LINE + 2));
+    let long = compressed(&" ".repeat(MAX_LINE + 2));
     assert!(long.len() < 100_000, "a small file may hold a long line");
     let error = RecordingReader::new(&*long).next_cycle().unwrap_err();
     assert!(matches!(error, RecordingError::TooLarge { .. }), "{error}");
@@ -200,9 +200,9 @@ fn a_cycle_that_is_too_large_costs_no_other() {
             let name = "x".repeat(MAX_LINE);
             variants.insert(VariantKey::new("ns", &*name), variant);
         }
-        let encoded = encoder.encode(&cycle.inputs(&fleet.settings), &cycle.plan);
-        assert_eq!(encoded.is_ok(), is_good, "{number}");
-        if let Ok(line) = encoded {
+        let written = encoder.encode(&cycle.inputs(&fleet.settings), &cycle.plan);
+        assert_eq!(written.is_ok(), is_good, "{number}");
+        if let Ok(line) = written {
             assert_eq!(line.begins_segment, [0, 2, 4].contains(&number), "{number}");
             recording.extend(line.ends);
             recording.extend(line.bytes);
