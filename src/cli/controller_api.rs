@@ -1,6 +1,5 @@
 //! The debug pages of a running controller, read from outside.
 
-use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use clap::Args;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Certificate, Client, redirect, retry, tls};
 
+use crate::cluster::client::causes;
 use crate::policy::document::MAX_DOCUMENT;
 
 /// Longest wait for one page.
@@ -134,17 +134,4 @@ fn read_file(flag: &str, path: &str) -> Result<String, String> {
         return Err(remedy(format!("it has more than {MAX_TOKEN} bytes")));
     }
     std::fs::read_to_string(path).map_err(|error| remedy(error.to_string()))
-}
-
-fn causes(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        next = cause.source();
-    }
-    text
 }

@@ -13,6 +13,7 @@ pub mod controller;
 mod controller_api;
 pub mod crds;
 pub mod doctor;
+mod namespace_flags;
 pub mod plan;
 pub mod program;
 pub mod replay;

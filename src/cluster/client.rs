@@ -138,7 +138,7 @@ impl From<kube::Error> for RequestError {
 
 /// An error and what caused it, down to the operating system's words, which alone tell a refused
 /// connection from an expired certificate.
-fn causes(error: &dyn Error) -> String {
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

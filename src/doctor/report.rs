@@ -163,11 +163,11 @@ fn line(title: &str, outcome: &CheckOutcome) -> String {
             let why = why.join("; ");
             format!("? {title}\n    could not look: {why}\n")
         }
-        CheckOutcome::Found(found) => found.iter().map(told).collect(),
+        CheckOutcome::Found(found) => found.iter().map(lines).collect(),
     }
 }
 
-fn told(finding: &Finding) -> String {
+fn lines(finding: &Finding) -> String {
     let spec = finding.code.spec();
     let sign = match spec.severity {
         FindingSeverity::Error => '×',

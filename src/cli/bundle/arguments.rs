@@ -4,6 +4,7 @@ use clap::Parser;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::cli::controller_api::ControllerFlags;
+use crate::cli::namespace_flags::NamespaceFlags;
 
 /// Writes one archive for a bug report, without secrets
 #[derive(Debug, Parser)]
@@ -17,17 +18,8 @@ pub(in crate::cli) struct BundleFlags {
     /// The archive
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, default_value = "wva-bundle.tgz", value_parser = NonEmptyStringValueParser::new())]
     pub(super) output: String,
-    /// The namespace; without it that of the kubeconfig
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "NAMESPACE",
-        conflicts_with = "all_namespaces"
-    )]
-    pub(super) namespace: Option<String>,
-    /// All namespaces
-    #[arg(short = 'A', long)]
-    pub(super) all_namespaces: bool,
+    #[command(flatten)]
+    pub(super) namespaces: NamespaceFlags,
     /// A recording in place of the controller's memory
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     pub(super) recording: Option<String>,

@@ -17,7 +17,6 @@ use super::controller_api::ControllerApi;
 use super::status::{FleetObjects, list_events};
 use super::usage::{Given, read};
 use super::{fail, misused, print};
-use crate::cluster::client::{KubeconfigSource, connect};
 use crate::version;
 
 /// Pages of the controller, with the names of their files.
@@ -73,16 +72,11 @@ async fn collected(
 }
 
 async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
-    let client = match connect(&KubeconfigSource::Infer).await {
-        Ok(client) => client,
-        Err(error) => {
-            bundle.notes.push(error.to_string());
-            return;
-        }
+    let (client, namespace) = match flags.namespaces.connect().await {
+        Ok(reached) => reached,
+        Err(error) => return bundle.notes.push(error),
     };
-    let own = client.default_namespace().to_owned();
-    let namespace = flags.namespace.clone().unwrap_or(own);
-    let namespace = (!flags.all_namespaces).then_some(&*namespace);
+    let namespace = namespace.as_deref();
     match FleetObjects::read(&client, namespace).await {
         Ok(found) => {
             let (document, notes) = found.into_document();

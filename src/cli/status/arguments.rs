@@ -3,6 +3,7 @@
 use clap::{Parser, ValueEnum};
 
 use crate::cli::controller_api::ControllerFlags;
+use crate::cli::namespace_flags::NamespaceFlags;
 
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -23,17 +24,8 @@ pub(in crate::cli) enum OutputFormat {
                   Exit code: 0 with a table, 1 where the cluster cannot be read, 2 where arguments are not accepted."
 )]
 pub(in crate::cli) struct StatusFlags {
-    /// The namespace; without it that of the kubeconfig
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "NAMESPACE",
-        conflicts_with = "all_namespaces"
-    )]
-    pub(super) namespace: Option<String>,
-    /// All namespaces
-    #[arg(short = 'A', long)]
-    pub(super) all_namespaces: bool,
+    #[command(flatten)]
+    pub(super) namespaces: NamespaceFlags,
     /// Repeat every 5 seconds until interrupted
     #[arg(long)]
     pub(super) watch: bool,

@@ -19,7 +19,6 @@ pub(super) use self::objects::{FleetObjects, list_events};
 use super::controller_api::ControllerApi;
 use super::usage::{Given, read};
 use super::{fail, misused, print};
-use crate::cluster::client::{KubeconfigSource, connect};
 use wva_base::text::printable;
 
 /// Time between two tables of `--watch`.
@@ -46,14 +45,9 @@ async fn repeat(
     flags: &StatusFlags,
     controller: Option<&ControllerApi>,
 ) -> Result<ExitCode, String> {
-    let client = connect(&KubeconfigSource::Infer)
-        .await
-        .map_err(|error| error.to_string())?;
-    let own = client.default_namespace().to_owned();
-    let namespace = flags.namespace.clone().unwrap_or(own);
-    let namespace = (!flags.all_namespaces).then_some(&*namespace);
+    let (client, namespace) = flags.namespaces.connect().await?;
     loop {
-        let objects = FleetObjects::read(&client, namespace).await?;
+        let objects = FleetObjects::read(&client, namespace.as_deref()).await?;
         let mut status = FleetStatus::of(&objects);
         if let Some(controller) = controller {
             enrich::enrich(&mut status, controller).await;

@@ -99,7 +99,7 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
             Err(error) => {
                 let file = file.display().to_string();
                 facts.unreadable.push((file, error.to_string()));
-                // The rest of the text cannot be told apart from this document.
+                // The rest of the text cannot be separated from this document.
                 return;
             }
         }

@@ -186,8 +186,8 @@ async fn a_client_proves_itself_by_certificate_or_token() {
     let tls = folder.tls(folder.client_authority());
     let server = serving(&shared, tls, Some(authorizer)).await;
 
-    let nobody = connect(&server, &authority, None).await.unwrap();
-    assert_eq!(count(&nobody).await, Err(Code::Unauthenticated));
+    let stranger = connect(&server, &authority, None).await.unwrap();
+    assert_eq!(count(&stranger).await, Err(Code::Unauthenticated));
     assert!(api.asked().is_empty());
     let proven = connect(&server, &authority, Some(clients.issue("keda")))
         .await
@@ -195,13 +195,13 @@ async fn a_client_proves_itself_by_certificate_or_token() {
     assert_eq!(count(&proven).await, Ok(3));
     assert!(api.asked().is_empty(), "a certificate suffices");
 
-    let tool = nobody.clone().with_token("t");
+    let tool = stranger.clone().with_token("t");
     assert_eq!(count(&tool).await, Ok(3));
     let asked = api.asked();
     let path = &asked[1].body["spec"]["nonResourceAttributes"];
     let wanted = json!({"verb": "post", "path": "/externalscaler.ExternalScaler/GetMetrics"});
     assert_eq!(*path, wanted);
-    let forger = nobody.with_token("forged");
+    let forger = stranger.with_token("forged");
     assert_eq!(count(&forger).await, Err(Code::Unauthenticated));
     // A certificate of another authority ends the handshake, at the first read of the client in TLS 1.3.
     let other = connect(&server, &authority, Some(Authority::new().issue("keda"))).await;

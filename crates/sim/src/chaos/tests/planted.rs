@@ -74,9 +74,9 @@ fn the_series_of_a_pod_autoscaler_that_is_gone_is_found() {
     let removed = ChaosFault::Autoscaler(0, AutoscalerFault::Removed(0));
     let mut plot = plot("probe", 1).unwrap();
     add_one(&mut plot.scenario, plot.faults_until);
-    let told = found(plot, Mutation::AutoscalerSeriesKept, &removed, (80, 100));
+    let violation = found(plot, Mutation::AutoscalerSeriesKept, &removed, (80, 100));
     assert_eq!(
-        told,
+        violation,
         "A5: c0: llm-d/autoscaled-kpa is gone, and its series is kept"
     );
 }
