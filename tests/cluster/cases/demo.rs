@@ -116,13 +116,13 @@ async fn kubectl_on_a_running_demo(cx: &Cx) -> Result {
     let demo = Demo::start(cx)?;
     demo.says(".kubeconfig").await?;
     demo.says("ready 1").await?;
-    read(&demo)?;
+    read(&demo).await?;
     write(cx, &demo)?;
     watch(cx, &demo).await?;
     end(demo).await
 }
 
-fn read(demo: &Demo) -> Result {
+async fn read(demo: &Demo) -> Result {
     demo.succeeds(
         &["get", "va,hpa,deploy,pods"],
         &[
@@ -137,9 +137,15 @@ fn read(demo: &Demo) -> Result {
     let object: Value = serde_yaml::from_str(&yaml)?;
     assert_eq!(object["spec"]["modelID"], "Qwen/Qwen3-8B");
     for kind in ["va", "deploy", "hpa", "pods"] {
-        // Of several objects at once it shows none unless it is told to.
+        // Of several objects at once it shows no events by default.
         let all = ["describe", kind, "--show-events=true"];
-        let text = demo.succeeds(&all, &["Events:"])?;
+        // It lists and then reads each: a pod that ends in between fails the command.
+        let text = eventually(
+            "objects that stay while they are read",
+            PATIENCE,
+            async || demo.succeeds(&all, &["Events:"]),
+        )
+        .await?;
         assert!(!text.contains("<invalid>"), "ages in {text}");
     }
     demo.succeeds(

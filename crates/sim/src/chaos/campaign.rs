@@ -171,7 +171,11 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation, enough: &At
         seeds: 0,
         end: End::Missed,
     };
-    for seed in seeds {
+    let first = mutation.first_seed().filter(|seed| seeds.contains(seed));
+    for seed in first
+        .into_iter()
+        .chain(seeds.filter(|seed| Some(*seed) != first))
+    {
         if enough.load(Ordering::Relaxed) {
             hunt.end = End::Left;
             break;

@@ -114,3 +114,22 @@ pub(crate) enum Mutation {
     /// The series of a PodAutoscaler that is gone stays.
     AutoscalerSeriesKept,
 }
+
+impl Mutation {
+    /// The seed of `storm` that found it last, where an earlier one did not: a search plays it first.
+    pub(super) const fn first_seed(self) -> Option<u64> {
+        Some(match self {
+            Self::BudgetIgnored
+            | Self::SweepForgotten
+            | Self::NeverGrows
+            | Self::WindowTakenFull
+            | Self::FailedReadZero => 2,
+            Self::PanicEndless | Self::AutoscalerSeriesKept => 4,
+            Self::StatusUnversioned => 5,
+            Self::IdleSinceEver | Self::RoutersUnheard => 6,
+            Self::TakeoverUnread => 10,
+            Self::StaticsFollow => 13,
+            _ => return None,
+        })
+    }
+}
