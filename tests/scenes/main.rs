@@ -13,6 +13,7 @@
 mod accelerators;
 mod analyzers;
 mod groups;
+mod incidents;
 mod pairs;
 mod pod_autoscalers;
 mod refused_wake;

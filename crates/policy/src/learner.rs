@@ -45,7 +45,7 @@ pub fn learn(
     let next = Learned {
         version: LEARNED_VERSION,
         reporting,
-        starts: learned.starts.learn(&pods_of(snapshot, now), now.wall),
+        starts: (learned.starts).learn(&pods_of(snapshot, now), settings.start_time, now.wall),
         ..learned.clone()
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);

@@ -9,6 +9,7 @@ use super::plan::{
     VariantFigures, decisive, grows_by_load,
 };
 use super::snapshot::{ResolvedTarget, VariantView};
+use super::startup::StartProspect;
 use super::transition::Transitions;
 use super::units::Replicas;
 
@@ -36,6 +37,8 @@ pub(super) struct PendingDecision<'a> {
     pub(super) metrics: MetricsState,
     /// Its replicas that started within the time that peaks reach back.
     pub(super) landing: Landing,
+    /// Whether a further replica can be expected to become ready.
+    pub(super) prospect: StartProspect,
     /// Replicas beyond those that exist whose GPUs are taken from the pools already.
     pub(super) reserved: Replicas,
     count: Replicas,
@@ -64,6 +67,7 @@ impl<'a> PendingDecision<'a> {
             outcome: DecisionOutcome::Analyzed,
             metrics: MetricsState::Available,
             landing: Landing::default(),
+            prospect: StartProspect::Open,
             reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),
@@ -113,6 +117,23 @@ impl<'a> PendingDecision<'a> {
             self.base()
         };
         self.bounds.clamp(asked).0.max(self.scale.current)
+    }
+
+    /// The replicas that have not been ready for longer than their limit. They serve nothing, and a target
+    /// that shrinks gives them up first.
+    pub(super) fn overdue(&self) -> Replicas {
+        let is_pending =
+            |cause: &&TransitionReason| matches!(cause, TransitionReason::Pending { .. });
+        if self
+            .transitions
+            .expired
+            .iter()
+            .any(|cause| is_pending(&cause))
+        {
+            self.scale.current.saturating_sub(self.scale.ready)
+        } else {
+            Replicas::ZERO
+        }
     }
 
     /// The replicas that it will have if nothing of its growth is granted.

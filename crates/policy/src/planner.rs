@@ -250,6 +250,7 @@ impl<'a> Cycle<'a> {
                 let bounds = Bounds::effective(&view.bounds, zero);
                 let mut draft = PendingDecision::new(view, target, figures, transitions, bounds);
                 draft.landing = self.landing(view, target, limits.pending);
+                draft.prospect = self.outlook().prospect(&view.key);
                 draft
             })
             .collect()

@@ -183,6 +183,8 @@ pub enum Reason {
         /// How variants were chosen.
         method: Method,
     },
+    /// Others of the role meet the claims, since its own starts are stalled.
+    StartsStalled,
     /// Its role needs more, and counts on replicas that it has on order.
     Ordered {
         /// Replicas that it will have then, by its minimum or by what was published.

@@ -3,6 +3,10 @@
 //! A start on a node where the variant has run before finds its image and often its weights there
 //! (cached); any other one is cold. What is expected of the next start is the median of the latest
 //! ones of both kinds, until the first one a seed from the configuration.
+//!
+//! Starts of a variant are stalled while more of its replicas take longer than any start before than
+//! became ready since the first of them was created: its GPUs are sold out, admission holds it back, or
+//! its image is broken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,6 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
+use super::snapshot::{PodView, Readiness, VariantView};
+use super::units::Replicas;
 use wva_base::moment::{Moment, WallTime};
 
 /// Starts that are remembered of each kind.
@@ -28,6 +34,20 @@ const PATIENCE: u32 = 2;
 /// its container or its node may just be away. The time of a start that nobody saw begin is worth less
 /// than a start of days in the memory is harm.
 const UNSEEN: Duration = Duration::from_mins(10);
+
+/// Time for which starts count as stalled once no replica is late any more. A type of GPU that is sold out
+/// seldom comes back within minutes, and each further try costs the time of a start under overload.
+const STALLED_FOR: Duration = Duration::from_mins(30);
+
+/// Whether a further replica of a variant can be expected to become ready.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartProspect {
+    /// Nothing speaks against it.
+    #[default]
+    Open,
+    /// Its last starts are stalled: other variants of the role grow first.
+    Stalled,
+}
 
 /// A live pod of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +134,9 @@ struct VariantStarts {
     /// had its container or its node back, which took much less than its whole age.
     #[serde(default)]
     served: BTreeSet<Arc<str>>,
+    /// When its starts were last seen stalled.
+    #[serde(default)]
+    stalled: Option<WallTime>,
 }
 
 /// What is expected of the next starts, as of one moment.
@@ -132,15 +155,37 @@ impl StartOutlook<'_> {
     pub fn of(&self, variant: &VariantKey) -> StartEstimate {
         self.starts.expect(variant, self.seed)
     }
+
+    /// Replicas of a variant on their way that take longer than any start before.
+    pub fn late(&self, view: &VariantView) -> Replicas {
+        let estimate = self.of(&view.key);
+        let is_late = |pod: &&PodView| {
+            let age = self.now.wall.since(pod.created);
+            pod.readiness == Readiness::NotReady && estimate.remaining(age).is_none()
+        };
+        let late = view.pods.iter().filter(is_late).count();
+        Replicas(u32::try_from(late).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a further replica of a variant can be expected to become ready.
+    pub fn prospect(&self, variant: &VariantKey) -> StartProspect {
+        let known = self.starts.variants.get(variant);
+        match known.and_then(|variant| variant.stalled) {
+            Some(at) if self.now.wall.since(at) < STALLED_FOR => StartProspect::Stalled,
+            Some(_) | None => StartProspect::Open,
+        }
+    }
 }
 
 impl StartTimes {
     /// Learns from one look at the pods. `pods` names every variant that there is; what it does not
-    /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is.
+    /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is. `seed`
+    /// is the time of a start where none was seen.
     #[must_use]
     pub fn learn(
         &self,
         pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>,
+        seed: Duration,
         now: WallTime,
     ) -> Self {
         let variants = pods
@@ -148,7 +193,11 @@ impl StartTimes {
             .filter_map(|(key, listed)| {
                 let known = self.variants.get(key);
                 let next = match listed {
-                    Some(pods) => known.cloned().unwrap_or_default().learn(pods, now),
+                    Some(pods) => {
+                        let limit = self.expect(key, seed).slowest;
+                        let known = known.cloned().unwrap_or_default();
+                        known.learn(pods, now).judge(pods, limit, now)
+                    }
                     None => known?.clone(),
                 };
                 (next != VariantStarts::default()).then(|| (key.clone(), next))
@@ -244,6 +293,32 @@ impl VariantStarts {
                 && !is_cached
             {
                 push(&mut self.nodes, Arc::clone(node), KEPT_NODES);
+            }
+        }
+        self
+    }
+}
+
+impl VariantStarts {
+    /// Compares the pods that are older than `limit` with those that became ready since the first of them was
+    /// created. One without a node never had a start; of one with a node it is known that it never served.
+    fn judge(mut self, pods: &[StartingPod], limit: Duration, now: WallTime) -> Self {
+        let overdue = pods.iter().filter(|pod| {
+            let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
+            pod.ready.is_none() && is_new && now.since(pod.created) >= limit
+        });
+        let created = overdue.map(|pod| pod.created);
+        let landed_since = |first: WallTime| {
+            let landed = (pods.iter()).filter(|pod| pod.ready.is_some_and(|ready| ready >= first));
+            landed.count()
+        };
+        match created.clone().min() {
+            Some(first) if created.count() > landed_since(first) => self.stalled = Some(now),
+            _ => {
+                let has_landed = |at: &WallTime| landed_since(*at) > 0;
+                self.stalled = self
+                    .stalled
+                    .filter(|at| now.since(*at) < STALLED_FOR && !has_landed(at));
             }
         }
         self

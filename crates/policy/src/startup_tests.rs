@@ -6,9 +6,13 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::{
-    KEPT_NODES, KEPT_STARTS, PodOrigin, StartSource, StartTimes, StartingPod, VariantKey, WallTime,
+    KEPT_NODES, KEPT_STARTS, PodOrigin, StartOutlook, StartProspect, StartSource, StartTimes,
+    StartingPod, VariantKey, WallTime,
 };
 use crate::tests::vectors::{Tally, run};
+use wva_base::moment::Moment;
+
+const SEED: Duration = Duration::from_mins(2);
 
 /// Name, node, created, ready (negative while it is not), lent; times in seconds.
 type PodGiven = (String, Option<String>, i64, i64, bool);
@@ -65,7 +69,7 @@ fn start_times() {
                         })
                         .collect()
                 });
-                times = times.learn(&BTreeMap::from([(key(), pods)]), WallTime(0));
+                times = times.learn(&BTreeMap::from([(key(), pods)]), SEED, WallTime(0));
             }
             let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
             let estimate = times.expect(&key(), Duration::from_secs(given.seed));
@@ -95,10 +99,14 @@ fn start_times() {
 fn a_variant_that_is_gone_is_forgotten() {
     let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
     let times = StartTimes::default()
-        .learn(&look(-1), WallTime(0))
-        .learn(&look(90), WallTime(90_000));
+        .learn(&look(-1), SEED, WallTime(0))
+        .learn(&look(90), SEED, WallTime(90_000));
     assert_eq!(times.len(), 1);
-    assert!(times.learn(&BTreeMap::new(), WallTime(90_000)).is_empty());
+    assert!(
+        times
+            .learn(&BTreeMap::new(), SEED, WallTime(90_000))
+            .is_empty()
+    );
 }
 
 /// A process that starts while the container of an old pod is down does not take the age of that pod for the
@@ -113,9 +121,9 @@ fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
         let (down, first) = look(-1, first_seen);
         let (still_down, second) = look(-1, first_seen + 600);
         let (up, last) = look(first_seen + 900, first_seen + 900);
-        let times = (StartTimes::default().learn(&down, first))
-            .learn(&still_down, second)
-            .learn(&up, last);
+        let times = (StartTimes::default().learn(&down, SEED, first))
+            .learn(&still_down, SEED, second)
+            .learn(&up, SEED, last);
         times
             .expect(&key(), Duration::from_mins(2))
             .slowest
@@ -124,6 +132,73 @@ fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
     assert_eq!(slowest_of(1_000, 1_600), 1_500);
     assert_eq!(slowest_of(1_000, 1_601), 120);
     assert_eq!(slowest_of(1_000, 260_200), 120);
+}
+
+/// Pods of a variant at second 0 of which `ready` became ready after 30 s, and `waiting` never.
+fn batch(ready: usize, waiting: usize, node: Option<&str>) -> Vec<StartingPod> {
+    let landed = (0..ready).map(|number| pod(&format!("r{number}"), Some("n"), 0, 30, false));
+    let stuck = (0..waiting).map(|number| pod(&format!("w{number}"), node, 0, -1, false));
+    landed.chain(stuck).collect()
+}
+
+/// What is expected of a further start after each of these looks, at their seconds.
+fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
+    let mut times = StartTimes::default();
+    let look = |(second, pods): &(i64, Vec<StartingPod>)| {
+        let wall = WallTime(second * 1000);
+        times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), SEED, wall);
+        let now = Moment {
+            monotonic: Duration::ZERO,
+            wall,
+        };
+        let outlook = StartOutlook {
+            starts: &times,
+            seed: SEED,
+            now,
+        };
+        outlook.prospect(&key())
+    };
+    looks.iter().map(look).collect()
+}
+
+#[test]
+fn starts_are_stalled_while_more_are_late_than_became_ready() {
+    use StartProspect::{Open, Stalled};
+    for node in [None, Some("n")] {
+        let looks = [(119, batch(0, 3, node)), (120, batch(0, 3, node))];
+        assert_eq!(prospects(&looks), [Open, Stalled], "the limit, on {node:?}");
+    }
+    for (ready, waiting, expected) in [(3, 0, Open), (2, 1, Open), (1, 1, Open), (1, 2, Stalled)] {
+        let looks = [
+            (10, batch(0, ready + waiting, None)),
+            (200, batch(ready, waiting, None)),
+        ];
+        assert_eq!(prospects(&looks), [Open, expected], "{ready} and {waiting}");
+    }
+    // One that served, and whose container is down, is no start.
+    let down = vec![pod("r0", Some("n"), 0, -1, false)];
+    let looks = [(60, batch(1, 0, None)), (900, down)];
+    assert_eq!(prospects(&looks), [Open, Open]);
+}
+
+#[test]
+fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() {
+    use StartProspect::{Open, Stalled};
+    let stuck = || batch(0, 2, None);
+    let looks = [
+        (120, stuck()),
+        (300, stuck()),
+        (301, vec![]),
+        (300 + 30 * 60 - 1, vec![]),
+        (300 + 30 * 60, vec![]),
+    ];
+    assert_eq!(
+        prospects(&looks),
+        [Stalled, Stalled, Stalled, Stalled, Open]
+    );
+    let landed = vec![pod("new", Some("n"), 400, 430, false)];
+    let looks = [(300, stuck()), (399, vec![]), (430, landed)];
+    assert_eq!(prospects(&looks), [Stalled, Stalled, Open]);
 }
 
 proptest! {
@@ -144,9 +219,9 @@ proptest! {
                     pod(&name.to_string(), Some(&node.to_string()), *created, *ready, false)
                 })
                 .collect();
-            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), WallTime(0));
+            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), SEED, WallTime(0));
             pods.reverse();
-            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), WallTime(0));
+            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), SEED, WallTime(0));
             for variant in times.variants.values() {
                 prop_assert!(variant.nodes.len() <= KEPT_NODES);
                 prop_assert!(variant.starts.values().all(|starts| starts.len() <= KEPT_STARTS));

@@ -12,6 +12,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationPolicy;
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::snapshot::{Readiness, VariantView};
+use crate::startup::StartProspect;
 use crate::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
 };
@@ -51,6 +52,13 @@ pub(super) fn variant(
         .filter_map(|pod| start.remaining(outlook.now.wall.since(pod.created)))
         .collect();
     remaining.sort_unstable();
+    // Of a variant whose starts are stalled those that are late do not come.
+    let pending = match outlook.prospect(&view.key) {
+        StartProspect::Open => pending,
+        StartProspect::Stalled => {
+            pending.min(Replicas(u32::try_from(remaining.len()).unwrap_or(u32::MAX)))
+        }
+    };
     ThroughputVariantInput {
         role: view.template.role,
         engine: engine.map_or_else(|| Arc::from(""), |engine| name(view, engine)),

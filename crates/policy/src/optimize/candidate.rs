@@ -6,7 +6,12 @@ use crate::bounds::{Bounds, CEILING};
 use crate::capacity::ServingRole;
 use crate::combine::CapacityClaim;
 use crate::key::VariantKey;
+use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
+
+/// What a replica of a variant whose starts are stalled costs where GPUs are shared, as a multiple of its
+/// cost: any other variant that can serve the need goes first.
+const STALLED_COST: f64 = 1e3;
 
 /// A variant that may gain or lose replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +23,13 @@ pub(crate) struct Candidate {
     /// The replicas that it will have whatever is decided: those that exist, and those on order by its
     /// minimum or by what was published.
     pub standing: Replicas,
+    /// Those of `count` that have not been ready for longer than their limit: a release takes them first,
+    /// and they cost no capacity.
+    pub overdue: Replicas,
+    /// Those of `count` that take longer than any start before; what is stalled does not supply.
+    pub late: Replicas,
+    /// Whether a further replica can be expected to become ready.
+    pub prospect: StartProspect,
     pub bounds: Bounds,
 }
 
@@ -38,6 +50,15 @@ impl Candidate {
             self.count
         } else {
             Replicas(self.standing.max(self.count).0.saturating_add(added))
+        }
+    }
+
+    /// What a further replica costs where GPUs are shared.
+    pub(super) fn growth_cost(&self) -> f64 {
+        let cost = self.cost.millionths();
+        match self.prospect {
+            StartProspect::Open => cost,
+            StartProspect::Stalled => cost.max(1.0) * STALLED_COST,
         }
     }
 

@@ -231,7 +231,7 @@ impl<'a> RoleDemand<'a> {
             .collect();
         let supplies: Vec<(f64, &[f64])> = (takers.iter())
             .map(|taker| {
-                let cost = taker.contender.candidate.cost.millionths();
+                let cost = taker.contender.candidate.growth_cost();
                 (cost, taker.gains.as_slice())
             })
             .collect();

@@ -16,6 +16,7 @@ use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
 use crate::reason::Reason;
+use crate::startup::StartProspect;
 use crate::units::Replicas;
 
 /// Grows every role that has claims; prefill, which is first in order, before decode.
@@ -73,38 +74,32 @@ fn grow_role<'a>(
     method: Method,
 ) -> Outcome<'a> {
     let variants = sized(candidates, role, claims);
-    // A claim that no variant can serve must not make the others take everything there is.
-    let is_served = |index: usize| {
-        variants
-            .iter()
-            .any(|sized| sized.gains.get(index).is_some_and(|gain| *gain > 0.0))
+    let amounts: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
+    let (mut added, mut left) = search(&variants, StartProspect::Open, &amounts, method);
+    // What no other variant can serve waits for the late replicas of stalled ones before it orders more of them.
+    let stalled = || {
+        let mut stalled = variants.iter();
+        stalled.any(|sized| sized.candidate.prospect == StartProspect::Stalled)
     };
-    let amounts: Vec<f64> = claims
-        .iter()
-        .enumerate()
-        .map(|(index, claim)| if is_served(index) { claim.amount } else { 0.0 })
-        .collect();
-    let items = variants
-        .iter()
-        .map(|sized| Item {
-            cost: sized.candidate.cost.millionths(),
-            room: sized.candidate.room_above(),
-            per_replica: sized.gains.clone(),
-        })
-        .collect();
-    let cover = Cover::new(amounts, items);
-    let added = match method {
-        Method::LeastCost => cover.cheapest(),
-        Method::Greedy => cover.greedy(),
-    };
-    let unmet = cover
-        .lacking(&added)
+    if left.iter().any(|left| *left > 0.0) && stalled() {
+        for sized in &variants {
+            let late = sized.candidate.late.to_f64();
+            for (left, gain) in left.iter_mut().zip(&sized.gains) {
+                *left = (*left - late * gain).max(0.0);
+            }
+        }
+        let (more, rest) = search(&variants, StartProspect::Stalled, &left, method);
+        for (added, more) in added.iter_mut().zip(more) {
+            *added = added.saturating_add(more);
+        }
+        left = rest;
+    }
+    let unmet = left
         .into_iter()
         .zip(claims)
-        .enumerate()
-        .map(|(index, (left, claim))| WantedAmount {
+        .map(|(amount, claim)| WantedAmount {
             analyzer: claim.analyzer,
-            amount: if is_served(index) { left } else { claim.amount },
+            amount,
         })
         .filter(|unmet| unmet.amount > 0.0)
         .collect();
@@ -113,6 +108,43 @@ fn grow_role<'a>(
         added,
         unmet,
     }
+}
+
+/// The replicas to add of the variants with one prospect, and what they leave of each claim.
+fn search(
+    variants: &[Sized<'_>],
+    prospect: StartProspect,
+    amounts: &[f64],
+    method: Method,
+) -> (Vec<u32>, Vec<f64>) {
+    let may_grow = |sized: &Sized<'_>| sized.candidate.prospect == prospect;
+    // A claim that no variant can serve must not make the others take everything there is.
+    let is_served = |index: usize| {
+        let mut eligible = variants.iter().filter(|sized| may_grow(sized));
+        eligible.any(|sized| sized.gains.get(index).is_some_and(|gain| *gain > 0.0))
+    };
+    let served = amounts.iter().enumerate();
+    let served = served.map(|(index, amount)| if is_served(index) { *amount } else { 0.0 });
+    let items = variants
+        .iter()
+        .map(|sized| Item {
+            cost: sized.candidate.cost.millionths(),
+            room: if may_grow(sized) {
+                sized.candidate.room_above()
+            } else {
+                0
+            },
+            per_replica: sized.gains.clone(),
+        })
+        .collect();
+    let cover = Cover::new(served.collect(), items);
+    let added = match method {
+        Method::LeastCost => cover.cheapest(),
+        Method::Greedy => cover.greedy(),
+    };
+    let left = cover.lacking(&added).into_iter().zip(amounts).enumerate();
+    let left = left.map(|(index, (left, amount))| if is_served(index) { left } else { *amount });
+    (added, left.collect())
 }
 
 fn explain_growth(
@@ -134,6 +166,9 @@ fn explain_growth(
                 standing: sized.candidate.standing,
             },
             (0, Some(reached), _) => Reason::FedByPrefill { reached },
+            (0, None, _) if sized.candidate.prospect == StartProspect::Stalled => {
+                Reason::StartsStalled
+            }
             (0, None, _) => Reason::NotChosen { method },
         };
         record(
@@ -187,24 +222,36 @@ fn release_role(
         .fold(0_u32, |sum, candidate| {
             sum.saturating_add(candidate.count.0)
         });
+    let mut total = standing.saturating_sub(1);
+    // What serves nothing goes first, and takes nothing of what the claims leave.
+    let overdue: Vec<u32> = variants
+        .iter()
+        .map(|sized| {
+            let Candidate { overdue, .. } = sized.candidate;
+            let gone = overdue.0.min(sized.candidate.room_below()).min(total);
+            total -= gone;
+            gone
+        })
+        .collect();
     let items = variants
         .iter()
-        .map(|sized| Item {
+        .zip(&overdue)
+        .map(|(sized, gone)| Item {
             cost: sized.candidate.cost.millionths(),
-            room: sized.candidate.room_below(),
+            room: sized.candidate.room_below() - gone,
             per_replica: sized.gains.clone(),
         })
         .collect();
     let allowances = claims.iter().map(|claim| claim.amount).collect();
-    let shed = Shed::new(allowances, items, standing.saturating_sub(1));
+    let shed = Shed::new(allowances, items, total);
     let removed = match method {
         Method::LeastCost => shed.most_expensive(),
         Method::Greedy => shed.greedy(),
     };
     let releasable = WantedAmount::of(claims);
-    for (sized, removed) in variants.iter().zip(&removed) {
+    for ((sized, removed), gone) in variants.iter().zip(&removed).zip(&overdue) {
         let from = sized.candidate.count;
-        let to = from.saturating_sub(Replicas(*removed));
+        let to = from.saturating_sub(Replicas(removed.saturating_add(*gone)));
         let releasable = releasable.clone();
         let why = if to < from {
             Reason::ScaledDown { method, releasable }

@@ -336,6 +336,9 @@ fn candidates(
                 cost: draft.view.cost,
                 count: draft.scale.current,
                 standing: draft.committed(),
+                overdue: draft.overdue(),
+                late: cycle.outlook().late(draft.view),
+                prospect: draft.prospect,
                 bounds: Bounds {
                     min: draft.bounds.min.max(woken),
                     ..draft.bounds

@@ -14,6 +14,7 @@ use crate::key::VariantKey;
 use crate::optimize::{Candidate, Method, ReplicaAllocation, cost_aware};
 use crate::reason::Reason;
 use crate::snapshot::DeclaredBounds;
+use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
 
 /// Cost, capacity of one replica, replicas, role.
@@ -62,6 +63,9 @@ impl Round {
                 cost: Cost::parse(&cost.to_string()).unwrap(),
                 count: Replicas(count),
                 standing: Replicas(count),
+                overdue: Replicas::ZERO,
+                late: Replicas::ZERO,
+                prospect: StartProspect::Open,
                 bounds: Bounds::effective(&declared, ZeroPolicy::Enabled),
             };
             (key(name), candidate)

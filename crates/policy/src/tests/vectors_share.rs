@@ -15,6 +15,7 @@ use crate::limit::{Budget, GpuPools, ManagedUse, Physical};
 use crate::optimize::{Candidate, Contender, Contest, share};
 use crate::params::{Limiter, LimiterScope, Quota};
 use crate::snapshot::{Accelerator, DeclaredBounds};
+use crate::startup::StartProspect;
 use crate::units::{Cost, Gpus, Replicas};
 
 /// Type, cost, capacity of one replica, GPUs of one replica, replicas now, role.
@@ -66,6 +67,9 @@ impl ModelGiven {
                     cost: Cost::parse(&cost.to_string()).unwrap(),
                     count: Replicas(*count),
                     standing: Replicas(*count),
+                    overdue: Replicas::ZERO,
+                    late: Replicas::ZERO,
+                    prospect: StartProspect::Open,
                     bounds: Bounds::effective(&DeclaredBounds::default(), ZeroPolicy::Enabled),
                 },
                 accelerator: named(kind),

@@ -132,9 +132,6 @@ fn compare(
 
 /// The younger comes first; ages within one power of two count as equal, and the unique id decides.
 fn younger(one: &Object, other: &Object, (a, b): (WallTime, WallTime), now: WallTime) -> Ordering {
-    if a == b {
-        return Ordering::Equal;
-    }
     let magnitude = |since: WallTime| {
         let age = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         age.saturating_mul(1_000_000).checked_ilog2()
