@@ -172,7 +172,7 @@ impl DemandTrack {
             shape: observation.shape.or(known.shape),
             ..known
         };
-        next.count(known.arrivals, observation, now);
+        next.count(known, observation, now);
         let is_draining = next.is_draining(now);
         next.surge = if is_draining {
             0.0
@@ -198,7 +198,7 @@ impl DemandTrack {
     }
 
     /// Takes the router's queue in, unless it is the count that is known.
-    fn count(&mut self, before: SmoothedRate, observation: DemandObservation, now: Moment) {
+    fn count(&mut self, before: Self, observation: DemandObservation, now: Moment) {
         let Some(queue) = observation.queue else {
             self.jump = 0.0;
             return;
@@ -207,7 +207,9 @@ impl DemandTrack {
         if between.is_zero() {
             return;
         }
-        self.jump = before.since_count(self.arrivals.recent, between);
+        // A count that a router gives by itself comes between two readings of the rate.
+        let rated = between.max(now.since(before.at));
+        self.jump = before.arrivals.since_count(self.arrivals.recent, rated);
         self.queue_growth = (queue - self.queue) / between.as_secs_f64();
         self.queue = queue;
         self.queue_age = observation.queue_age;

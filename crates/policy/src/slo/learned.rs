@@ -111,6 +111,11 @@ impl LearnedSloModel {
         self.engines = engines.take(room).collect();
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(self.demand, load.observation(), now);
+        let serves = input.variants.values().any(|given| given.ready.0 > 0);
+        if let Some(demand) = self.demand.as_mut().filter(|_| !serves) {
+            // Tokens of before would count for every request that comes back.
+            demand.generated = None;
+        }
         let report = assess::report(input, goal, Some(&self), now);
         for (role, figures) in &report.roles {
             let shortest = shortest_horizon(input, *role);

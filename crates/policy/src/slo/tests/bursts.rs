@@ -11,6 +11,7 @@ use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
 use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::units::Replicas;
 
 #[test]
 fn a_jump_is_what_arrived_since_the_last_count() {
@@ -39,6 +40,39 @@ fn a_jump_is_what_arrived_since_the_last_count() {
 }
 
 #[test]
+fn a_count_between_two_readings_of_the_rate_is_no_jump_of_its_own() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let counted = |age| DemandObservation {
+        arrivals: Some(21.0),
+        queue_age: Duration::from_secs(age),
+        ..QUIET
+    };
+    close(after(&first, counted(0), 15).jump, 39.0);
+    // The queue was counted four seconds after the count before, the rate has changed within fifteen.
+    close(after(&first, counted(11), 15).jump, 39.0);
+}
+
+#[test]
+fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
+    let key = ModelKey::new("ns", "m");
+    let mut learned = LearnedSlo::default();
+    let mut generated = |second, ready| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        input.arrivals = Some(if ready > 0 { 10.0 } else { 0.0 });
+        for variant in input.variants.values_mut() {
+            variant.ready = Replicas(ready);
+            variant.replicas.retain(|_, _| ready > 0);
+        }
+        let models = [(key.clone(), (input, SloGoal::default()))].into();
+        learned = learned.learn(&models, at(second));
+        learned.get(&key).unwrap().demand.unwrap().generated
+    };
+    assert!(generated(0, 2).is_some());
+    assert_eq!(generated(15, 0), None);
+    assert!(generated(30, 2).is_some());
+}
+
+#[test]
 fn a_queue_that_drains_is_no_demand() {
     let key = ModelKey::new("ns", "m");
     let mut learned = LearnedSlo::default();
@@ -57,15 +91,14 @@ fn a_queue_that_drains_is_no_demand() {
         let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
         report.roles[&ServingRole::Both]
     };
-    assert!(figures(0, 300.0).occupancy > 0.0);
+    assert!(figures(0, 300.0).generated > 0.0);
     // Twenty requests in a second leave the queue: the engines are full of them, not of what arrives.
     for second in [15, 60] {
         let drained = figures(second, 0.0);
         close(drained.generated, 0.0);
-        close(drained.occupancy, 0.0);
         close(drained.need, drained.arriving);
     }
-    assert!(figures(76, 0.0).occupancy > 0.0);
+    assert!(figures(76, 0.0).generated > 0.0);
 }
 
 #[test]
