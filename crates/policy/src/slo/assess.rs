@@ -72,11 +72,10 @@ impl SloReport {
         );
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
-                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} run, {:.0} remembered \
+                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} remembered \
                  for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
-                figures.occupancy,
                 figures.remembered,
                 figures.horizon.as_secs(),
                 figures.reserve * 100.0,
@@ -123,14 +122,11 @@ pub struct SloRoleFigures {
     pub arriving: f64,
     /// Work that arrives by the tokens that are generated, as if none had to wait; 0 while a queue drains.
     pub generated: f64,
-    /// Work that the sequences of now stand for; 0 where they are not known, and while a queue drains.
-    pub occupancy: f64,
-    /// What replicas are needed for now: the largest of what arrives, what runs, a surge and a jump.
+    /// What replicas are needed for now: the largest of what arrives, a surge and a jump.
     pub need: f64,
     /// Work of a surge or a jump; 0 where there is none.
     pub burst: f64,
-    /// The largest arriving work of the horizon. Sequences are not remembered: while a backlog is drained
-    /// every replica is full, however many there are.
+    /// The largest arriving work of the horizon.
     pub remembered: f64,
     /// Share of that which is held for growth within one start.
     pub reserve: f64,
@@ -375,9 +371,8 @@ impl Part<'_> {
         } else {
             1.0
         };
-        let occupancy = if is_draining { 0.0 } else { self.occupancy() };
         let burst = demand.surge.max(demand.jump) * self.per_request;
-        let need = arriving.max(occupancy).max(burst);
+        let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
         let remembered = memory
             .map_or(arriving, |memory| memory.peak(now))
@@ -415,7 +410,6 @@ impl Part<'_> {
             per_request: self.per_request,
             arriving,
             generated,
-            occupancy,
             need,
             burst,
             remembered,
@@ -469,20 +463,6 @@ impl Part<'_> {
             })
         });
         replicas.collect()
-    }
-
-    /// Sequences that were generated at once over the last minute, in shares of what a replica runs at most
-    /// within its objectives. A full replica counts no more than once, so that this raises no fleet for
-    /// ever.
-    fn occupancy(&self) -> f64 {
-        let replicas = self.variants().flat_map(|(given, one)| {
-            given.replicas.values().filter_map(move |replica| {
-                let running = replica.decode_rate? * replica.inter_token_latency?;
-                let share = (running / one.concurrency).min(1.0);
-                (one.concurrency > 0.0).then_some(share * one.per_second)
-            })
-        });
-        total(replicas)
     }
 }
 
