@@ -7,6 +7,7 @@ use super::entries::{EntrySet, ScopedEntries};
 use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
+use crate::slo::SloTerm;
 
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +46,8 @@ pub struct SaturationPolicy {
     pub band: UtilizationBand,
     /// What is held for bursts.
     pub burst_reserve: BurstReserve,
+    /// A term that the SLO analyzer leaves out.
+    pub without: Option<SloTerm>,
     /// Weight among models that share GPUs; positive.
     pub priority: f64,
     /// Analyzers that are listed.
@@ -167,6 +170,9 @@ pub struct SaturationEntry {
     pub scale_down_boundary: Option<f64>,
     /// What is held for bursts.
     pub burst_reserve: Option<BurstReserve>,
+    /// A term that the SLO analyzer leaves out; no document states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<SloTerm>,
     /// Weight among models that share GPUs.
     pub priority: Option<f64>,
     /// Analyzers that are listed.
@@ -242,6 +248,7 @@ impl SaturationLayers {
             burst_reserve: self
                 .field(model, |entry| entry.burst_reserve)
                 .unwrap_or_default(),
+            without: self.field(model, |entry| entry.without),
             // Zero is documented as "not set".
             priority: self
                 .field(model, |entry| entry.priority)

@@ -1,5 +1,6 @@
 //! The analyzer's view of one model.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::demand::{DemandObservation, DemandTrack};
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{LearnedSlo, LearnedSloModel};
 use super::reserve::HeldReserve;
+use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::Band;
@@ -281,7 +283,9 @@ pub(super) fn report(
     now: Moment,
 ) -> SloReport {
     let load = ModelLoad::of(input);
+    let without = input.params.without;
     let demand = learned.and_then(|model| model.demand);
+    let demand = demand.map(|demand| without.map_or(demand, |term| term.left_out(demand)));
     let mut report = SloReport {
         goal,
         demand,
@@ -297,13 +301,11 @@ pub(super) fn report(
     };
     let sized = input.variants.iter().filter_map(|(key, given)| {
         let engine = model.engine(key, given)?;
-        let found = capacity::of(
-            given,
-            &engine.curve,
-            engine.prompt_seconds,
-            (shape, goal),
-            now,
-        )?;
+        let curve = match without {
+            Some(SloTerm::Slope) => Cow::Owned(engine.curve.newest()),
+            _ => Cow::Borrowed(&engine.curve),
+        };
+        let found = capacity::of(given, &curve, engine.prompt_seconds, (shape, goal), now)?;
         Some((key.clone(), found))
     });
     report.variants = sized.collect();
@@ -375,21 +377,12 @@ impl Part<'_> {
         let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
         let remembered = memory
+            .filter(|_| self.input.params.without != Some(SloTerm::Memory))
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
         let reserve = HeldReserve::of(memory, self.input.params.burst_reserve, start, now);
         let waiting = self.waiting();
-        let saturated = total(
-            self.variants()
-                .map(|(given, one)| given.ready.to_f64() * one.saturated),
-        );
-        let landing_backlog = FluidQueue {
-            backlog: waiting * self.per_request * grown,
-            arrivals: need,
-            service: saturated.max(demand.served * self.per_request),
-            starting: self.starting(),
-        }
-        .after(start);
+        let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
@@ -421,6 +414,24 @@ impl Part<'_> {
             hold,
             stated,
         })
+    }
+
+    /// Work that waits after a start, where so many requests wait now.
+    fn landing(&self, waiting: f64, need: f64, served: f64, start: Duration) -> f64 {
+        if self.input.params.without == Some(SloTerm::Landing) {
+            return 0.0;
+        }
+        let saturated = total(
+            self.variants()
+                .map(|(given, one)| given.ready.to_f64() * one.saturated),
+        );
+        let queue = FluidQueue {
+            backlog: waiting * self.per_request,
+            arrivals: need,
+            service: saturated.max(served * self.per_request),
+            starting: self.starting(),
+        };
+        queue.after(start)
     }
 
     /// Work that ready replicas do per second within the objectives, and with those on their way.
@@ -455,7 +466,9 @@ impl Part<'_> {
 
     fn starting(&self) -> Vec<StartingReplica> {
         let replicas = self.variants().flat_map(|(given, one)| {
-            let count = usize::try_from(given.pending.0).unwrap_or(usize::MAX);
+            let counts = self.input.params.without != Some(SloTerm::Starts);
+            let pending = if counts { given.pending.0 } else { 0 };
+            let count = usize::try_from(pending).unwrap_or(usize::MAX);
             let known = given.remaining.iter().take(count).copied();
             known.map(move |remaining| StartingReplica {
                 remaining,

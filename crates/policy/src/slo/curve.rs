@@ -121,6 +121,18 @@ impl LatencyCurve {
         last.map_or(0.0, |point| point.work)
     }
 
+    /// The curve with the point alone that was seen last, which has no slope.
+    pub(super) fn newest(&self) -> Self {
+        let newest = self.points.iter().max_by_key(|(_, point)| point.at);
+        Self {
+            points: newest
+                .map(|(place, point)| (*place, *point))
+                .into_iter()
+                .collect(),
+            full: self.full,
+        }
+    }
+
     /// Drops points that are too old.
     pub fn prune(&mut self, now: Moment) {
         self.points

@@ -17,12 +17,14 @@ pub mod landing;
 pub mod learned;
 pub mod memory;
 pub mod reserve;
+mod terms;
 pub mod work;
 
 pub(crate) use assess::hides_sequences;
 pub use assess::{SloReport, assess};
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;
+pub use terms::SloTerm;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use crate::combine::Band;
 use crate::key::VariantKey;
 use crate::params::{BurstReserve, SaturationPolicy, SaturationThresholds, UtilizationBand};
 use crate::plan::MissingInput;
+use crate::slo::SloTerm;
 use crate::snapshot::SignalName;
 use crate::total::total;
 use crate::units::Replicas;
@@ -32,6 +33,9 @@ pub struct Params {
     /// What is held for bursts.
     #[serde(default)]
     pub burst_reserve: BurstReserve,
+    /// A term that the SLO analyzer leaves out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<SloTerm>,
 }
 
 impl Default for Params {
@@ -42,6 +46,7 @@ impl Default for Params {
             kv_threshold: thresholds.kv_cache_threshold,
             queue_threshold: thresholds.queue_length_threshold,
             burst_reserve: BurstReserve::default(),
+            without: None,
         }
     }
 }
@@ -67,6 +72,7 @@ impl From<&SaturationPolicy> for Params {
             kv_threshold: policy.thresholds.kv_cache_threshold,
             queue_threshold: policy.thresholds.queue_length_threshold,
             burst_reserve: policy.burst_reserve,
+            without: policy.without,
         }
     }
 }

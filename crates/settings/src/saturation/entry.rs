@@ -89,6 +89,7 @@ impl Entry for SaturationEntry {
             scale_up_threshold: document.scale_up_threshold,
             scale_down_boundary: document.scale_down_boundary,
             burst_reserve,
+            without: None,
             priority: document.priority,
             analyzers,
             limiters,

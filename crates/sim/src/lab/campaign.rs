@@ -338,7 +338,10 @@ impl Shared<'_> {
     }
 
     fn key(&self, scenario: &LoadedScenario, policy: &PolicyChoice, seed: u64) -> String {
-        let policy = format!("{} {:?}", policy.family.name, policy.knob);
+        let policy = format!(
+            "{} {:?} {:?}",
+            policy.family.name, policy.knob, policy.without
+        );
         let parts = [&*scenario.text, &policy, &seed.to_string()];
         let hash = parts.iter().fold(self.program, |hash, part| {
             fold(fold(hash, part.as_bytes()), &[0xff])

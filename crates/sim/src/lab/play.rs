@@ -73,6 +73,7 @@ impl Play<'_> {
         let setup = self.set_up(spec, &mut prepared, &mut actuation);
         let has_controller = self.policy.family.kind == PolicyKind::Controller;
         prepared.scenario.config.extend(setup.config);
+        prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
         let sync = actuation.sync();
         let world =

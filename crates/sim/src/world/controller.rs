@@ -1,5 +1,6 @@
 //! The controller inside the world, unmodified, and what the world reads of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,12 @@ use prometheus::proto::MetricFamily;
 
 use super::WorldError;
 use super::objects::SYSTEM;
+use super::scenario::Scenario;
 use crate::apiserver::ApiServer;
 use wva::app::{Controller, Env, Startup};
 use wva::hooks::{ControllerHooks, NoHooks};
+use wva::policy::params::DynamicSettings;
+use wva::policy::slo::SloTerm;
 use wva::roles::Role;
 use wva::serve::connection::Routes;
 use wva::serve::routes::MetricsRoutes;
@@ -93,15 +97,33 @@ impl ControllerView {
     }
 }
 
+/// A controller whose SLO analyzer leaves a term out.
+#[derive(Debug)]
+struct LeftOut(SloTerm);
+
+impl ControllerHooks for LeftOut {
+    fn learning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
+        let mut settings = settings.clone();
+        for entry in settings.saturation.entries.global.all_mut() {
+            entry.without = Some(self.0);
+        }
+        Cow::Owned(settings)
+    }
+
+    fn planning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
+        self.learning_settings(settings)
+    }
+}
+
 /// Puts a controller together that uses this server and these signals.
 pub(super) fn controller(
     server: &ApiServer,
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
-    interval: Duration,
+    scenario: &Scenario,
 ) -> Result<(Controller, ControllerView), WorldError> {
     let fixed = Sources {
-        environment: environment(POD, interval),
+        environment: environment(POD, scenario.interval),
         ..Sources::default()
     };
     cast(ProcessConfig {
@@ -112,7 +134,10 @@ pub(super) fn controller(
         identity: Arc::from(format!("{POD}_simulated")),
         sources: fixed.clone(),
         fixed,
-        hooks: Arc::new(NoHooks),
+        hooks: match scenario.without {
+            Some(term) => Arc::new(LeftOut(term)),
+            None => Arc::new(NoHooks),
+        },
     })
 }
 

@@ -149,7 +149,7 @@ fn in_weather(
 ) -> Result<(Controller, ControllerView), WorldError> {
     let weather = api_fault_schedule::ApiFaultSchedule::of(scenario, clock);
     let reached = server.with_faults(Arc::new(weather));
-    controller::controller(&reached, signals, (clock, seed), scenario.interval)
+    controller::controller(&reached, signals, (clock, seed), scenario)
 }
 
 impl World {

@@ -11,6 +11,7 @@ use crate::load::{Arrival, Demand, RateProfile};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
 use wva::policy::capacity::ServingRole;
+use wva::policy::slo::SloTerm;
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub interval: Duration,
     /// How often Prometheus scrapes.
     pub scrape_interval: Duration,
+    /// A term that the SLO analyzer leaves out.
+    pub without: Option<SloTerm>,
 }
 
 /// A ConfigMap in the namespace of the controller.

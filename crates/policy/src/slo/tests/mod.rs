@@ -3,6 +3,7 @@
 mod bursts;
 mod closed_loop;
 mod parts;
+mod terms;
 
 use std::time::Duration;
 

@@ -106,6 +106,7 @@ fn the_entry_of_the_analyzer_overrides_the_band() {
             common_band: UtilizationBand::default(),
             band: UtilizationBand::default(),
             burst_reserve: BurstReserve::default(),
+            without: None,
             priority: 1.0,
             analyzers,
             scale_to_zero: None,

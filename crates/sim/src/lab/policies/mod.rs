@@ -14,12 +14,18 @@ mod tests;
 pub(super) use controller::{ControllerSetup, controller};
 pub(super) use signals::{Peer, PeerModel, read_signals};
 
+use wva::policy::slo::SloTerm;
+
 use self::apa::Apa;
 use self::dynamo::DynamoLoad;
 use self::hpa::HpaPeer;
 use self::hybrid::DynamoHybrid;
 use self::kpa::Kpa;
 use self::slo::KedaSlo;
+
+/// The family whose terms can be left out, and what stands between its name and that of a term.
+const SLO: &str = "wva-slo";
+const WITHOUT: &str = "-without-";
 
 /// What decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +243,8 @@ pub struct PolicyChoice {
     pub family: &'static PolicyFamily,
     /// The knob; none where it stands at its default.
     pub knob: Option<f64>,
+    /// A term that the SLO analyzer leaves out.
+    pub without: Option<SloTerm>,
 }
 
 impl PolicyChoice {
@@ -250,7 +258,23 @@ impl PolicyChoice {
             name: name.to_owned(),
             family,
             knob,
+            without: None,
         };
+        if let Some((family, term)) = name.split_once(WITHOUT) {
+            let mut terms = SloTerm::ALL.iter();
+            let without = terms
+                .find(|(_, named)| *named == term)
+                .map(|(term, _)| *term);
+            let family = named(family).filter(|family| family.name == SLO && without.is_some());
+            let chosen = family.map(|family| Self {
+                without,
+                ..choice(family, None)
+            });
+            return chosen.ok_or_else(|| {
+                let terms: Vec<&str> = SloTerm::ALL.iter().map(|(_, name)| *name).collect();
+                format!("wva-slo-without- and one of {}", terms.join(", "))
+            });
+        }
         let exact = named(name).filter(|family| family.kind != PolicyKind::Static);
         if let Some(family) = exact {
             return Ok(choice(family, family.default));
@@ -281,6 +305,7 @@ impl PolicyChoice {
                 name: format!("{}-{knob}", self.family.name),
                 family: self.family,
                 knob: Some(*knob),
+                without: None,
             })
             .collect()
     }
@@ -291,6 +316,7 @@ impl PolicyChoice {
             name: format!("static-{replicas}"),
             family: &STATIC,
             knob: Some(f64::from(replicas)),
+            without: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{TINY, tiny};
 use crate::lab::policies::{POLICIES, PolicyChoice};
 use crate::lab::scenario::{BUILT_IN, LoadedScenario, load};
+use wva::policy::slo::SloTerm;
 
 #[test]
 fn every_built_in_scenario_is_one() {
@@ -124,6 +125,15 @@ fn policies_are_named_with_their_knob() {
         let choice = PolicyChoice::parse(name).unwrap();
         assert_eq!((&*choice.name, choice.family.name), (name, family));
         assert_eq!(choice.knob, knob, "{name}");
+        assert_eq!(choice.without, None, "{name}");
+    }
+    let choice = PolicyChoice::parse("wva-slo-without-memory").unwrap();
+    assert_eq!(choice.family.name, "wva-slo");
+    assert_eq!(choice.without, Some(SloTerm::Memory));
+    for name in ["wva-slo-without-luck", "keda-epp-without-memory"] {
+        let error = PolicyChoice::parse(name).unwrap_err();
+        let expected = "wva-slo-without- and one of short-window, generated, ";
+        assert!(error.starts_with(expected), "{name}: {error}");
     }
     for name in [
         "static",

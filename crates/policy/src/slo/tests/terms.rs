@@ -1,0 +1,101 @@
+//! Each term shows in the demand, and does not once it is left out.
+
+use std::time::Duration;
+
+use super::at;
+use super::parts::{QUIET, after, close, completing};
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::slo::assess::{SloReport, SloRoleFigures};
+use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::{LearnedSlo, SloGoal, SloTerm, assess};
+use crate::throughput::ThroughputModelInput;
+use crate::units::Replicas;
+
+#[test]
+fn a_term_of_arrivals_is_left_out() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let burst = DemandObservation {
+        arrivals: Some(40.0),
+        in_flight: Some(600.0),
+        ..QUIET
+    };
+    let whole = after(&first, burst, 15);
+    let without = |term: SloTerm| term.left_out(whole);
+    assert!(whole.jump > 0.0 && whole.surge > 0.0 && whole.generated() > 0.0);
+    close(without(SloTerm::Jump).jump, 0.0);
+    close(without(SloTerm::Surge).surge, 0.0);
+    close(without(SloTerm::Generated).generated(), 0.0);
+    close(whole.rate(), 40.0);
+    close(
+        without(SloTerm::ShortWindow).rate(),
+        whole.arrivals.smoothed,
+    );
+    assert_eq!(without(SloTerm::Memory), whole);
+}
+
+/// The load of two replicas, which are joined by one that is ready after so many seconds.
+fn loaded(arrivals: f64, queue: f64, ready_after: Option<u64>) -> ThroughputModelInput {
+    let mut input = completing([Some(5.0), Some(5.0)]);
+    input.arrivals = Some(arrivals);
+    input.router_queue = Some(queue);
+    for variant in input.variants.values_mut() {
+        variant.start = Duration::from_mins(2);
+        variant.pending = Replicas(u32::from(ready_after.is_some()));
+        variant.remaining = ready_after.into_iter().map(Duration::from_secs).collect();
+    }
+    input
+}
+
+/// What is stated after these loads, a minute each, where the last one leaves a term out.
+fn stated(loads: &[ThroughputModelInput], without: Option<SloTerm>) -> SloReport {
+    let key = ModelKey::new("ns", "m");
+    let mut learned = LearnedSlo::default();
+    let mut now = at(0);
+    for (minute, load) in (0..).zip(loads) {
+        now = at(minute * 60);
+        let models = [(key.clone(), (load.clone(), SloGoal::default()))].into();
+        learned = learned.learn(&models, now);
+    }
+    let mut last = loads.last().unwrap().clone();
+    last.params.without = without;
+    assess(&key, &last, SloGoal::default(), &learned, now).1
+}
+
+#[test]
+fn a_term_of_the_demand_is_left_out() {
+    let figures = |loads: &[ThroughputModelInput], without| -> SloRoleFigures {
+        stated(loads, without).roles[&ServingRole::Both]
+    };
+    let fallen = [loaded(40.0, 0.0, None), loaded(10.0, 0.0, None)];
+    let whole = figures(&fallen, None);
+    assert!(whole.remembered > whole.arriving);
+    let forgetful = figures(&fallen, Some(SloTerm::Memory));
+    close(forgetful.remembered, forgetful.arriving);
+    let waiting = [loaded(10.0, 0.0, None), loaded(10.0, 20_000.0, Some(1))];
+    let whole = figures(&waiting, None);
+    assert!(whole.landing_backlog > 0.0);
+    close(
+        figures(&waiting, Some(SloTerm::Landing)).landing_backlog,
+        0.0,
+    );
+    let alone = figures(&waiting, Some(SloTerm::Starts));
+    assert!(alone.landing_backlog > whole.landing_backlog);
+}
+
+#[test]
+fn the_slope_is_left_out() {
+    let mut busy = loaded(20.0, 0.0, None);
+    for replica in busy
+        .variants
+        .values_mut()
+        .flat_map(|one| one.replicas.values_mut())
+    {
+        replica.decode_rate = Some(4_500.0);
+        replica.inter_token_latency = Some(0.02);
+    }
+    let loads = [loaded(10.0, 0.0, None), busy];
+    let capacity =
+        |without| stated(&loads, without).variants[&VariantKey::new("ns", "v")].per_second;
+    assert!((capacity(None) - capacity(Some(SloTerm::Slope))).abs() > 1.0);
+}
