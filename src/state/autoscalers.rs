@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -127,6 +126,7 @@ impl Readers {
         match self.mirrors.rival(policy, stored, &target) {
             Ok(TargetRivals::Yielding(others)) => record.yielding = others,
             Ok(TargetRivals::Owner(owner)) => {
+                record.state = state.suspended();
                 record.verdict = AutoscalerVerdict::Conflict(owner);
                 return;
             }
@@ -282,11 +282,7 @@ fn asked_model(
     Some(ModelKey::new(namespace, Arc::clone(model)))
 }
 
-/// A pod that answers 503 for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
-/// Kubernetes reports that a Deployment makes no progress.
-const LONGEST_RESHARDING: Duration = Duration::from_mins(10);
-
-/// A ready pod whose page answers 503 moves its shards: it serves again, and is not idle.
+/// A ready pod one of whose pages answers 503 moves its shards: it serves again, and is not idle.
 fn mark_resharding(
     policy: &AutoscalerPolicy,
     pods: &mut MeasuredPods,
@@ -300,12 +296,8 @@ fn mark_resharding(
                 pod: Some(Arc::clone(name)),
                 source: SampleSource::of(source),
             };
-            let failure = samples
-                .get(&key)
-                .and_then(|reading| reading.failure.as_ref());
-            failure
-                .and_then(|failure| failure.unavailable_since)
-                .is_some_and(|since| now.since(since) < LONGEST_RESHARDING)
+            let reading = samples.get(&key);
+            reading.is_some_and(|reading| reading.is_resharding(now))
         });
         if is_unavailable && matches!(pod.pod, AutoscaledPod::Ready { .. }) {
             pod.pod = AutoscaledPod::Resharding;

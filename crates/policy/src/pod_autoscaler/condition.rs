@@ -268,10 +268,10 @@ pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
 fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judged> {
     let is_zero = match &record.verdict {
         AutoscalerVerdict::Decided(decision) => {
-            decision.current == Replicas::ZERO && !is_delegated(record)
+            decision.current == Replicas::ZERO && (!is_delegated(record) || record.state.asleep)
         }
-        AutoscalerVerdict::Conflict(_) => false,
-        AutoscalerVerdict::Invalid { .. }
+        AutoscalerVerdict::Conflict(_)
+        | AutoscalerVerdict::Invalid { .. }
         | AutoscalerVerdict::Unseen { .. }
         | AutoscalerVerdict::Uncounted { .. } => {
             let stored = before.iter().find(|old| &*old.kind == ASLEEP);

@@ -32,7 +32,7 @@ pub enum AutoscaledPod {
     Pending,
     /// Finishes its requests and is gone then: no replica any more, and not idle.
     Draining,
-    /// Moves its shards and serves again: a replica, and not idle.
+    /// Moves its shards and serves again: a replica, and not idle where a page does not answer.
     Resharding,
 }
 
@@ -237,17 +237,21 @@ impl PodSum {
         };
         match (pod, signal) {
             (AutoscaledPod::Pending, _) => counts.starting += 1,
-            (AutoscaledPod::Resharding, _) => counts.resharding += 1,
+            (
+                AutoscaledPod::Resharding,
+                None | Some(Signal::KnownZero { .. } | Signal::Failed { .. }),
+            ) => counts.resharding += 1,
             (AutoscaledPod::Draining, signal) => {
                 counts.draining += 1;
                 self.draining += signal.and_then(usable).unwrap_or_else(|| target.get());
             }
-            (AutoscaledPod::Ready { .. }, Some(Signal::Known { value, .. })) => {
+            // Another page of a pod that reshards may have answered.
+            (_, Some(Signal::Known { value, .. })) => {
                 counts.loaded += 1;
                 self.fresh += value;
             }
-            (AutoscaledPod::Ready { .. }, Some(Signal::KnownZero { .. })) => counts.zero += 1,
-            (AutoscaledPod::Ready { .. }, Some(Signal::Stale { value, band, .. })) => {
+            (_, Some(Signal::KnownZero { .. })) => counts.zero += 1,
+            (_, Some(Signal::Stale { value, band, .. })) => {
                 counts.stale += 1;
                 if band == StaleBand::NoShrink {
                     self.old += value;

@@ -73,6 +73,7 @@ impl Draft<'_> {
                 }
                 let hpa = format!("{}-hpa", self.policy.metadata.name).into();
                 self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
+                self.wake_for_hpa();
                 return (AutoscalerAlgorithm::Hpa, AutoscalerOutcome::Decided);
             }
             ScalingStrategy::Kpa => AutoscalerAlgorithm::Kpa,
@@ -86,6 +87,14 @@ impl Draft<'_> {
             );
         }
         (algorithm, self.by_metrics())
+    }
+
+    /// The HPA controller leaves a target at zero alone, so that what load put to sleep would never wake.
+    fn wake_for_hpa(&mut self) {
+        if self.state.asleep {
+            let min = self.bounds.bounds.min.max(Replicas::ONE);
+            self.step(Stage::BoundaryCheck, min, Why::BelowMinimum { min });
+        }
     }
 
     /// What bounds decide without metrics. A target that was scaled to zero by hand stays there; one that load put

@@ -146,7 +146,7 @@ fn scaled(
     let why = decision.reason();
     let run = format!("{strategy}: {current} replicas, {desired} desired: {why}");
     let mut found = vec![normal(AutoscalerEventReason::AlgorithmRun, run)];
-    if *outcome == ScaleOutcome::Written {
+    if outcome.is_written() {
         let size = format!("New size: {desired}; reason: {why}");
         found.push(normal(AutoscalerEventReason::SuccessfulRescale, size));
     }

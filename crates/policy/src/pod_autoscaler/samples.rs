@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::check::AutoscalerPolicy;
 use super::demand::SourceReading;
@@ -70,7 +71,18 @@ impl ReadFailure {
     }
 }
 
+/// A pod that answers 503 for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
+/// Kubernetes reports that a Deployment makes no progress.
+const LONGEST_RESHARDING: Duration = Duration::from_mins(10);
+
 impl SampleReading {
+    /// Whether the page answers 503, as that of a pod does that moves its shards: what it showed before does not count.
+    pub fn is_resharding(&self, now: Moment) -> bool {
+        let failure = self.failure.as_ref();
+        let since = failure.and_then(|failure| failure.unavailable_since);
+        since.is_some_and(|since| now.since(since) < LONGEST_RESHARDING)
+    }
+
     /// The value as a decision uses it. A value that is still fresh enough outlives a read that failed; the absence of
     /// the series does not leave it one.
     pub fn signal(&self, now: Moment, bands: &FreshnessBands) -> Signal {
@@ -134,6 +146,7 @@ pub fn source_readings<'a>(
             source: source.clone(),
         };
         let reading = tables.iter().find_map(|table| table.get(&key));
+        let reading = reading.filter(|reading| pod.is_none() || !reading.is_resharding(now));
         reading.map(|reading| reading.signal(now, &bands))
     };
     let read = |source: &MetricSource| {

@@ -221,6 +221,13 @@ pub enum ScaleOutcome {
     },
 }
 
+impl ScaleOutcome {
+    /// Whether the target has the count that was decided.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self, Self::Written | Self::HpaApplied(_))
+    }
+}
+
 /// What a generated object reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GeneratedHpaStatus {
@@ -276,7 +283,10 @@ pub fn next_status(
         ..stored.clone()
     };
     match (&record.verdict, outcome) {
-        (AutoscalerVerdict::Decided(_), ScaleOutcome::HpaApplied(hpa)) => {
+        (AutoscalerVerdict::Decided(decision), ScaleOutcome::HpaApplied(hpa)) => {
+            if let Some(entry) = history_entry(record, decision, outcome, now) {
+                next.remember(entry, now);
+            }
             next.actual_scale = hpa.current;
             next.desired_scale = hpa.desired;
             next.last_scale_time = hpa.last_scale_time.map(StatusTime::from);
@@ -341,7 +351,7 @@ fn history_entry(
         ScaleOutcome::Failed { why } => Some(why.to_string()),
         _ => compute_failure(decision).map(|why| condition::with_note(why, record)),
     };
-    let scaled = decision.should_scale() && *outcome == ScaleOutcome::Written;
+    let scaled = decision.should_scale() && outcome.is_written();
     let is_entry = scaled || failed.is_some();
     is_entry.then(|| ScalingHistoryEntry {
         timestamp: now.into(),

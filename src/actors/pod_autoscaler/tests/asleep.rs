@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Service;
 use super::*;
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::policy::key::ModelKey;
-use crate::policy::pod_autoscaler::demand::AutoscaledPod;
+use crate::policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::policy::pod_autoscaler::samples::{
-    ReadFailure, SampleKey, SampleReading, SampleSource, SampleTable,
+    ReadFailure, SampleKey, SampleReading, SampleSource, SampleTable, source_readings,
 };
 use crate::policy::router_queue::{CountedQueue, DirectQueue};
 use crate::policy::signal::Failure;
@@ -124,7 +124,8 @@ async fn a_pod_that_answers_503_for_too_long_has_failed() {
     let stored = ("a", "StormService", "pd", Some("decode"), None);
     autoscalers(&shared, &[stored]);
     let now = shared.clock.now();
-    let source = &decide(&shared, "a").policy.unwrap().sources[0];
+    let policy = decide(&shared, "a").policy.unwrap();
+    let source = &policy.sources[0];
     let key = SampleKey {
         namespace: "ns".into(),
         pod: Some("decode-0".into()),
@@ -135,7 +136,8 @@ async fn a_pod_that_answers_503_for_too_long_has_failed() {
         ..ReadFailure::new(Failure::QueryFailed, "HTTP 503")
     };
     let reading = SampleReading {
-        value: None,
+        // What it showed before.
+        value: Some((7.0, now)),
         failure: Some(failure),
     };
     let epoch = Epoch::for_test(Role::PodScraper, 1);
@@ -149,6 +151,14 @@ async fn a_pod_that_answers_503_for_too_long_has_failed() {
             .decide_autoscaler(&ObjectKey::new("ns", "a"), now);
         record.unwrap().pods["decode-0"].pod
     };
+    let readings = |minutes: u64| {
+        let now = now.later(Duration::from_mins(minutes));
+        let table = shared.readers.pod_samples.load();
+        let pods = ["decode-0".into()];
+        source_readings(&policy, pods.iter(), &[&table], now)
+    };
+    assert_eq!(readings(0), [SourceReading::Pods(BTreeMap::new())]);
+    assert_ne!(readings(10), readings(0), "it has failed");
     assert_eq!(state(0), AutoscaledPod::Resharding);
     assert_eq!(state(9), AutoscaledPod::Resharding);
     assert!(matches!(state(10), AutoscaledPod::Ready { .. }));

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::statuses::{first, judged, next, texts};
 use super::{Loop, at, codes, policy, signal, view};
+use crate::key::ObjectKey;
 use crate::pod_autoscaler::AutoscalerState;
 use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView, decide};
 use crate::pod_autoscaler::demand::SourceReading;
-use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
-use crate::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome};
+use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
+use crate::pod_autoscaler::status::{GeneratedHpaStatus, PodAutoscalerStatus, ScaleOutcome};
 use crate::signal::{Failure, Signal};
 use crate::units::Replicas;
 
@@ -44,6 +45,10 @@ fn after(mut run: Loop, spec: &str, annotations: &[(&str, &str)]) -> AutoscalerD
     decision
 }
 
+fn delegated(min: u32) -> String {
+    format!("scalingStrategy: HPA\nminReplicas: {min}\n{QUEUE}")
+}
+
 fn paused() -> Loop {
     let mut run = asleep();
     // A person wakes it, and then pauses it.
@@ -64,6 +69,9 @@ fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
         (&raised, ZERO, 2, "BelowMinimum"),
         (&off, &[], 1, "ZeroNotEnabled"),
         (pods, ZERO, 1, "ZeroNeedsTotal"),
+        (&delegated(0), ZERO, 1, "BelowMinimum"),
+        (&delegated(0), &[], 1, "BelowMinimum"),
+        (&delegated(3), &[], 3, "BelowMinimum"),
     ] {
         let decision = after(asleep(), spec, annotations);
         assert_eq!(decision.desired, Replicas(woken), "{spec} {annotations:?}");
@@ -73,6 +81,31 @@ fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
     }
     let decision = after(asleep(), &raised, ZERO);
     assert_eq!(decision.reason(), "current replicas below minimum");
+}
+
+/// The HPA controller scales no target from zero.
+#[test]
+fn a_target_that_sleeps_wakes_once_where_an_hpa_takes_over() {
+    let mut run = asleep();
+    run.policy = policy(&delegated(0), &[]);
+    let slept = record(&mut run, 0);
+    let hpa = ScaleOutcome::HpaApplied(GeneratedHpaStatus::default());
+    let mut stored = first(&slept, &ScaleOutcome::Failed { why: "no".into() });
+    let text = "Asleep True ScaledToZero";
+    assert_eq!(asleep_text(&stored).as_deref(), Some(text));
+    assert!(AutoscalerState::restored(&stored).asleep);
+    stored = next(&slept, &stored, &hpa);
+    let newest = stored.scaling_history.last().unwrap();
+    assert_eq!(
+        (newest.previous_scale, newest.new_scale),
+        (Replicas(0), Replicas(1))
+    );
+    let awake = record(&mut run, 1);
+    stored = next(&awake, &stored, &hpa);
+    assert_eq!(asleep_text(&stored), None);
+    assert!(!AutoscalerState::restored(&stored).asleep);
+    // Another hand pauses it.
+    assert_eq!(run.decide(&idle(0)).desired, Replicas(0));
 }
 
 #[test]
@@ -112,13 +145,19 @@ fn the_status_holds_it_over_restarts_and_edits() {
         Some("Asleep True ScaledToZero")
     );
     assert!(AutoscalerState::restored(&stored).asleep);
-    let unseen = AutoscalerVerdict::Unseen { why: "gone".into() };
-    let kept = next(
-        &judged(None, unseen, run.seconds),
-        &stored,
-        &ScaleOutcome::NotWritten,
-    );
-    assert!(AutoscalerState::restored(&kept).asleep);
+    let owner = TargetOwner {
+        kind: "HorizontalPodAutoscaler".into(),
+        key: ObjectKey::new("default", "hpa"),
+    };
+    let mut kept = stored;
+    for verdict in [
+        AutoscalerVerdict::Unseen { why: "gone".into() },
+        AutoscalerVerdict::Conflict(owner),
+    ] {
+        let record = judged(None, verdict, run.seconds);
+        kept = next(&record, &kept, &ScaleOutcome::NotWritten);
+        assert!(AutoscalerState::restored(&kept).asleep);
+    }
     assert!(slept.state.suspended().asleep);
     let awake = next(&record(&mut run, 1), &kept, &ScaleOutcome::NotWritten);
     assert_eq!(asleep_text(&awake), None);

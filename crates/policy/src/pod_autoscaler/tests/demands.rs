@@ -60,7 +60,7 @@ fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 19] = [
+const DEMANDS: [DemandCase; 21] = [
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
     ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
@@ -73,7 +73,14 @@ const DEMANDS: [DemandCase; 19] = [
     ("young with", 2, "30 young:3", (33.0, 33.0, true)),
     ("pending", 2, "30 pending:-", (30.0, 40.0, true)),
     ("not created", 3, "30", (30.0, 50.0, true)),
-    ("resharding", 2, "30 resharding:0", (30.0, 40.0, true)),
+    ("resharding", 2, "30 resharding:-", (30.0, 40.0, true)),
+    ("resharding, idle", 2, "30 resharding:0", (30.0, 40.0, true)),
+    (
+        "resharding, another page",
+        2,
+        "30 resharding:25",
+        (55.0, 55.0, true),
+    ),
     ("draining", 1, "30 draining:7", (30.0, 37.0, true)),
     (
         "draining in silence",
