@@ -6,6 +6,7 @@
 //! their mean is taken.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
@@ -76,6 +77,8 @@ pub enum HistogramStatistic {
 pub struct PageMetric {
     /// Name of the series.
     pub series: Arc<str>,
+    /// Names that other versions of the engine give it.
+    pub other_names: &'static [&'static str],
     /// What its values mean, where the table knows it; else the page states it.
     pub kind: Option<SeriesType>,
     /// What is taken of a histogram, where `targetMetric` states it.
@@ -221,13 +224,19 @@ impl PageMetric {
             let (name, engine) = (name.into(), engine.into());
             return Err(MetricNameError::Malformed { name, engine });
         }
-        let shows = |one: &&CanonicalMetric| one.series.contains(&Some(name));
+        let shows = |one: &&CanonicalMetric| one.series.iter().any(|names| names.contains(&name));
         let known = CANONICAL_METRICS.iter().find(shows);
         Ok(Self {
             series: name.into(),
+            other_names: &[],
             kind: known.and_then(|one| one.kind.of_series()),
             statistic,
         })
+    }
+
+    /// Every name that it may have on a page, the first one first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        iter::once(&*self.series).chain(self.other_names.iter().copied())
     }
 }
 
@@ -261,16 +270,18 @@ fn of_table(
         });
     }
     let columns = || InferenceEngine::ALL.into_iter().zip(canonical.series);
-    let series = columns().find_map(|(one, series)| series.filter(|_| one == engine));
-    let series = series.ok_or_else(|| MetricNameError::NoSeries {
+    let mut named = columns().filter_map(|(one, names)| Some((one, names.split_first()?)));
+    let found = named.find(|(one, _)| *one == engine);
+    let (_, (series, other_names)) = found.ok_or_else(|| MetricNameError::NoSeries {
         name,
         engine: engine.as_str(),
         engines: columns()
-            .filter_map(|(one, series)| series.map(|_| one.as_str()))
+            .filter_map(|(one, names)| (!names.is_empty()).then_some(one.as_str()))
             .collect(),
     })?;
     Ok(PageMetric {
-        series: series.into(),
+        series: (*series).into(),
+        other_names,
         kind: Some(kind),
         statistic,
     })

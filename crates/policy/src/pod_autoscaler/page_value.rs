@@ -85,6 +85,15 @@ pub struct EarlierRead<'r> {
     pub elapsed: Duration,
 }
 
+/// What a page shows of a metric, by the first of its names that is there.
+pub fn shown_family<'f>(
+    metric: &PageMetric,
+    families: &'f BTreeMap<Arc<str>, FamilySamples>,
+) -> Option<&'f FamilySamples> {
+    let mut found = metric.names().filter_map(|name| families.get(name));
+    found.find(|family| !family.samples.is_empty())
+}
+
 /// The value of a metric.
 ///
 /// # Errors

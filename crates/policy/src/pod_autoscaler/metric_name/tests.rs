@@ -1,6 +1,9 @@
 //! Names of metrics, by engine.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::pod_autoscaler::page_value::{FamilySample, FamilySamples, SamplePart, shown_family};
 
 fn series(metric: &str, engine: Option<&str>) -> Result<(Arc<str>, Option<SeriesType>), String> {
     let found = PageMetric::of_pod(metric, engine).map_err(|error| error.to_string())?;
@@ -213,4 +216,59 @@ fn every_name_of_the_table_stands_there_once() {
     let names: std::collections::BTreeSet<_> =
         CANONICAL_METRICS.iter().map(|one| one.name).collect();
     assert_eq!((names.len(), CANONICAL_METRICS.len()), (59, 59));
+}
+
+#[test]
+fn a_series_is_read_by_the_name_that_the_version_of_the_engine_gives_it() {
+    let shows = |name: &str| {
+        let mut family = FamilySamples::default();
+        let sample = FamilySample {
+            part: SamplePart::Value,
+            bound: 0.0,
+            value: 0.5,
+        };
+        family.samples.insert(name.into(), sample);
+        family
+    };
+    for (metric, first, second) in [
+        (
+            "kv_cache_usage_perc",
+            "vllm:kv_cache_usage_perc",
+            "vllm:gpu_cache_usage_perc",
+        ),
+        (
+            "gpu_cache_usage_perc",
+            "vllm:gpu_cache_usage_perc",
+            "vllm:kv_cache_usage_perc",
+        ),
+        (
+            "request_success_total",
+            "vllm:num_requests_success_total",
+            "vllm:request_success_total",
+        ),
+    ] {
+        let named = PageMetric::of_pod(metric, None).unwrap();
+        assert_eq!(named.names().collect::<Vec<_>>(), [first, second]);
+        let page = |names: &[&str]| -> BTreeMap<Arc<str>, FamilySamples> {
+            let mut page: BTreeMap<_, _> = named
+                .names()
+                .map(|name| (Arc::from(name), FamilySamples::default()))
+                .collect();
+            page.extend(names.iter().map(|name| (Arc::from(*name), shows(name))));
+            page
+        };
+        assert_eq!(shown_family(&named, &page(&[])), None);
+        for (names, expected) in [
+            (&[first][..], first),
+            (&[second], second),
+            (&[first, second], first),
+        ] {
+            let page = page(names);
+            assert_eq!(shown_family(&named, &page), Some(&shows(expected)));
+        }
+        // The name of a series stands for itself.
+        let raw = PageMetric::of_pod(second, None).unwrap();
+        assert_eq!(raw.names().collect::<Vec<_>>(), [second]);
+        assert_eq!(raw.kind, named.kind);
+    }
 }

@@ -6,6 +6,7 @@ use super::*;
 
 fn metric(series: &str, kind: Option<SeriesType>, statistic: Option<u8>) -> PageMetric {
     PageMetric {
+        other_names: &[],
         series: series.into(),
         kind,
         statistic: statistic.map(HistogramStatistic::Percentile),
