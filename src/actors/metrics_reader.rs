@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::sample_plan::{AutoscalerRecords, RequestSlots, SliceEnd, wanted_samples};
+use crate::actors::sample_plan::{RequestSlots, SliceEnd, wanted_samples};
 use crate::cluster::client::RequestError;
 use crate::cluster::metrics_apis::{
     MeasuredMetric, MetricsAnswer, MetricsApi, MetricsApiClient, MetricsRequest, ServedMetricsApis,
 };
 use crate::policy::pod_autoscaler::samples::{ReadFailure, SampleKey, SampleReading, SampleTable};
-use crate::policy::pod_autoscaler::source::SourceKind;
+use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::policy::signal::{Failure, FreshnessBands};
 use crate::state::{MetricsReaderWriters, Readers};
 use wva_base::moment::Moment;
@@ -61,7 +61,6 @@ enum Discovered {
 #[derive(Debug)]
 pub struct MetricsReader {
     shared: Readers,
-    records: Arc<dyn AutoscalerRecords>,
     writers: Arc<MetricsReaderWriters>,
     api: MetricsApiClient,
     permissions: PermissionReporter,
@@ -85,14 +84,12 @@ impl MetricsReader {
     /// A new life of the role.
     pub fn new(
         shared: Readers,
-        records: Arc<dyn AutoscalerRecords>,
         writers: Arc<MetricsReaderWriters>,
         api: MetricsApiClient,
         permissions: PermissionReporter,
     ) -> Self {
         Self {
             shared,
-            records,
             writers,
             api,
             permissions,
@@ -114,8 +111,8 @@ impl MetricsReader {
         self.uses.clear();
         self.has_failed = false;
         if self.shared.claim.may_write(cx.now()) {
-            let records = self.records.records();
-            let wanted = wanted_samples(records, |source| api_of(&source.kind).is_some());
+            let is_wanted = |source: &MetricSource| api_of(&source.kind).is_some();
+            let wanted = wanted_samples(&self.shared.autoscalers, is_wanted);
             for key in wanted.into_keys() {
                 if let Some(request) = request_of(&key) {
                     self.uses.entry(request).or_default().insert(key);

@@ -11,6 +11,7 @@ pub mod http;
 pub mod leadership;
 pub mod metrics_reader;
 pub mod optimizer;
+mod ordered_actors;
 pub mod permission_reporter;
 pub mod pod_autoscaler;
 pub mod pod_autoscalers;

@@ -1,10 +1,11 @@
 //! The registry of PodAutoscalers: one actor per object.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
+use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::pod_autoscaler;
 use crate::actors::retry_queue::RetryQueue;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
@@ -13,7 +14,7 @@ use crate::roles::Role;
 use crate::state::Readers;
 use crate::state::autoscalers::regarding;
 use crate::state::board::AutoscalerBoardWriter;
-use wva_supervise::{Address, ChildSpec, Context, DirtySet, Event, Order, Registry};
+use wva_supervise::{ChildSpec, Context, DirtySet, Event, Order, Registry};
 
 /// Most PodAutoscalers that one controller runs.
 const MAX_AUTOSCALERS: usize = 50_000;
@@ -44,15 +45,7 @@ pub struct PodAutoscalers {
     dirty: DirtySet<AutoscalerInvalidation>,
     writes: RetryQueue<ObjectKey>,
     events: Events,
-    children: BTreeMap<ObjectKey, Child>,
-}
-
-/// What the registry keeps of one object.
-#[derive(Debug)]
-struct Child {
-    address: Address<pod_autoscaler::PodAutoscalerMessage>,
-    /// Identity and generation of the object that its actor was last ordered for.
-    generation: (Arc<str>, i64),
+    actors: OrderedActors<ObjectKey, pod_autoscaler::PodAutoscalerMessage>,
 }
 
 impl PodAutoscalers {
@@ -70,7 +63,7 @@ impl PodAutoscalers {
             dirty,
             writes,
             events,
-            children: BTreeMap::new(),
+            actors: OrderedActors::new(MAX_AUTOSCALERS),
         }
     }
 
@@ -88,7 +81,7 @@ impl PodAutoscalers {
                 }
                 AutoscalerInvalidation::Everything => {
                     keys.extend(mirror.all().into_iter().map(|(key, _)| key));
-                    keys.extend(self.children.keys().cloned());
+                    keys.extend(self.actors.keys());
                     keys.extend(self.shared.autoscalers.snapshot().into_keys());
                 }
             }
@@ -96,37 +89,18 @@ impl PodAutoscalers {
         keys
     }
 
-    /// What becomes of an object's actor. One that fails is run again at once only when its object changes.
     fn order(&mut self, key: ObjectKey) -> Option<Order<ObjectKey>> {
-        let Some(stored) = self.shared.mirrors.managed_autoscaler(&key) else {
-            let runs = self.children.remove(&key).is_some();
-            if !runs {
+        let stored = self.shared.mirrors.managed_autoscaler(&key);
+        let object = stored.map(|stored| (Arc::clone(&stored.uid), stored.generation));
+        match self.actors.order(&key, object) {
+            ActorOrder::Given(order) => order,
+            ActorOrder::Unknown => {
                 self.ended(&key);
+                Some(Order::End(key))
             }
-            return Some(Order::End(key));
-        };
-        let generation = (Arc::clone(&stored.uid), stored.generation);
-        let count = self.children.len();
-        match self.children.get_mut(&key) {
-            Some(child) if child.generation == generation => None,
-            Some(child) => {
-                child.generation = generation;
-                Some(Order::Run(key))
-            }
-            None if count >= MAX_AUTOSCALERS => {
+            ActorOrder::Full => {
                 tracing::error!(autoscaler = %key, limit = MAX_AUTOSCALERS, "PodAutoscaler is refused: the controller runs as many as it can");
                 None
-            }
-            None => {
-                let address = Address::vacant();
-                self.children.insert(
-                    key.clone(),
-                    Child {
-                        address,
-                        generation,
-                    },
-                );
-                Some(Order::Run(key))
             }
         }
     }
@@ -154,18 +128,14 @@ impl Registry for PodAutoscalers {
             keys.extend(self.affected([AutoscalerInvalidation::Everything].into()));
         }
         for key in &changed {
-            if let Some(child) = self.children.get(key) {
-                child
-                    .address
-                    .hint(pod_autoscaler::PodAutoscalerMessage::Refresh);
-            }
+            let address = self.actors.address(key);
+            address.hint(pod_autoscaler::PodAutoscalerMessage::Refresh);
         }
         keys.into_iter().filter_map(|key| self.order(key)).collect()
     }
 
     fn child(&self, key: &ObjectKey) -> ChildSpec<Role> {
-        let known = self.children.get(key).map(|child| child.address.clone());
-        let address = known.unwrap_or_else(Address::vacant);
+        let address = self.actors.address(key);
         let (shared, board) = (self.shared.clone(), Arc::clone(&self.board));
         let (writes, name) = (self.writes.clone(), key.clone());
         wva_supervise::machine(Role::PodAutoscaler(key.clone()), &address, move |epoch| {

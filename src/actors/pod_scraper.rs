@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::sample_plan::{AutoscalerRecords, RequestSlots, SliceEnd, wanted_samples};
+use crate::actors::sample_plan::{RequestSlots, SliceEnd, wanted_samples};
 use crate::policy::pod_autoscaler::metric_name::PageMetric;
 use crate::policy::pod_autoscaler::page_value::{
-    EarlierRead, FamilySamples, PageReading, page_value,
+    EarlierRead, FamilySamples, PageReading, page_value, shown_family,
 };
 use crate::policy::pod_autoscaler::record::MeasuredPod;
 use crate::policy::pod_autoscaler::samples::{ReadFailure, SampleKey, SampleReading, SampleTable};
@@ -133,7 +133,6 @@ struct ScrapedPage {
 #[derive(Debug)]
 pub struct PodScraper {
     shared: Readers,
-    records: Arc<dyn AutoscalerRecords>,
     writer: Arc<Writer<SampleTable>>,
     pages: Arc<dyn PodPages>,
     uses: BTreeMap<PageKey, PageUses>,
@@ -150,13 +149,11 @@ impl PodScraper {
     /// A new life of the role.
     pub fn new(
         shared: Readers,
-        records: Arc<dyn AutoscalerRecords>,
         writer: Arc<Writer<SampleTable>>,
         pages: Arc<dyn PodPages>,
     ) -> Self {
         Self {
             shared,
-            records,
             writer,
             pages,
             uses: BTreeMap::new(),
@@ -175,7 +172,7 @@ impl PodScraper {
             let on_page = |kind: &SourceKind| {
                 matches!(kind, SourceKind::Pod { .. } | SourceKind::Service { .. })
             };
-            wanted_samples(self.records.records(), |source| on_page(&source.kind))
+            wanted_samples(&self.shared.autoscalers, |source| on_page(&source.kind))
         } else {
             BTreeMap::new()
         };
@@ -255,8 +252,8 @@ impl PodScraper {
         let Some(uses) = self.uses.get(&page) else {
             return;
         };
-        let series: BTreeSet<&Arc<str>> = uses.values().map(|metric| &metric.series).collect();
-        let series = series.into_iter().cloned().collect();
+        let series: BTreeSet<&str> = uses.values().flat_map(PageMetric::names).collect();
+        let series = series.into_iter().map(Arc::from).collect();
         let clock = self.shared.clock.clone();
         let read = self.pages.read(page.url.clone(), series, DEADLINE);
         self.in_flight.insert(page.clone());
@@ -285,7 +282,7 @@ impl PodScraper {
                 continue;
             };
             match &answer {
-                Ok(families) => state.read(metric, families.get(&metric.series), at),
+                Ok(families) => state.read(metric, shown_family(metric, families), at),
                 Err(error) => state.fail(&page, error, at),
             }
         }

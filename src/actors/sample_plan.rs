@@ -12,29 +12,18 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, timeout_at};
 
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
-use crate::policy::pod_autoscaler::record::{AutoscalerRecord, MeasuredPod};
+use crate::policy::pod_autoscaler::record::MeasuredPod;
 use crate::policy::pod_autoscaler::samples::{SampleKey, SampleSource};
 use crate::policy::pod_autoscaler::source::MetricSource;
 use crate::state::board::AutoscalerBoard;
 
-/// The records of all PodAutoscalers, as they stand on the board.
-pub trait AutoscalerRecords: fmt::Debug + Send + Sync {
-    /// The present ones.
-    fn records(&self) -> Vec<Arc<AutoscalerRecord>>;
-}
-
-impl AutoscalerRecords for AutoscalerBoard {
-    fn records(&self) -> Vec<Arc<AutoscalerRecord>> {
-        self.snapshot().into_values().collect()
-    }
-}
-
-/// The values that these objects need, with the pods that they are of; those of an older record count where a newer
+/// The values that all PodAutoscalers need, with the pods that they are of; those of an older record count where a newer
 /// one does not name the pod. The strategy `HPA` needs none: its HorizontalPodAutoscaler reads for itself.
 pub(super) fn wanted_samples(
-    mut records: Vec<Arc<AutoscalerRecord>>,
+    board: &AutoscalerBoard,
     is_wanted: impl Fn(&MetricSource) -> bool,
 ) -> BTreeMap<SampleKey, Option<MeasuredPod>> {
+    let mut records: Vec<_> = board.snapshot().into_values().collect();
     records.sort_by_key(|record| record.decided);
     let mut wanted = BTreeMap::new();
     for record in &records {

@@ -1,10 +1,11 @@
 //! The registry: one actor per variant, and who must look again when something changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::event_recorder::Events;
+use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::{optimizer, variant};
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::policy::key::{TargetKey, VariantKey};
@@ -52,19 +53,9 @@ pub struct Variants {
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::OptimizerMessage>,
     events: Events,
-    children: BTreeMap<VariantKey, Child>,
-    /// Most variants that are run.
-    room: usize,
+    actors: OrderedActors<VariantKey, variant::VariantMessage>,
     /// Variants that found no room.
     refused: BTreeSet<VariantKey>,
-}
-
-/// What the registry keeps of a variant.
-#[derive(Debug)]
-struct Child {
-    address: Address<variant::VariantMessage>,
-    /// Identity and generation of the object that its actor was last ordered for.
-    generation: (Arc<str>, i64),
 }
 
 impl Variants {
@@ -86,8 +77,7 @@ impl Variants {
             changed,
             optimizer,
             events,
-            children: BTreeMap::new(),
-            room: MAX_VARIANTS,
+            actors: OrderedActors::new(MAX_VARIANTS),
             refused: BTreeSet::new(),
         }
     }
@@ -97,11 +87,11 @@ impl Variants {
         if !self.refused.insert(key.clone()) {
             return;
         }
-        tracing::error!(variant = %key, limit = self.room, "variant is refused: the controller runs as many as it can");
+        tracing::error!(variant = %key, limit = self.actors.room, "variant is refused: the controller runs as many as it can");
         if let Some(regarding) = self.shared.regarding(key) {
             let note = format!(
                 "The controller already runs {} variants, the most it accepts; this one is not scaled until others are deleted. Spread them over several controllers with CONTROLLER_INSTANCE.",
-                self.room
+                self.actors.room
             );
             let notice = EventNotice {
                 regarding,
@@ -142,7 +132,7 @@ impl Variants {
                 Invalidation::Everything => {
                     let variants = self.shared.mirrors.variants.all();
                     keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
-                    keys.extend(self.children.keys().cloned());
+                    keys.extend(self.actors.keys());
                     keys.extend(self.shared.board.snapshot().into_keys());
                 }
             }
@@ -150,41 +140,26 @@ impl Variants {
         keys
     }
 
-    /// What becomes of a variant's actor. An actor that fails is run again at once only when its
-    /// object says something new; our own writes to its status do not count.
     fn order(&mut self, key: VariantKey) -> Option<Order<VariantKey>> {
-        let Some(record) = self.shared.mirrors.managed(&key) else {
-            self.refused.remove(&key);
-            let runs = self.children.remove(&key).is_some();
-            if !runs && self.shared.board.get(&key).is_some() {
-                // It ran in an earlier life, and went before this one began: nobody is left to end.
-                self.ended(&key);
-            }
-            return Some(Order::End(key));
-        };
-        let generation = (Arc::clone(&record.object.uid), record.object.generation);
-        let has_room = self.children.len() < self.room;
-        match self.children.get_mut(&key) {
-            Some(child) if child.generation == generation => None,
-            Some(child) => {
-                child.generation = generation;
-                Some(Order::Run(key))
-            }
-            None if !has_room => {
+        let record = self.shared.mirrors.managed(&key);
+        let object =
+            record.map(|record| (Arc::clone(&record.object.uid), record.object.generation));
+        match self.actors.order(&key, object) {
+            ActorOrder::Full => {
                 self.refuse(&key);
                 None
             }
-            None => {
+            ActorOrder::Given(order) => {
                 self.refused.remove(&key);
-                let address = Address::vacant();
-                self.children.insert(
-                    key.clone(),
-                    Child {
-                        address,
-                        generation,
-                    },
-                );
-                Some(Order::Run(key))
+                order
+            }
+            ActorOrder::Unknown => {
+                self.refused.remove(&key);
+                if self.shared.board.get(&key).is_some() {
+                    // It ran in an earlier life, and went before this one began: nobody is left to end.
+                    self.ended(&key);
+                }
+                Some(Order::End(key))
             }
         }
     }
@@ -208,17 +183,15 @@ impl Registry for Variants {
         }
         let keys = self.affected(dirty);
         for key in &keys {
-            if let Some(child) = self.children.get(key) {
-                // A variant that is not there looks at everything when it comes back.
-                child.address.hint(variant::VariantMessage::Refresh);
-            }
+            // A variant that is not there looks at everything when it comes back.
+            let address = self.actors.address(key);
+            address.hint(variant::VariantMessage::Refresh);
         }
         keys.into_iter().filter_map(|key| self.order(key)).collect()
     }
 
     fn child(&self, key: &VariantKey) -> ChildSpec<Role> {
-        let known = self.children.get(key).map(|child| child.address.clone());
-        let address = known.unwrap_or_else(Address::vacant);
+        let address = self.actors.address(key);
         let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));
         let (changed, optimizer) = (self.changed.clone(), self.optimizer.clone());
         let name = key.clone();

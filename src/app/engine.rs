@@ -62,13 +62,7 @@ impl Wiring {
         let (shared, pages) = (self.readers.clone(), Arc::clone(&env.pods));
         let writer = Arc::clone(&self.writers.pod_scraper);
         wva_supervise::child(Role::PodScraper, &Address::vacant(), move |_epoch| {
-            let records = Arc::new(shared.autoscalers.clone());
-            pod_scraper::PodScraper::new(
-                shared.clone(),
-                records,
-                Arc::clone(&writer),
-                Arc::clone(&pages),
-            )
+            pod_scraper::PodScraper::new(shared.clone(), Arc::clone(&writer), Arc::clone(&pages))
         })
     }
 
@@ -80,10 +74,8 @@ impl Wiring {
             timeout: METRICS_API_TIMEOUT.min(self.statics.rest_client_timeout),
         };
         wva_supervise::child(Role::MetricsReader, &Address::vacant(), move |_epoch| {
-            let records = Arc::new(shared.autoscalers.clone());
             metrics_reader::MetricsReader::new(
                 shared.clone(),
-                records,
                 Arc::clone(&writers),
                 api.clone(),
                 permissions.clone(),

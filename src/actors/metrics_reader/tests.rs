@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::*;
 use crate::actors::event_recorder::Events;
-use crate::actors::sample_plan::tests::{FakeRecords, claim, leading, of_pod, record, run};
+use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record, run};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::roles::Role;
@@ -16,7 +16,6 @@ use wva_supervise::{Address, Reader};
 /// A reader at work.
 struct Bench {
     shared: SharedState,
-    records: Arc<FakeRecords>,
     server: FakeServer,
     events: Events,
     table: Reader<SampleTable>,
@@ -31,8 +30,8 @@ impl Bench {
         records: impl IntoIterator<Item = AutoscalerRecord>,
         answers: impl IntoIterator<Item = FakeResponse>,
     ) -> Self {
-        let (shared, board) = (leading(), Arc::new(FakeRecords::default()));
-        board.set(records);
+        let shared = leading();
+        put_up(&shared.writers.pod_autoscalers, records);
         let server = FakeServer::new(answers);
         let events = Events::new(shared.series.process.events_dropped.clone(), || {});
         let permissions = PermissionReporter::for_test(shared.clock.clone(), events.clone());
@@ -42,16 +41,14 @@ impl Bench {
         };
         let table = shared.readers.api_samples.clone();
         let writers = Arc::clone(&shared.writers.metrics_reader);
-        let (readers, of_role) = (shared.readers.clone(), Arc::clone(&board));
+        let readers = shared.readers.clone();
         let role = wva_supervise::child(Role::MetricsReader, &Address::vacant(), move |_| {
-            let (records, writers) = (Arc::clone(&of_role), Arc::clone(&writers));
             let (api, permissions) = (api.clone(), permissions.clone());
-            MetricsReader::new(readers.clone(), records, writers, api, permissions)
+            MetricsReader::new(readers.clone(), Arc::clone(&writers), api, permissions)
         });
         run(&shared, role);
         Self {
             shared,
-            records: board,
             server,
             events,
             table,
@@ -246,7 +243,7 @@ async fn nothing_is_read_without_the_claim_and_only_what_is_wanted_stays() {
     bench.at(10_100).await;
     assert_eq!((bench.readings().len(), bench.paths().len()), (0, 2));
     claim(&bench.shared, true);
-    bench.records.set([]);
+    put_up(&bench.shared.writers.pod_autoscalers, []);
     bench.at(20_100).await;
     assert_eq!((bench.readings().len(), bench.paths().len()), (0, 2));
 }

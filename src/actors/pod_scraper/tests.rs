@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
-use crate::actors::sample_plan::tests::{FakeRecords, claim, leading, of_pod, record, run};
+use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record, run};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::pod_autoscaler::samples::SampleSource;
 use crate::policy::pod_autoscaler::source::MetricsPage;
@@ -83,7 +83,6 @@ impl PodPages for FakePages {
 /// A scraper at work.
 struct Bench {
     shared: SharedState,
-    records: Arc<FakeRecords>,
     pages: Arc<FakePages>,
     table: Reader<SampleTable>,
     began: Instant,
@@ -99,33 +98,32 @@ impl Bench {
         records: impl IntoIterator<Item = AutoscalerRecord>,
         show: &[(&str, &str)],
     ) -> Self {
-        let (board, pages) = (
-            Arc::new(FakeRecords::default()),
-            Arc::new(FakePages::default()),
-        );
-        board.set(records);
+        let pages = Arc::new(FakePages::default());
+        put_up(&shared.writers.pod_autoscalers, records);
         for (address, text) in show {
             pages.show(address, text);
         }
         let table = shared.readers.pod_samples.clone();
         let writer = Arc::clone(&shared.writers.pod_scraper);
-        let (readers, of_role, of_pages) = (
-            shared.readers.clone(),
-            Arc::clone(&board),
-            Arc::clone(&pages),
-        );
+        let (readers, of_pages) = (shared.readers.clone(), Arc::clone(&pages));
         let role = wva_supervise::child(Role::PodScraper, &Address::vacant(), move |_| {
-            let (records, pages) = (Arc::clone(&of_role), Arc::clone(&of_pages));
-            PodScraper::new(readers.clone(), records, Arc::clone(&writer), pages)
+            PodScraper::new(
+                readers.clone(),
+                Arc::clone(&writer),
+                Arc::clone(&of_pages) as _,
+            )
         });
         run(&shared, role);
         Self {
             shared,
-            records: board,
             pages,
             table,
             began: Instant::now(),
         }
+    }
+
+    fn put_up(&self, records: impl IntoIterator<Item = AutoscalerRecord>) {
+        put_up(&self.shared.writers.pod_autoscalers, records);
     }
 
     /// Waits until so many milliseconds after the start.
@@ -210,9 +208,7 @@ async fn pods_that_hang_delay_no_other_and_each_is_tried_in_its_turn() {
     }
     bench.at(100).await;
     // 63 hang: one slot is enough for the others.
-    bench
-        .records
-        .set([record("one", "KPA", &[of_pod("x")], &pods(0..220))]);
+    bench.put_up([record("one", "KPA", &[of_pod("x")], &pods(0..220))]);
     bench.at(5_300).await;
     let read = (0..157).filter(|number| bench.value(&names[*number].0, "x").is_some());
     assert_eq!(read.count(), 157);
@@ -244,7 +240,7 @@ async fn another_address_of_a_pod_forgets_what_the_old_one_showed() {
     bench.at(5_100).await;
     assert_eq!(bench.value("a", "x_total"), Some(4.0));
 
-    bench.records.set([with("10.0.0.2")]);
+    bench.put_up([with("10.0.0.2")]);
     bench.at(10_100).await;
     assert_eq!(bench.reading("a", "x_total"), None);
     bench.at(13_000).await;
@@ -272,13 +268,11 @@ async fn only_what_is_wanted_stays() {
     let bench = Bench::start([both], &show);
     bench.at(100).await;
     assert_eq!(bench.table.load().len(), 4);
-    bench
-        .records
-        .set([record("one", "KPA", &[of_pod("x")], &[A])]);
+    bench.put_up([record("one", "KPA", &[of_pod("x")], &[A])]);
     bench.at(5_100).await;
     let table = bench.table.load();
     assert_eq!(table.keys().collect::<Vec<_>>(), [&key(Some("a"), "x")]);
-    bench.records.set([]);
+    bench.put_up([]);
     bench.at(10_100).await;
     assert_eq!(bench.table.load().len(), 0);
 }

@@ -1,7 +1,6 @@
 //! Records of PodAutoscalers for tests, and which samples they need.
 
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -9,29 +8,27 @@ use super::*;
 use crate::actors::variants::tests::shared;
 use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
-use crate::policy::pod_autoscaler::record::AutoscalerVerdict;
+use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::pod_autoscaler::{AutoscalerState, PodAutoscalerObject};
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::board::AutoscalerBoardWriter;
 use crate::state::claim::{Claim, ClaimDuration};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{ActorRegistry, ChildSpec, Epoch, Kit, SeedTree};
 
-/// A board that a test writes.
-#[derive(Debug, Default)]
-pub(in crate::actors) struct FakeRecords(Mutex<Vec<Arc<AutoscalerRecord>>>);
-
-impl FakeRecords {
-    pub(in crate::actors) fn set(&self, records: impl IntoIterator<Item = AutoscalerRecord>) {
-        let records = records.into_iter().map(Arc::new).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = records;
+/// Puts these records up, and no others.
+pub(in crate::actors) fn put_up(
+    board: &AutoscalerBoardWriter,
+    records: impl IntoIterator<Item = AutoscalerRecord>,
+) {
+    for key in board.reader().snapshot().keys() {
+        board.remove(key);
     }
-}
-
-impl AutoscalerRecords for FakeRecords {
-    fn records(&self) -> Vec<Arc<AutoscalerRecord>> {
-        self.0.lock().unwrap().clone()
+    for record in records {
+        let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
+        board.put(&epoch, Arc::new(record)).unwrap();
     }
 }
 
@@ -154,8 +151,13 @@ fn a_sample_is_wanted_once_and_of_the_newest_pods() {
         policy: None,
         ..old.clone()
     };
-    let records = [new, old, hpa, broken].map(Arc::new).to_vec();
-    let wanted = wanted_samples(records, |_| true);
+    let broken = AutoscalerRecord {
+        key: ObjectKey::new("ns", "d"),
+        ..broken
+    };
+    let board = AutoscalerBoardWriter::default();
+    put_up(&board, [new, old, hpa, broken]);
+    let wanted = wanted_samples(&board.reader(), |_| true);
     let found: Vec<String> = wanted
         .iter()
         .map(|(key, pod)| {

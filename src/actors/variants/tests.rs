@@ -74,7 +74,7 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
         Address::vacant(),
         events.clone(),
     );
-    registry.room = 2;
+    registry.actors.room = 2;
     let key = |name: &str| VariantKey::new("ns", name);
     let runs = |order: Option<Order<VariantKey>>| match order {
         Some(Order::Run(key)) => Some(key.name.to_string()),
