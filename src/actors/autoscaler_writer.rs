@@ -70,8 +70,8 @@ pub struct AutoscalerWriter {
     generator: Generator,
     /// What was written last of each object.
     done: BTreeMap<ObjectKey, WrittenRecord>,
-    /// Until when the API server has asked to be left alone.
-    spared: Option<Moment>,
+    /// Until when the API server has asked to leave an object alone.
+    spared: BTreeMap<ObjectKey, Moment>,
     timer_epoch: u64,
 }
 
@@ -96,7 +96,7 @@ impl AutoscalerWriter {
             queue,
             generator,
             done: BTreeMap::new(),
-            spared: None,
+            spared: BTreeMap::new(),
             timer_epoch: 0,
         }
     }
@@ -109,7 +109,7 @@ impl AutoscalerWriter {
         let mut running = FuturesUnordered::new();
         loop {
             let is_late = cx.now().since(began) >= AT_A_TIME;
-            let may_begin = !is_late && self.spared_until(cx.now()).is_none();
+            let may_begin = !is_late;
             if may_begin && due.len() < AHEAD {
                 let taken = self.queue.take_due(cx.now(), AHEAD - due.len());
                 queue_up(&mut due, taken);
@@ -118,6 +118,10 @@ impl AutoscalerWriter {
                 let Some((key, entry)) = due.pop_front() else {
                     break;
                 };
+                if let Some(entry) = self.spared_entry(&key, entry, cx.now()) {
+                    self.queue.put_back(key, entry);
+                    continue;
+                }
                 // Two attempts at one object would overtake each other.
                 if !busy.insert(key.clone()) {
                     self.queue.put_back(key, entry);
@@ -146,12 +150,11 @@ impl AutoscalerWriter {
     }
 
     fn come_back(&mut self, cx: &Context<AutoscalerWriterMessage>, is_left: bool) {
-        let spared = self.spared_until(cx.now());
-        if spared.is_none() && is_left {
+        if is_left {
             cx.tell_self(AutoscalerWriterMessage::Work);
             return;
         }
-        if let Some(due) = spared.or_else(|| self.queue.next_due(cx.now())) {
+        if let Some(due) = self.queue.next_due(cx.now()) {
             self.timer_epoch += 1;
             let timer_epoch = self.timer_epoch;
             let due = due.since(cx.now());
@@ -159,8 +162,22 @@ impl AutoscalerWriter {
         }
     }
 
-    fn spared_until(&self, now: Moment) -> Option<Moment> {
-        self.spared.filter(|until| now.monotonic < until.monotonic)
+    /// An entry that waits for as long as the API server has asked for, where it has, whatever was decided since.
+    fn spared_entry(
+        &mut self,
+        key: &ObjectKey,
+        entry: RetryEntry,
+        now: Moment,
+    ) -> Option<RetryEntry> {
+        let until = *self.spared.get(key)?;
+        if now.monotonic >= until.monotonic {
+            self.spared.remove(key);
+            return None;
+        }
+        Some(RetryEntry {
+            not_before: Some(until),
+            ..entry
+        })
     }
 
     fn settle(&mut self, now: Moment, attempt: Attempt, key: ObjectKey, entry: RetryEntry) {
@@ -223,7 +240,9 @@ impl AutoscalerWriter {
             return;
         }
         let asked = self.carrier.shared.hooks.retry_after(error.retry_after());
-        self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
+        if let Some(asked) = asked {
+            self.spared.insert(key.clone(), now.later(asked));
+        }
         let failures = entry.failures.saturating_add(1);
         let delay = match error {
             AutoscalerWriteError::Outdated if failures < 5 => OUTDATED,

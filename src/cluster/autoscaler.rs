@@ -219,7 +219,7 @@ impl AutoscalerApi {
     }
 
     /// Makes the generated object what it should be, and reads what it reports. One that another owner has is left
-    /// alone.
+    /// alone. `is_new` applies what the object has already, so that fields go that were applied before.
     ///
     /// # Errors
     /// See [`AutoscalerWriteError`].
@@ -228,11 +228,10 @@ impl AutoscalerApi {
         permit: WritePermit,
         stored: &StoredAutoscaler,
         hpa: &GeneratedHpa,
-        before: Option<&GeneratedHpa>,
+        is_new: bool,
     ) -> Result<GeneratedHpaStatus, AutoscalerWriteError> {
         let api = self.hpas(stored);
-        let mut manifest = hpa.manifest();
-        with_minimum(&mut manifest);
+        let mut manifest = manifest(hpa);
         let found = self.request(&permit, api.get_opt(&hpa.name)).await?;
         let found = found.map_err(|error| hpa_error(error, "get"))?;
         let Some(found) = found else {
@@ -246,10 +245,7 @@ impl AutoscalerApi {
             );
             return Err(AutoscalerWriteError::Foreign(why.into()));
         }
-        let present = serde_json::to_value(&found).unwrap_or_default();
-        // What was left out since then is gone only once it is applied.
-        let is_new = before.is_some_and(|before| before != hpa);
-        if is_new || !holds(&present, &manifest) {
+        if is_new || !is_in_place(&found, hpa) {
             if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
                 // An object of the same name that was made meanwhile is left alone.
                 metadata.insert("uid".to_owned(), json!(found.metadata.uid));
@@ -275,30 +271,29 @@ impl AutoscalerApi {
         Ok(())
     }
 
-    /// Deletes the generated object, if it is this object's.
+    /// Deletes a generated object as it was seen: one of its name that was made or given away meanwhile stays.
     ///
     /// # Errors
     /// See [`AutoscalerWriteError`].
     pub async fn delete_hpa(
         &self,
         permit: WritePermit,
-        stored: &StoredAutoscaler,
-        name: &str,
+        seen: ObjectMeta,
     ) -> Result<(), AutoscalerWriteError> {
-        let api = self.hpas(stored);
-        let found = self.request(&permit, api.get_opt(name)).await?;
-        let found = found.map_err(|error| hpa_error(error, "get"))?;
-        let Some(found) = found.filter(|found| is_owned(&found.metadata, &stored.uid)) else {
-            return Ok(());
-        };
+        let namespace = seen.namespace.unwrap_or_default();
+        let api: Api<HorizontalPodAutoscaler> = Api::namespaced(self.client.clone(), &namespace);
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
-                uid: found.metadata.uid,
-                resource_version: None,
+                uid: seen.uid,
+                resource_version: seen.resource_version,
             }),
             ..DeleteParams::background()
         };
-        match self.request(&permit, api.delete(name, &parameters)).await? {
+        let name = seen.name.unwrap_or_default();
+        match self
+            .request(&permit, api.delete(&name, &parameters))
+            .await?
+        {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(404) => Ok(()),
             Err(error) => Err(hpa_error(error, "delete")),
@@ -395,14 +390,23 @@ fn holds(present: &Value, manifest: &Value) -> bool {
     }
 }
 
-/// Writes the minimum that the API server adds where none is stated, so that one that was stated goes.
-fn with_minimum(manifest: &mut Value) {
+/// Whether an object is what is to be generated.
+pub fn is_in_place(present: &HorizontalPodAutoscaler, hpa: &GeneratedHpa) -> bool {
+    let present_value = serde_json::to_value(present).unwrap_or_default();
+    present.metadata.deletion_timestamp.is_none() && holds(&present_value, &manifest(hpa))
+}
+
+/// With the minimum that the API server adds where none is stated, so that one that was stated goes.
+fn manifest(hpa: &GeneratedHpa) -> Value {
+    let mut manifest = hpa.manifest();
     if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
         spec.entry("minReplicas").or_insert(json!(1));
     }
+    manifest
 }
 
-fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
+/// What a generated object reports.
+pub fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
     let status = hpa.status.clone().unwrap_or_default();
     let text = |text: Option<String>| Arc::from(text.unwrap_or_default());
     let conditions = status.conditions.into_iter().flatten();

@@ -171,8 +171,8 @@ impl RequestError {
         status.code == 403 && !causes.any(|cause| cause.reason == "NamespaceTerminating")
     }
 
-    /// How long the server is to be left alone, at the least: as long as it asked for, within limits. What it has too
-    /// much of is requests of ours, so whoever hears this sends it nothing for so long, not this request alone.
+    /// How long the request is not to be repeated, at the least: as long as the server asked for, within limits. What
+    /// the server has too much of is requests of ours, so a role that can wait sends it none for so long.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(status) => status

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Readers;
-use super::mirrors::{self, TargetLookup};
+use super::mirrors::{self, TargetLookup, TargetRivals};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pool::PoolObject;
 use crate::policy::actuation::Scalers;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::{Holding, Ownership};
+use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::record::PublishedRecord;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, GpuInventory, SignalName, VariantView};
 use crate::policy::units::Replicas;
@@ -63,10 +64,15 @@ impl Readers {
         let claimants = target
             .as_ref()
             .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
-        let owner = target
+        let rivals = target
             .as_ref()
-            .and_then(|target| self.mirrors.older_autoscaler(&record, target))
-            .map(|owner| Arc::from(owner.to_string()));
+            .map(|target| self.mirrors.rival_autoscalers(&record, target));
+        let text = |other: &TargetOwner| Arc::from(other.to_string());
+        let (owner, yielding) = match &rivals {
+            Some(TargetRivals::Owner(owner)) => (Some(text(owner)), Vec::new()),
+            Some(TargetRivals::Yielding(others)) => (None, others.iter().map(text).collect()),
+            None => (None, Vec::new()),
+        };
         let scalers = target
             .as_ref()
             .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
@@ -76,6 +82,7 @@ impl Readers {
             pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
             claimants: &claimants,
             owner: owner.as_ref(),
+            yielding: &yielding,
             published: self.decided(key),
             scalers: &scalers,
         };

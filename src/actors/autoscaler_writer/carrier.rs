@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::AutoscalerWriterConnections;
-use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, ScaleWrite};
+use crate::cluster::autoscaler::{
+    AutoscalerApi, AutoscalerWriteError, ScaleWrite, is_in_place, reported,
+};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::kind_without_watcher;
@@ -108,7 +110,10 @@ impl DecisionCarrier {
         let strategy = record.policy.as_ref().map(|policy| policy.strategy);
         let result = match (&record.verdict, strategy) {
             (AutoscalerVerdict::Decided(decision), Some(ScalingStrategy::Hpa)) => {
-                self.generate(record, stored, decision, before).await
+                match self.generate(record, stored, decision, before).await {
+                    Ok(applied) => self.scale(record, decision).await.map(|_| applied),
+                    Err(error) => Err(error),
+                }
             }
             (AutoscalerVerdict::Decided(decision), _) => {
                 match self.retire_hpa(record, stored).await {
@@ -131,6 +136,7 @@ impl DecisionCarrier {
             Err(error @ (AutoscalerWriteError::Expired | AutoscalerWriteError::Outdated)) => {
                 (ScaleOutcome::NotWritten, Some(error))
             }
+            Err(error) if error.retry_after().is_some() => (ScaleOutcome::NotWritten, Some(error)),
             Err(error) => {
                 let why = error.to_string().into();
                 self.report(&error);
@@ -195,8 +201,14 @@ impl DecisionCarrier {
             return Ok(ScaleOutcome::NotWritten);
         };
         let before = before.and_then(|before| before.record.decision()?.hpa.as_ref());
+        // What was left out since then is gone only once it is applied.
+        let is_new = before.is_some_and(|before| before != hpa);
+        let found = self.shared.mirrors.generated_hpa(stored);
+        if let Some(found) = found.filter(|found| !is_new && is_in_place(found, hpa)) {
+            return Ok(ScaleOutcome::HpaApplied(reported(&found)));
+        }
         let permit = self.permit(record, 2)?;
-        let status = self.api.apply_hpa(permit, stored, hpa, before).await?;
+        let status = self.api.apply_hpa(permit, stored, hpa, is_new).await?;
         self.requests.worked();
         Ok(ScaleOutcome::HpaApplied(status))
     }
@@ -207,11 +219,11 @@ impl DecisionCarrier {
         record: &AutoscalerRecord,
         stored: &StoredAutoscaler,
     ) -> Result<(), AutoscalerWriteError> {
-        let Some(name) = self.shared.mirrors.generated_hpa(stored) else {
+        let Some(found) = self.shared.mirrors.generated_hpa(stored) else {
             return Ok(());
         };
-        let permit = self.permit(record, 2)?;
-        self.api.delete_hpa(permit, stored, &name).await
+        let permit = self.permit(record, 1)?;
+        self.api.delete_hpa(permit, found.metadata.clone()).await
     }
 
     pub(super) fn report(&self, error: &AutoscalerWriteError) {

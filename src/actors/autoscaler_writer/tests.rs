@@ -6,7 +6,7 @@ use super::*;
 use crate::actors::pod_autoscaler::tests::{
     autoscalers, decide, publish_service, service, storm_pods,
 };
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::policy::key::TargetKind;
 use crate::policy::pod_autoscaler::status::ScaleOutcome;
 use crate::policy::units::Replicas;
@@ -130,6 +130,39 @@ async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
         writer.settle(now, attempt, key, entry);
         assert_eq!(writer.done.len(), usize::from(is_done), "{code}");
         assert_eq!(writer.queue.len(), 1, "{code}");
+    }
+}
+
+/// The next tick adds the object again, which is no reason to try sooner.
+#[tokio::test]
+async fn an_object_is_left_alone_for_as_long_as_the_server_asks() {
+    let (attempt, _server, mut writer) = attempted([throttled(30), throttled(30)]).await;
+    let key = attempt.written.as_ref().unwrap().record.key.clone();
+    assert!(attempt.is_open && attempt.failure.is_some(), "{attempt:?}");
+    let entry = RetryEntry {
+        failures: 0,
+        not_before: None,
+    };
+    let now = writer.carrier.shared.clock.now();
+    assert_eq!(writer.spared_entry(&key, entry, now), None);
+    writer.settle(now, attempt, key.clone(), entry);
+    let at = |seconds| now.later(Duration::from_secs(seconds));
+    for (other, seconds, until) in [
+        (false, 0, Some(30)),
+        (false, 29, Some(30)),
+        (true, 0, None),
+        (false, 30, None),
+        // Once is enough.
+        (false, 0, None),
+    ] {
+        let named = if other {
+            ObjectKey::new("ns", "other")
+        } else {
+            key.clone()
+        };
+        let spared = writer.spared_entry(&named, entry, at(seconds));
+        let found = spared.and_then(|entry| entry.not_before);
+        assert_eq!(found, until.map(at), "{seconds}");
     }
 }
 

@@ -20,6 +20,7 @@ use crate::policy::actuation::{
 };
 use crate::policy::key::TargetKey;
 use crate::policy::object::{ControllerRef, Lifecycle, TargetReference};
+use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
@@ -58,6 +59,8 @@ pub struct ScalerObject {
     pub owner: Option<ControllerRef>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
+    /// All of it, where it was generated for a `PodAutoscaler`.
+    pub generated: Option<Arc<HorizontalPodAutoscaler>>,
 }
 
 impl Projected for HorizontalPodAutoscaler {
@@ -66,6 +69,8 @@ impl Projected for HorizontalPodAutoscaler {
     fn project(self, texts: &mut Interner) -> ScalerObject {
         let namespace = namespace_of(&self.metadata, texts);
         let owner = controller(&self.metadata, texts);
+        let is_generated = owner.as_ref().is_some_and(|owner| &*owner.kind == KIND);
+        let generated = is_generated.then(|| Arc::new(without_history(self.clone())));
         let made_for = owner.clone().filter(|owner| &*owner.kind == "ScaledObject");
         let spec = self.spec.unwrap_or_default();
         let reference = &spec.scale_target_ref;
@@ -88,6 +93,7 @@ impl Projected for HorizontalPodAutoscaler {
         };
         ScalerObject {
             owner,
+            generated,
             ..object(namespace, target, scaler, &self.metadata)
         }
     }
@@ -151,7 +157,14 @@ fn object(
         created: wall_time(metadata.creation_timestamp.as_ref()),
         owner: None,
         lifecycle: lifecycle(metadata),
+        generated: None,
     }
+}
+
+/// Who wrote which field is as long as the rest, and nothing reads it.
+fn without_history(mut object: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler {
+    object.metadata.managed_fields = None;
+    object
 }
 
 fn target(

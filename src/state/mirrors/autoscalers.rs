@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+
 use super::{Mirrors, object_key};
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::SyncState;
@@ -27,7 +29,7 @@ use wva_base::moment::WallTime;
 /// Label of a pod that names its engine.
 const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
 
-/// Other objects that name the target of a `PodAutoscaler`.
+/// Other objects that name the target of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetRivals {
     /// This one scales instead.
@@ -86,24 +88,19 @@ impl Mirrors {
             let record = self.variants.get(&super::variant_object_key(key))?;
             Some(variant_claim(&record))
         }));
-        Ok(match conflict(&own, &others) {
-            Some(owner) => TargetRivals::Owner(owner),
-            None => TargetRivals::Yielding(yielding(&own, &others)),
-        })
+        Ok(rivals(&own, &others))
     }
 
-    /// The `PodAutoscaler` that scales the target of a variant since before the variant was created. One that another
-    /// scaler keeps from the target does not.
-    pub fn older_autoscaler(
-        &self,
-        record: &VariantRecord,
-        target: &TargetKey,
-    ) -> Option<TargetOwner> {
+    /// The `PodAutoscaler` that scales the target of a variant since before the variant was created, or those that give
+    /// way to the variant. One that another scaler keeps from the target does neither.
+    pub fn rival_autoscalers(&self, record: &VariantRecord, target: &TargetKey) -> TargetRivals {
         let claims = self.autoscaler_claims(target);
-        let scales = !claims.is_empty() && self.foreign_scaler(target).is_none();
-        scales
-            .then(|| conflict(&variant_claim(record), &claims))
-            .flatten()
+        let scale = !claims.is_empty() && self.foreign_scaler(target).is_none();
+        if scale {
+            rivals(&variant_claim(record), &claims)
+        } else {
+            TargetRivals::Yielding(Vec::new())
+        }
     }
 
     /// The claims of PodAutoscalers of this controller, and of other ones that are in charge of theirs.
@@ -174,13 +171,13 @@ impl Mirrors {
         })
     }
 
-    /// The name of the HorizontalPodAutoscaler that is generated for an object, while it is there.
-    pub fn generated_hpa(&self, stored: &StoredAutoscaler) -> Option<String> {
+    /// The HorizontalPodAutoscaler that is generated for an object, while it is there.
+    pub fn generated_hpa(&self, stored: &StoredAutoscaler) -> Option<Arc<HorizontalPodAutoscaler>> {
         let name = format!("{}-hpa", stored.key.name);
-        let key = ObjectKey::new(Arc::clone(&stored.key.namespace), &*name);
+        let key = ObjectKey::new(Arc::clone(&stored.key.namespace), name);
         let found = self.horizontal_pod_autoscalers.get(&key)?;
-        let owner = found.owner.as_ref()?;
-        (owner.uid == stored.uid).then_some(name)
+        let is_ours = found.owner.as_ref()?.uid == stored.uid;
+        found.generated.clone().filter(|_| is_ours)
     }
 
     /// The pods of a target with where they are measured; `None` until they are known. Without a selector they are those
@@ -216,6 +213,13 @@ impl Mirrors {
         });
         Some(measured.collect())
     }
+}
+
+fn rivals(own: &TargetClaim, others: &[TargetClaim]) -> TargetRivals {
+    conflict(own, others).map_or_else(
+        || TargetRivals::Yielding(yielding(own, others)),
+        TargetRivals::Owner,
+    )
 }
 
 fn state_of(

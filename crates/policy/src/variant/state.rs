@@ -38,6 +38,8 @@ pub struct VariantObjects<'a> {
     pub claimants: &'a [VariantKey],
     /// An older object of another kind that scales the target.
     pub owner: Option<&'a Arc<str>>,
+    /// Younger objects of another kind that name the target, and give way.
+    pub yielding: &'a [Arc<str>],
     /// The count that this process exposed last for the variant; `None` before it exposed one and
     /// once it withdrew it. It outranks the stored one, which lags behind, and for long where status
     /// cannot be written.
@@ -154,7 +156,15 @@ impl VariantState {
             (TargetView::Unknown { .. }, TargetLookupRef::Unheard) => Some(HEARING),
             _ => None,
         };
-        let (cost, notes) = cost(spec);
+        let (cost, mut notes) = cost(spec);
+        if let (TargetView::Resolved(target), false) = (&target, objects.yielding.is_empty()) {
+            let (kind, name) = (&target.key.kind, &target.key.name);
+            let others = objects.yielding.join(", ");
+            let note = format!(
+                "scale target {kind} {name} is also named by {others}; this object scales it, remove the others"
+            );
+            notes = notes.iter().cloned().chain([note.into()]).collect();
+        }
         let stored = self.stored(objects);
         let mut view = VariantView {
             key: self.key.clone(),
