@@ -10,6 +10,7 @@ mod decisions;
 mod events;
 mod metrics;
 mod queries;
+mod settling;
 
 /// Compares a page with its file below the repository, or writes it.
 pub(crate) fn check(file: &str, page: &str) {
