@@ -1,8 +1,7 @@
-//! The definition of VariantAutoscaling, as the API server enforces it.
+//! The definitions, as the API server enforces them.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use http::Request;
@@ -11,9 +10,11 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use wva::api::pod_autoscaler::PodAutoscaler;
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
+use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SPANS: &str = "spans.bounds.example";
@@ -204,28 +205,44 @@ async fn see_old_and_new(cx: &Cx, definitions: &Api<CustomResourceDefinition>) -
 }
 
 async fn samples_are_accepted(cx: &Cx) -> Result {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config/samples");
-    let objects = objects(cx);
-    let mut accepted = 0;
-    for file in fs::read_dir(folder)? {
-        let path = file?.path();
-        if path.is_dir() {
-            continue;
-        }
-        for document in serde_yaml::Deserializer::from_str(&fs::read_to_string(&path)?) {
-            let sample = Value::deserialize(document)?;
-            if sample["kind"] != "VariantAutoscaling" {
+    let root = repository();
+    let samples = root.join("config/samples");
+    let autoscalers = ApiResource::erase::<PodAutoscaler>(&());
+    for (api, folder, fewest) in [
+        (objects(cx), samples.clone(), 6),
+        (
+            cx.namespace.erased(&autoscalers),
+            samples.join("pod-autoscalers"),
+            9,
+        ),
+        // What the documentation of AIBrix shows.
+        (
+            cx.namespace.erased(&autoscalers),
+            root.join("tests/cluster/samples"),
+            3,
+        ),
+    ] {
+        let mut accepted = 0;
+        for file in fs::read_dir(folder)? {
+            let path = file?.path();
+            if path.is_dir() {
                 continue;
             }
-            let sample: DynamicObject = serde_json::from_value(sample)?;
-            objects
-                .create(&PostParams::default(), &sample)
-                .await
-                .map_err(|error| Fault::new(format!("{} is refused: {error}", path.display())))?;
-            accepted += 1;
+            for document in serde_yaml::Deserializer::from_str(&fs::read_to_string(&path)?) {
+                let sample = Value::deserialize(document)?;
+                let kinds = ["VariantAutoscaling", "PodAutoscaler"];
+                if !kinds.iter().any(|kind| sample["kind"] == *kind) {
+                    continue;
+                }
+                let sample: DynamicObject = serde_json::from_value(sample)?;
+                let created = api.create(&PostParams::default(), &sample).await;
+                let refused = |error| Fault::new(format!("{} is refused: {error}", path.display()));
+                created.map_err(refused)?;
+                accepted += 1;
+            }
         }
+        assert!(accepted >= fewest, "{accepted} samples");
     }
-    assert!(accepted >= 6, "{accepted} samples");
     Ok(())
 }
 

@@ -7,8 +7,10 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
+use wva::api::pod_autoscaler::PodAutoscaler;
 
 use crate::harness::controller::{Controller, ControllerSpec};
+use crate::harness::door::Door;
 use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
@@ -17,6 +19,7 @@ use crate::harness::ports;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, variant};
 use crate::harness::wait::{eventually, seen};
+use crate::harness::world::Setup;
 
 const NAME: &str = "chat";
 /// Ticks come every ten seconds, and a step may double.
@@ -40,6 +43,22 @@ pub(crate) fn cases() -> Vec<Case> {
         )
         .within(minutes(5)),
         Case::shared("pod_autoscalers::the_oldest_scales", the_oldest_scales).within(minutes(5)),
+        Case::shared(
+            "pod_autoscalers::kpa_never_shrinks_at_180_percent",
+            kpa_at_180_percent,
+        )
+        .within(minutes(5)),
+        Case::shared(
+            "pod_autoscalers::apa_never_shrinks_at_180_percent",
+            apa_at_180_percent,
+        )
+        .within(minutes(5)),
+        Case::with_own_servers(
+            "pod_autoscalers::a_real_hpa_follows_a_total",
+            Setup::Whole,
+            a_real_hpa_follows_a_total,
+        )
+        .within(minutes(6)),
     ]
 }
 
@@ -104,23 +123,12 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn api(&self) -> Api<DynamicObject> {
-        let resource = ApiResource {
-            group: "autoscaling.aibrix.ai".to_owned(),
-            version: "v1alpha1".to_owned(),
-            api_version: "autoscaling.aibrix.ai/v1alpha1".to_owned(),
-            kind: "PodAutoscaler".to_owned(),
-            plural: "podautoscalers".to_owned(),
-        };
-        self.cx.namespace.erased(&resource)
-    }
-
     async fn status(&self, name: &str) -> Result<Value> {
-        Ok(self.api().get(name).await?.data["status"].take())
+        Ok(objects(self.cx).get(name).await?.data["status"].take())
     }
 
     async fn version(&self) -> Result<Option<String>> {
-        Ok(self.api().get(NAME).await?.metadata.resource_version)
+        Ok(objects(self.cx).get(NAME).await?.metadata.resource_version)
     }
 
     /// Status and reason of a condition; empty while there is none.
@@ -181,6 +189,12 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// All PodAutoscalers of the case.
+fn objects(cx: &Cx) -> Api<DynamicObject> {
+    cx.namespace
+        .erased(&ApiResource::erase::<PodAutoscaler>(&()))
+}
+
 fn load(running: f64) -> Load {
     Load::Shared(Reading {
         running,
@@ -234,7 +248,7 @@ async fn follows_load(cx: &Cx, strategy: &str) -> Result {
     .await?;
     stage.fleet.set_load(load(4.0));
     stage.rests_at(1).await?;
-    stage.api().delete(NAME, &DeleteParams::default()).await?;
+    objects(cx).delete(NAME, &DeleteParams::default()).await?;
     eventually("the series is gone", SOON, async || {
         seen(
             &stage.controller.value(series, &[("name", NAME)]).await?,
@@ -286,6 +300,82 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
         fleet.set_silent(&pod, false);
     }
     cx.namespace.settles(NAME, 1, SOON).await
+}
+
+/// Four pods at 180 % of their target grow, and in no tick shrink.
+async fn at_180_percent(cx: &Cx, strategy: &str) -> Result {
+    let stage = Stage::set(cx, 4, 4.0 * 1.8 * TARGET).await?;
+    let mut object = stage.autoscaler(NAME, strategy);
+    object["spec"]["maxReplicas"] = json!(12);
+    cx.namespace.apply(object).await?;
+    stage.rests_at(8).await?;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    stage.rests_at(8).await?;
+    stage.went_only(true)
+}
+
+async fn kpa_at_180_percent(cx: &Cx) -> Result {
+    at_180_percent(cx, "KPA").await
+}
+
+async fn apa_at_180_percent(cx: &Cx) -> Result {
+    at_180_percent(cx, "APA").await
+}
+
+/// 1 → 3 → 1 by the real HPA controller, which reads the count of a variant of another Deployment.
+async fn a_real_hpa_follows_a_total(cx: &Cx) -> Result {
+    const OTHER: &str = "llama";
+    for name in [NAME, OTHER] {
+        cx.namespace.deploy(&Workload::new(name, 1)).await?;
+        cx.namespace.settles(name, 1, SOON).await?;
+    }
+    let history = History::follow(&cx.namespace, NAME);
+    let total = |count: i32| {
+        variant(
+            OTHER,
+            OTHER,
+            &json!({"minReplicas": count, "maxReplicas": count}),
+        )
+    };
+    cx.namespace.apply(total(1)).await?;
+    let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
+    door.register(cx).await?;
+    let object = json!({
+        "apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler",
+        "metadata": {"name": NAME, "annotations": {
+            "autoscaling.aibrix.ai/scale-down-cooldown-window": "0s",
+            "autoscaling.aibrix.ai/max-scale-up-rate": "10",
+            "autoscaling.aibrix.ai/max-scale-down-rate": "10",
+        }},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
+            "minReplicas": 1, "maxReplicas": 6, "scalingStrategy": "HPA",
+            "metricsSources": [{
+                "metricSourceType": "external", "targetMetric": "wva_desired_replicas", "targetValue": "1",
+            }],
+        },
+    });
+    cx.namespace.apply(object).await?;
+    for count in [1, 3, 1] {
+        cx.namespace.apply(total(count)).await?;
+        cx.namespace.settles(NAME, count, SOON).await?;
+        let wanted = (json!(count), json!(count), true);
+        eventually(format!("the status shows {count}"), SOON, async || {
+            let status = objects(cx).get(NAME).await?.data["status"].take();
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            let is_active = conditions
+                .iter()
+                .any(|one| one["reason"] == "ValidMetricFound");
+            let scales = (
+                status["actualScale"].clone(),
+                status["desiredScale"].clone(),
+                is_active,
+            );
+            seen(&scales, &wanted)
+        })
+        .await?;
+    }
+    history.went(&[1, 3, 1]).await
 }
 
 /// KPA → HPA → KPA, and an object of the name with another owner is left alone.
@@ -377,6 +467,6 @@ async fn the_oldest_scales(cx: &Cx) -> Result {
     })
     .await?;
     variants.delete(NAME, &DeleteParams::default()).await?;
-    stage.api().delete(NAME, &DeleteParams::default()).await?;
+    objects(cx).delete(NAME, &DeleteParams::default()).await?;
     cx.namespace.settles(NAME, 3, SOON).await
 }
