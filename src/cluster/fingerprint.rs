@@ -3,7 +3,7 @@
 /// FNV-1a over the parts, each ended by a byte that occurs in no UTF-8 text, so that moving a
 /// letter from one part to the next gives another result. The same on every machine and in every
 /// release, unlike the hashes of the standard library.
-pub(crate) fn fingerprint(parts: &[&str]) -> u64 {
+pub fn fingerprint(parts: &[&str]) -> u64 {
     parts
         .iter()
         .flat_map(|part| part.bytes().chain([0xff]))

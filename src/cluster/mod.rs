@@ -4,7 +4,7 @@ pub mod autoscaler;
 pub mod client;
 pub mod discovery;
 pub mod event;
-pub(crate) mod fingerprint;
+pub mod fingerprint;
 pub mod kinds;
 pub mod lease;
 pub mod metrics_apis;

@@ -1,0 +1,381 @@
+//! A thousand PodAutoscalers with three pods each, in real time: whether each decides at its tick, and at what cost.
+//!
+//! `cargo bench --profile seeds -p wva-sim --bench pod_autoscalers` prints a table. The whole controller runs in this
+//! process. API server and pods are another one behind real sockets, so that their work does not count; each pod has
+//! an address of its own in 127.0.0.0/8, and those of ten objects accept connections and never answer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a benchmark: what is unexpected ends it, and its table goes to the terminal"
+)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use wva::app::{Controller, Env, Startup};
+use wva::cluster::client::{KubeconfigSource, connect};
+use wva::cluster::fingerprint::fingerprint;
+use wva::hooks::NoHooks;
+use wva::policy::key::ObjectKey;
+use wva::policy::pod_autoscaler::decide::AutoscalerOutcome;
+use wva::policy::pod_autoscaler::record::AutoscalerRecord;
+use wva::settings::problem::Diagnostics;
+use wva::settings::{Sources, start};
+use wva::signals::router_client::HttpRouters;
+use wva::signals::{HttpPods, PromApi, QueryError, QueryResult};
+use wva_sim::apiserver::{ApiServer, Insider, kubeconfig};
+use wva_sim::socket;
+use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
+
+const NAMESPACE: &str = "bench";
+const OBJECTS: usize = 1_000;
+const PODS: usize = 3;
+/// Objects whose pods hang.
+const HANGING: usize = 10;
+/// From one tick of an object to the next.
+const TICK: Duration = Duration::from_secs(10);
+/// Until every object has decided by samples.
+const WARM_UP: Duration = Duration::from_secs(30);
+const MEASURED: Duration = Duration::from_mins(1);
+/// From one look at the records to the next; every record stands for a tick.
+const LOOK: Duration = Duration::from_secs(1);
+/// Lines of a page besides the one that counts: about as many as vLLM has.
+const OTHER_LINES: usize = 300;
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("serve") => serve(),
+        _ => measure(),
+    }
+}
+
+/// The address of a pod.
+fn address(object: usize, pod: usize) -> Ipv4Addr {
+    let number = u32::try_from(object * PODS + pod).unwrap();
+    // Beyond 127.0.0.1, which is the API server's.
+    Ipv4Addr::from_bits(0x7f01_0000 + number)
+}
+
+fn hangs(address: IpAddr) -> bool {
+    address < IpAddr::V4(self::address(HANGING, 0))
+}
+
+fn name(object: usize) -> String {
+    format!("model-{object:04}")
+}
+
+/// API server and pods. Prints their ports.
+#[tokio::main(flavor = "current_thread")]
+async fn serve() {
+    let server = ApiServer::new(Clock::real(), &SeedTree::new(1));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let pages = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = pages.local_addr().unwrap().port();
+    create(&Insider::new(server.clone(), "bench"), port).await;
+    println!("{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = pages.accept().await.unwrap();
+            tokio::spawn(answer(stream));
+        }
+    });
+    socket::serve(listener, server).await;
+}
+
+/// The metrics page of the pod that a connection is for.
+async fn answer(mut stream: TcpStream) {
+    let mut request = [0; 4096];
+    let Ok(1..) = stream.read(&mut request).await else {
+        return;
+    };
+    if hangs(stream.local_addr().unwrap().ip()) {
+        // Until the reader gives up.
+        drop(stream.read(&mut request).await);
+        return;
+    }
+    let others = (0..OTHER_LINES).map(|line| {
+        format!(
+            "vllm:time_to_first_token_seconds_bucket{{model_name=\"m\",le=\"{line}\"}} 4096.0\n"
+        )
+    });
+    let page = others.collect::<String>() + "vllm:num_requests_running{model_name=\"m\"} 8.0\n";
+    let length = page.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    drop(stream.write_all((head + &page).as_bytes()).await);
+}
+
+/// Every object with its Deployment, and pods at its target.
+async fn create(server: &Insider, port: u16) {
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for file in [
+        include_str!("../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml"),
+        include_str!("../../../config/crd/bases/llmd.ai_variantautoscalings.yaml"),
+    ] {
+        let definition: Value = serde_yaml::from_str(file).unwrap();
+        server.create(definitions, &definition).await.unwrap();
+    }
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    server
+        .create("/api/v1/namespaces", &namespace)
+        .await
+        .unwrap();
+    let apps = format!("/apis/apps/v1/namespaces/{NAMESPACE}");
+    let all = format!("/apis/autoscaling.aibrix.ai/v1alpha1/namespaces/{NAMESPACE}/podautoscalers");
+    for object in 0..OBJECTS {
+        let name = name(object);
+        let labels = json!({"app": name});
+        let spec = json!({
+            "replicas": PODS, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "server", "image": "vllm"}]}},
+        });
+        let mut owner = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
+        let mut kind = "Deployment";
+        for plural in ["deployments", "replicasets"] {
+            let made = server
+                .create(&format!("{apps}/{plural}"), &owner)
+                .await
+                .unwrap();
+            let status = json!({"status": {"replicas": PODS, "readyReplicas": PODS, "observedGeneration": 1}});
+            let path = format!("{apps}/{plural}/{name}/status");
+            server.merge(&path, &status).await.unwrap();
+            let uid = &made["metadata"]["uid"];
+            owner["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true,
+            }]);
+            kind = "ReplicaSet";
+        }
+        for pod in 0..PODS {
+            let pod_name = format!("{name}-{pod}");
+            let mut metadata = owner["metadata"].clone();
+            metadata["name"] = json!(pod_name);
+            create_pod(server, &metadata, address(object, pod)).await;
+        }
+        let autoscaler = json!({
+            "apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler", "metadata": {"name": name},
+            "spec": {
+                "scalingStrategy": "KPA", "minReplicas": 1, "maxReplicas": 10,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "metricsSources": [{
+                    "metricSourceType": "pod", "protocolType": "http", "port": port.to_string(), "path": "/metrics",
+                    "targetMetric": "num_requests_running", "targetValue": "8",
+                }],
+            },
+        });
+        server.create(&all, &autoscaler).await.unwrap();
+    }
+}
+
+async fn create_pod(server: &Insider, metadata: &Value, address: Ipv4Addr) {
+    let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+    let pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "server", "image": "vllm"}]}});
+    server.create(&pods, &pod).await.unwrap();
+    let since = "2026-01-01T00:00:00Z";
+    let status = json!({"status": {
+        "phase": "Running", "podIP": address.to_string(), "podIPs": [{"ip": address.to_string()}],
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+    }});
+    let name = metadata["name"].as_str().unwrap();
+    server
+        .merge(&format!("{pods}/{name}/status"), &status)
+        .await
+        .unwrap();
+}
+
+/// A Prometheus that knows of nothing.
+#[derive(Debug)]
+struct NoPrometheus;
+
+impl PromApi for NoPrometheus {
+    fn query<'a>(
+        &'a self,
+        _: &'a str,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+        async { Ok(QueryResult::default()) }.boxed()
+    }
+}
+
+/// The other process, and the address of its API server.
+fn cluster() -> (Child, String) {
+    let this = std::env::current_exe().unwrap();
+    let mut serving = Command::new(this)
+        .arg("serve")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut address = String::new();
+    let mut lines = BufReader::new(serving.stdout.take().unwrap());
+    lines.read_line(&mut address).unwrap();
+    (serving, address.trim().to_owned())
+}
+
+async fn controller(address: &str, clock: Clock) -> Controller {
+    let file = std::env::temp_dir().join(format!("pod-autoscalers-{}", std::process::id()));
+    std::fs::write(&file, kubeconfig(address.parse().unwrap())).unwrap();
+    let source = KubeconfigSource::File {
+        path: file.clone(),
+        context: None,
+    };
+    let kube = connect(&source).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut fixed = Sources::default();
+    for (name, text) in [
+        ("POD_NAMESPACE", NAMESPACE),
+        ("POD_NAME", "wva"),
+        ("PROMETHEUS_BASE_URL", "http://prometheus:9090"),
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+        ("LEADER_ELECT", "false"),
+        ("METRICS_BIND_ADDRESS", "0"),
+        ("HEALTH_PROBE_BIND_ADDRESS", "0"),
+    ] {
+        fixed.environment.insert(name.to_owned(), text.to_owned());
+    }
+    let generation = start(&fixed).unwrap().generation;
+    let actors = ActorRegistry::new();
+    let env = Env {
+        kit: Kit {
+            clock,
+            seed: SeedTree::new(1),
+            actors,
+        },
+        kube,
+        prometheus: Arc::new(NoPrometheus),
+        routers: Arc::new(HttpRouters::new(None).unwrap()),
+        pods: Arc::new(HttpPods::new(None).unwrap()),
+        identity: "wva".into(),
+        levels: None,
+        hooks: Arc::new(NoHooks),
+    };
+    let startup = Startup {
+        generation,
+        fixed,
+        diagnostics: Diagnostics::default(),
+    };
+    Controller::new(env, startup).unwrap()
+}
+
+#[tokio::main]
+async fn measure() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
+    let (mut serving, address) = cluster();
+    let clock = Clock::real();
+    let controller = controller(&address, clock.clone()).await;
+    let shared = controller.shared();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let controller = tokio::spawn(controller.run(async move { drop(stopped.await) }));
+    tokio::time::sleep(WARM_UP).await;
+    let (from, before) = (clock.now().monotonic, cpu());
+    let mut decided = Decisions::new();
+    while clock.now().monotonic < from + MEASURED {
+        tokio::time::sleep(LOOK).await;
+        for (key, record) in shared.autoscalers.snapshot() {
+            let at = record.decided.monotonic;
+            if at >= from {
+                let (tick, late) = lateness(&key, at);
+                // A change of the object is a reason to decide between two ticks, too.
+                decided.entry((key, tick)).or_insert((late, record));
+            }
+        }
+    }
+    let lasted = clock.now().monotonic.saturating_sub(from);
+    let spent = cpu().saturating_sub(before);
+    report(&decided, spent.as_secs_f64() / lasted.as_secs_f64());
+    stop.send(()).unwrap();
+    assert_eq!(controller.await.unwrap(), ExitReason::Shutdown);
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+}
+
+/// The first decision of each object at each tick, with its lateness.
+type Decisions = BTreeMap<(ObjectKey, u64), (Duration, Arc<AutoscalerRecord>)>;
+
+fn report(decided: &Decisions, cpu: f64) {
+    println!(
+        "| PodAutoscalers | pods | decisions | missed | by samples | late p50 | p99 | max ms | CPU | peak RSS MB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let first_healthy = name(HANGING);
+    for (what, is_healthy) in [("healthy", true), ("hanging", false)] {
+        let those = decided
+            .iter()
+            .filter(|((key, _), _)| (*key.name >= *first_healthy) == is_healthy)
+            .map(|(_, decided)| decided);
+        let late = those.clone().map(|(late, _)| late.as_millis());
+        let mut late: Vec<u128> = late.collect();
+        late.sort_unstable();
+        let sampled = those.filter(|(_, record)| {
+            let decision = record.decision();
+            decision.is_some_and(|decision| decision.outcome == AutoscalerOutcome::Decided)
+        });
+        let objects = if is_healthy {
+            OBJECTS - HANGING
+        } else {
+            HANGING
+        };
+        let ticks = decided
+            .keys()
+            .filter(|(key, _)| (*key.name >= *first_healthy) == is_healthy);
+        let mut spans: BTreeMap<&ObjectKey, (u64, u64)> = BTreeMap::new();
+        for (key, tick) in ticks {
+            spans.entry(key).or_insert((*tick, *tick)).1 = *tick;
+        }
+        assert_eq!(spans.len(), objects);
+        let due: u64 = spans.values().map(|(first, last)| last - first + 1).sum();
+        let due = usize::try_from(due).unwrap();
+        println!(
+            "| {objects} {what} | {} | {} | {} | {} | {} | {} | {} | {:.0} % | {} |",
+            objects * PODS,
+            late.len(),
+            due.saturating_sub(late.len()),
+            sampled.count(),
+            late[late.len() / 2],
+            late[late.len() * 99 / 100],
+            late[late.len() - 1],
+            cpu * 100.0,
+            peak_memory_kib() / 1024,
+        );
+    }
+}
+
+/// The tick that an object decided for, and how long after it. Its ticks keep the phase that its name sets.
+fn lateness(key: &ObjectKey, at: Duration) -> (u64, Duration) {
+    let period = u64::try_from(TICK.as_millis()).unwrap();
+    let phase = fingerprint(&[&key.namespace, &key.name]) % period;
+    let since = u64::try_from(at.as_millis()).unwrap() + period - phase;
+    (since / period, Duration::from_millis(since % period))
+}
+
+/// CPU time of this process, all threads, in ticks of 10 ms.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+    let fields: Vec<&str> = fields.collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
+}
+
+fn peak_memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
