@@ -1,5 +1,5 @@
-//! One file per role, and what roles share: the wiring of watchers, the status patch, the retry queue, the reporter
-//! of missing rights.
+//! One file per role, and what roles share: the wiring of watchers, actors by object, the status patch, the retry queue,
+//! the reporter of missing rights.
 
 pub mod autoscaler_writer;
 pub mod collector;
