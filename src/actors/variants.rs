@@ -156,7 +156,7 @@ impl Variants {
             ActorOrder::Unknown => {
                 self.refused.remove(&key);
                 if self.shared.board.get(&key).is_some() {
-                    // It ran in an earlier life, and went before this one began: nobody is left to end.
+                    // It ran in an earlier life, and went before this one began: no actor is left to end.
                     self.ended(&key);
                 }
                 Some(Order::End(key))

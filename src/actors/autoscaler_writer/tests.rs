@@ -1,17 +1,22 @@
 //! From the reading of a role to the patch of it.
 
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::actors::pod_autoscaler::tests::{
     autoscalers, decide, publish_service, service, storm_pods,
 };
+use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
+use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::TargetKind;
+use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::pod_autoscaler::status::ScaleOutcome;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::mirrors::tests::list;
 use wva_supervise::{Epoch, SeedTree};
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
@@ -131,6 +136,107 @@ async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
         assert_eq!(writer.done.len(), usize::from(is_done), "{code}");
         assert_eq!(writer.queue.len(), 1, "{code}");
     }
+}
+
+/// An object of strategy HPA with a target at zero that load put to sleep, or another hand; its record.
+fn delegated(asleep: bool) -> (SharedState, Arc<AutoscalerRecord>) {
+    let shared = storm_pods();
+    let object = json!({
+        "metadata": {"namespace": "ns", "name": "a", "uid": "a", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+            "minReplicas": 4, "maxReplicas": 10, "scalingStrategy": "HPA",
+            "metricsSources": [{"metricSourceType": "resource", "targetMetric": "cpu", "targetValue": "50"}],
+        },
+    });
+    let mirror = &shared.writers.mirrors.pod_autoscalers;
+    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [object]);
+    let mut record = decide(&shared, "a");
+    record.state.asleep = asleep;
+    let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
+    let board = &shared.writers.pod_autoscalers;
+    board.put(&epoch, Arc::new(record)).unwrap();
+    let record = Arc::new(decide(&shared, "a"));
+    board.put(&epoch, Arc::clone(&record)).unwrap();
+    (shared, record)
+}
+
+/// What is sent to carry a record out.
+async fn requests(
+    shared: &SharedState,
+    record: &AutoscalerRecord,
+    answers: Vec<FakeResponse>,
+) -> Vec<String> {
+    let server = FakeServer::new(answers);
+    let now = shared.clock.now();
+    let writer = writer(shared, &server);
+    let attempt = writer.carrier.attempt(now, &record.key, None).await;
+    let outcome = attempt.written.unwrap().outcome;
+    assert!(
+        matches!(outcome, ScaleOutcome::HpaApplied(_)),
+        "{outcome:?}"
+    );
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let asked = server.asked().into_iter();
+    asked
+        .map(|asked| format!("{} {}", asked.method, last(&asked.path)))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_after_it() {
+    let ok = |object: Value| FakeResponse::Json(200, object);
+    let status = || {
+        ok(
+            json!({"apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler", "metadata": {"name": "a"}}),
+        )
+    };
+    let (shared, record) = delegated(false);
+    let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
+    let absent = || refusal(404, "NotFound", "not found");
+    let sent = requests(&shared, &record, vec![absent(), ok(hpa.clone()), status()]).await;
+    assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa", "PUT status"]);
+    let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    list::<HorizontalPodAutoscaler>(mirror, kind, [hpa.clone()]);
+    let sent = requests(&shared, &record, vec![status()]).await;
+    assert_eq!(sent, ["PUT status"]);
+    // Another hand changed it.
+    let mut changed = hpa.clone();
+    changed["spec"]["maxReplicas"] = json!(99);
+    list::<HorizontalPodAutoscaler>(mirror, kind, [changed.clone()]);
+    let sent = requests(
+        &shared,
+        &record,
+        vec![ok(changed), ok(hpa.clone()), status()],
+    )
+    .await;
+    assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa", "PUT status"]);
+
+    let (shared, record) = delegated(true);
+    assert_eq!(record.decision().unwrap().desired, Replicas(4));
+    let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
+    let kinds = json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": [
+        resource("deployments", "Deployment"), resource("deployments/scale", "Scale"),
+    ]});
+    let scale = || {
+        ok(
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 0}}),
+        )
+    };
+    let answers = vec![absent(), ok(hpa), ok(kinds), scale(), scale(), status()];
+    let sent = requests(&shared, &record, answers).await;
+    assert_eq!(
+        sent,
+        [
+            "GET a-hpa",
+            "PATCH a-hpa",
+            "GET v1",
+            "GET scale",
+            "PUT scale",
+            "PUT status"
+        ]
+    );
 }
 
 /// The next tick adds the object again, which is no reason to try sooner.
