@@ -107,8 +107,7 @@ fn plot(original: &[u32], here: &[u32]) -> String {
         parts.map(|part| *part.iter().max().unwrap()).collect()
     };
     let (original, here) = (columns(original), columns(here));
-    let mut text = String::new();
-    for row in (0..=10).rev() {
+    let rows = (0..=10).rev().map(|row: u32| {
         let is_in = |count: u32| (count + 2) / 5 == row;
         let marks = original.iter().zip(&here).map(|(original, here)| {
             match (is_in(*here), is_in(*original)) {
@@ -118,12 +117,13 @@ fn plot(original: &[u32], here: &[u32]) -> String {
             }
         });
         let marks: String = marks.collect();
-        text.push_str(&format!("{:>4} | {}\n", row * 5, marks));
-    }
-    text.push_str(&format!("pods +-{}\n", "-".repeat(original.len())));
-    let minutes: String = (0..8).map(|five| format!("{:<10}", five * 5)).collect();
-    text.push_str(&format!("       {minutes}min\n"));
-    text
+        format!("{:>4} | {marks}", row * 5)
+    });
+    let axis = format!("pods +-{}", "-".repeat(original.len()));
+    let minutes: Vec<String> = (0..8).map(|five| format!("{:<10}", five * 5)).collect();
+    let minutes = format!("       {}min\n", minutes.concat());
+    let lines: Vec<String> = rows.chain([axis, minutes]).collect();
+    lines.join("\n")
 }
 
 /// The counts at which the direction changes.

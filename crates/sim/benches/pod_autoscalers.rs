@@ -32,6 +32,7 @@ use wva::hooks::NoHooks;
 use wva::policy::key::ObjectKey;
 use wva::policy::pod_autoscaler::decide::AutoscalerOutcome;
 use wva::policy::pod_autoscaler::record::AutoscalerRecord;
+use wva::settings::endpoint_hosts::EndpointHosts;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
 use wva::signals::router_client::HttpRouters;
@@ -256,7 +257,7 @@ async fn controller(address: &str, clock: Clock) -> Controller {
         kube,
         prometheus: Arc::new(NoPrometheus),
         routers: Arc::new(HttpRouters::new(None).unwrap()),
-        pods: Arc::new(HttpPods::new(None).unwrap()),
+        pods: Arc::new(HttpPods::new(None, EndpointHosts::default()).unwrap()),
         identity: "wva".into(),
         levels: None,
         hooks: Arc::new(NoHooks),

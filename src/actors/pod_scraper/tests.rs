@@ -105,13 +105,10 @@ impl Bench {
         }
         let table = shared.readers.pod_samples.clone();
         let writer = Arc::clone(&shared.writers.pod_scraper);
-        let (readers, of_pages) = (shared.readers.clone(), Arc::clone(&pages));
+        let readers = shared.readers.clone();
+        let of_pages: Arc<dyn PodPages> = pages.clone();
         let role = wva_supervise::child(Role::PodScraper, &Address::vacant(), move |_| {
-            PodScraper::new(
-                readers.clone(),
-                Arc::clone(&writer),
-                Arc::clone(&of_pages) as _,
-            )
+            PodScraper::new(readers.clone(), Arc::clone(&writer), Arc::clone(&of_pages))
         });
         run(&shared, role);
         Self {
