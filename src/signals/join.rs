@@ -176,7 +176,7 @@ impl Engines<'_> {
             match self.age(signal_formula, key) {
                 Some(age) => candidates.push(Candidate {
                     source,
-                    sample: Sample { value, age },
+                    sample: Sample::collected(value, age),
                 }),
                 None => *joined.ignored.entry(Ignored::NoAge).or_default() += 1,
             }
@@ -225,7 +225,10 @@ impl Engines<'_> {
                 .copied()
                 .collect();
             let value = signal_formula.value(row.ranks, &own)?;
-            Some((Arc::clone(self.names.get(part)?), Sample { value, ..whole }))
+            Some((
+                Arc::clone(self.names.get(part)?),
+                Sample::collected(value, whole.age),
+            ))
         });
         ranks.collect()
     }

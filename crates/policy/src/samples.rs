@@ -22,6 +22,18 @@ pub struct Sample {
     pub age: Duration,
 }
 
+impl Sample {
+    /// A value as collected: in seven significant digits, which no signal has, so that records of it stay small.
+    pub fn collected(value: f64, age: Duration) -> Self {
+        let value = match format!("{value:.6e}").parse() {
+            // What counts is kept as it is.
+            Ok(rounded) if value.fract() != 0.0 => rounded,
+            _ => value,
+        };
+        Self { value, age }
+    }
+}
+
 /// A sample as a recording holds it: every bit, in few bytes.
 #[derive(Serialize, Deserialize)]
 struct StoredSample {

@@ -11,7 +11,7 @@ use wva_policy::document::SnapshotDocument;
 use wva_policy::learned::Learned;
 use wva_policy::params::{DynamicSettings, RequiredSignals, SaturationEntry, SaturationMethod};
 use wva_policy::plan::Plan;
-use wva_policy::snapshot::ClusterSnapshot;
+use wva_policy::snapshot::{ClusterSnapshot, Sample};
 use wva_policy::{learn, plan};
 
 /// Seconds of one cycle.
@@ -105,7 +105,8 @@ impl Fleet {
     }
 
     fn signals(&mut self, load: f64) -> Value {
-        let mut near = |value: f64| value * (0.9 + 0.2 * self.random());
+        let collected = |value: f64| Sample::collected(value, Duration::ZERO).value;
+        let mut near = |value: f64| collected(value * (0.9 + 0.2 * self.random()));
         let kv = near(0.55 * load + 0.1).min(1.0);
         let queue = (load * 3.0).floor();
         if self.settings.required_signals() == RequiredSignals::Saturation {
@@ -114,10 +115,10 @@ impl Fleet {
                 "queueLength": {"value": queue, "age": "4.211s"},
             });
         }
-        let mut near = |value: f64| value * (0.9 + 0.2 * self.random());
+        let mut near = |value: f64| collected(value * (0.9 + 0.2 * self.random()));
         json!({
             "kvUsage": {"value": kv, "age": "4.211s"},
-            "kvUsageNow": {"value": kv * 0.97, "age": "4.211s"},
+            "kvUsageNow": {"value": collected(kv * 0.97), "age": "4.211s"},
             "queueLength": {"value": queue, "age": "4.211s"},
             "running": {"value": (load * 40.0).floor(), "age": "4.211s"},
             "kvCapacity": {"value": 98304.0, "age": "4.211s"},

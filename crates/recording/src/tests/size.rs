@@ -15,9 +15,9 @@ const MEASURED: usize = 60;
 fn a_day_of_100_variants_has_its_bytes() {
     // Analyzers that size a model read thirteen signals of a pod instead of two, and learn from them.
     for (method, replicas, most) in [
-        (SaturationMethod::Percentage, 6, 20_000_000),
-        (SaturationMethod::Tokens, 1, 45_000_000),
-        (SaturationMethod::Slo, 1, 70_000_000),
+        (SaturationMethod::Percentage, 6, 15_000_000),
+        (SaturationMethod::Tokens, 1, 27_000_000),
+        (SaturationMethod::Slo, 1, 50_000_000),
     ] {
         let mut fleet = Fleet::new(100, replicas, settings(method));
         let mut encoder = SegmentEncoder::new(RecordingHeader::of("1.2.3"));
