@@ -7,6 +7,7 @@ pub mod facts;
 pub mod finding;
 pub mod look;
 pub mod object;
+pub mod observed;
 pub mod probe;
 pub mod report;
 

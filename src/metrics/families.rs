@@ -31,6 +31,7 @@ pub(super) struct VariantSeries {
     pub(super) up: IntGaugeVec,
     pub(super) freshness: IntGaugeVec,
     pub(super) trouble: IntGaugeVec,
+    pub(super) findings: IntGaugeVec,
     pub(super) at_maximum: IntGaugeVec,
     pub(super) limited: IntGaugeVec,
     pub(super) autoscaler: GaugeVec,
@@ -161,6 +162,11 @@ impl VariantSeries {
                 "wva_variant_trouble",
                 "1 while a condition of the variant is not as it should be; absent otherwise.",
                 &["variant_name", "namespace", "condition", "reason"],
+            )?,
+            findings: registrar.int_gauges(
+                "wva_findings",
+                "1 while the controller finds what `wva doctor` names by this code; at most 1000 series.",
+                &["code", "namespace", "name"],
             )?,
             at_maximum: registrar.int_gauges(
                 "wva_variant_at_max_replicas",

@@ -13,6 +13,7 @@ use prometheus::{Registry, TextEncoder};
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, VariantSeries};
 use self::planned::PlannedSeries;
+use crate::doctor::observed::ObservedFindings;
 use crate::hooks::{ControllerHooks, NoHooks};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
@@ -30,6 +31,9 @@ mod planned;
 
 /// Content type of the exposition.
 pub const TEXT_FORMAT: &str = prometheus::TEXT_FORMAT;
+
+/// Most findings that are shown.
+const MOST_FINDINGS: usize = 1000;
 
 /// States of a replica's metrics, as label values.
 const FRESHNESS: [&str; 4] = ["fresh", "stale", "missing", "unavailable"];
@@ -235,6 +239,20 @@ impl Metrics {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         self.planned.show(plan, is_live);
+    }
+
+    /// Shows what is found, in place of what was found before. No scrape sees a part of it.
+    pub fn expose_findings(&self, found: &ObservedFindings) {
+        let _exclusive = self
+            .exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let gauge = &self.variants.findings;
+        gauge.reset();
+        for (code, object) in found.iter().take(MOST_FINDINGS) {
+            let labels = [&*code.id(), &*object.namespace, &*object.name];
+            gauge.with_label_values(&labels).set(1);
+        }
     }
 
     /// Shows the conditions of a variant that are not as they should be, each with its reason, in place

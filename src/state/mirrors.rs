@@ -1,6 +1,5 @@
 //! The mirrors of all kinds, and the questions that are asked of several of them.
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -52,6 +51,17 @@ pub struct SyncStatus {
     pub last: Option<Moment>,
     /// Why it has not since.
     pub trouble: Option<Arc<str>>,
+}
+
+/// A variant that this controller does not handle.
+#[derive(Debug, Clone)]
+pub struct LeftOut {
+    /// The variant.
+    pub key: VariantKey,
+    /// Why not.
+    pub admission: Admission,
+    /// Whether another instance has written its status.
+    pub is_handled: bool,
 }
 
 macro_rules! mirrors {
@@ -239,16 +249,18 @@ impl Mirrors {
             .flatten()
     }
 
-    /// How many live variants are not handled by this controller, by the reason.
-    pub fn left_out(&self) -> BTreeMap<String, usize> {
-        let mut reasons = BTreeMap::new();
-        for (_, record) in self.variants.all() {
-            match self.admission(&record) {
-                None | Some(Admission::Ours) => {}
-                Some(other) => *reasons.entry(other.to_string()).or_default() += 1,
-            }
-        }
-        reasons
+    /// Live variants that this controller does not handle, with the reason and whether another instance does.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let all = self.variants.all().into_iter();
+        let left_out = all.filter_map(|(_, record)| {
+            let admission = self.admission(&record);
+            Some(LeftOut {
+                key: record.object.key.clone(),
+                admission: admission.filter(|one| *one != Admission::Ours)?,
+                is_handled: self.is_handled(&record),
+            })
+        });
+        left_out.collect()
     }
 
     /// Whether objects of a namespace with this label are ours; `None` while that is not known.

@@ -6,6 +6,7 @@ use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::SyncState;
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 use crate::roles::Role;
+use std::collections::BTreeMap;
 use wva_base::moment::Moment;
 use wva_supervise::{ActorRegistry, RoleTotals};
 
@@ -79,8 +80,13 @@ impl Readers {
             let kind = contact.kind;
             let mut reason = mirror_reason(contact, now);
             if kind == WatchedKind::VariantAutoscaling {
-                let left_out = self.mirrors.left_out().into_iter();
-                let texts = left_out.map(|(why, count)| format!("; {count} {why}"));
+                let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+                for one in self.mirrors.left_out() {
+                    *reasons.entry(one.admission.to_string()).or_default() += 1;
+                }
+                let texts = reasons
+                    .iter()
+                    .map(|(why, count)| format!("; {count} {why}"));
                 reason.detail.extend(texts);
             }
             reason

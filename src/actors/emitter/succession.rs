@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::news;
+use crate::doctor::observed::observe;
 use crate::policy::key::VariantKey;
 use crate::policy::plan::{Decision, DecisionOutcome, MetricsState, Plan};
 use crate::state::Readers;
@@ -43,6 +44,7 @@ impl Succession {
                 news::log_refused_wake(decision);
             }
         }
+        shared.series.expose_findings(&observe(shared));
         let models = i64::try_from(plan.models.len()).unwrap_or(i64::MAX);
         shared.series.engine.models_processed.set(models);
         tracing::debug!(variants = plan.decisions.len(), "plan published");

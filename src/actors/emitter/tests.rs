@@ -17,6 +17,7 @@ use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::snapshot::{
     Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
     TargetView, VariantView,
@@ -190,6 +191,40 @@ pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
         .claim
         .publish(&leadership, Arc::new(claim))
         .unwrap();
+}
+
+/// The findings that are shown, after everybody has done what there is to do.
+async fn findings(shared: &SharedState) -> Vec<String> {
+    sleep(Duration::from_millis(1)).await;
+    let text = shared.series.exposition(Visibility::Shown).unwrap();
+    let lines = text.lines();
+    let lines = lines.filter(|line| line.starts_with("wva_findings{"));
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_found_is_shown_while_it_lasts() {
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(findings(&shared).await, Vec::<String>::new());
+
+    let mut proposal = plan(&shared, 1, 2);
+    let models = Arc::from([Arc::from("M")]);
+    proposal.gaps = Arc::new([(key(), MetricsGap::OtherModel { models })].into());
+    let unscaled = VariantView {
+        scalers: Scalers::Known(Arc::from([])),
+        ..view(1)
+    };
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(unscaled)).unwrap();
+    running.plans.put(proposal);
+    let line = |code| format!(r#"wva_findings{{code="{code}",name="v",namespace="ns"}} 1"#);
+    assert_eq!(findings(&shared).await, [line("WVA064"), line("WVA120")]);
+
+    running.plans.put(plan(&shared, 1, 3));
+    assert_eq!(findings(&shared).await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
 
 /// Difference of clocks that does not matter, in seconds.
-const TOLERATED_SKEW: f64 = 15.0;
+pub(super) const TOLERATED_SKEW: f64 = 15.0;
 const WEEK: f64 = 7.0 * 24.0 * 3600.0;
 
 pub(super) const CHECKS: &[Check] = &[

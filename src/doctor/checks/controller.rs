@@ -198,7 +198,7 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-fn lease(facts: &Facts) -> Vec<Finding> {
+pub(super) fn lease(facts: &Facts) -> Vec<Finding> {
     // A lease has expired only where both clocks say so.
     let clock = facts.series(PrometheusProbe::Clock).first();
     let now = clock.map_or(facts.now, |clock| facts.now.min(clock.value - facts.took));
@@ -228,7 +228,7 @@ fn unheld(lease: &LiveObject, now: f64) -> Option<String> {
     let renewed = super::clocks::seconds(lease.text("/spec/renewTime"))?;
     let length = lease.number("/spec/leaseDurationSeconds").unwrap_or(15);
     let age = now - renewed;
-    // Twice the duration, for clocks that differ.
-    let limit = std::time::Duration::from_secs(length.unsigned_abs()).as_secs_f64() * 2.0;
+    let length_s = std::time::Duration::from_secs(length.unsigned_abs()).as_secs_f64();
+    let limit = length_s + super::clocks::TOLERATED_SKEW;
     (age > limit).then(|| format!("its holder renewed it {age:.0} s ago, and it lasts {length} s"))
 }

@@ -119,13 +119,14 @@ fn variants(facts: &Facts) -> Vec<Finding> {
     let found = facts.variants().filter_map(|variant| {
         let target = target(facts, variant)?;
         let mut pods = pods_of(facts, target);
-        pods.retain(|pod| is_settled(pod, facts.now));
-        let pod = pods.first()?.name();
         let namespace = variant.namespace();
+        // What they serve is known as soon as one of them is scraped.
         let series = of_pods(running, namespace, &pods);
         if !series.is_empty() {
             return misnamed(variant, &series);
         }
+        pods.retain(|pod| is_settled(pod, facts.now));
+        let pod = pods.first()?.name();
         let scraped = of_pods(facts.series(PrometheusProbe::Pods), namespace, &pods);
         let other = of_pods(facts.series(PrometheusProbe::EngineSeries), namespace, &pods);
         let count = pods.len();
@@ -157,6 +158,20 @@ fn bare(model: &str) -> String {
     last.unwrap_or_default().to_lowercase()
 }
 
+/// The code of a model whose pods serve under these names only, and the name that is meant.
+pub(in crate::doctor) fn spelling_code<'a>(
+    model: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> (FindingCode, &'a str) {
+    match names.clone().find(|name| bare(name) == bare(model)) {
+        Some(near) => (FindingCode::ModelNameSpelledOtherwise, near),
+        None => (
+            FindingCode::ModelNameDiffers,
+            names.next().unwrap_or_default(),
+        ),
+    }
+}
+
 /// A model whose pods serve under other names only.
 fn misnamed(variant: &LiveObject, series: &[&SeriesFact]) -> Option<Finding> {
     let model = variant.text("/spec/modelID");
@@ -169,14 +184,7 @@ fn misnamed(variant: &LiveObject, series: &[&SeriesFact]) -> Option<Finding> {
         "modelID is {model:?}, and its pods serve {:?}",
         list.join(", ")
     );
-    let near = names.iter().find(|name| bare(name) == bare(model));
-    let (code, value) = match (near, list.first()) {
-        (Some(near), _) => (FindingCode::ModelNameSpelledOtherwise, *near),
-        (None, first) => (
-            FindingCode::ModelNameDiffers,
-            first.copied().unwrap_or_default(),
-        ),
-    };
+    let (code, value) = spelling_code(model, list.iter().copied());
     Some(code.at(variant.title(), cause).with(value))
 }
 

@@ -11,7 +11,11 @@ mod targets;
 mod variants;
 
 pub(super) use self::cluster::webhooks_of;
+pub(super) use self::engines::spelling_code;
+pub(super) use self::prometheus::prometheus_code;
 pub(super) use self::queries::queries;
+pub(super) use self::scalers::obstacle_code;
+pub(super) use self::variants::equal_costs;
 use super::facts::{FactSource, Facts, LiveKind, Reading};
 use super::finding::{Finding, FindingGroup};
 use super::probe::PrometheusProbe;

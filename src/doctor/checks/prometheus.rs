@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::clocks::is_ours;
+use super::controller::lease;
 use super::scalers::scalers;
 use super::variants::is_handled;
 use super::{Check, Need};
-use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
+use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
-use crate::doctor::object::ObjectName;
+use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 
 /// The longest interval of a scrape with which a rate over a minute has two samples.
@@ -72,12 +73,21 @@ fn address(facts: &Facts) -> String {
     })
 }
 
+/// The code of an error of Prometheus.
+pub(in crate::doctor) fn prometheus_code(error: &str) -> FindingCode {
+    if error.contains("does not answer with TLS") {
+        FindingCode::PrometheusPlain
+    } else {
+        FindingCode::PrometheusUnusable
+    }
+}
+
 fn answers(facts: &Facts) -> Vec<Finding> {
     let Some(Err(why)) = facts.prometheus.known() else {
         return Vec::new();
     };
     let address = address(facts);
-    if why.contains("does not answer with TLS") {
+    if prometheus_code(why) == FindingCode::PrometheusPlain {
         let plain = address.replacen("https://", "http://", 1);
         let object = facts.controllers().first().map_or_else(server, |one| {
             ObjectName::new("Prometheus", &*one.key.namespace, "")
@@ -113,9 +123,21 @@ fn is_read(facts: &Facts) -> bool {
     })
 }
 
+/// Whether the decided count of a variant is read from Prometheus, which has none.
+pub(super) fn lacks_count(facts: &Facts, variant: &LiveObject) -> bool {
+    let answer = facts.series.get(&PrometheusProbe::Counts);
+    let key = (variant.namespace(), variant.name());
+    variant.has("/status/desiredOptimizedAlloc/numReplicas")
+        && is_read(facts)
+        && answer
+            .and_then(Reading::known)
+            .is_some_and(|series| series.iter().all(|one| counted(one) != key))
+}
+
 fn counts(facts: &Facts) -> Vec<Finding> {
     let is_empty = facts.series(PrometheusProbe::Targets).is_empty();
-    let is_deciding = facts.controllers().iter().any(|one| one.ready > 0);
+    let is_led = facts.all(LiveKind::Lease).is_empty() || lease(facts).is_empty();
+    let is_deciding = is_led && facts.controllers().iter().any(|one| one.ready > 0);
     // Each of these is a finding of its own.
     if is_empty || !is_deciding {
         return Vec::new();

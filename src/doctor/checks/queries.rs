@@ -99,6 +99,12 @@ fn aggregates(packed: &str, name: &str) -> bool {
     })
 }
 
+/// Whether a query has 0 for what is not there. With other labels than the count that is a second series.
+fn invents_zero(packed: &str) -> bool {
+    let fallbacks = ["orvector(0)", "oronvector(0)", "oron()vector(0)"];
+    fallbacks.iter().any(|fallback| packed.contains(fallback))
+}
+
 fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, _, query) in counted(facts) {
@@ -107,10 +113,7 @@ fn texts(facts: &Facts) -> Vec<Finding> {
             let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
             found.push(FindingCode::QueryAddsUp.at(object.title(), cause));
         }
-        if packed.contains("orvector(0)")
-            || packed.contains("oronvector(0)")
-            || packed.contains("oron()vector(0)")
-        {
+        if invents_zero(&packed) {
             let cause = format!(
                 "it asks {query}; without the fallback a lost series is an error, at which it keeps its scale"
             );
@@ -215,7 +218,8 @@ fn is_decided(facts: &Facts, object: &LiveObject) -> bool {
     })
 }
 
-fn answers(facts: &Facts) -> Vec<Finding> {
+/// What is wrong with the answers to queries.
+pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     // Where no count is scraped at all, that is the finding.
     let has_counts = !facts.series(PrometheusProbe::Counts).is_empty();
@@ -231,6 +235,8 @@ fn answers(facts: &Facts) -> Vec<Finding> {
                     found.push(FindingCode::QueryFindsNothing.at(object.title(), cause));
                 }
                 0 | 1 => {}
+                // That is a finding of its own.
+                _ if invents_zero(&packed(&query)) => {}
                 several => {
                     let cause = format!("it asks {query}, which has {several} series");
                     found.push(FindingCode::QueryFindsSeveral.at(object.title(), cause));

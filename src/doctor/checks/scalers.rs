@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
-use super::targets::{claimed, target_key};
+use super::prometheus::lacks_count;
+use super::queries::answers;
+use super::targets::{claimed, missing_kind, target_key};
 use super::{Check, Need};
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -12,7 +14,7 @@ use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
-use crate::doctor::object::LiveObject;
+use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::DeclaredBounds;
@@ -118,14 +120,16 @@ fn bounds(variant: &LiveObject) -> DeclaredBounds {
 fn followed(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let claimed = claimed(facts);
+    let unanswered: Vec<ObjectName> = answers(facts).into_iter().map(|one| one.object).collect();
     let mut found = Vec::new();
     for variant in facts.variants() {
         let Some(target) = target_key(variant) else {
             continue;
         };
         let is_contested = claimed.get(&target).is_some_and(|all| all.len() > 1);
-        // Nothing of it is followed before it has one variant.
-        if is_contested && facts.source == FactSource::Cluster {
+        // Nothing of it is followed before it exists and has one variant.
+        let is_unfit = is_contested || missing_kind(facts, &target).is_some();
+        if is_unfit && facts.source == FactSource::Cluster {
             continue;
         }
         let own: Vec<&ReadScaler<'_>> = all
@@ -138,7 +142,14 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 found.extend(judged(variant, &[one]));
             }
         } else {
-            found.extend(judged(variant, &own));
+            // A scaler that gets no count fails because of that, which has a finding of its own.
+            let is_explained = lacks_count(facts, variant)
+                || own
+                    .iter()
+                    .any(|one| unanswered.contains(&one.object.title()));
+            let mut judged = judged(variant, &own);
+            judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
+            found.extend(judged);
         }
     }
     found
@@ -157,7 +168,7 @@ fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
     let obstacles = judge(&own, &key, bounds(variant), desired);
     let scaler = scalers.first().map(|one| one.object);
     let found = obstacles.into_iter().map(|obstacle| {
-        let code = code_of(&obstacle);
+        let code = obstacle_code(&obstacle);
         let is_of_variant = matches!(
             obstacle,
             ActuationObstacle::NoScaler | ActuationObstacle::SeveralScalers { .. }
@@ -177,7 +188,8 @@ fn forget_namespace(scaler: &mut Scaler) {
     }
 }
 
-const fn code_of(obstacle: &ActuationObstacle) -> FindingCode {
+/// The code of what the controller's judge finds.
+pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> FindingCode {
     match obstacle {
         ActuationObstacle::NoScaler => FindingCode::NoScaler,
         ActuationObstacle::SeveralScalers { .. } => FindingCode::SeveralScalers,
@@ -245,9 +257,9 @@ fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
         };
         let obstacles = judge(std::slice::from_ref(&one.kept.scaler), &key, bounds, None);
         found.extend(
-            obstacles
-                .iter()
-                .map(|obstacle| code_of(obstacle).at(one.object.title(), obstacle.text(&key))),
+            obstacles.iter().map(|obstacle| {
+                obstacle_code(obstacle).at(one.object.title(), obstacle.text(&key))
+            }),
         );
     }
     found

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::variants::models;
 use super::{Check, Need, clocks};
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::doctor::probe::PrometheusProbe;
@@ -177,13 +177,19 @@ pub(super) fn pods_of<'a>(facts: &'a Facts, target: &LiveObject) -> Vec<&'a Live
     own.collect()
 }
 
+/// The kind of a target that does not exist.
+pub(super) fn missing_kind(facts: &Facts, key: &TargetKey) -> Option<LiveKind> {
+    let kind = live_kind(&key.kind)?;
+    let read = facts.objects.get(&kind);
+    let is_read = matches!(read, Some(Reading::Known(_) | Reading::Absent));
+    let found = facts.find(kind, &key.namespace, &key.name);
+    (is_read && found.is_none()).then_some(kind)
+}
+
 fn missing(facts: &Facts) -> Vec<Finding> {
     let found = facts.variants().filter_map(|variant| {
         let key = target_key(variant)?;
-        let kind = live_kind(&key.kind)?;
-        if facts.find(kind, &key.namespace, &key.name).is_some() {
-            return None;
-        }
+        let kind = missing_kind(facts, &key)?;
         let cause = format!(
             "there is no {} {}/{}",
             kind.as_str(),

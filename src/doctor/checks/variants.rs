@@ -154,7 +154,8 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
                 "Ready" => text(one, "/reason") == "VariantQuarantined",
                 _ => text(one, "/status") == "False",
             };
-            let is_known_otherwise = text(one, "/reason") == "SafetyNetActivated";
+            let causes_elsewhere = ["SafetyNetActivated", "SkippedProcessing"];
+            let is_known_otherwise = causes_elsewhere.contains(&text(one, "/reason"));
             reported.contains(&kind) && is_bad && !is_known_otherwise
         });
         found.extend(bad.map(|one| {
@@ -204,24 +205,37 @@ fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
     role.unwrap_or_default()
 }
 
+/// The groups of at least two variants that all cost the same, each with its cost.
+pub(in crate::doctor) fn equal_costs<G: Ord, C: PartialEq, V>(
+    variants: impl Iterator<Item = (G, C, V)>,
+) -> Vec<(C, Vec<V>)> {
+    let mut groups: BTreeMap<G, Vec<(C, V)>> = BTreeMap::new();
+    for (group, cost, variant) in variants {
+        groups.entry(group).or_default().push((cost, variant));
+    }
+    let equal = groups.into_values().filter_map(|group| {
+        let is_equal = group.windows(2).all(|pair| match pair {
+            [(one, _), (other, _)] => one == other,
+            _ => true,
+        });
+        let is_choice = group.len() > 1 && is_equal;
+        let (mut costs, variants): (Vec<C>, Vec<V>) = group.into_iter().unzip();
+        costs
+            .pop()
+            .filter(|_| is_choice)
+            .map(|cost| (cost, variants))
+    });
+    equal.collect()
+}
+
 fn costs(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (model, variants) in models(facts) {
-        let mut roles: BTreeMap<&str, Vec<&LiveObject>> = BTreeMap::new();
-        for variant in variants {
-            let own = roles.entry(role(facts, variant)).or_default();
-            own.push(variant);
-        }
-        for variants in roles.values() {
-            let [first, others @ ..] = variants.as_slice() else {
-                continue;
-            };
-            let Some(price) = cost(first).filter(|_| !others.is_empty()) else {
-                continue;
-            };
-            let is_equal =
-                |one: &&LiveObject| cost(one).is_some_and(|cost| cost.total_cmp(&price).is_eq());
-            if others.iter().all(is_equal) {
+        let priced = variants
+            .into_iter()
+            .map(|variant| (role(facts, variant), cost(variant), variant));
+        for (price, variants) in equal_costs(priced) {
+            if let (Some(price), Some(first)) = (price, variants.first()) {
                 let count = variants.len();
                 let cause = format!("{count} variants of {} cost {price}", model.model);
                 found.push(FindingCode::CostsEqual.at(first.title(), cause));

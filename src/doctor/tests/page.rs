@@ -35,6 +35,9 @@ account. It changes nothing. Outside of the cluster it reaches Prometheus throug
 (`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a
 refusal of Prometheus is a finding. Elsewhere it is something that could not be looked at. Of manifests (`--files`) only
 what stands in them is judged, not what is missing.
+
+The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
+codes with namespace and name, and the alert `WVAFinding` reads it.
 ";
 
 fn page() -> String {

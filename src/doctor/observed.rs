@@ -1,0 +1,129 @@
+//! Findings that the controller has by itself, from what it holds after a cycle: no request is sent for them.
+
+use std::collections::BTreeSet;
+
+use super::checks::{equal_costs, obstacle_code, prometheus_code, spelling_code};
+use super::facts::LiveKind;
+use super::finding::FindingCode;
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::mirror::SyncState;
+use crate::policy::actuation::{Scalers, judge};
+use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, Hints};
+use crate::policy::filter::Admission;
+use crate::policy::key::ObjectKey;
+use crate::policy::metrics_gap::MetricsGap;
+use crate::policy::ownership::{Exposure, Ownership};
+use crate::policy::record::PublishedRecord;
+use crate::policy::snapshot::VariantView;
+use crate::state::Readers;
+use crate::state::mirrors::SyncStatus;
+
+/// Codes with the objects that they are about.
+pub type ObservedFindings = BTreeSet<(FindingCode, ObjectKey)>;
+
+/// Everything that is found now.
+pub fn observe(shared: &Readers) -> ObservedFindings {
+    let mut found = ObservedFindings::new();
+    let kind = LiveKind::VariantAutoscaling;
+    let is_absent = |one: SyncStatus| {
+        one.kind == WatchedKind::VariantAutoscaling && one.sync == SyncState::KindAbsent
+    };
+    if shared.mirrors.contacts().any(is_absent) {
+        let name = format!("{}.llmd.ai", kind.resource());
+        found.insert((FindingCode::VariantKindMissing, ObjectKey::new("", name)));
+    }
+    let left_out = shared.mirrors.left_out().into_iter();
+    for one in left_out.filter(|one| !one.is_handled) {
+        let code = match one.admission {
+            Admission::ForeignInstance => FindingCode::ForeignInstance,
+            Admission::Excluded => FindingCode::NamespaceExcluded,
+            Admission::OutsideScope => FindingCode::NamespaceNotWatched,
+            Admission::Ours => continue,
+        };
+        found.insert((code, ObjectKey::new(one.key.namespace, one.key.name)));
+    }
+    let views = shared.board.snapshot();
+    let costs = views
+        .values()
+        .map(|view| ((&view.model, view.template.role), view.cost, &view.key));
+    for (_, variants) in equal_costs(costs) {
+        let first = variants.first();
+        found.extend(first.map(|key| {
+            let object = ObjectKey::new(&*key.namespace, &*key.name);
+            (FindingCode::CostsEqual, object)
+        }));
+    }
+    let plan = shared.plan.load();
+    let conflicts = shared.ownership_conflicts.load();
+    for view in views.values() {
+        let Some(record) = shared.records.get(&view.key) else {
+            continue;
+        };
+        let hints = Hints {
+            gap: (*plan).as_ref().and_then(|plan| plan.gaps.get(&view.key)),
+            exposure: conflicts.exposure(&view.key),
+        };
+        let key = ObjectKey::new(&*view.key.namespace, &*view.key.name);
+        let codes = of_variant(view, &record, hints).into_iter();
+        found.extend(codes.map(|code| (code, key.clone())));
+    }
+    found
+}
+
+/// What keeps one variant from working.
+pub(super) fn of_variant(
+    view: &VariantView,
+    record: &PublishedRecord,
+    hints: Hints<'_>,
+) -> BTreeSet<FindingCode> {
+    let failing = record.conditions.iter();
+    let failing = failing.filter(|one| one.status == ConditionStatus::False);
+    let mut found: BTreeSet<FindingCode> = failing.filter_map(of_condition).collect();
+    if record.standing != Ownership::Alone {
+        found.insert(FindingCode::NotApplied);
+    }
+    if let (Scalers::Known(scalers), Some(_)) = (&view.scalers, view.target.resolved()) {
+        let desired = record.values.map(|values| values.desired);
+        let obstacles = judge(scalers, &view.key, view.bounds, desired);
+        found.extend(obstacles.iter().map(obstacle_code));
+    }
+    // A scaler that gets no count does not work because of that.
+    if hints.exposure == Exposure::Missing && found.remove(&FindingCode::ScalerFails) {
+        found.insert(FindingCode::VariantSeriesMissing);
+    }
+    found.extend(hints.gap.and_then(|gap| of_gap(gap, &view.model.model)));
+    found
+}
+
+/// The code of a condition whose cause is not seen otherwise.
+fn of_condition(condition: &Condition) -> Option<FindingCode> {
+    use ConditionReason as Reason;
+    match condition.reason {
+        Reason::TargetNotFound => Some(FindingCode::TargetMissing),
+        Reason::TargetContested => Some(FindingCode::TargetContested),
+        Reason::UnsupportedTargetKind => Some(FindingCode::TargetKindUnknown),
+        Reason::MalformedObject => Some(FindingCode::VariantMalformed),
+        Reason::RequestsWaiting | Reason::VariantQuarantined => Some(FindingCode::NotApplied),
+        _ => None,
+    }
+}
+
+fn of_gap(gap: &MetricsGap, model: &str) -> Option<FindingCode> {
+    match gap {
+        MetricsGap::QueryFailed { error } => Some(prometheus_code(error)),
+        // They may only be starting.
+        MetricsGap::NoReadyPod => None,
+        MetricsGap::NoValue => Some(FindingCode::UnknownGeneration),
+        MetricsGap::OtherModel { models } => {
+            let names = models.iter().map(|name| &**name);
+            Some(spelling_code(model, names).0)
+        }
+        MetricsGap::OtherNamespace { .. }
+        | MetricsGap::NoPodLabel
+        | MetricsGap::NoNamespaceLabel => Some(FindingCode::LabelsMissing),
+        MetricsGap::OtherPods { .. }
+        | MetricsGap::OtherModels { .. }
+        | MetricsGap::NothingInNamespace
+        | MetricsGap::Nothing => Some(FindingCode::EngineNotScraped),
+    }
+}
