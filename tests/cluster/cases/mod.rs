@@ -6,6 +6,7 @@ mod conditions;
 mod contract;
 mod definition;
 mod demo;
+mod doctor;
 mod embedded;
 mod engines;
 mod event_writes;
@@ -78,6 +79,7 @@ pub(crate) fn all() -> Vec<Case> {
         restarts::cases(),
         contract::cases(),
         demo::cases(),
+        doctor::cases(),
         embedded::cases(),
         process::cases(),
         prometheus::cases(),

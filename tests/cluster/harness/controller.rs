@@ -158,6 +158,18 @@ impl Controller {
         self
     }
 
+    /// Prometheus reads its page no longer.
+    pub(crate) fn hide(&mut self) {
+        self.target = None;
+    }
+
+    /// Prometheus reads its page as that of a pod.
+    pub(crate) fn show(&mut self, cx: &Cx, namespace: &str, pod: &str) -> Result {
+        let page = self.metrics.parse()?;
+        self.target = Some(cx.world.prometheus.scrape(namespace, pod, page)?);
+        Ok(())
+    }
+
     /// Waits until `/readyz` agrees.
     pub(crate) async fn ready(&self) -> Result {
         eventually(

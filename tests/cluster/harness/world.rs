@@ -48,7 +48,7 @@ impl World {
     async fn start_at(site: &Arc<Site>, setup: Setup) -> Result<Self> {
         let etcd = Etcd::place(site)?;
         let api = ApiServer::place(site, &etcd.url)?;
-        let prometheus = Prometheus::place(site)?;
+        let prometheus = Prometheus::place(site, "prometheus")?;
         etcd.server.start()?;
         api.server.start()?;
         prometheus.server.start()?;

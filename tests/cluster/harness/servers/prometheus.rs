@@ -63,20 +63,21 @@ struct Series {
 }
 
 impl Prometheus {
-    pub(crate) fn place(site: &Site) -> Result<Self> {
-        let targets = site.conf("targets");
+    /// One under a name of its own, with targets of its own.
+    pub(crate) fn place(site: &Site, name: &str) -> Result<Self> {
+        let targets = site.conf(&format!("{name}-targets"));
         fs::create_dir_all(&targets)?;
-        let configuration = site.write("prometheus.yaml", &scraping(&targets, 1))?;
+        let configuration = site.write(&format!("{name}.yaml"), &scraping(&targets, 1))?;
         let address = format!("127.0.0.1:{}", ports::free()?);
         let program = site
             .program("prometheus")?
             .flag("config.file", configuration.display())
-            .flag("storage.tsdb.path", site.data("prometheus"))
+            .flag("storage.tsdb.path", site.data(name))
             .flag("web.listen-address", &address)
             .flag("log.level", "warn")
             .arg("--web.enable-lifecycle");
         Ok(Self {
-            server: site.server("prometheus", program),
+            server: site.server(name, program),
             url: format!("http://{address}"),
             configuration,
             targets,

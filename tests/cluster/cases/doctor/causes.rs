@@ -1,0 +1,483 @@
+//! The causes: how each is planted, and the one code that names it.
+
+use serde_json::{Value, json};
+use wva::api::INSTANCE_LABEL;
+
+use super::Seat;
+use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller};
+use crate::harness::fault::Result;
+use crate::harness::suite::Cx;
+use crate::harness::variants::variant;
+
+/// Pages without the series that is read.
+const FOREIGN_ENGINE: &str = "# TYPE tgi_queue_size gauge\ntgi_queue_size 1\n";
+const NO_ENGINE: &str = "# TYPE up_to_date gauge\nup_to_date 1\n";
+/// An engine whose scrape attaches no pod.
+const ENGINE: &str =
+    "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"other\"} 1\n";
+const ROUTER: &str = "# TYPE llm_d_epp_scheduler_attempts_total counter\nllm_d_epp_scheduler_attempts_total{status=\"success\"} 5\n";
+
+pub(super) struct Cause {
+    /// The code of its finding.
+    pub(super) code: &'static str,
+    /// It in words.
+    pub(super) what: &'static str,
+    pub(super) plant: Plant,
+    pub(super) seat: Seat,
+}
+
+/// Names objects of the fleet.
+struct Names<'a> {
+    own: &'a str,
+    system: &'a str,
+    prometheus: &'a str,
+}
+
+fn cause(code: &'static str, what: &'static str, plant: Plant) -> Cause {
+    Cause {
+        code,
+        what,
+        plant,
+        seat: Seat::Laptop,
+    }
+}
+
+impl Names<'_> {
+    fn place(&self, version: &'static str, kind: &'static str, name: &str) -> Place {
+        Place {
+            version,
+            kind,
+            namespace: Some(self.own.to_owned()),
+            name: name.to_owned(),
+        }
+    }
+
+    fn variant(&self) -> Place {
+        self.place("llmd.ai/v1alpha1", "VariantAutoscaling", VARIANTS[0].0)
+    }
+
+    fn scaled_object(&self) -> Place {
+        self.place("keda.sh/v1alpha1", "ScaledObject", VARIANTS[0].0)
+    }
+
+    fn target(&self) -> Place {
+        self.place("apps/v1", "Deployment", VARIANTS[0].0)
+    }
+
+    fn controller(&self) -> Place {
+        Place {
+            namespace: Some(self.system.to_owned()),
+            ..self.place("apps/v1", "Deployment", CONTROLLER)
+        }
+    }
+
+    /// The trigger of the first variant, with fields of its own.
+    fn trigger(&self, query: &str, fields: &Value) -> Plant {
+        let mut trigger = json!({ "type": "prometheus", "metricType": "AverageValue", "metadata": {
+            "serverAddress": self.prometheus, "query": query, "threshold": "1",
+            "activationThreshold": "0", "ignoreNullValues": "false",
+        }});
+        json_patch(&mut trigger, fields);
+        Plant::Patch(
+            self.scaled_object(),
+            json!({ "spec": { "triggers": [trigger] } }),
+        )
+    }
+
+    /// The series of the first variant.
+    fn series(&self, more: &str) -> String {
+        let (own, name) = (self.own, VARIANTS[0].0);
+        format!(
+            "wva_desired_replicas{{variant_name=\"{name}\",exported_namespace=\"{own}\"{more}}}"
+        )
+    }
+
+    fn query(&self, more: &str) -> String {
+        let series = self.series(more);
+        format!("max by (variant_name, exported_namespace) ({series})")
+    }
+
+    /// The container of the controller with another value of a variable.
+    fn environment(&self, object: &Value, name: &str, value: &str) -> Plant {
+        let mut container = object["spec"]["template"]["spec"]["containers"][0].clone();
+        let all = container["env"].as_array_mut().unwrap();
+        all.retain(|one| one["name"] != name);
+        all.push(json!({ "name": name, "value": value }));
+        let patch = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+        Plant::Patch(self.controller(), patch)
+    }
+
+    fn config_map(&self, name: &str, entry: &str) -> Plant {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
+            "data": { "default": entry },
+        });
+        Plant::Create(object, Some(self.system.to_owned()))
+    }
+}
+
+/// A JSON merge patch of objects without nulls.
+fn json_patch(value: &mut Value, patch: &Value) {
+    match patch {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                json_patch(&mut value[name], field);
+            }
+        }
+        other => *value = other.clone(),
+    }
+}
+
+/// Every cause, those that end the fleet last.
+pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
+    let system = &cx.system().await?.name;
+    let names = Names {
+        own: &cx.namespace.name,
+        system,
+        prometheus: &cx.world.prometheus.url,
+    };
+    let mut all = of_metrics(&names);
+    all.extend(of_queries(&names));
+    all.extend(of_scalers(&names));
+    all.extend(of_variants(&names));
+    all.extend(of_targets(&names));
+    all.extend(of_controllers(cx, &names));
+    all.extend(of_cluster());
+    Ok(all)
+}
+
+fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
+    let model = |id: &str| Plant::Patch(names.variant(), json!({ "spec": { "modelID": id } }));
+    vec![
+        cause("WVA063", "modelID of another model", model("acme/other")),
+        cause(
+            "WVA064",
+            "modelID in other letters",
+            model("Meta-Llama/llama-3.1-8b"),
+        ),
+        cause("WVA043", "own series not scraped", Plant::Unscraped),
+        cause("WVA060", "engines not scraped", Plant::EnginesUnscraped),
+        cause("WVA061", "scrapes of engines fail", Plant::EnginesFail),
+        cause("WVA062", "series without a pod", Plant::Shows("", ENGINE)),
+        cause(
+            "WVA065",
+            "series of another engine",
+            Plant::EnginesShow(FOREIGN_ENGINE),
+        ),
+        cause("WVA065", "no engine", Plant::EnginesShow(NO_ENGINE)),
+        cause(
+            "WVA067",
+            "router without a queue",
+            Plant::Shows("epp-0", ROUTER),
+        ),
+        Cause {
+            seat: Seat::Astray,
+            ..cause("WVA042", "another Prometheus", Plant::Keep)
+        },
+        cause("WVA047", "engines scraped twice", Plant::EnginesTwice),
+    ]
+}
+
+fn of_queries(names: &Names<'_>) -> Vec<Cause> {
+    let query = |query: &str| names.trigger(query, &json!({}));
+    let one = names.query("");
+    let series = names.series("");
+    vec![
+        cause(
+            "WVA134",
+            "query that matches nothing",
+            query(&names.query(",job=\"other\"")),
+        ),
+        cause("WVA122", "query of another metric", query("vector(1)")),
+        cause(
+            "WVA134",
+            "namespace instead of exported_namespace",
+            query(&one.replace("exported_namespace=", "namespace=")),
+        ),
+        cause(
+            "WVA132",
+            "query that adds up",
+            query(&format!("sum({series})")),
+        ),
+        cause(
+            "WVA133",
+            "or vector(0)",
+            query(&format!("{one} or vector(0)")),
+        ),
+        cause(
+            "WVA136",
+            "query that is no PromQL",
+            query(&format!("max by ({series}")),
+        ),
+        cause(
+            "WVA123",
+            "metric type Value",
+            names.trigger(&one, &json!({ "metricType": "Value" })),
+        ),
+        cause(
+            "WVA123",
+            "threshold 2",
+            names.trigger(&one, &json!({ "metadata": { "threshold": "2" } })),
+        ),
+        cause(
+            "WVA129",
+            "ignoreNullValues",
+            names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } })),
+        ),
+        cause(
+            "WVA135",
+            "query with several series",
+            match query(&series) {
+                Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
+                other => other,
+            },
+        ),
+    ]
+}
+
+fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
+    let patch = |spec: Value| Plant::Patch(names.scaled_object(), json!({ "spec": spec }));
+    let fallback = json!({ "replicas": 0, "behavior": "static" });
+    let behavior = json!({ "scaleUp": { "stabilizationWindowSeconds": 240 } });
+    let paused = json!({ "metadata": { "annotations": { "autoscaling.keda.sh/paused": "true" } } });
+    let second = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": "second" },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": VARIANTS[0].0 },
+            "minReplicas": 1, "maxReplicas": 8,
+            "metrics": [{ "type": "Resource", "resource": {
+                "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 80 },
+            }}],
+        },
+    });
+    let share = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": { "name": "share" },
+        "spec": {
+            "scaleTargetRef": { "name": "elsewhere" },
+            "triggers": [{ "type": "prometheus", "metricType": "AverageValue", "metadata": {
+                "serverAddress": names.prometheus, "query": "avg(vllm:kv_cache_usage_perc)",
+                "threshold": "0.7",
+            }}],
+        },
+    });
+    vec![
+        cause(
+            "WVA131",
+            "fallback 0",
+            patch(json!({ "fallback": fallback })),
+        ),
+        cause(
+            "WVA130",
+            "stabilization of 240 s",
+            patch(
+                json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }),
+            ),
+        ),
+        cause(
+            "WVA126",
+            "minimum too high",
+            patch(json!({ "minReplicaCount": 2 })),
+        ),
+        cause(
+            "WVA127",
+            "maximum too low",
+            patch(json!({ "maxReplicaCount": 3 })),
+        ),
+        cause(
+            "WVA124",
+            "paused by its annotation",
+            Plant::Patch(names.scaled_object(), paused),
+        ),
+        cause("WVA120", "no scaler", Plant::Delete(names.scaled_object())),
+        cause(
+            "WVA121",
+            "two scalers",
+            Plant::Create(second, Some(names.own.to_owned())),
+        ),
+        cause(
+            "WVA137",
+            "a share with AverageValue 0.7",
+            Plant::Create(share, Some(names.own.to_owned())),
+        ),
+    ]
+}
+
+fn of_variants(names: &Names<'_>) -> Vec<Cause> {
+    let patch = |patch: Value| Plant::Patch(names.variant(), patch);
+    let target = |target: Value| patch(json!({ "spec": { "scaleTargetRef": target } }));
+    let bounds = json!({ "minReplicas": 1, "maxReplicas": 8, "variantCost": "30" });
+    let mut rival = variant("rival", VARIANTS[0].0, &bounds);
+    rival["metadata"]["labels"] = json!({ INSTANCE_LABEL: names.own });
+    let namespace = Place {
+        namespace: None,
+        ..names.place("v1", "Namespace", names.own)
+    };
+    let excluded = json!({ "metadata": { "annotations": { "wva.llmd.ai/exclude": "true" } } });
+    vec![
+        cause(
+            "WVA081",
+            "foreign instance label",
+            patch(json!({ "metadata": { "labels": { INSTANCE_LABEL: "green" } } })),
+        ),
+        cause(
+            "WVA083",
+            "excluded namespace",
+            Plant::Patch(namespace, excluded),
+        ),
+        cause(
+            "WVA084",
+            "target missing",
+            target(json!({ "name": "gone" })),
+        ),
+        cause(
+            "WVA086",
+            "two variants of one target",
+            Plant::Create(rival, Some(names.own.to_owned())),
+        ),
+        cause(
+            "WVA087",
+            "all costs equal",
+            patch(json!({ "spec": { "variantCost": VARIANTS[1].1 } })),
+        ),
+    ]
+}
+
+fn of_targets(names: &Names<'_>) -> Vec<Cause> {
+    let pod = |spec: Value| {
+        let patch = json!({ "spec": { "template": { "spec": spec } } });
+        Plant::Patch(names.target(), patch)
+    };
+    let other = json!([{
+        "name": "vllm", "image": "vllm/vllm-openai:fake", "args": ["--model", "acme/other"],
+    }]);
+    let applied = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": VARIANTS[0].0 },
+        "spec": { "replicas": 1 },
+    });
+    vec![
+        cause(
+            "WVA089",
+            "pods that no node takes",
+            pod(json!({ "nodeSelector": { "disk": "tape" } })),
+        ),
+        cause(
+            "WVA090",
+            "gated pods",
+            pod(json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] })),
+        ),
+        cause(
+            "WVA088",
+            "two models under one name",
+            pod(json!({ "containers": other })),
+        ),
+        cause(
+            "WVA094",
+            "replicas applied by a deployment tool",
+            Plant::Apply(applied, "gitops".to_owned()),
+        ),
+    ]
+}
+
+fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
+    let system = || Some(names.system.to_owned());
+    let own = controller(cx, CONTROLLER, names.own);
+    let set = |name: &str, value: &str| names.environment(&own, name, value);
+    let pod = |code, what, plant| Cause {
+        seat: Seat::Pod,
+        ..cause(code, what, plant)
+    };
+    let thresholds = "kvCacheThreshold: 0.8\nkvSpareTrigger: 0.1\n";
+    let alone = "analyzers:\n- {name: throughput, type: throughput, enabled: true}\n";
+    vec![
+        pod(
+            "WVA041",
+            "https to a plain Prometheus",
+            set(
+                "PROMETHEUS_BASE_URL",
+                &names.prometheus.replace("http:", "https:"),
+            ),
+        ),
+        pod(
+            "WVA040",
+            "no Prometheus at the address",
+            set("PROMETHEUS_BASE_URL", "http://127.0.0.1:9"),
+        ),
+        cause("WVA020", "no controller", Plant::Delete(names.controller())),
+        cause(
+            "WVA022",
+            "controller scaled to 0",
+            Plant::Patch(names.controller(), json!({ "spec": { "replicas": 0 } })),
+        ),
+        cause(
+            "WVA023",
+            "a second controller",
+            Plant::Create(controller(cx, "wva-second", names.own), system()),
+        ),
+        cause(
+            "WVA024",
+            "no address of Prometheus",
+            set("PROMETHEUS_BASE_URL", ""),
+        ),
+        cause(
+            "WVA025",
+            "a misspelt key of thresholds",
+            names.config_map("wva-saturation-scaling-config", "kvCacheTreshold: 0.7\n"),
+        ),
+        cause(
+            "WVA026",
+            "thresholds under another name",
+            names.config_map("my-saturation-scaling-config", thresholds),
+        ),
+        cause(
+            "WVA096",
+            "throughput alone",
+            names.config_map("wva-saturation-scaling-config", alone),
+        ),
+        cause(
+            "WVA068",
+            "nothing to wake a model",
+            set("WVA_SCALE_TO_ZERO", "true"),
+        ),
+        cause(
+            "WVA082",
+            "another namespace watched",
+            set("WATCH_NAMESPACE", "elsewhere"),
+        ),
+        cause("WVA028", "the leader hangs", Plant::Frozen),
+        cause("WVA027", "no rights", Plant::NoRights),
+    ]
+}
+
+fn of_cluster() -> Vec<Cause> {
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "unserved" },
+        "webhooks": [{
+            "name": "unserved.llmd.ai", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail",
+            "clientConfig": { "service": { "namespace": "default", "name": "nowhere" } },
+            "rules": [{
+                "apiGroups": ["llmd.ai"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"],
+                "resources": ["variantautoscalings"],
+            }],
+        }],
+    });
+    let definition = Place {
+        version: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        namespace: None,
+        name: "variantautoscalings.llmd.ai".to_owned(),
+    };
+    vec![
+        cause(
+            "WVA004",
+            "webhook without a server",
+            Plant::Create(webhook, None),
+        ),
+        Cause {
+            seat: Seat::Before,
+            ..cause("WVA001", "CRD missing", Plant::Delete(definition))
+        },
+    ]
+}

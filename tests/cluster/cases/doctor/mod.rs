@@ -1,0 +1,153 @@
+//! `wva doctor` on real servers: nothing on a healthy fleet, then one planted cause after another, each found as its
+//! own code alone and gone after it is mended.
+
+mod causes;
+mod fleet;
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use self::causes::{Cause, causes};
+use self::fleet::{CONTROLLER, Fleet};
+use crate::harness::fault::{Fault, Result};
+use crate::harness::suite::{Case, Cx};
+use crate::harness::tools;
+use crate::harness::wait::{eventually, seen};
+use crate::harness::world::Setup;
+
+/// A minute with the slack of the suite, within which a cause has to be named.
+const SOON: Duration = Duration::from_secs(12);
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::with_own_servers("doctor::names_every_planted_cause", Setup::Whole, every)
+            .within(Duration::from_mins(20)),
+    ]
+}
+
+/// From where the doctor looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seat {
+    /// A machine with a kubeconfig and a way to Prometheus.
+    Laptop,
+    /// A pod of the controller.
+    Pod,
+    /// A laptop, before the installation.
+    Before,
+    /// A laptop that asks another Prometheus, which scrapes nothing.
+    Astray,
+}
+
+/// Exit code, and codes of findings and what could not be looked at.
+#[derive(Debug, PartialEq)]
+struct Verdict {
+    exit: Option<i32>,
+    codes: Vec<String>,
+    unseen: Vec<String>,
+}
+
+impl Verdict {
+    fn of(codes: &[&str]) -> Self {
+        Self {
+            exit: Some(i32::from(!codes.is_empty())),
+            codes: codes.iter().map(|code| (*code).to_owned()).collect(),
+            unseen: Vec::new(),
+        }
+    }
+}
+
+/// One run of the program; the report with it.
+fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Result<(Verdict, Value)> {
+    let world = &fleet.cx.world;
+    let mut command = Command::new(tools::wva());
+    command
+        .env_clear()
+        .env("KUBECONFIG", &world.api.admin)
+        .args(["doctor", "--output=json"]);
+    match seat {
+        Seat::Laptop => command.args(["--prometheus", &world.prometheus.url]),
+        Seat::Astray => command.args(["--prometheus", &fleet.empty.url]),
+        Seat::Before => command.args(["--pre", "--prometheus", &world.prometheus.url]),
+        Seat::Pod => command
+            .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+            .env("HOSTNAME", format!("{CONTROLLER}-0"))
+            .env("POD_NAMESPACE", system),
+    };
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&said).map_err(|error| {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        Fault::new(format!("wva doctor: {error}: {complaint}"))
+    })?;
+    let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut codes: Vec<String> = list("findings")
+        .iter()
+        .map(|one| text(&one["code"]))
+        .collect();
+    codes.dedup();
+    let verdict = Verdict {
+        exit: output.status.code(),
+        codes,
+        unseen: list("unseen").iter().map(ToString::to_string).collect(),
+    };
+    Ok((verdict, report))
+}
+
+/// Waits until the doctor names exactly these codes.
+async fn names(fleet: &Fleet<'_>, seat: Seat, codes: &[&str]) -> Result {
+    let system = fleet.cx.system().await?.name.clone();
+    eventually(format!("{seat:?} finds {codes:?}"), SOON, async || {
+        let (verdict, report) = doctor(fleet, seat, &system)?;
+        seen(&verdict, &Verdict::of(codes))
+            .map_err(|fault| Fault::new(format!("{}: {report:#}", fault.text())))
+    })
+    .await
+}
+
+async fn every(cx: &Cx) -> Result {
+    let mut fleet = Fleet::start(cx).await?;
+    for seat in [Seat::Laptop, Seat::Pod, Seat::Before] {
+        names(&fleet, seat, &[]).await?;
+    }
+    let mut faults = Vec::new();
+    for cause in causes(cx).await? {
+        let begun = Instant::now();
+        let outcome = planted(&mut fleet, &cause).await;
+        let took = begun.elapsed().as_secs_f64();
+        match outcome {
+            Ok(named) => eprintln!(
+                "doctor: {} | {} | {named:.1} s | {:.1} s",
+                cause.code,
+                cause.what,
+                took - named
+            ),
+            Err(fault) => {
+                eprintln!("doctor: {} | {} | failed", cause.code, cause.what);
+                faults.push(format!("{} ({}): {}", cause.code, cause.what, fault.text()));
+            }
+        }
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::new(faults.join("\n")))
+}
+
+/// Plants a cause, has it named and mends it; the seconds until it was named.
+async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<f64> {
+    let begun = Instant::now();
+    let undo = fleet.plant(&cause.plant).await?;
+    let named = names(fleet, cause.seat, &[cause.code]).await;
+    let took = begun.elapsed().as_secs_f64();
+    fleet.mend(undo).await?;
+    let seat = match cause.seat {
+        Seat::Astray => Seat::Laptop,
+        seat => seat,
+    };
+    let mended = names(fleet, seat, &[]).await;
+    named.and(mended).map(|()| took)
+}
