@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::causes::{Cause, edit, forget_running, objects};
-use super::healthy::{NOW, QUERY, controller, resolve, series};
+use super::healthy::{LEASE, NOW, QUERY, controller, resolve, series};
 use crate::doctor::FindingCode as Code;
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::object::LiveObject;
@@ -119,6 +119,13 @@ pub(super) fn triggers(facts: &mut Facts, answer: Result<Vec<SeriesFact>, String
     facts.triggers = Reading::Known(BTreeMap::from([(key, answer)]));
 }
 
+/// A scaler reports that it does not work.
+fn fails(facts: &mut Facts) {
+    let status = json!({ "conditions": [{ "type": "ScalingActive", "status": "False",
+        "reason": "FailedGetExternalMetric", "message": "no metrics", "lastTransitionTime": "2025-12-31T23:00:00Z" }] });
+    hpa(facts, "/status", status);
+}
+
 fn hpa(facts: &mut Facts, pointer: &str, value: serde_json::Value) {
     edit(
         facts,
@@ -184,13 +191,17 @@ pub(super) const SCALERS: &[Cause] = &[
             json!({ "autoscaling.keda.sh/paused": "true" }),
         );
     }),
-    (Code::ScalerFails, |facts| {
-        hpa(
-            facts,
-            "/status",
-            json!({ "conditions": [{ "type": "ScalingActive", "status": "False",
-            "reason": "FailedGetExternalMetric", "message": "no metrics", "lastTransitionTime": "2025-12-31T23:00:00Z" }] }),
-        );
+    (Code::ScalerFails, fails),
+    // A scaler without a count fails, and counts end with their leader.
+    (Code::OwnSeriesMissing, |facts| {
+        answer(facts, Probe::Counts, Vec::new());
+        fails(facts);
+    }),
+    (Code::LeaseUnheld, |facts| {
+        let time = json!("2025-12-31T23:58:40.000000Z");
+        edit(facts, LiveKind::Lease, LEASE, "/spec/renewTime", time);
+        answer(facts, Probe::Counts, Vec::new());
+        fails(facts);
     }),
     (Code::ScalerMinimum, |facts| {
         hpa(facts, "/spec/minReplicas", json!(2));
@@ -223,6 +234,14 @@ pub(super) const SCALERS: &[Cause] = &[
     }),
     (Code::QueryInventsZero, |facts| {
         query(facts, &format!("{QUERY} or vector(0)"));
+    }),
+    // The fallback has other labels than the count.
+    (Code::QueryInventsZero, |facts| {
+        query(facts, &format!("{QUERY} or vector(0)"));
+        triggers(
+            facts,
+            Ok(vec![series("variant_name=b", 2.0), series("", 0.0)]),
+        );
     }),
     (Code::QueryFindsNothing, |facts| {
         triggers(facts, Ok(Vec::new()));

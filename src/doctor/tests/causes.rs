@@ -273,6 +273,14 @@ pub(super) const VARIANTS: &[Cause] = &[
     (Code::TargetMissing, |facts| {
         remove(facts, LiveKind::Deployment, "a");
     }),
+    // Neither its scaler nor its decision is missing by itself.
+    (Code::TargetMissing, |facts| {
+        let variant = LiveKind::VariantAutoscaling;
+        let name = "/spec/scaleTargetRef/name";
+        edit(facts, variant, "a", name, json!("gone"));
+        let skipped = json!([{ "type": "OptimizationReady", "status": "False", "reason": "SkippedProcessing" }]);
+        edit(facts, variant, "a", "/status/conditions", skipped);
+    }),
     (Code::TargetKindUnknown, |facts| {
         edit(
             facts,
