@@ -105,7 +105,8 @@ fn invents_zero(packed: &str) -> bool {
     fallbacks.iter().any(|fallback| packed.contains(fallback))
 }
 
-fn texts(facts: &Facts) -> Vec<Finding> {
+/// What is wrong with the texts of queries.
+pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, _, query) in counted(facts) {
         let packed = packed(&query);

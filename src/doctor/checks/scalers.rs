@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
 use super::prometheus::lacks_count;
-use super::queries::answers;
+use super::queries::{answers, texts};
 use super::targets::{claimed, missing_kind, target_key};
 use super::{Check, Need};
 use crate::api::scaled_object::ScaledObject;
@@ -120,7 +120,11 @@ fn bounds(variant: &LiveObject) -> DeclaredBounds {
 fn followed(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let claimed = claimed(facts);
-    let unanswered: Vec<ObjectName> = answers(facts).into_iter().map(|one| one.object).collect();
+    let misread: Vec<ObjectName> = answers(facts)
+        .into_iter()
+        .chain(texts(facts))
+        .map(|one| one.object)
+        .collect();
     let mut found = Vec::new();
     for variant in facts.variants() {
         let Some(target) = target_key(variant) else {
@@ -144,9 +148,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         } else {
             // A scaler that gets no count fails because of that, which has a finding of its own.
             let is_explained = lacks_count(facts, variant)
-                || own
-                    .iter()
-                    .any(|one| unanswered.contains(&one.object.title()));
+                || own.iter().any(|one| misread.contains(&one.object.title()));
             let mut judged = judged(variant, &own);
             judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
             found.extend(judged);

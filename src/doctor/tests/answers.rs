@@ -274,9 +274,9 @@ pub(super) const SCALERS: &[Cause] = &[
             );
         }
         let mut lease = objects(facts, LiveKind::Lease)[0].clone();
-        lease.0["metadata"]["name"] = json!(format!("{}-blue", super::healthy::LEASE));
+        lease.0["metadata"]["name"] = json!(format!("{LEASE}-blue"));
         objects(facts, LiveKind::Lease).push(lease.clone());
-        lease.0["metadata"]["name"] = json!(format!("{}-green", super::healthy::LEASE));
+        lease.0["metadata"]["name"] = json!(format!("{LEASE}-green"));
         objects(facts, LiveKind::Lease).push(lease);
         keda(
             facts,

@@ -278,7 +278,7 @@ pub(super) const VARIANTS: &[Cause] = &[
         let variant = LiveKind::VariantAutoscaling;
         let name = "/spec/scaleTargetRef/name";
         edit(facts, variant, "a", name, json!("gone"));
-        let skipped = json!([{ "type": "OptimizationReady", "status": "False", "reason": "SkippedProcessing" }]);
+        let skipped = json!([{ "type": "OptimizationReady", "status": "False", "reason": "SkippedProcessing", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" }]);
         edit(facts, variant, "a", "/status/conditions", skipped);
     }),
     (Code::TargetKindUnknown, |facts| {

@@ -444,7 +444,7 @@ fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
             "another namespace watched",
             set("WATCH_NAMESPACE", "elsewhere"),
         ),
-        cause("WVA028", "the leader hangs", Plant::Frozen),
+        cause("WVA043", "the controller hangs", Plant::Frozen),
         cause("WVA027", "no rights", Plant::NoRights),
     ]
 }

@@ -181,13 +181,7 @@ impl<'a> Fleet<'a> {
         let engines = VARIANTS.map(|(name, _)| engines(cx, name)).into();
         let spec = ControllerSpec {
             watch_namespace: None,
-            environment: vec![
-                ("CONTROLLER_INSTANCE", own.to_owned()),
-                // That a leader hangs is known within a minute.
-                ("LEADER_ELECTION_LEASE_DURATION", "15s".to_owned()),
-                ("LEADER_ELECTION_RENEW_DEADLINE", "10s".to_owned()),
-                ("LEADER_ELECTION_RETRY_PERIOD", "2s".to_owned()),
-            ],
+            environment: vec![("CONTROLLER_INSTANCE", own.to_owned())],
             ..ControllerSpec::scoped(cx)
         };
         let process = Controller::start(cx, &spec).await?;
