@@ -39,10 +39,8 @@ mod egress;
 mod engine;
 mod identity;
 
-/// Longest lease request.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest read of a scale subresource.
 const SCALE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The world around the controller. In a simulation all of it is virtual.

@@ -67,7 +67,6 @@ enum History {
     Asked,
 }
 
-/// The timer of purges.
 #[derive(Debug, Default)]
 struct Purge {
     timer_epoch: u64,
@@ -140,7 +139,6 @@ impl Collector {
         self.shared.series.engine.keep_namespaces(&live);
     }
 
-    /// Collects, and has a cycle decide on it.
     async fn collect_for_cycle(
         &mut self,
         cx: &Context<CollectorMessage>,

@@ -96,7 +96,6 @@ pub enum EmitterEffect {
 }
 
 impl EmitterEffect {
-    /// The planning cycle that it comes from.
     fn cycle(&self) -> Option<CycleId> {
         match self {
             Self::Publish { record, .. }
@@ -199,12 +198,10 @@ impl Emitter {
         }
     }
 
-    /// Whether the records are of the term that the claim is in.
     fn is_of_this_term(&self) -> bool {
         self.shared.records.term() == self.shared.claim.term()
     }
 
-    /// Takes a plan that counts from the slot.
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) -> Option<Succession> {
         let new = self.plans.take()?;
         let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
@@ -271,7 +268,6 @@ impl Emitter {
         due.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Shows what the records say.
     fn reveal(&mut self, keys: &BTreeSet<VariantKey>) {
         for key in keys {
             self.unstored.remove(key);

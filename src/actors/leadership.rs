@@ -51,7 +51,6 @@ pub enum Election {
     },
 }
 
-/// What a look at the lease came to.
 #[derive(Debug)]
 struct Look {
     /// How long the claim holds, if it is ours.
@@ -100,7 +99,6 @@ impl Leadership {
         }
     }
 
-    /// One look at the lease.
     async fn contend(
         state: &mut LeaseState,
         cx: &Context<LeadershipMessage>,

@@ -20,7 +20,6 @@ use wva_supervise::{Actor, ActorError, Context, Event};
 
 /// From one round to the next. Requests of a round that are not sent by then come first in the next one.
 const ROUND: Duration = Duration::from_secs(10);
-/// Requests in flight.
 const WIDTH: usize = 16;
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
@@ -36,7 +35,6 @@ pub enum MetricsReaderMessage {
     Resume,
 }
 
-/// What came of one request, and when.
 #[derive(Debug)]
 enum MetricsOutcome {
     Discovery(Result<ServedMetricsApis, RequestError>),
@@ -50,9 +48,7 @@ enum MetricsOutcome {
 /// Which APIs are served, as discovery answered in this round.
 #[derive(Debug)]
 enum Discovered {
-    /// It is to be asked.
     Unknown,
-    /// It has been asked.
     Asked,
     Served(ServedMetricsApis),
 }

@@ -33,7 +33,6 @@ impl PermissionReporter {
         }
     }
 
-    /// Says so in events on a pod of a test.
     #[cfg(test)]
     pub(crate) fn for_test(clock: Clock, events: Events) -> Self {
         let own_pod = Regarding {

@@ -22,7 +22,6 @@ use wva_supervise::{Actor, ActorError, Context, Event, Writer};
 
 /// From one round to the next. Pages of a round that are not read by then come first in the next one.
 const ROUND: Duration = Duration::from_secs(5);
-/// For one page.
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Pages in flight. A pod that hangs holds one slot for its deadline.
 const WIDTH: usize = 64;
@@ -104,10 +103,8 @@ impl FairPages {
     }
 }
 
-/// What one page is read for.
 type PageUses = BTreeMap<SampleKey, PageMetric>;
 
-/// One value, and where it is read.
 #[derive(Debug)]
 struct PageSampleState {
     page: Option<PageKey>,
@@ -382,7 +379,6 @@ impl PageSampleState {
     }
 }
 
-/// Where a value is read, and as what.
 fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMetric), ReadFailure> {
     let metric = &key.source.metric;
     let invalid = |why: String| ReadFailure::new(Failure::Invalid, why);

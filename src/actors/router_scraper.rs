@@ -24,11 +24,9 @@ use wva_supervise::{Actor, ActorError, Address, Context, DirtySet, Event, Writer
 const ROUND: Duration = Duration::from_secs(1);
 /// Least time of a round for each pool: 100 scrapes a second.
 const ROUND_PER_POOL: Duration = Duration::from_millis(10);
-/// For one scrape.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How often the width of scrapes fits into one handled message: well below the limit on silence.
 const DEPTH: usize = 6;
-/// Most routers of one pool.
 const ROUTERS: usize = 4;
 
 /// Messages of the router scraper.
@@ -275,16 +273,12 @@ impl RouterScraper {
     }
 }
 
-/// What one router answered.
 type Held = Result<(HeldRequests, Moment), Silence>;
 
-/// What the routers of one pool answered together.
 #[derive(Debug, Default)]
 struct Answer {
     held: HeldRequests,
-    /// The oldest of the answers.
     at: Option<Moment>,
-    /// Whether every router was asked.
     is_whole: bool,
     failure: Option<Silence>,
 }

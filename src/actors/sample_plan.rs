@@ -84,7 +84,6 @@ impl<T> RequestSlots<T> {
         self.in_flight.push(request);
     }
 
-    /// Breaks all requests off.
     pub(super) fn clear(&mut self) {
         self.in_flight.clear();
     }
@@ -97,12 +96,10 @@ impl<T> RequestSlots<T> {
     }
 }
 
-/// When a handled message has to end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SliceEnd(Instant);
 
 impl SliceEnd {
-    /// So long from now.
     pub(super) fn after(length: Duration) -> Self {
         Self(Instant::now() + length)
     }

@@ -28,7 +28,6 @@ use wva_supervise::{Actor, ActorError, Context, DirtySet, Event};
 const ROUND: Duration = Duration::from_secs(5);
 /// Least time of a round for each target: 20 reads a second.
 const ROUND_PER_TARGET: Duration = Duration::from_millis(50);
-/// Reads in flight.
 const WIDTH: usize = 8;
 /// Reads of one handled message. With what one may take that is well below the limit on silence.
 const BATCH: usize = 32;

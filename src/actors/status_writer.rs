@@ -23,12 +23,10 @@ use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorError, Context, DirtySet, Event, Generator};
 
-/// Writes in flight.
 const IN_FLIGHT: usize = 8;
 /// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
 /// silence.
 const AT_A_TIME: Duration = Duration::from_secs(15);
-/// Delays between attempts at one object.
 const RETRY: Backoff = Backoff {
     base: Duration::from_secs(1),
     cap: Duration::from_mins(1),
@@ -41,7 +39,6 @@ const WORDS: Duration = Duration::from_secs(30);
 /// After a claim that was too short for a write, until it is looked at again: leases are renewed
 /// every few seconds.
 const RENEWAL: Duration = Duration::from_secs(1);
-/// An apply takes one request, rarely up to five.
 const REQUESTS: u32 = 5;
 
 /// Messages of the status writer.
@@ -83,20 +80,14 @@ pub struct StatusWriter {
     timer_epoch: u64,
 }
 
-/// What became of one intent.
 #[derive(Debug)]
 enum WriteOutcome {
-    /// Nothing is there to write to.
     Absent,
-    /// Nothing differs.
     Nothing,
     /// Only words differ, and the object was written a moment ago.
     Later(Moment),
-    /// Stored, with this count.
     Written(StoredStatus, Option<Replicas>),
-    /// Not stored.
     Failed(StatusError),
-    /// Not ours to store.
     NoClaim,
 }
 
@@ -182,7 +173,6 @@ impl StatusWriter {
         self.spared.filter(|until| now.monotonic < until.monotonic)
     }
 
-    /// The span of the cycle that decided what is written.
     fn cycle_of(&self, key: &VariantKey) -> Span {
         let record = self.shared.records.get(key);
         in_cycle(record.and_then(|record| record.decided.cycle))

@@ -261,7 +261,6 @@ where
         Ok(())
     }
 
-    /// Says that the fresh list that was asked for is read.
     fn relists(&self) {
         if let Some(relists) = &self.spec.relists {
             relists.done(self.rereading);
@@ -322,7 +321,6 @@ where
         Ok(())
     }
 
-    /// Whether a change is missed, by a hook.
     fn misses(&self, metadata: &ObjectMeta) -> bool {
         self.shared.hooks.misses_change(self.spec.kind, metadata)
             && self.spec.mirror.get(&key_of(metadata)).is_some()

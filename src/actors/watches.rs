@@ -55,7 +55,6 @@ mod autoscalers;
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
 const OWN_SERVICE_MONITOR: &str = "-metrics-monitor";
-/// Pods that hold resources of a node.
 const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// What every watcher is built from.

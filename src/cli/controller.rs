@@ -103,7 +103,6 @@ fn sources(
     (sources, error)
 }
 
-/// Shows the settings, and exits as a start with them would.
 fn print_config(
     mut report: SettingsReport,
     sources: &Sources,
@@ -347,7 +346,6 @@ fn prometheus(
     Ok(Arc::new(HttpPrometheus::new(prometheus_settings(statics))?))
 }
 
-/// How the settings say that Prometheus is reached.
 pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientSettings {
     let PrometheusConnection {
         base_url,

@@ -64,7 +64,6 @@ pub fn command_line(mut given: impl Iterator<Item = String>) -> Vec<String> {
     command.into_iter().chain(given).collect()
 }
 
-/// This program.
 pub(crate) const PROGRAM: Program = Program {
     name: "wva",
     usage: USAGE,
@@ -112,7 +111,6 @@ fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, Str
     }
 }
 
-/// Prints the version of a program.
 fn print_version(program: &str) -> ExitCode {
     print(&format!("{program} {}\n", version::shown()))
 }

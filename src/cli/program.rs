@@ -117,7 +117,6 @@ impl Program {
         flags.collect()
     }
 
-    /// The commands that have a flag, given with its dashes.
     pub(super) fn commands_with(&self, flag: &str) -> Vec<String> {
         let name = flag.trim_start_matches('-');
         let is_it = |arg: &Arg| {

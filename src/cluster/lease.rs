@@ -25,9 +25,7 @@ pub struct LeaseApi {
 #[derive(Debug, thiserror::Error)]
 #[error("lease {lease}: {error}")]
 pub struct LeaseError {
-    /// Name of the lease.
     lease: String,
-    /// What happened.
     error: RequestError,
 }
 

@@ -290,7 +290,6 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// A time as Kubernetes writes it.
 fn wall_time(text: &str) -> Option<WallTime> {
     let time: Timestamp = text.parse().ok()?;
     Some(WallTime(time.as_millisecond()))

@@ -129,7 +129,6 @@ pub(super) enum RowSubject {
     Variant(VariantKey),
 }
 
-/// One series and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) fact: Fact,
@@ -137,7 +136,6 @@ pub(super) struct Row {
     pub(super) value: f64,
 }
 
-/// All rows of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Rows(pub(super) BTreeMap<RowSubject, Vec<Row>>);
 

@@ -21,7 +21,6 @@ const CYCLE_BUCKETS: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 /// Buckets of one query, in seconds.
 const QUERY_BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 
-/// What scalers read.
 #[derive(Debug)]
 pub(super) struct VariantSeries {
     pub(super) desired: GaugeVec,
@@ -380,7 +379,6 @@ pub struct Family {
     pub help: String,
 }
 
-/// Registers what it makes, and notes it down.
 pub(super) struct Registrar<'a> {
     pub(super) registry: &'a Registry,
     pub(super) families: &'a RefCell<Vec<Family>>,

@@ -30,7 +30,6 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
     }
 }
 
-/// Any body.
 pub(super) fn typed(
     status: StatusCode,
     content_type: &'static str,
@@ -53,7 +52,6 @@ pub(super) fn only_get() -> HttpResponse {
     refused
 }
 
-/// The status code of a refusal.
 pub(super) fn status_of(refusal: &AccessDenied) -> StatusCode {
     match refusal {
         AccessDenied::Unauthenticated => StatusCode::UNAUTHORIZED,

@@ -18,22 +18,17 @@ const HELD_BYTES: usize = 16 * 1024 * 1024;
 /// Why a body is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
-    /// It is larger than its route reads.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// It is not complete in time.
     #[error("the body is not complete after {} s", BODY_TIMEOUT.as_secs())]
     TooSlow,
-    /// Other requests hold all the memory that there is for bodies.
     #[error("too many bodies are being read; send it again")]
     Busy,
-    /// The connection breaks.
     #[error("the body breaks off")]
     Broken,
 }
 
 impl BodyError {
-    /// The status code that goes with it.
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -52,7 +47,6 @@ pub(super) struct RequestBody {
 }
 
 impl RequestBody {
-    /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -29,7 +29,6 @@ use crate::cluster::review::Access;
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest life of one connection; scrapers and probes reconnect.
 const LIFETIME: Duration = Duration::from_mins(1);
-/// Largest head of a request.
 const HEAD_BYTES: usize = 8 * 1024;
 /// The same for HTTP/2, which counts otherwise.
 pub(super) const HEADER_LIST_BYTES: u32 = 8 * 1024;

@@ -27,12 +27,10 @@ enum ConnectionPhase {
     Unasked,
     /// The head is complete, its body is not. The body has a deadline of its own.
     Reading,
-    /// There was a request.
     Asked,
 }
 
 impl ConnectionProgress {
-    /// A connection that has just come.
     pub(super) fn new() -> Self {
         Self(Arc::new(Mutex::new((
             ConnectionPhase::Unasked,
@@ -49,7 +47,6 @@ impl ConnectionProgress {
         }
     }
 
-    /// A request has come.
     pub(super) fn asked(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             (ConnectionPhase::Asked, Instant::now());
@@ -127,7 +124,6 @@ mod tests {
 
     use super::{ANSWERED, CONNECTIONS, ConnectionLimiter, UNASKED};
 
-    /// Ends when the connection does.
     type Ended = oneshot::Receiver<()>;
 
     async fn idle(connections: &mut ConnectionLimiter) -> Ended {

@@ -11,17 +11,14 @@ use super::result::Symbol;
 /// How the names of one page begin. The spellings of a page go together.
 const PAGES: [&str; 4] = ["vllm:", "vllm_", "sglang:", "sglang_"];
 
-/// The number of the page that a series stands on.
 pub(super) fn page_of(name: &str) -> Option<usize> {
     PAGES.iter().position(|page| name.starts_with(page))
 }
 
-/// Where the age of a series comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgeSource {
     /// It is asked for by itself, at this position of that query.
     Own(QueryName, usize),
-    /// It is that of its page.
     Page(usize),
 }
 
@@ -38,7 +35,6 @@ impl AgeSource {
     }
 }
 
-/// A page of one pod for one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Page {
     namespace: Symbol,
@@ -49,7 +45,6 @@ struct Page {
     age: Duration,
 }
 
-/// The ages that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     own: BTreeMap<QueryName, Vec<SampleReading>>,
@@ -59,7 +54,6 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    /// Takes in the answer to a query for times.
     pub(super) fn add(&mut self, query: QueryName, readings: Vec<SampleReading>) {
         let terms = query.terms();
         let pages = readings.iter().filter_map(|reading| {
@@ -82,14 +76,12 @@ impl Ages {
         self.own.insert(query, readings);
     }
 
-    /// The age of the reading that has this very key in the answer to a query.
     pub(super) fn own(&self, query: QueryName, key: ReadingKey) -> Option<Duration> {
         let readings = self.own.get(&query)?;
         let found = readings.binary_search_by_key(&key, |reading| reading.key);
         Some(age(readings.get(found.ok()?)?)?.saturating_add(self.repeated))
     }
 
-    /// The age of a series of a pod.
     pub(super) fn of(&self, source: AgeSource, key: ReadingKey, names: &Names) -> Option<Duration> {
         match source {
             AgeSource::Own(query, source) => self.own(
@@ -111,7 +103,6 @@ impl Ages {
         }
     }
 
-    /// The models that a pod reports under.
     pub(super) fn models(
         &self,
         namespace: Symbol,

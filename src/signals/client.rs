@@ -20,7 +20,6 @@ use super::settings::{
 
 /// Time to set up a connection, within the deadline of a query.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections that are kept for the next collection.
 const IDLE_CONNECTIONS: usize = 4;
 /// How much of an answer that reports an error is read.
 const MAX_ERROR_BODY: usize = 16 * 1024;
@@ -62,7 +61,6 @@ pub struct HttpPrometheus {
     prepared: Mutex<Option<Prepared>>,
 }
 
-/// Where requests go.
 #[derive(Debug, Clone)]
 struct Endpoint {
     /// URL of the query API; its host is the name that TLS asks for and verifies.
@@ -325,7 +323,6 @@ fn failed(error: &reqwest::Error) -> QueryError {
     QueryError::Unreachable { cause }
 }
 
-/// The error of the TLS handshake that this one is, or wraps.
 fn handshake<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
     // An I/O error does not list what it wraps among its sources.
     let wrapped = || {

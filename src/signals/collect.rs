@@ -146,7 +146,6 @@ fn report(query: QueryName, result: &Result<QueryResult, QueryError>) -> QueryRe
     }
 }
 
-/// The answers of one collection.
 #[derive(Debug)]
 struct CollectedAnswers {
     engines: Answers,
@@ -296,7 +295,6 @@ impl Collection {
         collection
     }
 
-    /// The snapshot, for somebody who knows when it would have been collected.
     pub(super) fn of_the_past(self) -> MetricsSnapshot {
         self.snapshot
     }
@@ -360,7 +358,6 @@ impl Collection {
         }
     }
 
-    /// Notes a failure.
     fn is_answered(&mut self, signal: SignalName, state: State) -> bool {
         match state {
             State::Unasked => false,

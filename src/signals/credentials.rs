@@ -8,7 +8,6 @@ use super::settings::{
     MaskedSecret, PrometheusClientSettings, TokenSource, Verification, token_problem,
 };
 
-/// Largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// The content of the TLS files. A client is made anew when it differs from the previous one's.

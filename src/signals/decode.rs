@@ -215,7 +215,6 @@ impl From<SplitError> for QueryError {
     }
 }
 
-/// Reads one sample, or all of one series, and adds them to the result.
 fn read_sample(bytes: &[u8], expected: Expected, result: &mut QueryResult) -> Result<(), String> {
     let shown = || excerpt(&String::from_utf8_lossy(bytes));
     let element: Element<'_> = serde_json::from_slice(bytes).map_err(|error| {

@@ -14,7 +14,6 @@ const METADATA_V4: [Ipv4Addr; 2] = [
     Ipv4Addr::new(100, 100, 100, 200),
     Ipv4Addr::new(168, 63, 129, 16),
 ];
-/// That of AWS.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
 /// The IPv4 address that a NAT64 gateway reaches for an address of the well-known prefix 64:ff9b::/96 (RFC 6052).

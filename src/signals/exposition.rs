@@ -25,7 +25,6 @@ pub struct InvalidPage {
 }
 
 impl InvalidPage {
-    /// What is wrong with the line of this number.
     pub(super) fn at(line: usize, text: &str, problem: &'static str) -> Self {
         Self {
             line,
@@ -96,7 +95,6 @@ fn number(text: &str) -> Option<f64> {
     Some(if value.is_nan() { f64::NAN } else { value })
 }
 
-/// Where the value begins.
 fn end_of_series(text: &str) -> Result<usize, &'static str> {
     let Some(start) = text.find(['{', ' ', '\t']) else {
         return Err("it has no value");

@@ -48,10 +48,8 @@ impl Ignored {
     }
 }
 
-/// What was chosen for one pod.
 #[derive(Debug)]
 pub(super) struct PodSample {
-    /// Its name.
     pub(super) pod: Arc<str>,
     /// All of its ranks together.
     pub(super) whole: Sample,
@@ -59,10 +57,8 @@ pub(super) struct PodSample {
     pub(super) ranks: Vec<(Arc<str>, Sample)>,
 }
 
-/// What is known about one signal.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
-    /// The chosen sample of each pod, by model.
     pub(super) samples: Vec<(ModelKey, Vec<PodSample>)>,
     /// How many pods each source supplied with something usable, by the name of its first series.
     pub(super) sources: BTreeMap<Arc<str>, u64>,
@@ -70,10 +66,8 @@ pub(super) struct Joined {
     pub(super) ignored: BTreeMap<Ignored, u64>,
 }
 
-/// The readings of every query that brought an answer.
 pub(super) type Answers = BTreeMap<QueryName, Vec<SampleReading>>;
 
-/// Everything that was read about engines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engines<'a> {
     pub(super) answers: &'a Answers,
@@ -160,7 +154,6 @@ impl Engines<'_> {
         Some(ModelKey::new(name(key.namespace)?, name(key.model)?))
     }
 
-    /// What is chosen of one pod.
     fn pod(
         &self,
         row: &SignalRow,

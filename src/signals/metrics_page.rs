@@ -12,7 +12,6 @@ use crate::policy::pod_autoscaler::page_value::{
 
 /// Longest page that is read, in bytes.
 pub const PAGE_LIMIT: u64 = 16 * 1024 * 1024;
-/// Most samples of one series.
 const SAMPLE_LIMIT: usize = 10_000;
 
 /// The samples of each wanted series. One that the page does not show has none.

@@ -52,7 +52,6 @@ pub(super) struct PageLines {
 }
 
 impl PageLines {
-    /// Reads pages up to this length.
     pub(super) fn new(limit: u64) -> Self {
         Self {
             limit,

@@ -292,7 +292,6 @@ pub(super) struct QueryTerm {
     pub(super) shape: TermKind,
 }
 
-/// What is read of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TermKind {
     /// The peak of the last minute by rank.

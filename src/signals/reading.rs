@@ -12,10 +12,8 @@ use super::query::{
 use super::result::{Interner, QueryResult, SampleRef, Symbol};
 use crate::policy::snapshot::Unlabelled;
 
-/// Longest name of a rank that is believed.
 const MAX_RANK: usize = 63;
 
-/// One sample that says all about itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleReading {
     pub(super) key: ReadingKey,
@@ -67,7 +65,6 @@ impl Names {
         self.interner.get(symbol)
     }
 
-    /// Takes a text that is a name of its kind, and refuses any other.
     fn named(
         &mut self,
         is_name: fn(&str) -> bool,
@@ -250,7 +247,6 @@ impl<'a> Columns<'a> {
         model.and_then(Judged::accepted)
     }
 
-    /// The model that a router sends requests to.
     fn served_model(&mut self, sample: SampleRef<'_>, names: &mut Names) -> Option<Symbol> {
         match self.target.read(sample, names.named(is_model_name)) {
             Some(target) => target.accepted(),
@@ -270,7 +266,6 @@ impl<'a> Columns<'a> {
         first(&mut self.ranks, sample, is_rank, names).unwrap_or(names.none)
     }
 
-    /// Tokens that fit in a cache.
     fn tokens(&mut self, sample: SampleRef<'_>) -> Option<f64> {
         let mut tokens = 1.0;
         for column in &mut self.shape {
@@ -311,7 +306,6 @@ struct Column<'a, T> {
 enum Judged<T> {
     /// Nothing: it is no name of its kind.
     Refused,
-    /// This.
     Accepted(T),
 }
 

@@ -5,17 +5,14 @@ use super::query::QueryName;
 use super::reading::SampleReading;
 use super::sources::{EngineSignal, Formula, Ranks};
 
-/// One signal of replicas.
 #[derive(Debug)]
 pub(super) struct SignalRow {
     pub(super) ranks: Ranks,
     /// Its sources, the preferred one first.
     pub(super) formulas: Vec<SignalFormula>,
-    /// Its series, by query and name.
     operands: Vec<(QueryName, &'static str)>,
 }
 
-/// One source of a signal in one spelling.
 #[derive(Debug)]
 pub(super) struct SignalFormula {
     /// The name of its first series.
@@ -24,7 +21,6 @@ pub(super) struct SignalFormula {
     formula: Steps,
 }
 
-/// A formula over the operands of its row.
 #[derive(Debug)]
 enum Steps {
     Value(usize),
@@ -83,7 +79,6 @@ impl SignalRow {
         })
     }
 
-    /// The queries that it takes.
     pub(super) fn queries(&self) -> impl Iterator<Item = QueryName> + '_ {
         self.operands.iter().map(|(query, _)| *query)
     }
@@ -111,7 +106,6 @@ impl SignalRow {
 }
 
 impl SignalFormula {
-    /// The value over the operands of one pod, or of one rank of it.
     pub(super) fn value(&self, ranks: Ranks, operands: &[SampleReading]) -> Option<f64> {
         let sum = |place: &usize| Some(together(operands, *place)?.0);
         match &self.formula {

@@ -3,12 +3,10 @@
 use crate::policy::signal::{FreshnessBands, Signal, StaleBand};
 use crate::policy::snapshot::Sample;
 
-/// A sample under one of the names of its signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
     /// Position of the name in the signal's row of the table.
     pub(super) source: usize,
-    /// What was read under that name.
     pub(super) sample: Sample,
 }
 

@@ -49,7 +49,6 @@ impl Interner {
         self.symbol(text, || Arc::clone(text))
     }
 
-    /// The number of a string that was seen.
     fn find(&self, text: &str) -> Option<Symbol> {
         self.find_hashed(hash(text), text)
     }
@@ -76,7 +75,6 @@ impl Interner {
         symbol
     }
 
-    /// The string of a number.
     pub(super) fn get(&self, symbol: Symbol) -> Option<&Arc<str>> {
         self.strings.get(symbol.index())
     }
@@ -168,7 +166,6 @@ impl QueryResult {
         self.strings.find(text)
     }
 
-    /// The label name or value of a number.
     pub(super) fn text(&self, symbol: Symbol) -> Option<&Arc<str>> {
         self.strings.get(symbol)
     }
@@ -196,7 +193,6 @@ impl<'a> SampleRef<'a> {
             .find_map(|(label, text)| (**label == *name && !text.is_empty()).then_some(text))
     }
 
-    /// The value of a label by number.
     pub(super) fn value_of(self, label: Symbol) -> Option<Symbol> {
         self.labels
             .iter()

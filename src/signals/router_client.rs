@@ -15,7 +15,6 @@ use super::settings::{MaskedSecret, TokenSource};
 
 /// Where the installation mounts the token of an account that may read metrics.
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";
-/// Largest token file.
 const MAX_TOKEN: u64 = 64 * 1024;
 
 /// The part of routers that the controller needs; a simulation brings its own.

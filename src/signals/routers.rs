@@ -15,7 +15,6 @@ use crate::policy::key::ModelKey;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::Sample;
 
-/// Everything that was read about routers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Routers<'a> {
     pub(super) answers: &'a Answers,
@@ -24,10 +23,8 @@ pub(super) struct Routers<'a> {
     pub(super) names: &'a Names,
 }
 
-/// What is known about one signal of routers.
 #[derive(Debug, Default)]
 pub(super) struct RouterJoined {
-    /// The sample of each model.
     pub(super) samples: Vec<(ModelKey, Sample)>,
     /// How many models each series supplied with something usable.
     pub(super) sources: BTreeMap<Arc<str>, u64>,
@@ -35,7 +32,6 @@ pub(super) struct RouterJoined {
     pub(super) ignored: BTreeMap<Ignored, u64>,
 }
 
-/// One reading under one of the names of its signal.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     /// What it is grouped by: namespace, and model or pod.
@@ -44,7 +40,6 @@ struct Part {
 }
 
 impl Routers<'_> {
-    /// Works one signal out for each model.
     pub(super) fn models(&self, signal: &RouterSignal) -> RouterJoined {
         let mut joined = RouterJoined::default();
         let parts = self.parts(signal, &mut joined.ignored, |reading| {
@@ -90,7 +85,6 @@ impl Routers<'_> {
         joined
     }
 
-    /// The readings of a signal with their ages, sorted by what they are grouped by.
     fn parts(
         &self,
         signal: &RouterSignal,
@@ -143,7 +137,6 @@ impl Routers<'_> {
         self.ages.own(QueryName::RouterAge, key)
     }
 
-    /// The sample of each group and the name of its series.
     fn chosen<'p>(
         &'p self,
         signal: &'p RouterSignal,

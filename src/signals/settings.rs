@@ -209,7 +209,6 @@ impl PrometheusClientSettings {
         faults
     }
 
-    /// The base URL.
     pub(super) fn url(&self) -> Result<Url, InvalidPrometheusSettings> {
         if self.base_url.is_empty() {
             return Err(InvalidPrometheusSettings::Missing);
@@ -249,7 +248,6 @@ impl PrometheusClientSettings {
         }
     }
 
-    /// The settings that hold a credential.
     fn credentials(&self) -> impl Iterator<Item = &'static str> {
         let token = match self.token {
             TokenSource::None => None,

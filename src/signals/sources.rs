@@ -352,7 +352,6 @@ impl Spelled {
 }
 
 impl Formula {
-    /// Every series that it needs.
     pub(super) fn operands(&self) -> Vec<Spelled> {
         match self {
             Self::Value(series) | Self::Blocks(series) => vec![*series],

@@ -11,21 +11,17 @@ const MAX_ELEMENT: usize = 64 * 1024;
 /// Longest key that matters, plus one: longer keys cannot be mistaken for it.
 const MAX_KEY: usize = "result".len() + 1;
 
-/// A piece of the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// The whole text of one sample.
     Element(&'a [u8]),
     /// Some more of what surrounds the samples.
     Envelope(&'a [u8]),
 }
 
-/// What the splitter itself cannot accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SplitError {
     /// Samples are not separated as a JSON array demands.
     Separator,
-    /// One sample is longer than any can be.
     LongElement,
 }
 
@@ -34,7 +30,6 @@ pub(super) enum SplitError {
 enum Place {
     /// Around the samples.
     Envelope,
-    /// Between samples.
     Gap(Gap),
     /// Within one; the number counts its open brackets.
     Element(usize),
@@ -72,13 +67,9 @@ pub(super) struct Splitter {
 enum Cut {
     /// Nothing yet.
     Keep,
-    /// They are envelope, the current one included.
     EnvelopeThrough,
-    /// They are dropped, the current one included.
     DropThrough,
-    /// They are one element, the current one included.
     ElementThrough,
-    /// They are dropped, the current one excluded.
     DropBefore,
 }
 

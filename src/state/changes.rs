@@ -23,7 +23,6 @@ pub enum FollowedObject {
 #[derive(Debug, Clone, Default)]
 pub struct ObjectChanges(Arc<DashMap<FollowedObject, Followers>>);
 
-/// The followers of one object.
 #[derive(Debug, Default)]
 struct Followers {
     count: usize,

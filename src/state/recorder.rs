@@ -171,7 +171,6 @@ impl RecordWriter {
     }
 }
 
-/// Whether a file takes more of its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileState {
     Open,
@@ -179,7 +178,6 @@ enum FileState {
     Full,
 }
 
-/// The file that is written.
 #[derive(Debug)]
 struct RecordFile {
     path: PathBuf,

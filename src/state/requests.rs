@@ -8,13 +8,11 @@ use crate::policy::readiness::{ReadinessReason, ReadinessState};
 /// Who asks. Watchers are not among them: their mirrors know how they fare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asker {
-    /// Leadership, for the Lease.
     Lease,
     /// The status writer, for VariantAutoscalings.
     Status,
     /// The writer of PodAutoscalers.
     Autoscalers,
-    /// The reader of metrics APIs.
     MetricsApis,
     /// The event recorder.
     Events,
@@ -63,7 +61,6 @@ impl RequestReporter {
 }
 
 impl Requests {
-    /// The writing half of one that asks.
     pub(super) fn reporter(&self, asker: Asker) -> RequestReporter {
         let requests = self.clone();
         RequestReporter { asker, requests }

@@ -4,7 +4,6 @@ use super::text::shortened;
 
 /// Longest label, and so longest namespace (RFC 1123).
 const MAX_LABEL: usize = 63;
-/// Longest object name.
 const MAX_SUBDOMAIN: usize = 253;
 
 /// A text that is no name of the wanted form.

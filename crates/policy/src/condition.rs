@@ -333,7 +333,6 @@ fn target_resolved(view: &VariantView) -> Condition {
     Condition::new(ConditionType::TargetResolved, status, reason, message)
 }
 
-/// What to do about a target that is not there.
 fn remedy(target: &TargetKey) -> String {
     format!(
         "create it in namespace {}, or correct spec.scaleTargetRef",

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use super::key::{ModelKey, VariantKey};
 use super::snapshot::{ClusterSnapshot, ResolvedTarget, TargetView, VariantView};
 
-/// The variants of one model.
 #[derive(Debug, Default)]
 pub(super) struct Group<'a> {
-    /// With a resolved target.
     pub(super) resolved: Vec<(&'a VariantView, &'a ResolvedTarget)>,
-    /// Without one.
     pub(super) others: Vec<&'a VariantView>,
 }
 

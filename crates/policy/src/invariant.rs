@@ -281,7 +281,6 @@ fn check_silent(
 /// The steps of one role of a model, as they are met.
 #[derive(Debug, Default)]
 struct Model<'a> {
-    /// The variant that moved, and its cost.
     mover: Option<(&'a VariantKey, Cost, Move)>,
     /// Eligible variants that were passed over: the cheapest and the dearest.
     cheapest: Option<(Cost, &'a VariantKey)>,

@@ -93,7 +93,6 @@ fn failure(metrics: &MetricsSnapshot) -> Option<Arc<str>> {
 /// What one collection holds, by pod and by namespace.
 struct Seen<'a> {
     metrics: &'a MetricsSnapshot,
-    /// The models that a pod of this name reports.
     by_pod: BTreeMap<&'a str, Vec<&'a ModelKey>>,
     /// The first models of each namespace.
     by_namespace: BTreeMap<&'a str, Vec<Arc<str>>>,

@@ -27,7 +27,6 @@ use wva_base::moment::{Moment, Since};
 /// What one collection says, model by model.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
-    /// Models that analyzers vote on.
     voted: BTreeMap<ModelKey, (Vec<AnalyzerConfig>, AnalyzerInputs)>,
     loads: BTreeMap<ModelKey, ModelLoad>,
     /// What waits for each model, and how many requests each replica may have waiting.
@@ -37,12 +36,10 @@ pub(super) struct Observations {
     variants: BTreeMap<VariantKey, (ModelKey, Duration, Presence)>,
 }
 
-/// Whether a variant is to have replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     /// It is to have none.
     AtZero,
-    /// It is to have some.
     Wanted,
     /// It is to have some, and may have been at zero since the last collection.
     Started,
@@ -128,12 +125,10 @@ impl Observations {
         }
     }
 
-    /// What the throughput analyzer is told of each model.
     pub(super) fn throughput(&self) -> BTreeMap<ModelKey, &throughput::ThroughputModelInput> {
         self.inputs(|inputs| inputs.throughput.as_ref())
     }
 
-    /// The input of the SLO analyzer for each model.
     fn slo(&self) -> BTreeMap<ModelKey, (throughput::ThroughputModelInput, SloGoal)> {
         self.inputs(|inputs| inputs.slo.clone())
     }
@@ -225,7 +220,6 @@ impl Observations {
     }
 }
 
-/// Every role of a model with what it has and holds.
 fn fleet_states(subject: AnalyzedModel<'_>) -> BTreeMap<ServingRole, FleetState> {
     let mut roles: BTreeMap<ServingRole, FleetState> = BTreeMap::new();
     for (view, target) in subject.members {

@@ -86,7 +86,6 @@ impl<'a> PendingDecision<'a> {
         steps.any(|step| step.why.is_rescale())
     }
 
-    /// Whether its growth is cut to what there is already.
     pub(super) fn is_cut(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| {

@@ -136,7 +136,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What every stage of one cycle reads.
 #[derive(Debug, Clone, Copy)]
 struct Cycle<'a> {
     learned: &'a Learned,
@@ -146,7 +145,6 @@ struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    /// What is expected of replicas that start.
     fn outlook(&self) -> StartOutlook<'a> {
         StartOutlook {
             starts: &self.learned.starts,

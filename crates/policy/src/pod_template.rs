@@ -12,7 +12,6 @@ use super::workload::ReplicaTemplate;
 /// Label of a pod template that names the part of a request that its pods serve.
 pub const ROLE_LABEL: &str = "llm-d.ai/role";
 
-/// Resources that are whole GPUs.
 const GPU_RESOURCES: [&str; 6] = [
     "nvidia.com/gpu",
     "amd.com/gpu",
@@ -70,7 +69,6 @@ impl ReplicaPods {
         }
     }
 
-    /// The pod that answers requests.
     fn serving(&self) -> &PodTemplate {
         self.leader.as_ref().unwrap_or(&self.worker)
     }

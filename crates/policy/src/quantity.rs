@@ -3,24 +3,18 @@
 /// Reads a signal, given its path in a set of signals, its value and its quantity.
 pub(crate) type ReadSignal<'a, T, U> = &'a mut dyn FnMut(&str, T, Quantity) -> Option<U>;
 
-/// A kind of measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// 0 to 1.
     Share,
-    /// Requests.
     Requests,
-    /// Tokens.
     Tokens,
-    /// Size of a KV cache in tokens.
     CacheSize,
     /// Seconds of waiting for the first token.
     Seconds,
-    /// Seconds between two tokens.
     SecondsPerToken,
     /// Something per second.
     PerSecond,
-    /// Bytes.
     Bytes,
 }
 

@@ -17,12 +17,9 @@ use crate::snapshot::{
 use crate::zero::LOOK;
 use wva_base::moment::Moment;
 
-/// Shares of the KV cache.
 const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;
-/// Requests in a queue.
 const QUEUE_RANGE: RangeInclusive<f64> = 0.0..=f64::MAX;
 
-/// Reads one collection as of one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleReader<'a> {
     metrics: &'a MetricsSnapshot,
@@ -34,10 +31,8 @@ pub(crate) struct SampleReader<'a> {
     now: Moment,
 }
 
-/// Whether a collection can be read at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Collection {
-    /// It can.
     Complete,
     /// A query failed that no model can do without, or nothing was collected: nobody is heard.
     Failed,
@@ -288,7 +283,6 @@ impl<'a> SampleReader<'a> {
     }
 }
 
-/// A value that may be acted on.
 #[derive(Debug, Clone, Copy)]
 struct Usable {
     value: f64,
@@ -318,7 +312,6 @@ fn usable(signal: Signal) -> Option<Usable> {
     }
 }
 
-/// A value that holds its variant.
 fn is_held(signal: Signal) -> bool {
     matches!(
         signal,

@@ -70,7 +70,6 @@ struct Trial {
     applied: Option<Moment>,
 }
 
-/// What is known of one role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct RoleMemory {
     fleet: Fleet,

@@ -19,7 +19,6 @@ use super::snapshot::{PodView, Readiness, VariantView};
 use super::units::Replicas;
 use wva_base::moment::{Moment, WallTime};
 
-/// Starts that are remembered of each kind.
 const KEPT_STARTS: usize = 10;
 /// Nodes that are remembered of each variant, the latest ones.
 const KEPT_NODES: usize = 64;
@@ -120,7 +119,6 @@ pub struct StartTimes {
     variants: BTreeMap<VariantKey, VariantStarts>,
 }
 
-/// What has been learned of one variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct VariantStarts {
     /// The latest starts of each kind, oldest first.

@@ -124,7 +124,6 @@ impl CycleInputs<'_> {
         serde_json::to_value(&read)
     }
 
-    /// The cycle as it is recorded.
     pub(crate) fn recorded(&self, plan: &Plan) -> Result<Value, serde_json::Error> {
         Ok(json!({
             "now": self.now,

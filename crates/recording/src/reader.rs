@@ -74,7 +74,6 @@ pub struct RecordingReader<R: Read> {
     read: u64,
 }
 
-/// A line with its one key.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 enum Line {

@@ -102,7 +102,6 @@ impl Form {
     }
 }
 
-/// The sources that a file stands for.
 fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
     let one = |why: String| vec![BundleError(why)];
     if text.len() > MAX_BUNDLE {

@@ -17,7 +17,6 @@ use wva_base::yaml::flat_yaml;
 /// ships it.
 const NESTED_FILE: &str = "config.yaml";
 
-/// Most unknown keys that are named.
 const MAX_UNKNOWN: usize = 32;
 
 /// What came out of the sources.

@@ -150,7 +150,6 @@ pub fn read(
     }
 }
 
-/// Where its entries are.
 pub(super) fn entries(layers: &QueueingModelLayers) -> Vec<EntryPlace> {
     let named = layers.entries.models_named().into_iter();
     named

@@ -339,7 +339,6 @@ fn pod_autoscalers(values: &SettingValues) -> PodAutoscalerSupport {
     PodAutoscalerSupport::from(values.bool(&schema::POD_AUTOSCALERS_ENABLED) && is_listed)
 }
 
-/// A contradiction between settings, said about one of them.
 fn contradiction(
     values: &SettingValues,
     spec: &'static Spec,
@@ -402,7 +401,6 @@ fn check_transport(values: &SettingValues, errors: &mut Vec<SettingError>) {
     }
 }
 
-/// A client certificate is a pair.
 fn check_pairs(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let certificate = &schema::PROMETHEUS_CLIENT_CERT_PATH;
     let key = &schema::PROMETHEUS_CLIENT_KEY_PATH;

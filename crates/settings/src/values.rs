@@ -70,7 +70,6 @@ impl SettingValues {
         }
     }
 
-    /// The text of a setting that has a default.
     pub(super) fn name(&self, spec: &Spec) -> String {
         self.text(spec).unwrap_or_else(|| spec.default.to_owned())
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::Arc;
 
-/// What kind of value a family holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MetricKind {
     Counter,
@@ -63,7 +62,6 @@ impl Histogram {
         self.observe_many(value, 1);
     }
 
-    /// As many observations of the same value.
     pub(crate) fn observe_many(&mut self, value: f64, times: u64) {
         let bucket = self.bucket(value);
         self.add(bucket, times, value * super::number::real(times));
@@ -74,7 +72,6 @@ impl Histogram {
         self.bounds.partition_point(|bound| *bound < value)
     }
 
-    /// Observations of which bucket and sum are known.
     pub(super) fn add(&mut self, bucket: usize, times: u64, sum: f64) {
         if let Some(count) = self.counts.get_mut(bucket) {
             *count += times;
@@ -92,7 +89,6 @@ impl Histogram {
     }
 }
 
-/// What one series shows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SeriesValue {
     Value(f64),
@@ -111,7 +107,6 @@ impl SeriesValue {
     }
 }
 
-/// All series of one name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MetricFamily {
     /// The name, with `_total` where it has one.
@@ -121,7 +116,6 @@ pub(crate) struct MetricFamily {
     pub(crate) series: Vec<ExpositionSeries>,
 }
 
-/// Labels, and what is shown under them.
 pub(crate) type ExpositionSeries = (ExpositionLabels, SeriesValue);
 
 /// One sample as a store keeps it: a histogram makes one per bucket, a sum and a count.

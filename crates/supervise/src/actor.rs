@@ -27,7 +27,6 @@ pub enum Event<M> {
 }
 
 impl<M: fmt::Debug> Event<M> {
-    /// Counts it by the name of its message.
     pub(super) fn meet(&self, incarnation: &Incarnation) {
         match self {
             Self::Started => incarnation.meet(self),

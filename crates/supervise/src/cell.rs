@@ -26,7 +26,6 @@ struct Inner<T> {
 
 struct Published<T> {
     value: Arc<T>,
-    /// Grows with every publication.
     version: u64,
 }
 

@@ -39,7 +39,6 @@ type Spawn<R> = dyn Fn(SpawnContext<R>, Option<ActorCell>) -> BoxFuture<'static,
     + Send
     + Sync;
 
-/// What a life is given to begin with.
 pub(super) struct SpawnContext<R: TreeRole> {
     pub(super) kit: Kit<R>,
     pub(super) guard: IncarnationGuard<R>,
@@ -82,7 +81,6 @@ impl<R: TreeRole> ChildSpec<R> {
         &self.role
     }
 
-    /// Says what is wrong with this child at this place of the tree.
     pub(super) fn check(&self, supervisor: Option<&R>) -> Result<(), String> {
         let parent = self.role.parent();
         if parent.as_ref() != supervisor {
@@ -267,7 +265,6 @@ pub(super) fn give_up<R: TreeRole>(
     why.into()
 }
 
-/// Text of a caught panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<String>()

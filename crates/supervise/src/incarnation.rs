@@ -94,7 +94,6 @@ impl Incarnation {
         self.progress.1.store(now.wall.0, Ordering::Relaxed);
     }
 
-    /// Counts a message by its name.
     pub(super) fn meet(&self, message: &dyn std::fmt::Debug) {
         self.hooks.meet(message);
     }

@@ -21,7 +21,6 @@ pub struct RestartPolicy {
     pub delay_cap: Duration,
 }
 
-/// Answer to the exit of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitVerdict {
     /// Start it again after this delay, to which the supervisor adds jitter.
@@ -30,7 +29,6 @@ pub(super) enum ExitVerdict {
     Escalate,
 }
 
-/// Recent exits of one child.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RestartLedger {
     exits: VecDeque<Duration>,
@@ -81,18 +79,12 @@ pub(super) enum KeyVerdict {
     RestartAfter(Duration),
     /// It keeps failing: report it, and try again after a delay or when its object changes.
     Quarantine {
-        /// Failures in a row.
         failures: usize,
         /// Delay until the next attempt.
         retry_in: Duration,
     },
     /// Too many keys failed at once for this to be their own fault: the supervisor fails.
-    SystemicFailure {
-        /// Keys that failed within the window.
-        failed: usize,
-        /// Keys there are.
-        of: usize,
-    },
+    SystemicFailure { failed: usize, of: usize },
 }
 
 /// Recent failures of all children of a keyed supervisor. Holds at most one record per key, and
@@ -111,7 +103,6 @@ struct KeyRecord {
 }
 
 impl<K: Ord + Clone> KeyLedger<K> {
-    /// No failures yet.
     pub(super) fn new() -> Self {
         Self {
             records: BTreeMap::new(),

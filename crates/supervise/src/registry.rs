@@ -344,7 +344,6 @@ impl<R: TreeRole> ActorRegistry<R> {
         drop(living.wait_for(|living| *living == 0).await);
     }
 
-    /// Roles that still have a life.
     pub(super) fn survivors(&self) -> Vec<R> {
         self.table()
             .iter()

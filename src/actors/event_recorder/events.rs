@@ -31,7 +31,6 @@ struct Ring {
     dropped: IntCounterVec,
 }
 
-/// An object and a reason.
 type Subject = (Regarding, EventReason);
 
 #[derive(Default)]
@@ -196,7 +195,6 @@ impl Events {
         until.map(|until| until.max(now))
     }
 
-    /// Counts an event that nobody will see.
     pub(super) fn count(&self, why: &str) {
         self.0.dropped.with_label_values(&[why]).inc();
     }

@@ -6,10 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 
-/// A time of day.
 const TIME_OF_DAY: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
 
-/// A label of DNS.
 const LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Seconds of the longest window and of the furthest horizon.
@@ -18,7 +16,6 @@ const LONGEST_SECONDS: f64 = 3600.0;
 /// Entries of `status.scalingHistory`.
 const HISTORY_LENGTH: i64 = 5;
 
-/// A field with its name.
 type Field = (&'static str, JSONSchemaProps);
 
 fn typed(kind: &str, description: &str) -> JSONSchemaProps {
@@ -111,7 +108,6 @@ fn object(
     }
 }
 
-/// The schema of the whole object.
 pub(super) fn object_schema() -> JSONSchemaProps {
     let fields = [
         ("apiVersion", text("")),

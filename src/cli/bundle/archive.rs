@@ -7,16 +7,12 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// The recording in a bundle.
 pub(in crate::cli) const RECORDING: &str = "recording.jsonl.gz";
 
-/// Bytes of a block.
 const BLOCK: usize = 512;
 
-/// Most entries that are looked at.
 const ENTRIES: usize = 1000;
 
-/// Collects files.
 #[derive(Debug, Default)]
 pub(super) struct ArchiveWriter(Vec<u8>);
 
@@ -52,7 +48,6 @@ impl ArchiveWriter {
         self.0.resize(self.0.len().next_multiple_of(BLOCK), 0);
     }
 
-    /// The compressed archive.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.0.resize(self.0.len().saturating_add(2 * BLOCK), 0);
         let mut writer = GzEncoder::new(Vec::new(), Compression::default());

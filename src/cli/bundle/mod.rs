@@ -19,7 +19,6 @@ use super::usage::{Given, read};
 use super::{fail, misused, print};
 use crate::version;
 
-/// Pages of the controller, with the names of their files.
 const PAGES: [(&str, &str); 4] = [
     ("/debug/settings", "settings.json"),
     ("/debug/decisions", "decisions.json"),

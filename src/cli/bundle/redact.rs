@@ -8,7 +8,6 @@ use flate2::write::GzEncoder;
 use serde_json::{Map, Value};
 use wva_recording::{MAX_LINE, MAX_RECORDING};
 
-/// In place of a secret.
 const REDACTED: &str = "REDACTED";
 
 /// Parts of names whose values are secrets, in small letters without dashes and underscores.
@@ -129,7 +128,6 @@ fn is_flag(word: &str) -> bool {
     is_bearer || is_named
 }
 
-/// Name and value of a header with a secret.
 fn header(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once(':')?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
@@ -140,7 +138,6 @@ fn is_scheme(word: &str) -> bool {
     (SCHEMES.iter()).any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// A text with its secret words redacted.
 pub(super) fn redacted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut follows_flag = false;

@@ -16,7 +16,6 @@ use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide}
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
 
-/// One decision with its autoscaler.
 #[derive(Debug, Clone)]
 pub(super) struct AutoscalerPlan<'a> {
     situation: &'a AutoscalerSituation,
@@ -24,7 +23,6 @@ pub(super) struct AutoscalerPlan<'a> {
     state: AutoscalerState,
 }
 
-/// It as a document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AutoscalerRow<'a> {
@@ -38,7 +36,6 @@ pub(super) struct AutoscalerRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_boundary: Option<String>,
     steps: Vec<StepLine<'a>>,
-    /// The generated object.
     #[serde(skip_serializing_if = "Option::is_none")]
     hpa: Option<serde_json::Value>,
     /// What is remembered; a next snapshot may hold it.

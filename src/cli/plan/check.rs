@@ -7,7 +7,6 @@ use crate::policy::document::{DocumentFault, SnapshotDocument};
 use crate::policy::key::ModelKey;
 use crate::policy::params::DynamicSettings;
 
-/// Every contradiction.
 pub(super) fn contradictions(
     document: &SnapshotDocument,
     settings: &DynamicSettings,

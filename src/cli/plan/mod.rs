@@ -57,7 +57,6 @@ fn schema() -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Texts of the two files.
 fn read(arguments: &PlanArguments) -> Result<(String, String), Vec<String>> {
     let settings = arguments.settings.as_deref().map(load).transpose()?;
     Ok((load(&arguments.snapshot)?, settings.unwrap_or_default()))
@@ -82,7 +81,6 @@ pub(super) fn load(path: &str) -> Result<String, Vec<String>> {
     Ok(text)
 }
 
-/// Plans and shows the plan.
 fn answer(
     snapshot: &str,
     settings: &str,

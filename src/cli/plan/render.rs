@@ -19,7 +19,6 @@ use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
 use wva_base::text::{printable, shortened};
 
-/// What is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RenderedOutcome<'a> {
     pub(super) plan: &'a Plan,
@@ -32,7 +31,6 @@ pub(super) struct RenderedOutcome<'a> {
     pub(super) notes: &'a [String],
 }
 
-/// The answer as a document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
@@ -44,7 +42,6 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
     variants: BTreeMap<&'a VariantKey, Row<'a>>,
-    /// PodAutoscalers by namespace and name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pod_autoscalers: BTreeMap<String, AutoscalerRow<'a>>,
     /// Intermediate figures of each model that was analysed.
@@ -64,7 +61,6 @@ struct Row<'a> {
     model: &'a ModelKey,
     accelerator: &'a str,
     cost: String,
-    /// Replicas that exist.
     current: Option<Replicas>,
     /// The count that the steps start from.
     from: Option<Replicas>,
@@ -85,7 +81,6 @@ struct StepRow<'a> {
     from: Replicas,
     to: Replicas,
     reason: String,
-    /// The reason with its numbers.
     why: &'a Reason,
 }
 
@@ -242,7 +237,6 @@ fn claims(text: &mut String, plan: &Plan) {
     }
 }
 
-/// What the figures of its model add to a decision.
 pub(in crate::cli) fn model_notes(text: &mut String, plan: &Plan, decision: &Decision) {
     let figures = plan.models.get(&decision.model);
     let faults = figures.and_then(|figures| figures.arguments.get(&decision.key));
@@ -259,7 +253,6 @@ pub(in crate::cli) fn model_notes(text: &mut String, plan: &Plan, decision: &Dec
     }
 }
 
-/// The steps of a decision, one line each.
 pub(in crate::cli) fn steps(text: &mut String, decision: &Decision) {
     for step in &decision.steps {
         let (stage, from, to) = (step.stage.as_str(), step.from, step.to);

@@ -22,7 +22,6 @@ use wva_recording::{RecordedCycle, RecordingError, RecordingReader, ReplayedCycl
 /// Most cycles whose differences are printed.
 const MOST: usize = 200;
 
-/// What a replay showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ReplayReport {
     pub(in crate::cli) text: String,
@@ -72,7 +71,6 @@ fn settings(path: &str) -> Result<DynamicSettings, String> {
     })
 }
 
-/// Opens a recording, or that of a bundle.
 pub(super) fn open(path: &str) -> Result<RecordingReader<Box<dyn Read>>, String> {
     Ok(RecordingReader::new(archive::open(path)?))
 }
@@ -225,7 +223,6 @@ fn differences(text: &mut String, cycle: &RecordedCycle, replayed: &ReplayedCycl
     }
 }
 
-/// A time as people write it.
 pub(super) fn time(at: WallTime) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map_or_else(|_| format!("{} ms", at.0), |at| at.to_string())

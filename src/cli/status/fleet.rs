@@ -8,13 +8,11 @@ use serde_json::Value;
 use super::objects::FleetObjects;
 use crate::policy::units::Cost;
 
-/// The fleet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::cli) struct FleetStatus {
     /// Sorted by namespace, model and name.
     pub(super) variants: Vec<VariantRow>,
-    /// Sorted by namespace and name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) pod_autoscalers: Vec<PodAutoscalerRow>,
     /// What could not be read.
@@ -22,19 +20,16 @@ pub(in crate::cli) struct FleetStatus {
     pub(super) notes: Vec<String>,
 }
 
-/// Replicas of a scale target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReplicaCounts {
     /// Replicas that exist; `None` where the target is not read.
     pub(super) current: Option<u64>,
-    /// Of these, ready.
     pub(super) ready: Option<u64>,
     /// Of these, not ready.
     pub(super) pending: Option<u64>,
 }
 
-/// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct VariantRow {
@@ -47,7 +42,6 @@ pub(super) struct VariantRow {
     pub(super) replicas: ReplicaCounts,
     /// The published count.
     pub(super) desired: Option<u64>,
-    /// What scales the target.
     pub(super) scaler: Option<String>,
     /// Status of the condition `Ready`.
     pub(super) is_ready: Option<String>,
@@ -76,10 +70,8 @@ pub(super) struct PodAutoscalerRow {
     pub(super) decision: String,
 }
 
-/// Namespace, kind and name.
 pub(super) type TargetPlace<'a> = (&'a str, &'a str, &'a str);
 
-/// What is known of scale targets.
 #[derive(Debug)]
 struct Targets<'a> {
     counts: BTreeMap<TargetPlace<'a>, ReplicaCounts>,
@@ -87,7 +79,6 @@ struct Targets<'a> {
 }
 
 impl FleetStatus {
-    /// Joins the objects.
     pub(in crate::cli) fn of(objects: &FleetObjects) -> Self {
         let targets = Targets::of(objects);
         let variants = objects.variants.iter();

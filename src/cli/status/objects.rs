@@ -14,10 +14,8 @@ use crate::cluster::client::{RequestError, within};
 /// Longest wait for one page of a list.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Objects of one page.
 const PAGE: u32 = 500;
 
-/// Most objects of one kind that are read.
 const MOST: usize = 50_000;
 
 /// What a list is of: group, version, kind and plural.
@@ -55,7 +53,6 @@ const WORKLOADS: [ListedKind; 3] = [
 
 const EVENTS: ListedKind = ("events.k8s.io", "v1", "Event", "events");
 
-/// Everything that is listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct FleetObjects {
     /// `VariantAutoscaling` objects.

@@ -239,7 +239,6 @@ fn aim_of(target: &MetricTarget) -> Aim {
     Aim::Other(Arc::from(format!("{} {value}", target.type_)))
 }
 
-/// The one value that a selector wants of a label.
 fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
     let matched = selector.match_labels.iter().flatten();
     let by_label = matched

@@ -9,7 +9,6 @@ use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::{Lifecycle, ObjectLabels};
 
-/// Part of the name of a port at which metrics are served.
 const METRICS: &str = "metric";
 
 /// What is kept of a service.

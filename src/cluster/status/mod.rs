@@ -208,7 +208,6 @@ pub async fn apply_status(
     }
 }
 
-/// One status on its way.
 struct Writer<'a> {
     permit: WritePermit,
     manager: &'a str,

@@ -75,15 +75,16 @@ type Notices<K> = BoxStream<'static, kube::Result<Notice<Guarded<K>>>>;
 
 enum Phase<K> {
     /// Ask for a page: the first one, or the one that the token stands for.
-    Listing { token: Option<String> },
-    /// Hand out the objects of a page.
+    Listing {
+        token: Option<String>,
+    },
     Handing {
         page: std::vec::IntoIter<Guarded<K>>,
         then: AfterPage,
     },
-    /// Open a watch.
-    Opening { version: String },
-    /// Follow a watch.
+    Opening {
+        version: String,
+    },
     Following {
         version: String,
         notices: Notices<K>,
@@ -93,12 +94,14 @@ enum Phase<K> {
     Absent,
 }
 
-/// What follows a page.
 enum AfterPage {
-    /// The next page.
-    Page { token: String },
+    Page {
+        token: String,
+    },
     /// Nothing: the list is complete and has this version.
-    Watch { version: String },
+    Watch {
+        version: String,
+    },
 }
 
 /// A list and watch of one kind that never ends.

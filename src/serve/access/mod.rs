@@ -52,9 +52,7 @@ pub struct Authorizer {
 /// What the API server is asked. Each takes a right of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Question {
-    /// Whose token this is.
     Token,
-    /// What somebody may do.
     Access,
 }
 

@@ -37,7 +37,6 @@ impl Default for AdmissionRoutes {
     }
 }
 
-/// Which of the two is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Webhook {
     Mutating,

@@ -6,7 +6,6 @@ use wva_base::text::shortened;
 
 /// Group and version of an `AdmissionReview`.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
-/// Its kind.
 pub(super) const KIND: &str = "AdmissionReview";
 
 /// What a body is that is no `AdmissionReview`.
@@ -22,7 +21,6 @@ struct Review {
     request: AdmissionRequest,
 }
 
-/// What is to be admitted.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AdmissionRequest {
@@ -30,16 +28,13 @@ pub(super) struct AdmissionRequest {
     pub(super) uid: String,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     operation: String,
-    /// Empty for the object itself.
     #[serde(default)]
     sub_resource: String,
     /// Name of the object; empty where the API server makes one.
     #[serde(default)]
     name: String,
-    /// Its namespace.
     #[serde(default)]
     namespace: String,
-    /// The object as it is to be.
     #[serde(default)]
     object: Value,
 }

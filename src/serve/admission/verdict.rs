@@ -14,7 +14,6 @@ const CAUSE_LETTERS: usize = 500;
 /// The group of the objects, which a message names after the kind.
 const GROUP: &str = "autoscaling.aibrix.ai";
 
-/// Why a field cannot be.
 #[derive(Debug, PartialEq, Eq)]
 struct FieldCause {
     field: String,
@@ -28,7 +27,6 @@ impl fmt::Display for FieldCause {
     }
 }
 
-/// Whether an object is admitted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AdmissionVerdict {
     name: String,
@@ -39,7 +37,6 @@ pub(super) struct AdmissionVerdict {
 }
 
 impl AdmissionVerdict {
-    /// The verdict on a request.
     pub(super) fn on(request: AdmissionRequest) -> Self {
         let Some(object) = request.judged() else {
             return Self::default();

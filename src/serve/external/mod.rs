@@ -30,7 +30,6 @@ pub struct ExternalMetricsRoutes {
     shared: Readers,
 }
 
-/// What a path stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place<'a> {
     Groups,
@@ -102,7 +101,6 @@ impl ExternalMetricsRoutes {
         }
     }
 
-    /// Our variants of one namespace.
     fn all_counts(
         &self,
         namespace: &str,

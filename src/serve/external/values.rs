@@ -16,7 +16,6 @@ use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 
-/// A metric that is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExternalMetric {
     /// `wva_desired_replicas`.
@@ -31,7 +30,6 @@ impl ExternalMetric {
     /// Every metric, in the order of discovery.
     pub(super) const ALL: [Self; 3] = [Self::Desired, Self::Current, Self::Ratio];
 
-    /// Its name, which is that of the gauge.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Desired => DESIRED,
@@ -40,12 +38,10 @@ impl ExternalMetric {
         }
     }
 
-    /// The metric with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.as_str() == name)
     }
 
-    /// The value as a Kubernetes quantity.
     fn value(self, counts: &ReplicaCounts) -> Option<String> {
         let desired = counts.desired.map(|Replicas(count)| u64::from(count));
         let current = counts.current.map(|Replicas(count)| u64::from(count));
@@ -61,7 +57,6 @@ impl ExternalMetric {
     }
 }
 
-/// What the cluster says about one variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReplicaCounts {
     pub(super) key: VariantKey,
@@ -75,17 +70,12 @@ pub(super) struct ReplicaCounts {
 /// A value that is asked for and not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unknown {
-    /// The objects are not known well enough.
     #[error(transparent)]
     Blind(#[from] NotVisible),
-    /// One variant has no value yet.
     #[error("{metric} of VariantAutoscaling {variant} is not known: {why}")]
     Undecided {
-        /// The metric.
         metric: &'static str,
-        /// The variant.
         variant: VariantKey,
-        /// What is missing.
         why: &'static str,
     },
 }
@@ -188,7 +178,6 @@ mod tests {
         }
     }
 
-    /// Name and value of each item.
     fn values(
         metric: ExternalMetric,
         all_counts: &[ReplicaCounts],

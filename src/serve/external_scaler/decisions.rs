@@ -15,7 +15,6 @@ use crate::state::Readers;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::{Mirrors, TargetLookup, variant_object_key};
 
-/// The count that a ScaledObject is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScalingAnswer {
     variant: VariantKey,
@@ -26,95 +25,67 @@ pub(super) struct ScalingAnswer {
 /// Why a ScaledObject has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unanswerable {
-    /// The objects are not known well enough.
     #[error(
         "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
     )]
     Blind {
-        /// The ScaledObject.
         object: ObjectKey,
         /// What is not known.
         why: NotVisible,
     },
-    /// The trigger names a VariantAutoscaling that does not exist.
     #[error(
         "ScaledObject {}: {VARIANT_NAME}={:?} names no VariantAutoscaling of its namespace; create it, or correct the \
          trigger metadata", object, variant.name
     )]
     NoVariant {
-        /// The ScaledObject.
         object: ObjectKey,
-        /// What the trigger names.
         variant: VariantKey,
     },
-    /// The VariantAutoscaling belongs to another controller, or to an excluded namespace.
     #[error(
         "ScaledObject {object}: VariantAutoscaling {variant} is not managed by this controller; correct its instance \
          label, or the exclusion of its namespace"
     )]
     Foreign {
-        /// The ScaledObject.
         object: ObjectKey,
-        /// The VariantAutoscaling.
         variant: VariantKey,
     },
-    /// The trigger names no VariantAutoscaling, and the ScaledObject is not seen.
     #[error(
         "ScaledObject {object} is not seen by this controller, or its target is of no kind that can be scaled; state {VARIANT_NAME} in \
          the trigger metadata, or let the controller watch its namespace"
     )]
-    NoObject {
-        /// The ScaledObject.
-        object: ObjectKey,
-    },
-    /// No VariantAutoscaling scales the target of the ScaledObject.
+    NoObject { object: ObjectKey },
     #[error(
         "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, or state \
          {VARIANT_NAME} in the trigger metadata"
     )]
-    NoClaimant {
-        /// The ScaledObject.
-        object: ObjectKey,
-        /// Its target.
-        target: String,
-    },
-    /// Several VariantAutoscalings scale the target of the ScaledObject.
+    NoClaimant { object: ObjectKey, target: String },
     #[error(
         "ScaledObject {object}: VariantAutoscalings {names} name {target} as their target; delete all but one, or \
          state {VARIANT_NAME} in the trigger metadata"
     )]
     SeveralClaimants {
-        /// The ScaledObject.
         object: ObjectKey,
-        /// Its target.
         target: String,
         /// The VariantAutoscalings.
         names: String,
     },
-    /// ScaledObject and VariantAutoscaling scale different targets.
     #[error(
         "ScaledObject {object} scales {scaled}, and {VARIANT_NAME}={:?} scales {decided}; give both the same \
          scaleTargetRef", variant.name
     )]
     OtherTarget {
-        /// The ScaledObject.
         object: ObjectKey,
-        /// The VariantAutoscaling.
         variant: VariantKey,
-        /// The target of the ScaledObject.
         scaled: String,
         /// The target of the VariantAutoscaling.
         decided: String,
     },
-    /// There is no decision, and no count of the target to repeat.
     #[error(
         "ScaledObject {object}: nothing is decided for VariantAutoscaling {variant} yet, and the count of its target \
          is unknown; see the condition TargetResolved of the VariantAutoscaling"
     )]
     NoCount {
-        /// The ScaledObject.
         object: ObjectKey,
-        /// The VariantAutoscaling.
         variant: VariantKey,
     },
 }
@@ -134,17 +105,14 @@ impl ScalingAnswer {
     }
 }
 
-/// Looks up answers.
 #[derive(Debug, Clone)]
 pub(super) struct DecisionLookup(Readers);
 
 impl DecisionLookup {
-    /// Answers from what these hold.
     pub(super) fn new(shared: Readers) -> Self {
         Self(shared)
     }
 
-    /// The answer to a trigger now.
     pub(super) fn answer(&self, trigger: &ScalerTrigger) -> Result<ScalingAnswer, Unanswerable> {
         let object = &trigger.object;
         self.visible().map_err(|why| blind(object, why))?;

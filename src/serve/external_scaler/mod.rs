@@ -55,7 +55,6 @@ pub(super) struct ExternalScaler {
     streams: Arc<Semaphore>,
 }
 
-/// What is known of the client of a connection.
 #[derive(Debug, Clone)]
 struct ScalerClient {
     /// Whether its certificate is signed by an authority of clients.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// Names a ScaledObject, with the metadata of its trigger.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct ScaledObjectRef {
     #[prost(string, tag = "1")]
@@ -13,14 +12,12 @@ pub(super) struct ScaledObjectRef {
     pub(super) scaler_metadata: BTreeMap<String, String>,
 }
 
-/// Whether the target is to have replicas.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub(super) struct IsActiveResponse {
     #[prost(bool, tag = "1")]
     pub(super) result: bool,
 }
 
-/// The metrics of a trigger.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GetMetricSpecResponse {
     #[prost(message, repeated, tag = "1")]
@@ -38,7 +35,6 @@ pub(super) struct MetricTargetSpec {
     pub(super) target_size_float: f64,
 }
 
-/// Names a metric of a ScaledObject.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GetMetricsRequest {
     #[prost(message, optional, tag = "1")]
@@ -47,7 +43,6 @@ pub(super) struct GetMetricsRequest {
     pub(super) metric_name: String,
 }
 
-/// The values of metrics.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GetMetricsResponse {
     #[prost(message, repeated, tag = "1")]

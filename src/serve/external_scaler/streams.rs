@@ -16,7 +16,6 @@ use super::trigger::ScalerTrigger;
 /// Between two looks at an answer where no change of its objects is noticed: not all that it rests on wakes a stream.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a stream lives, and what it takes from others.
 #[derive(Debug)]
 pub(super) struct StreamTerms {
     closing: watch::Receiver<bool>,

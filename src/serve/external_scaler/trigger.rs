@@ -15,44 +15,28 @@ const FROM_ENV: &str = "FromEnv";
 /// A trigger of a ScaledObject, as far as it concerns the scaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScalerTrigger {
-    /// The ScaledObject.
     pub(super) object: ObjectKey,
     /// `variantName`; `None` takes the VariantAutoscaling of the target.
     pub(super) variant: Option<Arc<str>>,
 }
 
-/// A reference that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TriggerError {
-    /// It names no ScaledObject.
     #[error("the reference names no ScaledObject: its {0} is empty")]
     Unnamed(&'static str),
-    /// A key has no meaning.
     #[error(
         "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the only key is \
          {VARIANT_NAME}"
     )]
-    UnknownKey {
-        /// The ScaledObject.
-        object: ObjectKey,
-        /// The key.
-        key: String,
-    },
-    /// A value cannot be used.
+    UnknownKey { object: ObjectKey, key: String },
     #[error(
         "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} is no name of an object; write the name \
          of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
     )]
-    BadVariantName {
-        /// The ScaledObject.
-        object: ObjectKey,
-        /// The value.
-        value: String,
-    },
+    BadVariantName { object: ObjectKey, value: String },
 }
 
 impl ScalerTrigger {
-    /// Reads a reference.
     pub(super) fn read(reference: &ScaledObjectRef) -> Result<Self, TriggerError> {
         for (field, text) in [
             ("namespace", &reference.namespace),

@@ -10,7 +10,6 @@ use rustls::sign::CertifiedKey;
 
 use crate::settings::statics::CertificatePair;
 
-/// Largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Where a certificate and its key are.
@@ -32,7 +31,6 @@ pub struct AuthorityFile {
 }
 
 impl AuthorityFile {
-    /// Reads the file.
     pub(super) async fn read(&self) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
         let text = read(self.setting, &self.path).await?;
         chain(self.setting, &self.path, &text)
@@ -79,7 +77,6 @@ pub enum CertificateError {
     NotMade(String),
 }
 
-/// The content of the files.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Material {
     certificate: Vec<u8>,
@@ -87,7 +84,6 @@ pub(super) struct Material {
 }
 
 impl Material {
-    /// Reads the files.
     pub(super) async fn read(files: &CertificateFiles) -> Result<Self, CertificateError> {
         Ok(Self {
             certificate: read(files.setting, &files.files.certificate).await?,

@@ -61,7 +61,6 @@ struct Current {
     looked: Option<Instant>,
     material: Option<Material>,
     key: Option<Arc<CertifiedKey>>,
-    /// What is wrong with the files of the certificate.
     certificate_fault: Option<String>,
     /// The authorities of the file, once it could be read.
     file_authorities: Option<Vec<CertificateDer<'static>>>,

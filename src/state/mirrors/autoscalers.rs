@@ -26,7 +26,6 @@ use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::snapshot::Readiness;
 use wva_base::moment::WallTime;
 
-/// Label of a pod that names its engine.
 const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
 
 /// Other objects that name the target of an object.

@@ -77,10 +77,8 @@ struct Outliner<'a> {
     scalars: Scalars,
 }
 
-/// Which scalars may stand in a document.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Scalars {
-    /// Finite numbers and texts.
     Plain,
     /// Also numbers that are not finite, and tagged ones.
     Any,

@@ -31,7 +31,6 @@ pub(crate) struct AnalyzerInputs {
     pub(crate) slo: Option<(throughput::ThroughputModelInput, SloGoal)>,
     /// Replicas with a sample that is too old to shrink on.
     pub(crate) stale: u32,
-    /// Whether the router has one.
     pub(crate) is_router_stale: bool,
     /// What could not be read of the arguments of engines, in words.
     pub(crate) arguments: BTreeMap<VariantKey, Vec<String>>,
@@ -215,7 +214,6 @@ pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f6
     Some(subject.reader.queued(key)?.requests)
 }
 
-/// Ready and pending replicas.
 fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
     (target.ready.min(target.current), target.pending())
 }

@@ -119,7 +119,6 @@ const TRACES: [SignalName; 6] = [
     SignalName::CompletionRate,
 ];
 
-/// What was heard about the replicas of a model.
 #[derive(Clone, Copy)]
 struct FreshSamples<'a>(AnalyzedModel<'a>);
 

@@ -21,13 +21,11 @@ const SLO_RELEASE: f64 = 0.95;
 pub(crate) enum DecisionMode {
     /// V1: one step at a time by percentages.
     Percentage,
-    /// Analyzers vote on capacity.
     MultiAnalyzer(Vec<AnalyzerConfig>),
     /// Saturation and the queueing model, arbitrated variant by variant.
     Hybrid {
         /// How saturation looks at the model; `None` is V1.
         saturation: Option<AnalyzerConfig>,
-        /// The queueing model.
         model: AnalyzerConfig,
     },
 }
@@ -50,7 +48,6 @@ impl DecisionMode {
         self.configs().iter().any(votes)
     }
 
-    /// Every analyzer that looks at the model.
     pub(crate) fn configs(&self) -> Vec<AnalyzerConfig> {
         match self {
             Self::Percentage => Vec::new(),

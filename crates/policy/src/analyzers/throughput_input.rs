@@ -72,7 +72,6 @@ pub(super) fn variant(
     }
 }
 
-/// What makes an engine as fast as it is.
 fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
     let accelerator = view.accelerator.label();
     let gpus = view.template.gpus_per_replica();

@@ -134,7 +134,6 @@ fn rate(
         .reduce(f64::max)
 }
 
-/// Capacity and cost of each variant that may change and that a claim can size.
 fn sized<'a>(
     claim: &'a CapacityClaim,
     costs: &'a BTreeMap<VariantKey, Cost>,

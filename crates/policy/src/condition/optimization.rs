@@ -174,7 +174,6 @@ fn lacking(trigger: SpareTrigger) -> &'static str {
     }
 }
 
-/// What a reason of the optimizer, or of the GPUs that it may have, adds.
 fn of_optimizer(why: &Reason) -> Option<&'static str> {
     Some(match why {
         Reason::ScaledUp { .. } => "its analyzers need more capacity",

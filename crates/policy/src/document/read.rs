@@ -311,7 +311,6 @@ impl Reader {
         }
     }
 
-    /// Names every pod that stands twice.
     pub(super) fn check_pods(&mut self, path: &str, pods: &[PodDocument]) {
         let mut names = BTreeSet::new();
         for (index, pod) in pods.iter().enumerate() {

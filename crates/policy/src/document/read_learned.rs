@@ -100,7 +100,6 @@ impl Reader {
         }
     }
 
-    /// Names every moment that is still to come.
     pub(super) fn check_moments(&mut self, path: &str, written: &Value) {
         match written {
             Value::Object(fields) => {

@@ -67,9 +67,9 @@ pub(super) enum Unread {
         value: String,
         expected: &'static str,
     },
-    /// Its value names a variable.
-    Variable { value: String },
-    /// It has no value.
+    Variable {
+        value: String,
+    },
     NoValue,
 }
 

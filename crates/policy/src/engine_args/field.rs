@@ -82,7 +82,6 @@ impl Field {
 }
 
 impl Field {
-    /// What the arguments say of it.
     pub(super) fn shown(self, args: &EngineArgs) -> String {
         let stated = |amount: Option<String>| amount.unwrap_or_else(|| "none".to_owned());
         let named = |name: &Option<Arc<str>>| stated(name.as_deref().map(str::to_owned));

@@ -15,10 +15,8 @@ use super::{EngineArgs, EngineGeneration, EngineKind};
 /// Most bytes of all commands that are read.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Most words of all commands that are read.
 const MAX_WORDS: usize = 4096;
 
-/// Most faults that are told.
 const MAX_FAULTS: usize = 32;
 
 /// Chooses the generation of vLLM's engine: 0 is the first one.
@@ -83,7 +81,6 @@ fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
     ParsedArgs { args, faults }
 }
 
-/// The words of all commands as far as they are read, and whether that is all of them.
 pub(super) fn readable(containers: &[ContainerCommand]) -> (Vec<Vec<Cow<'_, str>>>, bool) {
     let (mut bytes, mut words) = (0, 0);
     let mut is_whole = true;

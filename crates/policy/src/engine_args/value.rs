@@ -74,7 +74,6 @@ pub(super) fn switch(value: Option<&str>) -> bool {
         .any(|off| value.eq_ignore_ascii_case(off))
 }
 
-/// Whether a value is, or holds, that of a variable.
 pub(super) fn names_variable(text: &str) -> bool {
     text.contains('$')
 }

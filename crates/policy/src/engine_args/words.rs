@@ -7,7 +7,6 @@ use std::sync::Arc;
 /// Programs that run the text after `-c`.
 const SHELLS: [&str; 5] = ["sh", "bash", "ash", "dash", "zsh"];
 
-/// The values of variables, by name.
 type Values = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The words of a command. If a shell is told to run a text, the words of that text, with the
@@ -82,7 +81,6 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Length of the name of a variable that a text begins with.
 fn name_length(text: &str) -> usize {
     let is_of_name = |(at, byte): (usize, u8)| {
         byte == b'_' || byte.is_ascii_alphabetic() || (at > 0 && byte.is_ascii_digit())
@@ -94,12 +92,10 @@ fn name_length(text: &str) -> usize {
 /// Most bytes that variables may add to a text.
 const MAX_EXPANDED: usize = 64 * 1024;
 
-/// The words of a text on the way.
 struct Splitter<'v> {
     values: &'v Values,
     /// `$0`, `$1` and so on.
     parameters: &'v [&'v str],
-    /// What the text sets itself.
     own: BTreeMap<String, String>,
     words: Vec<String>,
     word: Option<String>,

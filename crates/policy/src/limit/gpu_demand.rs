@@ -44,7 +44,6 @@ pub struct HeadroomShare {
     pub share: f64,
 }
 
-/// Shares every budget whose switch is on and that is a number.
 pub(crate) fn by_headroom(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
     needs: &BTreeMap<ModelKey, GpuDemand>,

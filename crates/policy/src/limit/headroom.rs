@@ -13,7 +13,6 @@ use wva_base::moment::Moment;
 /// Release times for which a transfer is not undone.
 const REVERSAL_HOLD: u32 = 2;
 
-/// Who takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claimant {
     /// The heavier, the more headroom; positive. The classes are 0.5, 1, 2 and 4.

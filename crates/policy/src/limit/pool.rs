@@ -82,7 +82,6 @@ impl fmt::Display for GpuPool {
     }
 }
 
-/// One pool and what is left in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Room {
     pub pool: GpuPool,

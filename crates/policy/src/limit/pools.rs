@@ -36,7 +36,6 @@ pub enum Physical {
 /// GPUs that our own variants hold, by namespace, then type as declared.
 pub(crate) type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
 
-/// All pools of one cycle.
 #[derive(Debug, Clone)]
 pub(crate) struct GpuPools {
     physical: Physical,
@@ -54,13 +53,11 @@ pub(crate) struct GpuPools {
 /// Which GPUs of a pool count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GpuSupply {
-    /// Those that are left.
     Left,
     /// All that it allows, as if nothing were in use.
     Limit,
 }
 
-/// One pool with what it holds and what is in use of it.
 #[derive(Debug)]
 struct Level {
     pool: GpuPool,
@@ -156,7 +153,6 @@ impl GpuPools {
             .any(|level| matches!(level.cap, Budget::Finite(cap) if level.used > cap))
     }
 
-    /// What all pools of a variant leave it.
     pub(crate) fn budget(&self, namespace: &str, accelerator: &Accelerator) -> Budget {
         self.supply(namespace, accelerator, GpuSupply::Left)
     }
@@ -281,7 +277,6 @@ impl GpuPools {
         }
     }
 
-    /// What is held for starts out of some pools.
     pub(crate) fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
         let all = self.held.iter().chain(&self.partners);
         all.filter(|held| pools.contains(&held.pool))

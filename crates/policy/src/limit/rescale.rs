@@ -81,7 +81,6 @@ impl fmt::Display for BudgetClaim {
 /// the cluster's budget before those of namespaces.
 type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
 
-/// The models of one group.
 type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
 
 /// The next models to take their shares of a budget.

@@ -74,7 +74,6 @@ impl RescaleCandidate {
         model
     }
 
-    /// The variants of a role, or all.
     fn of(&self, role: Option<ServingRole>) -> impl Iterator<Item = (&VariantKey, &ShareVariant)> {
         self.variants
             .iter()

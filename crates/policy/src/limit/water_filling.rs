@@ -16,7 +16,6 @@ pub(crate) struct Bidder {
     pub cap: Gpus,
 }
 
-/// What everybody got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Filled<K> {
     /// Everybody's share, floor included.

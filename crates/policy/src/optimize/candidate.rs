@@ -34,7 +34,6 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Replicas that may be added.
     pub(crate) fn room_above(&self) -> u32 {
         let max = self.bounds.max.unwrap_or(CEILING).min(CEILING);
         max.saturating_sub(self.standing.max(self.count)).0
@@ -76,7 +75,6 @@ pub(super) struct Sized<'a> {
     pub(super) gains: Vec<f64>,
 }
 
-/// The candidates of a role that at least one claim can size, by key.
 pub(super) fn sized<'a>(
     candidates: &'a BTreeMap<VariantKey, Candidate>,
     role: ServingRole,

@@ -9,7 +9,6 @@ use crate::rounding;
 /// Share of a claim that is a rounding error and not a lack.
 const TOLERANCE: f64 = 1e-9;
 
-/// One variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub(super) cost: f64,

@@ -119,7 +119,6 @@ struct Work<'a> {
     needs: Vec<RoleDemand<'a>>,
 }
 
-/// What one role of a model still needs.
 #[derive(Debug)]
 struct RoleDemand<'a> {
     /// What each voter claimed at first, and still claims.
@@ -131,7 +130,6 @@ struct RoleDemand<'a> {
     fed: Option<f64>,
 }
 
-/// One variant of a role.
 #[derive(Debug)]
 struct Taker<'a> {
     key: &'a VariantKey,
@@ -310,7 +308,6 @@ impl<'a> RoleDemand<'a> {
     }
 }
 
-/// Replicas that bring every claim to its goal.
 fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
     (left.iter().zip(goals).zip(claimed))
         .zip(gains)

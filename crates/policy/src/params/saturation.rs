@@ -278,7 +278,6 @@ impl SaturationLayers {
         self.field(model, |entry| entry.scale_to_zero)
     }
 
-    /// Whether any model is looked at by tokens.
     pub(super) fn any_by_tokens(&self) -> bool {
         let models = self.entries.models_named();
         let mut policies = models.iter().map(|named| self.policy(&named.model));

@@ -111,7 +111,6 @@ fn is_preceded(works: &[Work<'_>], index: usize, pools: &GpuPools) -> bool {
     })
 }
 
-/// The pools that the variants of a model draw from.
 pub(super) fn drawn(work: &Work<'_>, pools: &GpuPools) -> BTreeSet<GpuPool> {
     (work.drafts.iter())
         .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
@@ -426,7 +425,6 @@ fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     draft.step(PlanStage::Optimizer, to, why);
 }
 
-/// Cuts the growth of all other models to what is left.
 fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let requests: Vec<GrowthRequest> = works.iter().flat_map(|work| requests(work)).collect();
     let grants = allocate(&requests, pools);

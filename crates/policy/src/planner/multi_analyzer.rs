@@ -219,7 +219,6 @@ pub(super) fn ask(
     })
 }
 
-/// Asks for the variants that may move.
 fn ask_for(
     cycle: &Cycle<'_>,
     work: &Work<'_>,
@@ -356,7 +355,6 @@ fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
 }
 
 impl AnalyzerDecision {
-    /// What the optimizer makes of the consensus.
     pub(super) fn changes(&self, method: Method) -> BTreeMap<VariantKey, CountChange> {
         cost_aware(&self.candidates, &self.consensus.roles, method).changes
     }
@@ -396,7 +394,6 @@ impl AnalyzerDecision {
         missing
     }
 
-    /// Every figure.
     pub(super) fn figures(self) -> ModelFigures {
         ModelFigures {
             tokens: self.opinions.tokens,

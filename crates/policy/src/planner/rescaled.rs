@@ -35,7 +35,6 @@ pub(super) enum Sharing {
     None,
     /// Its demand is not known in full: it would look as if it needed less.
     Unknown(DemandGap),
-    /// It may share.
     Asked(Share),
 }
 

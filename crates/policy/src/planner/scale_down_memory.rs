@@ -45,7 +45,6 @@ fn fleet(drafts: &[PendingDecision<'_>], of: ServingRole) -> Fleet {
         .collect()
 }
 
-/// What the variant had then.
 fn replicas(relapse: &FailedScaleDown, draft: &PendingDecision<'_>) -> Replicas {
     let known = relapse.fleet.get(&draft.view.key);
     known.copied().unwrap_or(Replicas::ZERO)

@@ -78,7 +78,6 @@ fn policy(work: &Work<'_>) -> ZeroPolicy {
 /// What came of starting a variant of a model that nothing serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// One is started, or on its way.
     Made,
     /// GPUs do not allow it.
     Refused,

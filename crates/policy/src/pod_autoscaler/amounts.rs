@@ -26,7 +26,6 @@ pub struct PanicThreshold(f64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct TargetValue(f64);
 
-/// Reads a number that lies in a range from text.
 macro_rules! amount {
     ($name:ident, $range:expr, $limit:literal, $example:literal) => {
         impl $name {
@@ -87,12 +86,10 @@ impl PanicThreshold {
 }
 
 impl TargetValue {
-    /// What so many replicas are to carry.
     pub(super) fn of(self, replicas: Replicas) -> f64 {
         self.0 * replicas.to_f64()
     }
 
-    /// Replicas that carry a total.
     pub(super) fn replicas(self, total: f64) -> Replicas {
         Replicas(ceil(total / self.0))
     }

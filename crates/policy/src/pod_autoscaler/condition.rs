@@ -47,10 +47,8 @@ const OWN: [&str; 9] = [
     TARGET_SHARED,
 ];
 
-/// Longest message, in letters.
 const LONGEST_MESSAGE: usize = 1000;
 
-/// A condition on its way.
 struct Judged {
     kind: Arc<str>,
     status: Arc<str>,
@@ -248,7 +246,6 @@ fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judged> {
         .then(|| Judged::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
 }
 
-/// What the object says that wins a conflict.
 fn target_shared(record: &AutoscalerRecord) -> Option<Judged> {
     let why = yielding(record)?;
     Some(Judged::new(TARGET_SHARED, True, CONFLICT, why))

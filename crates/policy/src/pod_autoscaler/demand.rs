@@ -197,7 +197,6 @@ fn total(
     })
 }
 
-/// The value of a signal that growth may rest on.
 fn usable(signal: Signal) -> Option<f64> {
     match signal {
         Signal::Known { value, .. }
@@ -211,7 +210,6 @@ fn usable(signal: Signal) -> Option<f64> {
     }
 }
 
-/// What pods report, added up.
 #[derive(Debug, Default)]
 struct PodSum {
     counts: PodCounts,
@@ -219,9 +217,7 @@ struct PodSum {
     /// Old samples that may justify growth.
     old: f64,
     usable_old: u32,
-    /// What such samples exceed their targets by.
     old_excess: f64,
-    /// What draining pods still carry.
     draining: f64,
 }
 

@@ -21,7 +21,6 @@ use crate::signal::Signal;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
-/// What one source says.
 struct SourceResult {
     source: Arc<str>,
     demand: Result<(MeasuredDemand, WindowMeans), SourceGap>,
@@ -30,7 +29,6 @@ struct SourceResult {
     seen: Duration,
 }
 
-/// A decision on its way.
 pub(super) struct Draft<'a> {
     pub(super) policy: &'a AutoscalerPolicy,
     pub(super) view: &'a AutoscalerView,
@@ -233,7 +231,6 @@ impl Draft<'_> {
         }
     }
 
-    /// Only KPA panics.
     fn panic(&mut self, results: &[SourceResult]) {
         if self.policy.strategy != ScalingStrategy::Kpa {
             self.state.panic = None;
@@ -380,7 +377,6 @@ impl Draft<'_> {
         (Some(wanted), Why::Measured { figures })
     }
 
-    /// What a release lacks.
     fn lacking(&self, results: &[SourceResult]) -> Option<Why> {
         results.iter().find_map(|result| {
             let source = Arc::clone(&result.source);

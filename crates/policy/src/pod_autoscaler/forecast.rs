@@ -9,7 +9,6 @@ use super::tuning::LONGEST_WINDOW;
 /// How far ahead demand is forecast where nothing is stated.
 const HORIZON: Duration = Duration::from_mins(2);
 
-/// Fewest samples of a line.
 const FEWEST_SAMPLES: usize = 3;
 
 /// A forecast is at most so many times the mean.

@@ -16,10 +16,8 @@ use crate::units::Replicas;
 /// Bytes of the unit that targets of memory are written in.
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Largest number of an integer field.
 const LARGEST: u32 = i32::MAX.unsigned_abs();
 
-/// Seconds that one step counts for.
 const PERIOD_SECONDS: u32 = 60;
 
 /// What a generated object compares.

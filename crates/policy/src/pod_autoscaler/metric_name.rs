@@ -181,7 +181,6 @@ impl HistogramStatistic {
         Self::Mean,
     ];
 
-    /// The name and the statistic behind it.
     fn split(metric: &str) -> (&str, Option<Self>) {
         let stated = metric.rsplit_once(':').and_then(|(name, last)| {
             let mut all = Self::ALL.into_iter();

@@ -3,7 +3,6 @@
 use super::metric_name::SeriesType;
 use CanonicalKind::{Counter, Gauge, Histogram, Labels, Query, Ratio};
 
-/// What a name of the table stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CanonicalKind {
     Gauge,
@@ -11,9 +10,7 @@ pub(super) enum CanonicalKind {
     Ratio,
     Counter,
     Histogram,
-    /// Its value stands in labels.
     Labels,
-    /// The result of a query.
     Query,
 }
 
@@ -29,7 +26,6 @@ impl CanonicalKind {
     }
 }
 
-/// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanonicalMetric {
     pub(super) name: &'static str,
@@ -53,7 +49,6 @@ const fn metric(
     CanonicalMetric { name, kind, series }
 }
 
-/// All of them.
 pub(super) const CANONICAL_METRICS: &[CanonicalMetric] = &[
     metric(
         "num_requests_running",

@@ -287,7 +287,6 @@ impl fmt::Display for SourceFigures {
 }
 
 impl AutoscalerReason {
-    /// What holds a count back.
     fn fmt_pace(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |length: &Duration| format_duration(*length);
         match self {

@@ -3,7 +3,6 @@
 /// Digits that are read; no quantity of Kubernetes has more.
 const MAX_TEXT: usize = 64;
 
-/// Powers of ten.
 const DECIMAL: [(&str, i32); 9] = [
     ("n", -9),
     ("u", -6),
@@ -16,7 +15,6 @@ const DECIMAL: [(&str, i32); 9] = [
     ("E", 18),
 ];
 
-/// Powers of two.
 const BINARY: [(&str, f64); 6] = [
     ("Ki", 1_024.0),
     ("Mi", 1_048_576.0),
@@ -68,7 +66,6 @@ fn scaled(text: &str, power: i32) -> Option<f64> {
     decimal(number, exponent.checked_add(power)?).filter(|value| value.is_finite())
 }
 
-/// The number and its exponent.
 fn exponent(text: &str) -> Option<(&str, i32)> {
     match text.split_once(['e', 'E']) {
         Some((number, exponent)) => Some((number, exponent.parse().ok()?)),

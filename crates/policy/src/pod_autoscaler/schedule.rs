@@ -18,7 +18,6 @@ const HORIZON_DAYS: i64 = 8;
 /// Entries of one object: each is compared with each.
 const MOST_ENTRIES: usize = 100;
 
-/// Names of the days, from Monday on.
 const DAYS: [(&str, Weekday); 7] = [
     ("mon", Weekday::Monday),
     ("tue", Weekday::Tuesday),

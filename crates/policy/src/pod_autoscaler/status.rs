@@ -18,7 +18,6 @@ use super::schedule::EffectiveBounds;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
 
-/// Most entries of the history.
 const HISTORY: usize = 5;
 
 /// Equal entries of the history are at least so far apart.

@@ -12,15 +12,12 @@ use super::tuning::StormServiceMode;
 use crate::params::LabelSelector;
 use crate::units::Replicas;
 
-/// Label of a pod that names its StormService.
 const SERVICE_LABEL: &str = "storm-service-name";
-/// Label of a pod that names its role.
 const ROLE_LABEL: &str = "role-name";
 /// Label of a pod with its place in a replica of several pods. The first one alone serves metrics.
 const GROUP_INDEX_LABEL: &str = "stormservice.orchestration.aibrix.ai/pod-group-index";
 /// Label of a pod with its place in a Ray cluster. The head alone serves metrics.
 const RAY_NODE_LABEL: &str = "ray.io/node-type";
-/// The kind whose pods are Ray clusters.
 const RAY_CLUSTER_FLEET: &str = "RayClusterFleet";
 
 /// Where a target holds its count.

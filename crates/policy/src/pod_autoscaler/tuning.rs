@@ -10,7 +10,6 @@ use crate::bounds::ZeroPolicy;
 use wva_base::duration::{format_duration, parse_duration};
 use wva_base::text::shortened;
 
-/// Domain of the annotations that are read.
 const DOMAIN: &str = "autoscaling.aibrix.ai/";
 
 /// Longest window of any kind; a HorizontalPodAutoscaler has no longer one either.

@@ -167,7 +167,6 @@ fn idle(model: &QueueingModelInput) -> Assessment {
     }
 }
 
-/// Mean of latencies by the requests behind them.
 fn weighted(parts: impl Iterator<Item = (RequestRate, Latencies)>) -> Option<Latencies> {
     let (mut weight, mut first, mut step) = (0.0, 0.0, 0.0);
     for (RequestRate(rate), latencies) in parts {

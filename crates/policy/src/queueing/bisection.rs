@@ -148,7 +148,6 @@ struct Bracket {
     high: (f64, f64),
 }
 
-/// An end of a bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Low,
@@ -171,7 +170,6 @@ impl Bracket {
         }
     }
 
-    /// Takes a point inside as the new end on its side.
     fn close(&mut self, point: (f64, f64)) -> Side {
         let rising = self.low.1 < self.high.1;
         if (point.1 < self.value) == rising {

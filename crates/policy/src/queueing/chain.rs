@@ -51,11 +51,8 @@ pub struct Equilibrium {
 struct Weights {
     /// The empty queue.
     idle: f64,
-    /// All states.
     all: f64,
-    /// Each state times the number worked on.
     in_service: f64,
-    /// Each state times the number waiting.
     waiting: f64,
     /// The last state so far: in the end the full queue, 0 where that is negligible.
     last: f64,

@@ -113,7 +113,6 @@ impl Latencies {
         both.iter().all(|value| *value > 0.0 && value.is_finite())
     }
 
-    /// The longer of each.
     fn max(self, other: Self) -> Self {
         let longer = |left: Millis, right: Millis| Millis(left.0.max(right.0));
         Self {

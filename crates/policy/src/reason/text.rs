@@ -99,7 +99,6 @@ impl Reason {
         }
     }
 
-    /// What bounds made of a count.
     fn fmt_bounds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RaisedToMinimum { min, source } => {

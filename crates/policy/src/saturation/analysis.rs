@@ -7,10 +7,8 @@ use crate::plan::{SaturationFigures, Spare, VariantFigures};
 use crate::sample_reader::{ReplicaLoad, Report, SampleReader};
 use crate::snapshot::VariantView;
 
-/// The figures of one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SaturationAnalysis {
-    /// Figures of the model.
     pub(crate) figures: SaturationFigures,
     /// Spare capacity, beside its triggers.
     pub(crate) spare: Spare,
@@ -56,7 +54,6 @@ impl SaturationAnalysis {
     }
 }
 
-/// Sums over replicas.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
     kv: f64,

@@ -83,7 +83,6 @@ pub fn assess(
     (assessment, report)
 }
 
-/// All figures of one model.
 pub(super) fn report(
     input: &ThroughputModelInput,
     learned: Option<&LearnedModel>,

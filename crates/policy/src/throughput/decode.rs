@@ -44,7 +44,6 @@ pub struct DecodeEngine {
 /// What a cycle says about a variant's requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sight {
-    /// The tracked shape.
     pub(super) shape: RequestShape,
     /// Whether it has just become another one.
     pub(super) is_new: bool,
@@ -81,7 +80,6 @@ impl DecodeEngine {
         self.compare(readings, sight, model);
     }
 
-    /// The line of this cycle.
     pub(super) fn model(&self, readings: &[DecodeReading]) -> LatencyModel {
         let current: Vec<_> = readings
             .iter()

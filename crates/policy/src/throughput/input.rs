@@ -165,7 +165,6 @@ pub struct ThroughputReplicaInput {
     pub decode_rate: Option<f64>,
 }
 
-/// What a decode replica showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DecodeReading {
     pub(super) kv_capacity: f64,
@@ -177,7 +176,6 @@ pub(super) struct DecodeReading {
     pub(super) decode_rate: Option<f64>,
 }
 
-/// What a prefill replica showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PrefillReading {
     /// Prompt tokens between the arrival of a request and its first token: its own, and those of
@@ -194,7 +192,6 @@ impl ThroughputReplicaInput {
         positive(self.kv_capacity)
     }
 
-    /// Requests that wait in it.
     pub(crate) fn backlog(&self) -> f64 {
         positive(self.waiting).unwrap_or(0.0)
     }
@@ -204,7 +201,6 @@ impl ThroughputReplicaInput {
         positive(self.arrivals).or_else(|| positive(self.completions))
     }
 
-    /// Whether its queue has reached the threshold.
     pub(crate) fn is_queued(&self, params: &Params) -> bool {
         self.waiting
             .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
@@ -311,7 +307,6 @@ impl ThroughputReplicaInput {
 }
 
 impl ThroughputVariantInput {
-    /// What its replicas lack, one input of each.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, MissingInput)> {
         let has_arguments = self.max_sequences.is_some();
         (self.replicas.iter()).filter_map(move |(pod, replica)| {
@@ -324,7 +319,6 @@ impl ThroughputVariantInput {
         total(self.replicas.values().map(ThroughputReplicaInput::backlog))
     }
 
-    /// KV capacities of the replicas that have one.
     pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
         self.replicas
             .values()

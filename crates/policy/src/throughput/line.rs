@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::average::mean;
 
-/// Slopes up to this are flat.
 const FLAT_SLOPE: f64 = 1e-12;
 
 /// `latency(x) = slope * x + intercept`, in seconds.

@@ -19,7 +19,6 @@ pub struct PrefillEngine {
 }
 
 impl PrefillEngine {
-    /// Learns from one cycle.
     pub(super) fn learn(&mut self, readings: &[PrefillReading], now: Moment) {
         for reading in readings {
             let observation = LatencyObservation {

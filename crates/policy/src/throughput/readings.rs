@@ -11,7 +11,6 @@ use wva_base::moment::Moment;
 
 /// Readings that a statistic needs before it may order replicas.
 pub const MIN_READINGS: usize = 2;
-/// Readings that are kept of each class.
 const MAX_READINGS: usize = 20;
 /// Length of the rate window of a reading; closer readings share samples.
 pub(super) const RATE_WINDOW: Duration = Duration::from_mins(1);

@@ -84,7 +84,6 @@ pub struct FloorFigures {
     pub permitted: f64,
 }
 
-/// One variant of a role.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) input: &'a ThroughputVariantInput,

@@ -122,7 +122,6 @@ impl RollingWindow {
     }
 }
 
-/// Readings of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KeyReadings {
     window: RollingWindow,

@@ -101,7 +101,6 @@ impl InstanceInput {
     }
 }
 
-/// A number that can be an amount of anything.
 pub(super) fn amount(value: Option<f64>) -> Option<f64> {
     value.filter(|value| (0.0..ABSURD).contains(value))
 }

@@ -103,7 +103,6 @@ impl InstanceFigures {
     }
 }
 
-/// What an instance is measured by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) variant: &'a TokenVariantInput,
@@ -230,7 +229,6 @@ fn known_bound(
     derived.map(|tokens| (tokens, CapacityReason::Derived))
 }
 
-/// The key that a reading is kept by.
 pub(super) fn history_key(engine: &EngineKey, role: ServingRole, output: f64) -> HistoryKey {
     HistoryKey {
         engine: engine.clone(),

@@ -87,10 +87,8 @@ impl Exemplar {
     }
 }
 
-/// Whether the queue of an instance is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// It is.
     Own,
     /// It may be the backlog of decode replicas that are full.
     PartnersBacklog,

@@ -6,7 +6,6 @@ use super::input::{RouterQueue, amount};
 use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
 
-/// Bytes of one token of text.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
 /// What the requests in a router's queue will hold, in KV tokens.

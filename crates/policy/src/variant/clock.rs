@@ -78,7 +78,6 @@ impl Clocks {
         }
     }
 
-    /// Since when the variant is pending.
     pub(super) fn pending_since(&self) -> Option<Since> {
         self.pending.map(|pending| pending.since)
     }

@@ -97,7 +97,6 @@ pub struct VariantState {
 /// Whether the count in the object's status is about the target that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
-    /// It is.
     Valid,
     /// The target that it was about is gone, and status does not say so yet.
     Outlived,
@@ -437,7 +436,6 @@ fn unsupported(spec: &VariantSpec, why: &Arc<str>) -> TargetView {
     }
 }
 
-/// The replica state of a target that is there.
 fn scale(target: &TargetObject) -> ResolvedTarget {
     let current = match target.status_replicas {
         Replicas::ZERO => target.spec_replicas.unwrap_or(Replicas::ONE),

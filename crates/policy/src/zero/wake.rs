@@ -12,7 +12,6 @@ use crate::key::VariantKey;
 use crate::limit::{Budget, PoolFigures};
 use crate::units::{Gpus, Replicas};
 
-/// One variant of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WakeMember {
     /// Its part in a serving set.
@@ -47,20 +46,16 @@ pub(crate) enum Wake {
     Serving,
     /// Nobody reports its queue in the router.
     NoSignal,
-    /// Nobody asks for it.
     NotWanted,
     /// This variant gets its first replica.
     Start {
-        /// The variant.
         variant: VariantKey,
         /// The prefill that is to follow a decode variant, and needs its GPUs then.
         next: Option<VariantKey>,
-        /// Why.
         cause: WakeCause,
     },
     /// Prefill joins once this decode variant is ready.
     AwaitDecode {
-        /// The variant.
         decode: VariantKey,
         /// The prefill that is to follow; `None` where none may start today.
         next: Option<VariantKey>,

@@ -58,7 +58,6 @@ pub(crate) fn unused_entries<E>(
     unused_entries
 }
 
-/// Where an entry is.
 pub(crate) fn place(named: &NamedModel<'_>, purpose: Purpose) -> EntryPlace {
     EntryPlace {
         purpose,
@@ -98,7 +97,6 @@ pub(crate) struct ScopeChange {
     pub(crate) namespace: Option<Arc<str>>,
     /// Entries that were in force.
     pub(crate) old: usize,
-    /// Entries that are.
     pub(crate) new: usize,
     /// Keys of entries that changed; those that came or went say so.
     pub(crate) entries: Vec<String>,
@@ -129,7 +127,6 @@ impl ScopeChange {
     }
 }
 
-/// Every entry under its key, with the model it is for.
 fn by_key<E>(set: &EntrySet<E>) -> BTreeMap<&str, (Option<&Identity>, &E)> {
     let default = set.default.iter().map(|entry| (DEFAULT_KEY, (None, entry)));
     let models = set

@@ -12,19 +12,15 @@ pub(super) use read::{mention_unknown, read_scoped, refuse};
 use super::config_maps::Purpose;
 use wva_base::yaml::DocumentField;
 
-/// A kind of entry.
 pub(super) trait Entry: Clone + PartialEq {
-    /// Its YAML form.
     type Document: DeserializeOwned + Default;
     /// The ConfigMap it stands in.
     const PURPOSE: Purpose;
-    /// Fields of its YAML form.
     const FIELDS: &'static [DocumentField];
 
     /// Model and namespace that the body names.
     fn identity(document: &Self::Document) -> (Option<&str>, Option<&str>);
 
-    /// A rule on the identity beyond those of every entry.
     fn identity_fault(_document: &Self::Document) -> Option<&'static str> {
         None
     }
@@ -35,10 +31,8 @@ pub(super) trait Entry: Clone + PartialEq {
         Vec::new()
     }
 
-    /// Judges a document.
     fn judge(document: Self::Document, entry: EntryKind) -> DocumentVerdict<Self>;
 
-    /// What to know about an entry that is accepted.
     fn lints(&self) -> Vec<String> {
         Vec::new()
     }
@@ -47,22 +41,17 @@ pub(super) trait Entry: Clone + PartialEq {
     fn complete(&mut self, _previous: &Self) {}
 }
 
-/// Whom an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// Every model without an entry.
     Default,
-    /// One model.
     Model,
 }
 
-/// The judgement of a document.
 #[derive(Debug)]
 pub(super) enum DocumentVerdict<E> {
-    /// Accepted.
     Whole(E),
     /// Accepted without the faulty parts, which are named.
     Partly(E, Vec<String>),
-    /// Refused, with every fault.
     Refused(Vec<String>),
 }

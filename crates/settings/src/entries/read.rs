@@ -9,7 +9,6 @@ use wva_base::text::bounded;
 use wva_base::yaml::parse_yaml;
 use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, ScopedEntries};
 
-/// Longest list of faults in a message.
 const MAX_FAULTS: usize = 8;
 
 /// Longest fault; some repeat names of any length.
@@ -194,7 +193,6 @@ pub(crate) fn mention_unknown(
     }
 }
 
-/// Records a refusal with a bounded list of faults.
 pub(crate) fn refuse(
     place: EntryPlace,
     mut faults: Vec<String>,

@@ -5,7 +5,6 @@ use serde_yaml::Value;
 
 use wva_base::yaml::DocumentField;
 
-/// Fields of an entry.
 pub(super) const FIELDS: &[DocumentField] = &[
     DocumentField::named("modelId").also(&["modelID", "model_id"]),
     DocumentField::named("namespace"),

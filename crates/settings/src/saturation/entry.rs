@@ -158,7 +158,6 @@ fn out_of_scope(
 /// What `analyzerName` selects; anything else is the percentage-based analysis, too.
 const SELECTORS: [&str; 4] = [SATURATION, SLO, "percentage", ""];
 
-/// Analyzers that may be listed.
 const KINDS: [&str; 4] = [
     AnalyzerName::Saturation.as_str(),
     AnalyzerName::Throughput.as_str(),
@@ -243,7 +242,6 @@ fn judge_band(document: &SaturationDocument, faults: &mut Vec<String>) {
     }
 }
 
-/// Whether the entry selects the token-based analysis.
 fn selects_tokens(document: &SaturationDocument) -> bool {
     let listed = document.analyzers.as_ref();
     matches!(document.analyzer_name.as_deref(), Some(SATURATION | SLO))

@@ -56,7 +56,6 @@ pub(super) fn respelt(limiter: &Limiter) -> impl Iterator<Item = String> {
     respelt.take(MAX_TOLD)
 }
 
-/// Checks a whole list and names every fault.
 pub(super) fn judge_limiters(
     documents: Vec<LimiterDocument>,
     faults: &mut Vec<String>,

@@ -49,7 +49,6 @@ pub(super) fn rescaling(layers: &SaturationLayers) -> Vec<EntryPlace> {
         .collect()
 }
 
-/// The entry that lists limiters.
 pub(super) fn limiting(layers: &SaturationLayers) -> Option<EntryPlace> {
     let limiters = layers.limiters().unwrap_or_default();
     (!limiters.is_empty()).then(|| default_place(None))
@@ -105,7 +104,6 @@ fn refuse_conflicts(
     }
 }
 
-/// What contradicts itself in everything that applies to a model.
 fn conflicts(layers: &SaturationLayers, model: &ModelKey, band: BandUse) -> Vec<String> {
     let merged = layers.merge(model);
     let tokens = layers.selects_tokens(model);

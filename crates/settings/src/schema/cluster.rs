@@ -285,7 +285,6 @@ pub const REST_CLIENT_TIMEOUT: Spec = Spec::fixed(
     "slower requests fail and are tried again",
 );
 
-/// The rows of this file.
 pub(super) const CLUSTER_ROWS: &[Spec] = &[
     WATCH_NAMESPACE,
     POD_NAMESPACE,

@@ -149,7 +149,6 @@ impl SettingGroup {
 }
 
 impl Spec {
-    /// A setting that is fixed for the life of the process.
     const fn fixed(
         group: SettingGroup,
         name: &'static str,

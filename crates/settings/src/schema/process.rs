@@ -422,7 +422,6 @@ pub const ZAP_TIME_ENCODING: Spec = Spec::fixed(
     "none: times are RFC 3339",
 );
 
-/// The rows of this file.
 pub(super) const PROCESS_ROWS: &[Spec] = &[
     METRICS_BIND_ADDRESS,
     HEALTH_PROBE_BIND_ADDRESS,

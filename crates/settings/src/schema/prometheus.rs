@@ -233,7 +233,6 @@ pub const CACHE_MAX_SIZE: Spec = Spec::live(
     "the signals that do not fit have failed, and that is reported",
 );
 
-/// The rows of this file.
 pub(super) const PROMETHEUS_ROWS: &[Spec] = &[
     PROMETHEUS_BASE_URL,
     PROMETHEUS_ALLOW_HTTP,

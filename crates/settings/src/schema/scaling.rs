@@ -158,7 +158,6 @@ pub const EPP_METRIC_READER_BEARER_TOKEN: Spec = Spec::fixed(
     "sent, without TLS, when their queues are read while a model is at zero",
 );
 
-/// The rows of this file.
 pub(super) const SCALING_ROWS: &[Spec] = &[
     GLOBAL_OPT_INTERVAL,
     PENDING_TIME_LIMIT,

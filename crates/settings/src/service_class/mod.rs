@@ -88,7 +88,6 @@ pub fn read(
     classes
 }
 
-/// Every entry, with its classes.
 pub(super) fn entries(
     classes: &ServiceClasses,
 ) -> impl Iterator<Item = (EntryPlace, &[ServiceClass])> {

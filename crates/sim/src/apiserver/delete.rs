@@ -116,7 +116,6 @@ impl State {
         Ok(marked.unwrap_or(done))
     }
 
-    /// Deletes every object that a list would show.
     pub(super) fn delete_collection(
         &mut self,
         target: &RequestTarget,
@@ -227,7 +226,6 @@ impl State {
         self.store.all().any(|(key, _)| key.namespace == namespace)
     }
 
-    /// Objects that name this one as an owner, and whether they block its deletion.
     fn dependents(&self, owner: &Key, uid: &Value) -> Vec<(Key, bool)> {
         let reference = |object: &Value| -> Option<bool> {
             let owners = object["metadata"]["ownerReferences"].as_array()?;

@@ -21,7 +21,6 @@ const VERBS: [&str; 8] = [
 ];
 const SUB_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// The version of Kubernetes whose behaviour this is.
 pub(super) fn version() -> Value {
     json!({
         "major": "1", "minor": "33", "gitVersion": "v1.33.0", "gitCommit": "embedded",

@@ -13,7 +13,6 @@ pub(crate) struct RequestFault {
     pub(crate) cut_after: Option<Duration>,
 }
 
-/// Decides about every request of one client.
 pub(crate) trait Faults: Send + Sync {
     fn decide(&self) -> RequestFault;
 }

@@ -110,7 +110,6 @@ impl Fields {
         result
     }
 
-    /// Without everything at and below a path.
     pub(super) fn without(mut self, path: &[&str]) -> Self {
         self.cut(path);
         self

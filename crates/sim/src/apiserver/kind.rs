@@ -36,7 +36,6 @@ pub(super) struct Kind {
     pub(super) short_names: Vec<String>,
     pub(super) categories: Vec<String>,
     pub(super) namespaced: bool,
-    /// Whether there is a status subresource.
     pub(super) status: bool,
     pub(super) scale: Option<ScalePaths>,
     /// Whether `metadata.generation` counts changes.

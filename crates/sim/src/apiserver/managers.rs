@@ -38,7 +38,6 @@ struct Entry {
     fields: Fields,
 }
 
-/// What nobody owns.
 const UNOWNED: [&[&str]; 10] = [
     &["f:apiVersion"],
     &["f:kind"],
@@ -193,7 +192,6 @@ fn booked(
     entries
 }
 
-/// Whether conflicts stop an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Force {
     No,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Definitions whose objects are one value.
 const ATOMIC: [&str; 12] = [
     "apimachinery.pkg.apis.meta.v1.LabelSelector",
     "apimachinery.pkg.apis.meta.v1.OwnerReference",

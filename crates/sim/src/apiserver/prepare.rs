@@ -17,7 +17,6 @@ const OURS: [&str; 5] = [
     "generation",
 ];
 
-/// What of a StatefulSet may change.
 const STATEFUL_SET_MOVES: [&str; 7] = [
     "replicas",
     "ordinals",

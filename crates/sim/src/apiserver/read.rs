@@ -11,7 +11,6 @@ use super::state::State;
 use super::store::Key;
 use super::{scale, table, view};
 
-/// How a list names the version that it wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
     NotOlderThan,
@@ -31,7 +30,6 @@ impl State {
         Ok(self.in_shape(target, ask.shape(), object))
     }
 
-    /// An object in the form that is asked for.
     pub(super) fn in_shape(
         &self,
         target: &RequestTarget,
@@ -162,7 +160,6 @@ fn wanted(ask: &Ask) -> Result<Option<u64>, ApiRefusal> {
     Ok(version.filter(|version| exact && *version > 0))
 }
 
-/// Where the next page begins.
 struct Token {
     revision: u64,
     namespace: String,

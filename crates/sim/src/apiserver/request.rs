@@ -24,7 +24,6 @@ pub(super) enum ResponseForm {
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) method: Method,
-    /// The parts of the path, decoded.
     pub(super) path: Vec<String>,
     pub(super) query: BTreeMap<String, String>,
     pub(super) accept: String,
@@ -108,7 +107,6 @@ impl Ask {
             .is_some_and(|value| value != "false" && value != "0")
     }
 
-    /// A parameter that is a number.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiRefusal> {
         let Some(text) = self.parameter(name) else {
             return Ok(None);
@@ -173,7 +171,6 @@ impl Ask {
 }
 
 impl RequestTarget {
-    /// The place of the object.
     pub(super) fn key(&self) -> Result<Key, ApiRefusal> {
         let name = self
             .name

@@ -11,13 +11,10 @@ pub(super) enum ListKind {
     /// They are not: the list is one value.
     #[default]
     Atomic,
-    /// By value.
     Set,
-    /// By these fields of each.
     Map(Vec<String>),
 }
 
-/// What may stand in one place of an object.
 #[derive(Debug, Clone, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -42,7 +39,6 @@ pub(super) struct Schema {
     pub(super) open: bool,
     pub(super) int_or_string: bool,
     pub(super) list: ListKind,
-    /// The object is one value.
     pub(super) atomic: bool,
     /// The field by which a strategic merge patch tells elements apart.
     pub(super) merge_key: Option<String>,
@@ -75,7 +71,6 @@ impl Schema {
         self.properties.get(name).or(self.values.as_ref())
     }
 
-    /// Whether its objects are maps with arbitrary keys.
     pub(super) fn is_map(&self) -> bool {
         self.values.is_some()
     }

@@ -21,12 +21,10 @@ enum Test {
     Exists,
     Missing,
     In(Vec<String>),
-    /// Also when the key is missing.
     NotIn(Vec<String>),
 }
 
 impl Selector {
-    /// Reads both selectors of a request.
     pub(super) fn read(labels: &str, fields: &str) -> Result<Self, ApiRefusal> {
         Ok(Self {
             labels: split(labels)

@@ -279,7 +279,6 @@ fn written(
     Ok(Answer::Written(code, object, written.warnings))
 }
 
-/// What a path below a group and version names.
 fn target(
     state: &State,
     (group, version): (&str, &str),

@@ -102,7 +102,6 @@ impl State {
     }
 }
 
-/// Under which name definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 pub(super) fn namespace_key(name: &str) -> Key {

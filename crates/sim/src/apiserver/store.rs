@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// Changes that are remembered. A watch or a page from before them has expired.
 pub(super) const WINDOW: usize = 10_000;
 
-/// The place of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) resource: String,
@@ -150,7 +149,6 @@ impl ObjectStore {
         Some(self.log.range(start..))
     }
 
-    /// Stores an object under the next version.
     pub(super) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
         self.revision = self.revision.saturating_add(1);
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
@@ -233,7 +231,6 @@ fn owner_references(object: &Value) -> &Value {
     &object["metadata"]["ownerReferences"]
 }
 
-/// The unique ids of the owners that an object names.
 fn owners(object: &Value) -> impl Iterator<Item = &str> {
     let references = owner_references(object).as_array().into_iter().flatten();
     references.filter_map(|one| one["uid"].as_str())

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::schema::Schema;
 
-/// Applies a strategic merge patch.
 pub(super) fn merge(schema: Option<&Schema>, target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);

@@ -9,12 +9,9 @@ use serde_json::{Map, Value};
 use super::fields::Fields;
 use super::schema::{ListKind, Schema};
 
-/// How one object became another.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
-    /// Fields that are new or have another value.
     pub(super) set: Fields,
-    /// Fields that are gone.
     pub(super) removed: Fields,
 }
 

@@ -104,7 +104,6 @@ pub(super) fn is_old(cause: &Cause, live: &Value, object: &Value) -> bool {
     !part.is_empty() && !part.contains('[') && value(live) == value(object)
 }
 
-/// Everything that is wrong with an object.
 pub(super) fn check(schema: &Schema, object: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
     check_at(schema, object, Path::Root, &mut found);

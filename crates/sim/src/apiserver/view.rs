@@ -36,7 +36,6 @@ pub(super) fn seen<'o>(kind: &Kind, stored: &'o Value) -> Cow<'o, Value> {
     }
 }
 
-/// The same of an object that is shared.
 pub(super) fn shared(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
     match seen(kind, stored) {
         Cow::Borrowed(_) => Arc::clone(stored),
@@ -44,7 +43,6 @@ pub(super) fn shared(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
     }
 }
 
-/// A copy of a stored object in the form of a kind.
 pub(super) fn shown(kind: &Kind, stored: &Value) -> Value {
     let mut object = stored.clone();
     if is_new_event(kind) {
@@ -54,7 +52,6 @@ pub(super) fn shown(kind: &Kind, stored: &Value) -> Value {
     object
 }
 
-/// An object of a kind in the form that is stored.
 pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
     if is_new_event(kind) {
         rename(&mut object, EVENT_FIELDS.map(|(old, new)| (new, old)));
@@ -63,7 +60,6 @@ pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
     object
 }
 
-/// Sets kind and version, in front of all.
 pub(super) fn dress(kind: &Kind, object: &mut Value) {
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.clone().into();

@@ -40,7 +40,6 @@ pub(super) struct WatchStream {
 }
 
 impl WatchStream {
-    /// Opens a watch.
     pub(super) fn open(
         shared: &Arc<Shared>,
         state: &State,
@@ -219,7 +218,6 @@ fn line(kind: &str, object: &Value) -> String {
     format!(r#"{{"type":"{kind}","object":{object}}}"#)
 }
 
-/// Whether a watch asks for what is there already.
 fn initial_events(ask: &Ask) -> Result<Option<bool>, ApiRefusal> {
     let how = ask.parameter("resourceVersionMatch");
     let forbid = |field: &str, why: &str| Err(ApiRefusal::options(&[Cause::forbidden(field, why)]));

@@ -27,7 +27,6 @@ fn needs_version(kind: &Kind) -> bool {
     kind.is_custom() || matches!(&*kind.kind, "Lease" | "CustomResourceDefinition")
 }
 
-/// A new version of an object on its way.
 struct Proposal<'a> {
     ask: &'a Ask,
     target: &'a RequestTarget,
@@ -108,7 +107,6 @@ impl State {
         })
     }
 
-    /// Whether new objects may come into a namespace.
     fn admit(&self, target: &RequestTarget, name: &str) -> Result<(), ApiRefusal> {
         let Some(namespace) = &target.namespace else {
             return Ok(());

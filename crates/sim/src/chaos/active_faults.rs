@@ -50,7 +50,6 @@ struct State {
     hits: BTreeMap<usize, u64>,
 }
 
-/// What is done, and whether it was.
 struct Act(BoxFuture<'static, bool>);
 
 impl std::fmt::Debug for Act {
@@ -95,7 +94,6 @@ impl ActiveFaults {
         self.state().pages.insert(id, fault);
     }
 
-    /// The faults of the way to metrics pages.
     pub(super) fn pages(&self) -> Vec<(usize, AutoscalerFault)> {
         let state = self.state();
         state
@@ -238,7 +236,6 @@ impl ActiveFaults {
         self.state().at_every_write = Some(id);
     }
 
-    /// Whether every process ends at a write.
     pub(super) fn awaits_writes(&self) -> bool {
         self.state().at_every_write.is_some()
     }

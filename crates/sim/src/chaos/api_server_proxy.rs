@@ -39,7 +39,6 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
     fn called(&self, sent: &Sent<'_>);
 
-    /// A write to this path was carried out.
     fn stored(&self, path: &str);
 
     /// A request was answered in a way that asks to be left alone for so long.
@@ -83,9 +82,7 @@ struct RequestOutcome {
     late: Option<Duration>,
     /// Held back by this fault until somebody else has the lease, and never answered.
     lapse: Option<usize>,
-    /// Read as it was at this version.
     version: Option<u64>,
-    /// What becomes of the process.
     end: Option<ProcessFault>,
     /// The faults that hit it.
     by: Vec<usize>,
@@ -281,7 +278,6 @@ impl ApiServerProxy {
         answer
     }
 
-    /// An answer arrives at whoever sent the request.
     fn arrived(&self, sent: &Sent<'_>, answer: &Response<Wire>) {
         let time = asks_for(answer).filter(|_| !self.life.is_dead());
         if let Some(time) = time {

@@ -76,7 +76,6 @@ struct CheckerState {
     content: Content,
     instance: Option<&'static str>,
     counts: Counts,
-    /// Whose is what each process that there was holds.
     owners: Vec<(usize, Owner)>,
     met: Met,
 }
@@ -153,7 +152,6 @@ impl Checker {
         (bench.fleet, bench.instance) = (fleet, instance);
     }
 
-    /// Watches over the targets of PodAutoscalers.
     pub(super) fn watch_autoscaled(&self, scenario: &Scenario) {
         self.bench().autoscaled = AutoscaledTarget::of(scenario);
     }
@@ -179,7 +177,6 @@ impl Checker {
         self.bench().counts.clone()
     }
 
-    /// Each process that there was, by its place.
     pub(super) fn owners(&self) -> Vec<(usize, Owner)> {
         self.bench().owners.clone()
     }

@@ -80,7 +80,6 @@ fn of_kind(path: &str) -> String {
     parts.join("/")
 }
 
-/// What an event says, and of which object.
 fn about(event: &[u8]) -> (String, String) {
     let event: Value = serde_json::from_slice(event).unwrap_or_default();
     let word = |pointer: &str| {
@@ -176,7 +175,6 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
     version: Option<u64>,
-    /// Pods, and what is told of each.
     pods: BTreeMap<String, &'static str>,
     /// Replicas that are asked for.
     counts: BTreeMap<String, u64>,

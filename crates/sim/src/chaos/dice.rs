@@ -18,7 +18,6 @@ impl Dice {
         drawn.checked_rem(end).unwrap_or(0)
     }
 
-    /// A place in a list of this length.
     pub(super) fn place(&mut self, length: usize) -> usize {
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         usize::try_from(self.below(length)).unwrap_or(0)

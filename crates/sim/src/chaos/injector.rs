@@ -83,7 +83,6 @@ impl Injector {
         Ok(())
     }
 
-    /// The object of a variant, as it was at first.
     fn original(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
         let mut object = autoscaling(model, variant);
         if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {

@@ -153,7 +153,6 @@ impl Stand {
         Some(format!("messages wait for {role} of c{place}"))
     }
 
-    /// Since when everything is at rest.
     pub(super) fn since(&self) -> Option<Duration> {
         self.since
     }

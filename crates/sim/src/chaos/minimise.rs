@@ -29,7 +29,6 @@ impl<'a> RunBudget<'a> {
         }
     }
 
-    /// Whether there is another run, which is taken.
     fn take(&mut self) -> bool {
         let is_left = self.played < self.most;
         // Who has no run left in any case is not cut short.

@@ -72,7 +72,6 @@ impl Planted {
         before
     }
 
-    /// The plan before this one, where the plan is behind.
     fn behind(&self, mutation: Mutation, proposal: PlanProposal) -> PlanProposal {
         if !self.has(mutation) {
             return proposal;

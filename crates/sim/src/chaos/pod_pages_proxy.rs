@@ -27,14 +27,12 @@ impl PageReads {
         table.insert(address.to_owned(), now);
     }
 
-    /// When the page at an address was last read.
     pub(super) fn last(&self, address: &str) -> Option<Duration> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.get(address).copied()
     }
 }
 
-/// The way of one controller.
 #[derive(Debug, Clone)]
 pub(super) struct PodPagesProxy {
     pub(super) inner: PodNetwork,
@@ -95,13 +93,11 @@ impl PodPagesProxy {
     }
 }
 
-/// Half of the pods have these addresses.
 fn is_even(address: &str) -> bool {
     let last = address.bytes().last().unwrap_or_default();
     last.is_multiple_of(2)
 }
 
-/// A page on which every series is zero.
 fn zeros(series: Vec<Arc<str>>) -> Result<MetricFamilies, PageReadError> {
     let lines: Vec<String> = series.iter().map(|name| format!("{name} 0\n")).collect();
     let mut reader = FamilyReader::new(series);

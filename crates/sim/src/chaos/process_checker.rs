@@ -82,7 +82,6 @@ pub(super) struct ProcessChecker {
     pub(super) door: Arc<ControllerView>,
     pub(super) heard: PodObservations,
     pub(super) watches: Watches,
-    /// Metrics pages that it has read.
     pub(super) reads: PageReads,
     ills: ActiveFaults,
     pub(super) fixed: Sources,
@@ -131,7 +130,6 @@ pub(super) struct ProcessChecker {
     counted: BTreeMap<String, f64>,
 }
 
-/// The cluster as the judge knows it.
 #[derive(Clone, Copy)]
 pub(super) struct Cluster<'a> {
     /// What there is, at this second.
@@ -195,7 +193,6 @@ impl ProcessChecker {
         self.calm.filter(|_| !self.paused && !self.leaving)
     }
 
-    /// Since when it leads.
     pub(super) fn leads_since(&self) -> Option<Duration> {
         self.leads
     }
@@ -333,7 +330,6 @@ impl ProcessChecker {
         self.leads = since(leads, self.leads);
     }
 
-    /// Remembers which roles hang as was asked for.
     pub(super) fn note_hangs(&mut self) -> Vec<Role> {
         let actors = &self.door.actors;
         let hanging = actors.hanging();

@@ -42,7 +42,6 @@ const PROBES: Duration = Duration::from_mins(1);
 const FAREWELL: Duration = Duration::from_secs(10);
 pub(super) const MAIN: &str = "wva-variantautoscaling-config";
 
-/// What processes are started in.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessSetting {
     pub(super) clock: Clock,
@@ -59,7 +58,6 @@ pub(super) struct ProcessSetting {
     pub(super) mutation: Option<Mutation>,
     /// What ends the first process, or a role of it.
     pub(super) probe: Option<Probe>,
-    /// Told when a process has ended by itself.
     pub(super) ended: Arc<Notify>,
 }
 
@@ -70,9 +68,7 @@ pub(super) struct Process {
     heard: PodObservations,
     lives: u64,
     running: Option<Running>,
-    /// When the next process is started.
     back_at: Option<Duration>,
-    /// When it goes on.
     thaw_at: Option<Duration>,
     /// Since when it does not answer as one that is alive.
     stuck: Option<Duration>,
@@ -133,7 +129,6 @@ impl ProcessManager {
         }
     }
 
-    /// The running process at a place.
     pub(super) fn door(&self, place: usize) -> Option<&Arc<ControllerView>> {
         let running = self.members.get(place)?.running.as_ref()?;
         Some(&running.door)

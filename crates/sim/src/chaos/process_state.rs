@@ -63,7 +63,6 @@ impl ProcessState {
         self.state().at_write = None;
     }
 
-    /// What becomes of it at the write that it makes now.
     pub(super) fn take_at_write(&self) -> Option<ProcessFault> {
         let mut state = self.state();
         let (after, how) = state.at_write.take()?;

@@ -112,7 +112,6 @@ impl PodObservations {
     }
 }
 
-/// The pods whose times an answer tells.
 fn told<'a>(
     promql: &str,
     answer: &'a QueryResult,
@@ -249,7 +248,6 @@ impl PrometheusProxy {
         })
     }
 
-    /// The answer as it arrives, and whether it is another one.
     fn bend(&self, fault: Prom, promql: &str, answer: QueryResult) -> (QueryResult, bool) {
         let is_time = tells_times(promql);
         let seconds = |time: Duration| time.as_secs_f64();

@@ -29,7 +29,6 @@ use wva_supervise::SeedTree;
 
 mod strikes;
 
-/// The date at which every run begins.
 const DATE: WallTime = WallTime(1_767_225_600_000);
 /// How far from each other the kills of a storm are, and the crashes of pods that flap.
 const AGAIN: Duration = Duration::from_secs(5);

@@ -38,7 +38,6 @@ pub(crate) struct ScaleToZeroModel {
 }
 
 impl ScaleToZeroModel {
-    /// Whether it is known by its scale subresources alone.
     pub(super) fn is_alone(&self, scenario: &Scenario) -> bool {
         let model = scenario.models.get(self.number);
         model.is_some_and(|model| {
@@ -86,7 +85,6 @@ impl Use {
     }
 }
 
-/// The model and its use so far.
 #[derive(Debug)]
 pub(super) struct Sleep {
     of: ScaleToZeroModel,

@@ -16,7 +16,6 @@ use wva_supervise::SeedTree;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// One fault at its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Strike {
     /// Its number within the schedule, which it keeps when others are left out.
@@ -31,7 +30,6 @@ pub(crate) struct Strike {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FaultSchedule(pub(crate) Vec<Strike>);
 
-/// What there is to be broken.
 #[derive(Debug, Clone)]
 pub(crate) struct Terrain {
     pub(crate) controllers: usize,
@@ -43,7 +41,6 @@ pub(crate) struct Terrain {
     pub(crate) from: Duration,
     /// When the last one has ended, but for one that meets who leads on the way to rest.
     pub(crate) until: Duration,
-    /// When that way begins.
     pub(crate) load_until: Duration,
     /// Whether a model may go to zero.
     pub(crate) sleeps: bool,

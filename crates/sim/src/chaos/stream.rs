@@ -19,7 +19,6 @@ use crate::apiserver::Wire;
 struct Ailing {
     body: Wire,
     line: ApiServerProxy,
-    /// What it watches.
     kind: String,
     ready: VecDeque<Bytes>,
     /// Whether the server has ended it.
@@ -30,7 +29,6 @@ struct Ailing {
     open: Option<Open>,
 }
 
-/// The body of a watch as it arrives.
 pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
     let faults = line.ills.api();
     // A server that stands still tells nothing.
@@ -216,7 +214,6 @@ mod tests {
         serde_json::json!({"type": kind, "object": object}).to_string() + "\n"
     }
 
-    /// What is told of these events.
     fn told(events: &[String]) -> Vec<String> {
         let kept = coalesced(&events.concat());
         let kept = String::from_utf8_lossy(&kept);

@@ -30,9 +30,7 @@ pub(super) struct Surroundings {
     pub(super) version: u64,
     /// Grows with every look that finds something changed.
     pub(super) number: u64,
-    /// Those of our instance.
     pub(super) variants: BTreeMap<VariantKey, Stored>,
-    /// Those of any.
     pub(super) objects: BTreeSet<String>,
     /// PodAutoscalers of our instance.
     pub(super) autoscalers: BTreeSet<ObjectKey>,
@@ -54,7 +52,6 @@ impl Surroundings {
         }
     }
 
-    /// Variants and pods.
     pub(super) fn count(&self) -> usize {
         self.objects.len() + self.pods.len()
     }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::number::{HASH_OF_NOTHING, hash};
 use wva_supervise::Clock;
 
-/// Lines that a report shows.
 pub(crate) const TAIL: usize = 100;
 
 /// Takes down what happens. Clones share it.
@@ -28,7 +27,6 @@ struct Lines {
     lately: (u64, BTreeMap<String, u32>),
 }
 
-/// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// The last hundred lines, without what is done again and again.

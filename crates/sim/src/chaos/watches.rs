@@ -44,7 +44,6 @@ impl Watches {
         self.table().get(plural).map_or(0, |kind| kind.told)
     }
 
-    /// Whether each of these is watched.
     pub(super) fn hear(&self, plurals: &[&str]) -> bool {
         let table = self.table();
         let watched = |plural: &&str| table.get(*plural).is_some_and(|kind| kind.open > 0);

@@ -59,10 +59,8 @@ pub(crate) struct ChaosWorkload {
     rates: Vec<(Class, Duration)>,
 }
 
-/// One end at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// Of a role, at an occasion.
     Role(Role, KillAt),
     /// Of the process, at the write of this number, the first being 1.
     Write(u64, ProcessFault),
@@ -236,7 +234,6 @@ const PAIR: (u32, Replica) = (
 const LAST_VISIT: Duration = Duration::from_mins(8);
 
 impl ChaosWorkload {
-    /// When the load ends.
     pub(super) fn climbed(&self) -> Duration {
         self.faults_until + self.climb
     }
@@ -327,7 +324,6 @@ enableLimiter: true
 limiters:
 - {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
 ";
-/// The analysis by tokens.
 pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
 
 pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {

@@ -25,14 +25,12 @@ struct Member {
     sequence: Sequence,
     /// Steps done when it joined.
     joined: u64,
-    /// Tokens it held then.
     tokens: u32,
     /// Blocks it held then, apart from shared ones.
     private: u32,
     end: u64,
 }
 
-/// A sequence that left, with its own blocks.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) sequence: Sequence,

@@ -178,7 +178,6 @@ impl CoarseEngine {
         );
     }
 
-    /// What it shows to a scrape.
     pub(crate) fn page(&self, dialect: Dialect, model: &str) -> Page {
         let block_size = self.limits.block_size.max(1);
         let capacity = self.profile.kv_tokens / block_size;

@@ -20,7 +20,6 @@ pub(crate) struct KvPool {
     pieces: BTreeMap<Key, Piece>,
     /// Pieces that nobody holds, by when they were let go.
     idle: BTreeMap<u64, Key>,
-    /// Counts releases.
     releases: u64,
 }
 
@@ -38,7 +37,6 @@ struct Piece {
 pub(super) struct CacheClaim {
     /// Tokens found.
     pub(super) cached: u32,
-    /// Blocks of its own.
     pub(super) private: u32,
 }
 
@@ -143,7 +141,6 @@ impl KvPool {
         self.evict();
     }
 
-    /// Gives back what a sequence holds.
     pub(super) fn release(&mut self, request: &Request, private: u32) {
         self.private = self.private.saturating_sub(private);
         let (ids, _, blocks) = self.sharable(request);

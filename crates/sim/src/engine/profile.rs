@@ -180,7 +180,6 @@ impl StartUp {
         }
     }
 
-    /// One case.
     pub(crate) fn draw(&self, generator: &mut Generator) -> Duration {
         /// Standard deviations between the median and the 95th percentile of a normal.
         const P95: f64 = 1.644_853_626_951;

@@ -34,13 +34,11 @@ pub(crate) struct Request {
 /// Why a server does not take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EngineRefusal {
-    /// Not (or no longer) serving.
     #[error("the server does not serve: it is {phase}; send the request to another one")]
     NotServing {
         /// What it does instead.
         phase: &'static str,
     },
-    /// Cannot ever fit.
     #[error(
         "a request of {prompt} + {output} tokens exceeds the limit of {limit}; \
          shorten it or raise max_model_len or the KV cache"
@@ -51,7 +49,6 @@ pub(crate) enum EngineRefusal {
         /// The smaller of `max_model_len` and the KV cache.
         limit: u32,
     },
-    /// Nothing to do.
     #[error("a request needs at least one prompt and one output token")]
     Empty,
 }
@@ -63,7 +60,6 @@ pub(crate) enum RequestEnd {
     Aborted,
 }
 
-/// A request that has left its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) request: RequestId,

@@ -22,7 +22,6 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// The word for messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Loading => "loading",

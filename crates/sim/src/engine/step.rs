@@ -30,7 +30,6 @@ impl Prefilling {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EngineStep {
     pub(super) end: Picoseconds,
-    /// Sequences that decode.
     pub(super) decoding: u64,
 }
 

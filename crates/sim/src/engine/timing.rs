@@ -50,7 +50,6 @@ impl Picoseconds {
 /// costs. The ridge of an accelerator is its arithmetic per byte from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timing {
-    /// Any step that decodes.
     pub(crate) step: Picoseconds,
     /// Each decoding sequence of a step.
     pub(crate) sequence: Picoseconds,

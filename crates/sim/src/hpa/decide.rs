@@ -215,7 +215,6 @@ fn propose(spec: &HpaSpec, seen: &Observed, outcome: &mut HpaDecision) -> Option
     Some(replicas)
 }
 
-/// What one metric asks for, and what the status shows of it.
 fn replicas(
     spec: &HpaSpec,
     seen: &Observed,

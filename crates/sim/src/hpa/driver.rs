@@ -35,7 +35,6 @@ pub(crate) trait ExternalMetricsSource: Send + Sync {
     fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String>;
 }
 
-/// The controller of all autoscalers of one cluster.
 pub(crate) struct Autoscalers {
     server: Insider,
     clock: Clock,
@@ -65,7 +64,6 @@ struct Look<'a> {
 }
 
 impl Autoscalers {
-    /// Autoscalers for what this server stores, with these metrics.
     pub(crate) fn new(
         server: ApiServer,
         clock: Clock,
@@ -369,7 +367,6 @@ fn reason(spec: &HpaSpec, from: u32, to: u32) -> String {
     }
 }
 
-/// A selector as Go prints it.
 fn go_text(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten();
     let labels: String = labels

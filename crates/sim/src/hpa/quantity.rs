@@ -25,7 +25,6 @@ const SUFFIXES: [(&str, f64); 15] = [
 ];
 
 impl Milli {
-    /// A count of whole units.
     pub(crate) const fn units(count: u64) -> Self {
         Self(count.saturating_mul(1_000))
     }
@@ -59,7 +58,6 @@ impl Milli {
         Some(Self(number::duration(whole).as_secs()))
     }
 
-    /// As the API writes it.
     pub(crate) fn text(self) -> String {
         if self.0.is_multiple_of(1_000) {
             (self.0 / 1_000).to_string()
@@ -68,7 +66,6 @@ impl Milli {
         }
     }
 
-    /// The number of thousandths, for ratios.
     pub(super) fn real(self) -> f64 {
         number::real(self.0)
     }

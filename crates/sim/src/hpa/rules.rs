@@ -24,7 +24,6 @@ pub(crate) struct Policy {
     pub(crate) period: Duration,
 }
 
-/// Which of several policies counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Select {
     Max,

@@ -10,10 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::quantity::Milli;
 use super::rules::{Policy, ScalingDirection, ScalingRules, Select, Size, TOLERANCE};
 
-/// What an autoscaler keeps a metric at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExternalMetricTarget {
-    /// So much for each replica.
     AverageValue(Milli),
     /// So much in total; replicas change in proportion.
     Value(Milli),

@@ -35,7 +35,6 @@ pub(crate) enum TraceProblem {
         /// The beginning of the first line.
         beginning: String,
     },
-    /// Longer than any known trace has.
     #[error("longer than {MAX_LINE} bytes; is this a trace of one request per line?")]
     Long,
     #[error("not UTF-8; save the file as UTF-8")]

@@ -33,7 +33,6 @@ pub(super) struct Shot {
     frame: Arc<Value>,
 }
 
-/// What a reader gets that knows all frames up to a number.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct FilmReading {
     run: String,

@@ -26,7 +26,6 @@ struct Counter {
 }
 
 impl Counters {
-    /// A counter for which this is stored is to begin anew.
     pub(super) fn reset(&mut self, id: SeriesId, stored: f64) {
         let counter = self.known.entry(id).or_insert(Counter {
             shown: stored,
@@ -48,7 +47,6 @@ impl Counters {
         std::mem::take(&mut self.falls)
     }
 
-    /// What is stored of a series that shows this.
     pub(super) fn told(&mut self, id: SeriesId, shown: f64) -> f64 {
         let Some(counter) = self.known.get_mut(&id) else {
             return shown;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// The label that holds the name of a series.
 pub(super) const NAME: &str = "__name__";
 
 /// Label names with values, sorted by name, none of them empty: to Prometheus, an empty label is

@@ -33,7 +33,6 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// A sum of one value.
     pub(super) fn of(first: f64) -> Self {
         Self {
             total: first,

@@ -23,7 +23,6 @@ pub enum Scraped<'a> {
 #[derive(Debug)]
 pub(super) struct Scraping {
     pub(super) target: ScrapeTarget,
-    /// Time of the next scrape.
     pub(super) next: i64,
     /// The series that the page showed last, in its order.
     shown: Vec<Shown>,
@@ -41,7 +40,6 @@ struct Drawn {
     page: Page,
     /// Which of its samples are stored.
     kept: Vec<bool>,
-    /// Of which kind those are.
     kinds: Vec<MetricKind>,
 }
 
@@ -103,7 +101,6 @@ impl Scraping {
         }
     }
 
-    /// All series that end with the target.
     pub(super) fn all(&self) -> Vec<SeriesId> {
         let shown = self.shown.iter().map(|shown| shown.id);
         shown.chain(self.report.iter().copied()).collect()

@@ -13,7 +13,6 @@ use super::store::{Point, SeriesId, SeriesStore};
 use super::target::{ScrapeTarget, TargetId};
 use wva_base::moment::WallTime;
 
-/// Most expressions that are kept parsed.
 const PARSED: usize = 64;
 
 /// How a server keeps and finds samples.
@@ -55,7 +54,6 @@ struct Faults {
 /// The marks of a target that is gone. Prometheus writes them late, in case it comes back.
 #[derive(Debug)]
 struct Farewell {
-    /// When they are written.
     written: i64,
     /// Which time they bear: that of the scrape that did not happen any more.
     time: i64,

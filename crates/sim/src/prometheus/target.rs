@@ -65,7 +65,6 @@ impl ScrapeTarget {
         self.keep.as_ref().is_none_or(|kept| kept.contains(name))
     }
 
-    /// The labels under which a series of the page is stored.
     pub(super) fn labels_of(&self, series: &str) -> Result<LabelSet, &'static str> {
         let named = text::labels(series)?;
         let own: BTreeMap<&str, &str> = named
@@ -101,7 +100,6 @@ impl ScrapeTarget {
         ))
     }
 
-    /// The labels of what Prometheus itself notes about a scrape.
     pub(super) fn report(&self, name: &str) -> LabelSet {
         let pairs = self.labels.iter().map(|(name, value)| (&**name, &**value));
         LabelSet::new(pairs.chain([(NAME, name)]))

@@ -133,7 +133,6 @@ impl RouterPool {
         );
     }
 
-    /// The labels of what flow control shows of requests.
     fn flow(&self) -> ExpositionLabels {
         let pool = [("inference_pool", &*self.spec.name)];
         labels(FAIRNESS.into_iter().chain(pool).chain(self.models()))

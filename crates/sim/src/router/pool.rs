@@ -14,7 +14,6 @@ use wva_supervise::{Generator, SeedTree};
 /// How often the router looks whether a held request can go. Source: the metrics refresh interval of
 /// the endpoint picker.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes of text behind a token, on average.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
 /// When requests are held before the servers, and for how long.
@@ -104,7 +103,6 @@ struct Dispatched {
     held: Duration,
 }
 
-/// What a router counts, from its start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RouterStatistics {
     pub(super) requests: u64,
@@ -318,7 +316,6 @@ impl RouterPool {
         self.has_endpoints() && (self.spec.binding.is_early() || self.saturation() < 1.0)
     }
 
-    /// Sends held requests on.
     fn dispatch_held(&mut self) {
         while !self.queue.is_empty() && self.is_open() {
             if let Some(held) = self.queue.pop_front() {

@@ -23,7 +23,6 @@ pub(crate) enum RequestVerdict {
     Rejected(Rejection),
 }
 
-/// A request that has left the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) request: RequestId,

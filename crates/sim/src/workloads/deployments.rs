@@ -70,7 +70,6 @@ fn share(value: &Value, desired: i64, up: bool) -> i64 {
     }
 }
 
-/// A short name for a template.
 pub(super) fn hash(template: &Value) -> String {
     // A document always has a text.
     let text = serde_json::to_vec(template).unwrap_or_default();
@@ -242,7 +241,6 @@ impl<'a> Rollout<'a> {
         ));
     }
 
-    /// The conditions, those that say something new with the time of now.
     fn conditions(&self, available: i64, complete: bool, now: WallTime) -> Value {
         let enough = available >= self.desired - self.unavailable;
         let (reason, message) = if enough {

@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use super::object::{Object, Write, path, stamp};
 use wva_base::moment::WallTime;
 
-/// How loud an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Volume {
-    /// For the record.
     Normal,
     /// Somebody should look.
     Warning,
@@ -23,7 +21,6 @@ impl Volume {
     }
 }
 
-/// Where events are kept, and the event of one kind of object.
 pub(crate) fn document(
     (api_version, kind, object): (&str, &str, &Object),
     component: &str,
@@ -49,7 +46,6 @@ pub(crate) fn document(
     (path("v1", namespace, "events", ""), event)
 }
 
-/// The same as a write.
 pub(super) fn event(
     about: (&str, &str, &Object),
     component: &str,

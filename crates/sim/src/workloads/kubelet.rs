@@ -13,7 +13,6 @@ use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
 
 const COMPONENT: &str = "kubelet";
-/// Seconds to get the image.
 pub(crate) const IMAGE_PULL: &str = "simulation.wva.llmd.ai/image-pull-seconds";
 /// Seconds from the start of a container to its readiness, in half of all cases at most.
 pub(crate) const START_UP: &str = "simulation.wva.llmd.ai/start-up-seconds";
@@ -27,7 +26,6 @@ const PLAIN: StartUp = StartUp {
 };
 /// Delay of the first restart of a container; each further one takes twice as long.
 const BACK_OFF: Duration = Duration::from_secs(10);
-/// Longest delay of a restart.
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
 
 /// What is to be done for a pod now, and when next.
@@ -131,7 +129,6 @@ pub(super) fn unready(pod: &Object, reason: &str, now: WallTime) -> Write {
     write(pod, &with_readiness(pod, false, reason, now))
 }
 
-/// The start-up that a pod is given by its annotations.
 fn start_up(pod: &Object) -> StartUp {
     let seconds = |name: &str| {
         let seconds: f64 = pod.annotation(name)?.parse().ok()?;
@@ -206,7 +203,6 @@ fn write(pod: &Object, status: &Value) -> Write {
     Write::Merge(path, json!({"status": status}))
 }
 
-/// The status of the one container that is simulated, or what it begins with.
 fn container(pod: &Object) -> Value {
     let present = pod.at("/status/containerStatuses/0");
     if present.is_object() {
@@ -235,7 +231,6 @@ fn with_readiness(pod: &Object, ready: bool, reason: &str, now: WallTime) -> Val
     json!({"conditions": judged.at("/status/conditions")})
 }
 
-/// The kubelet takes a pod up.
 fn starting(pod: &Object, now: WallTime) -> Vec<Write> {
     let mut status = with_readiness(pod, false, "ContainersNotReady", now);
     if let Some(conditions) = status["conditions"].as_array_mut() {

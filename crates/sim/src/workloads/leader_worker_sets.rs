@@ -12,9 +12,7 @@ use super::deployments::{hash, status_write};
 use super::object::{Object, Write, count, path, pod_path};
 
 pub(crate) const API_VERSION: &str = "leaderworkerset.x-k8s.io/v1";
-/// The name in paths.
 pub(crate) const PLURAL: &str = "leaderworkersets";
-/// The kind as it is stored.
 pub(crate) const RESOURCE: &str = "leaderworkersets.leaderworkerset.x-k8s.io";
 const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
@@ -23,7 +21,6 @@ const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 const REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 const SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 const LEADER_NAME: &str = "leaderworkerset.sigs.k8s.io/leader-name";
-/// The place of a leader in its group.
 const LEADER: &str = "0";
 
 struct Groups<'a> {
@@ -61,7 +58,6 @@ pub(super) fn reconcile(set: &Object, stateful_sets: &[Object], pods: &[Object])
     writes
 }
 
-/// Whether a pod leads a group, or is outside any group.
 pub(crate) fn leads(pod: &Object) -> bool {
     pod.label(WORKER_INDEX).is_none_or(|index| index == LEADER)
 }
@@ -126,7 +122,6 @@ impl<'a> Groups<'a> {
         sets.find(|one| one.namespace() == self.set.namespace() && one.name() == name)
     }
 
-    /// The leaders that are to stay.
     fn leaders(&self) -> impl Iterator<Item = &'a Object> + use<'a> {
         let set = self.stateful_set(self.set.name());
         let set = set.filter(|one| one.controller() == Some(self.set.uid()));

@@ -44,7 +44,6 @@ use crate::apiserver::{ApiServer, Denied, Insider};
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
 
-/// The name as an owner of fields.
 const MANAGER: &str = "simulated-cluster";
 const RESOURCES: [&str; 6] = [
     "nodes.",
@@ -72,12 +71,10 @@ struct Silent {
 }
 
 impl Outages {
-    /// Whether a node is out.
     pub(crate) fn holds(&self, node: &str) -> bool {
         self.nodes().contains_key(node)
     }
 
-    /// Whether all nodes answer.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes().is_empty()
     }
@@ -94,7 +91,6 @@ impl Outages {
     }
 }
 
-/// The controllers of one cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Workloads {
     server: Insider,
@@ -113,7 +109,6 @@ struct Cluster {
     leader_worker_sets: Vec<Object>,
 }
 
-/// What a pass did.
 #[derive(Debug, Default)]
 struct Passed {
     wrote: bool,
@@ -131,7 +126,6 @@ impl Passed {
 }
 
 impl Workloads {
-    /// Controllers for what this server stores.
     pub(crate) fn new(server: ApiServer, clock: Clock, seed: SeedTree) -> Self {
         Self {
             server: Insider::new(server, MANAGER),

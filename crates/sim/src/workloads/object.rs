@@ -67,7 +67,6 @@ impl Object {
         self.at("/metadata/deletionTimestamp").is_string()
     }
 
-    /// The unique id of the object that controls this one.
     pub(crate) fn controller(&self) -> Option<&str> {
         let owners = self.at("/metadata/ownerReferences").as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;
@@ -112,7 +111,6 @@ impl Object {
         std::mem::take(conditions)
     }
 
-    /// How another object names this one as its controller.
     pub(super) fn as_owner(&self, api_version: &str, kind: &str) -> Value {
         json!([{
             "apiVersion": api_version, "kind": kind, "name": self.name(), "uid": self.uid(),
@@ -140,20 +138,17 @@ pub(crate) fn pod_path(pod: &Object) -> String {
     path("v1", pod.namespace(), "pods", pod.name())
 }
 
-/// A time as objects hold it.
 pub(crate) fn stamp(at: WallTime) -> String {
     jiff::Timestamp::from_second(at.0.div_euclid(1000))
         .unwrap_or_default()
         .to_string()
 }
 
-/// A time that an object holds.
 pub(crate) fn wall_time(value: &Value) -> Option<WallTime> {
     let time: jiff::Timestamp = value.as_str()?.parse().ok()?;
     Some(WallTime(time.as_millisecond()))
 }
 
-/// A length of a list as objects count.
 pub(super) fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }

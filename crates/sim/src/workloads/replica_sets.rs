@@ -16,7 +16,6 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Pods created at once; the rest follows in the next pass.
 const BURST: usize = 500;
 
-/// Whether a pod still counts.
 pub(super) fn is_active(pod: &Object) -> bool {
     !pod.is_deleted() && !matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
 }

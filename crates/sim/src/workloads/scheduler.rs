@@ -12,7 +12,6 @@ use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "default-scheduler";
 
-/// Amounts by resource, in thousandths.
 type Amounts = BTreeMap<String, u64>;
 
 /// Nodes and what is left of them while one pass places its pods.

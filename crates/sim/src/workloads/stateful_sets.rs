@@ -15,7 +15,6 @@ const REVISION: &str = "controller-revision-hash";
 const NUMBER: &str = "apps.kubernetes.io/pod-index";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
-/// A set with the pods that it controls, by number.
 struct Ranks<'a> {
     set: &'a Object,
     pods: Vec<(i64, &'a Object)>,

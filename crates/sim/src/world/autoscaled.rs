@@ -9,11 +9,9 @@ use crate::workloads::object::path;
 use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
 
-/// The plural of the kind.
 pub(crate) const PLURAL: &str = "podautoscalers";
 /// The same as the server keeps them.
 pub(crate) const AUTOSCALERS: &str = "podautoscalers.autoscaling.aibrix.ai";
-/// Written by those who apply manifests.
 const DEFINITION: &str =
     include_str!("../../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml");
 
@@ -35,7 +33,6 @@ pub struct AutoscaledModel {
 }
 
 impl AutoscaledModel {
-    /// The PodAutoscaler of a variant.
     pub(crate) fn object(&self, variant: &ScenarioVariant) -> Value {
         let annotations = self.annotations.iter();
         let annotations: Map<String, Value> = annotations

@@ -18,17 +18,13 @@ use crate::load::{Arrival, Arrivals, RequestTrace, TraceError};
 use crate::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
 use wva_supervise::SeedTree;
 
-/// A router with its servers.
 pub(super) trait Backend: Send {
     /// Does all work up to `now`.
     fn advance(&mut self, now: Duration, score: &mut Score);
-    /// A server begins to serve.
     fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration);
     /// A server takes nothing more.
     fn drain(&mut self, pod: &str, now: Duration);
-    /// A server is gone, with what it had.
     fn remove(&mut self, pod: &str, now: Duration);
-    /// The state at the time it was advanced to.
     fn reading(&self) -> PoolReading;
     /// What a server shows; none where nobody answers.
     fn server_page(&self, pod: &str) -> Option<Page>;
@@ -41,7 +37,6 @@ pub(super) trait Backend: Send {
 
 type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
 
-/// Servers that know every request.
 struct Requests {
     id: &'static str,
     dialect: Dialect,

@@ -31,7 +31,6 @@ use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 /// The name of the controller's pod, where there is one.
 pub(super) const POD: &str = "wva-controller-0";
 
-/// What the world reads of a running controller.
 #[derive(Debug)]
 pub(crate) struct ControllerView {
     pub(crate) shared: Readers,
@@ -58,7 +57,6 @@ pub(crate) struct ProcessConfig {
     pub(crate) fixed: Sources,
     /// The same with what is read of the cluster before the tree stands.
     pub(crate) sources: Sources,
-    /// What is changed in it.
     pub(crate) hooks: Arc<dyn ControllerHooks>,
 }
 

@@ -35,7 +35,6 @@ use wva_supervise::{CellFollower, Clock};
 /// How often requests are played and a frame is shown.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What serves may be any of these.
 const WORKLOADS: [&str; 2] = ["deployments.apps", leader_worker_sets::RESOURCE];
 
 pub(super) struct Driver {

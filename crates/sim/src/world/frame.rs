@@ -15,7 +15,6 @@ pub struct Frame {
     pub(crate) cost_per_hour: f64,
     /// GPUs that pods hold.
     pub gpus_used: u32,
-    /// GPUs that there are.
     pub(crate) gpus_total: u32,
     /// From the start until now.
     pub totals: Totals,
@@ -39,7 +38,6 @@ pub struct ModelFrame {
     pub(crate) running: f64,
     /// Requests in the queues of ready servers, on average.
     pub queue: f64,
-    /// Requests in the shortest of those queues.
     pub(crate) shortest_queue: f64,
     /// Share of the KV cache of ready servers in use, on average, 0 to 1.
     pub(crate) kv_usage: f64,
@@ -98,7 +96,6 @@ pub struct Totals {
     pub(crate) good: u64,
     /// GPUs times hours.
     pub gpu_hours: f64,
-    /// What they cost.
     pub(crate) cost: f64,
     /// What it would have cost to hold the dearest fleet that was ever in use all the time.
     pub(crate) fixed_cost: f64,

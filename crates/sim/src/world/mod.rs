@@ -107,9 +107,7 @@ pub enum Recording {
 pub struct World {
     /// The API server.
     pub server: ApiServer,
-    /// The Prometheus.
     pub(crate) prometheus: Arc<Mutex<Prometheus>>,
-    /// The time in the world.
     pub(crate) clock: Clock,
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,

@@ -18,7 +18,6 @@ use wva_base::moment::WallTime;
 pub(super) const VARIANT: &str = "llm-d.ai/variant";
 /// The label of a pod that names the model it serves.
 const MODEL: &str = "llm-d.ai/model";
-/// The namespace of the controller.
 pub(crate) const SYSTEM: &str = "wva-system";
 /// Written by whoever applies manifests.
 const DEFINITION: &str =

@@ -34,7 +34,6 @@ const STRIDE: Duration = Duration::from_millis(250);
 const NAP: Duration = Duration::from_millis(50);
 /// How far the world may fall behind before it no longer tries to catch up.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Largest body of a request.
 const BODY_BYTES: usize = 3 * 1024 * 1024;
 /// Chunks of an answer that wait for a slow reader.
 const CHUNKS: usize = 64;
@@ -45,12 +44,10 @@ pub(crate) enum Speed {
     Unbounded,
 }
 
-/// What to play.
 #[derive(Debug, Clone)]
 pub(crate) struct Play {
     pub(crate) scenario: Scenario,
     pub(crate) seed: u64,
-    /// The date at which it begins.
     pub(crate) date: WallTime,
     pub(crate) speed: Speed,
     /// How long, in virtual time; without end if not given.

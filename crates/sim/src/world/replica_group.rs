@@ -14,7 +14,6 @@ struct FluidServer {
     engine: CoarseEngine,
     draining: bool,
     seen: Seen,
-    /// Requests that it was given.
     taken: f64,
 }
 
@@ -89,7 +88,6 @@ impl ReplicaGroup {
         }
     }
 
-    /// Servers that take requests.
     pub(super) fn serving(&self) -> f64 {
         let serving = self.vessels.values().filter(|vessel| !vessel.draining);
         number::length(serving.count())
@@ -181,7 +179,6 @@ impl ReplicaGroup {
         self.vessels.get(pod).map(|vessel| &vessel.engine)
     }
 
-    /// The requests that each server was given.
     pub(super) fn taken(&self) -> impl Iterator<Item = (&str, f64)> {
         let vessels = self.vessels.iter();
         vessels.map(|(pod, vessel)| (&**pod, vessel.taken))

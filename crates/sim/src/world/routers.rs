@@ -92,9 +92,7 @@ impl PodPages for PodNetwork {
     }
 }
 
-/// What listens at an address.
 pub(super) enum Listener<'a> {
-    /// The router of a pod.
     Router(&'a Object),
     /// The model server of a pod.
     Server(&'a Object),

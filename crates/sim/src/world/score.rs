@@ -9,9 +9,7 @@ use crate::router::{RequestVerdict, Served};
 
 /// How far back a spectator looks.
 const WINDOW: Duration = Duration::from_mins(1);
-/// How often percentiles are taken.
 const PERCENTILES_EVERY: Duration = Duration::from_secs(5);
-/// Answers of the window that are kept.
 const KEPT: usize = 20_000;
 
 #[derive(Debug, Clone, Copy)]

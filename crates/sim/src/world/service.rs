@@ -110,7 +110,6 @@ impl ModelService {
         }
     }
 
-    /// The variant that a pod serves.
     pub(super) fn variant_of(&self, pod: &Object) -> Option<ScenarioVariant> {
         let name = pod.label(VARIANT)?;
         let mut variants = self.model.variants.iter();

@@ -43,7 +43,6 @@ pub trait SupervisionHooks: fmt::Debug + Send + Sync {
     }
 }
 
-/// The hooks of a process.
 pub(crate) struct RegistryHooks<R> {
     roles: Mutex<BTreeMap<R, Arc<KillHooks>>>,
     pub(crate) gate: PauseGate,
@@ -95,10 +94,8 @@ impl<R: Clone + Ord> RegistryHooks<R> {
     }
 }
 
-/// The hooks of a role, over all its lives.
 pub(crate) type RoleHooks = Arc<KillHooks>;
 
-/// The task of a life, by which it can be aborted.
 pub(crate) struct TaskHandle(pub(crate) Option<AbortHandle>);
 
 impl TaskHandle {
@@ -155,7 +152,6 @@ pub(crate) fn after_handler<R: TreeRole>(
     }
 }
 
-/// Runs the work of a handler.
 pub(crate) async fn poll_handler<R: TreeRole, T>(
     actors: &ActorRegistry<R>,
     work: impl Future<Output = T>,

@@ -166,7 +166,6 @@ impl KillHooks {
         self.hangs.load(Ordering::Acquire)
     }
 
-    /// Counts a message.
     pub(crate) fn meet(&self, message: &dyn fmt::Debug) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         let mut name = FirstPiece {
@@ -188,7 +187,6 @@ impl KillHooks {
         }
     }
 
-    /// Number of the occasion that begins.
     pub(crate) fn begin(&self) -> u64 {
         self.hangs.store(false, Ordering::Release);
         self.effects.store(0, Ordering::Release);
@@ -209,7 +207,6 @@ impl KillHooks {
         self.harmed.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often something was.
     pub(crate) fn harmed(&self) -> u64 {
         self.harmed.load(Ordering::Acquire)
     }

@@ -19,7 +19,6 @@ pub(super) struct Guard {
     pub(super) unseen: Arc<[VariantKey]>,
     /// Replicas with samples that are too old to shrink on.
     pub(super) stale: u32,
-    /// Whether the router has such samples.
     pub(super) is_router_stale: bool,
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.

@@ -114,7 +114,6 @@ pub fn supply(
     }
 }
 
-/// The next whole number of replicas.
 fn whole(replicas: f64) -> Replicas {
     let whole =
         Duration::try_from_secs_f64(replicas.ceil()).map_or(u64::MAX, |count| count.as_secs());

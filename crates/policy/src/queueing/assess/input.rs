@@ -94,7 +94,6 @@ impl QueueingReplicaInput {
         lacking.map(|(_, signal)| signal)
     }
 
-    /// Its rate, if it has requests.
     fn busy_rate(&self) -> Option<RequestRate> {
         self.rate.filter(|rate| rate.0 > 0.0 && rate.0 <= MAX_RATE)
     }
@@ -122,7 +121,6 @@ impl QueueingReplicaInput {
 }
 
 impl QueueingVariantInput {
-    /// What its replicas lack, one signal of each.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&Arc<str>, SignalName)> {
         let replicas = self.replicas.iter();
         replicas.filter_map(|(pod, replica)| Some((pod, replica.lacking()?)))
@@ -144,7 +142,6 @@ impl QueueingVariantInput {
         observations.collect()
     }
 
-    /// Requests that its replicas are sent.
     pub(super) fn demand(&self) -> RequestRate {
         RequestRate(total(self.busy_rates().map(|rate| rate.0)))
     }

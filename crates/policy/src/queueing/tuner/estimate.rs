@@ -56,7 +56,6 @@ pub struct ParameterBounds {
     pub(super) max: ServiceParameters,
 }
 
-/// Bounds as stored.
 #[derive(Serialize, Deserialize)]
 struct Range {
     min: ServiceParameters,

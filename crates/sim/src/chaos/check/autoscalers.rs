@@ -10,7 +10,6 @@ use wva::policy::key::ObjectKey;
 const READ: Duration = Duration::from_secs(90);
 /// A look once a second is that late.
 const LOOK: Duration = Duration::from_secs(2);
-/// Entries of a history.
 const HISTORY: usize = 5;
 
 /// A count that a process writes, and what it can know.
@@ -20,7 +19,6 @@ pub(crate) struct ScaleWritten<'a> {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) bounds: (u32, u32),
-    /// The long window.
     pub(crate) window: Duration,
     /// For how long it leads; `None` where it does not.
     pub(crate) leads_for: Option<Duration>,

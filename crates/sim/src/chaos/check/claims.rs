@@ -59,7 +59,6 @@ pub(crate) fn write(
 }
 
 impl Sent<'_> {
-    /// Whether it is an event about this pod of the own namespace, or counts up one.
     fn is_event_of(&self, pod: &str) -> bool {
         let events = format!("/namespaces/{SYSTEM}/events");
         let Some((_, rest)) = self.path.split_once(&events) else {

@@ -7,7 +7,6 @@ use super::InvariantViolation;
 use wva::policy::key::VariantKey;
 use wva::policy::snapshot::VariantView;
 
-/// A life of a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoleIncarnation {
     /// The object that it is of, which another one of its name may have followed.
@@ -70,7 +69,6 @@ mod tests {
     use wva::policy::document::SnapshotDocument;
     use wva::policy::signal::FreshnessBands;
 
-    /// A variant with this target and these clocks.
     fn seen(target: &str, clocks: &str) -> BTreeMap<VariantKey, Arc<VariantView>> {
         let variant = format!("{{namespace: n, name: v, model: m, {clocks}target: {{{target}}}}}");
         let text = format!("{{version: 1, variants: [{variant}]}}");

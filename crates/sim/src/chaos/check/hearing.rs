@@ -23,7 +23,6 @@ struct Serving {
 }
 
 impl Ready {
-    /// Takes in what a process knows now.
     pub(crate) fn note(&mut self, views: &BTreeMap<VariantKey, Arc<VariantView>>, now: Duration) {
         let mut before = std::mem::take(&mut self.0);
         for (key, view) in views {

@@ -20,7 +20,6 @@ const EACH: usize = 48 << 10;
 pub(crate) struct Lately(VecDeque<(Duration, usize)>);
 
 impl Lately {
-    /// Takes in how many there are now.
     pub(crate) fn note(&mut self, now: Duration, count: usize) -> usize {
         while self.0.back().is_some_and(|(_, least)| *least <= count) {
             self.0.pop_back();

@@ -12,10 +12,8 @@ use wva_supervise::RoleReport;
 
 /// What is learned of the fleet as a whole, in bytes of JSON.
 const LEARNED_LEAST: usize = 64 << 10;
-/// What is learned of one variant or pod.
 const LEARNED_EACH: usize = 16 << 10;
 
-/// The variants that there have been.
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Kept {
     seen: BTreeSet<String>,
@@ -28,12 +26,10 @@ pub(crate) struct VariantStores<'a> {
     /// What outlives its roles.
     pub(crate) shared: &'a Readers,
     pub(crate) roles: &'a [RoleReport<Role>],
-    /// The variants that its page names.
     pub(crate) page: &'a BTreeSet<VariantKey>,
 }
 
 impl Kept {
-    /// Takes in the variants that exist, which change with this number.
     pub(crate) fn note<'a>(
         &mut self,
         number: u64,
@@ -45,7 +41,6 @@ impl Kept {
         }
     }
 
-    /// What is kept of variants that are gone, each with its place, which may be for a moment.
     pub(crate) fn of_gone(
         &self,
         places: &VariantStores<'_>,
@@ -92,7 +87,6 @@ impl Kept {
     }
 }
 
-/// Whether what is learned has outgrown what there is to be learned of.
 pub(crate) fn outgrown(
     learned: &Value,
     variants: usize,
@@ -108,7 +102,6 @@ pub(crate) fn outgrown(
     })
 }
 
-/// Every key and text of a document.
 fn names(of: &Value, found: &mut BTreeSet<String>) {
     match of {
         Value::String(text) => {

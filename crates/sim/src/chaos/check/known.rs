@@ -42,7 +42,6 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Looks at what is stored now.
     pub(crate) fn look(&mut self, insider: &Insider) {
         let list = |resource| insider.list(resource);
         self.pods.look(list("pods."));

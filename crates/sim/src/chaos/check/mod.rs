@@ -37,7 +37,6 @@ impl InvariantViolation {
         }
     }
 
-    /// One for each of these.
     pub(super) fn of_each(
         invariant: &'static str,
         keys: Vec<String>,

@@ -217,7 +217,6 @@ impl Pace {
     }
 }
 
-/// Whether events are written to this path.
 fn is_event(path: &str) -> bool {
     path.starts_with("/apis/events.k8s.io/")
 }

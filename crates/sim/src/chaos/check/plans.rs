@@ -26,7 +26,6 @@ pub(crate) struct Plans {
     said: BTreeMap<VariantKey, String>,
 }
 
-/// What a plan decided.
 #[derive(Debug)]
 struct Decided {
     target: Replicas,
@@ -49,7 +48,6 @@ fn most_in_a_minute(interval: Option<Duration>) -> u64 {
 const SHORT: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// What a plan is judged by.
 pub(crate) struct Circumstances<'a> {
     /// Number of the settings in force.
     pub(crate) generation: u64,
@@ -99,7 +97,6 @@ impl Plans {
         self.last.map(|(cycle, _)| cycle)
     }
 
-    /// Whether a plan of this term would be the first one.
     pub(crate) fn begins(&self, term: u64) -> bool {
         self.term != Some(term)
     }

@@ -7,7 +7,6 @@ use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 use super::InvariantViolation;
 use wva::policy::key::{ObjectKey, VariantKey};
 
-/// What a page shows about variants.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {
     /// `wva_desired_replicas`.
@@ -16,7 +15,6 @@ pub(crate) struct Shown {
     pub(crate) current: BTreeMap<VariantKey, f64>,
     /// `wva_invariant_violations_total`, by number.
     pub(crate) counted: BTreeMap<String, f64>,
-    /// The variants that any series names.
     pub(crate) named: BTreeSet<VariantKey>,
     /// The PodAutoscalers that a series names.
     pub(crate) autoscalers: BTreeSet<ObjectKey>,
@@ -24,14 +22,12 @@ pub(crate) struct Shown {
     pub(crate) broken: Vec<InvariantViolation>,
 }
 
-/// What scalers read, of which each variant has one.
 pub(crate) const SCALED_BY: [&str; 3] = [
     "wva_desired_replicas",
     "wva_current_replicas",
     "wva_desired_ratio",
 ];
 
-/// What a PodAutoscaler wants, of which each has one.
 const WANTED: &str = "aibrix_autoscaler_scale_action";
 
 /// Reads a page, before it becomes text: E3, and no variant twice.

@@ -77,12 +77,10 @@ pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> So
     sources
 }
 
-/// The generations of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Generations(Option<Generation>);
 
 impl Generations {
-    /// Takes in the settings that are in force.
     pub(crate) fn judge(&mut self, now: &Generation) -> Option<InvariantViolation> {
         let before = self.0.replace(now.clone())?;
         let (was, is) = (before.number, now.number);

@@ -40,12 +40,10 @@ impl Span {
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     all: VecDeque<(Duration, Span)>,
-    /// Since when the interval is what it is.
     beat_since: Duration,
 }
 
 impl Spans {
-    /// Takes in what is in force now.
     pub(crate) fn note(&mut self, settings: &DynamicSettings, now: Duration) {
         let span = Span::of(settings);
         match self.all.back_mut() {

@@ -67,7 +67,6 @@ pub(crate) struct Tree {
     seen: BTreeMap<Role, Seen>,
     /// When it was last looked at.
     looked: Option<Duration>,
-    /// How much had changed then.
     changes: u64,
 }
 

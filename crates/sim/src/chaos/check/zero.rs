@@ -13,7 +13,6 @@ use wva::settings::generation::transition;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Generation, Sources};
 
-/// ConfigMaps of the cluster.
 const CONFIG_MAPS: &str = "configmaps.";
 /// How soon in calm nobody acts on what was in force before.
 const SETTLED: Duration = Duration::from_secs(30);

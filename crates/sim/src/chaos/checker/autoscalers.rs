@@ -45,7 +45,6 @@ impl AutoscaledTarget {
 }
 
 impl Checker {
-    /// Judges a request that writes a scale.
     pub(super) fn scales(&self, place: usize, sent: &Sent<'_>) -> Vec<InvariantViolation> {
         let Some(path) = sent.path.strip_suffix("/scale") else {
             return Vec::new();

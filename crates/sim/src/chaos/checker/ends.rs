@@ -18,7 +18,6 @@ pub(super) const QUIET: Duration = Duration::from_secs(10);
 /// How a process came to its end in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Farewell {
-    /// By itself.
     Whole,
     /// Something that was planted has ended it on its way.
     CutShort,

@@ -24,7 +24,6 @@ impl Checker {
         self.report_all(found.map(|found| of(place, &found)));
     }
 
-    /// Variants and pods that there are.
     fn present(&self) -> usize {
         let kinds = ["variantautoscalings.llmd.ai", "pods."].into_iter();
         kinds.map(|kind| self.0.insider.list(kind).len()).sum()
@@ -81,7 +80,6 @@ impl Checker {
     }
 }
 
-/// What is wrong, with whose it is.
 fn of(place: usize, found: &InvariantViolation) -> InvariantViolation {
     InvariantViolation::new(found.invariant, format!("c{place}: {}", found.text))
 }

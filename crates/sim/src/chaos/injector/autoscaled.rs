@@ -22,7 +22,6 @@ impl Injector {
         })
     }
 
-    /// Gives them their instance.
     pub(super) async fn settle_autoscalers(&self) -> Result<(), Denied> {
         for (name, object) in self.autoscalers() {
             let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);

@@ -3,7 +3,6 @@
 use crate::chaos::dice::Dice;
 use wva_supervise::SeedTree;
 
-/// A text and what is wrong with it.
 pub(super) type Broken = (&'static str, String);
 
 /// How many brackets, each within the one before, take about 200 kB.

@@ -116,7 +116,6 @@ impl Injector {
         (ZERO, entry.unwrap_or_else(|| "default".to_owned()))
     }
 
-    /// Of the ConfigMaps that are stored the one of this number, and what it holds.
     fn stored_map(&self, number: u8) -> Option<(&'static str, Value)> {
         let data = |name| {
             let map = self.server.get("configmaps.", SYSTEM, name)?;

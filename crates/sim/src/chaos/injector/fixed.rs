@@ -59,7 +59,6 @@ pub(super) fn draw(number: u64) -> (&'static str, String) {
     (spec.name, value_of(spec, &mut dice))
 }
 
-/// A value under which a process that starts does as all others do.
 fn value_of(spec: &Spec, dice: &mut Dice) -> String {
     match spec.kind {
         ValueKind::Bool => {

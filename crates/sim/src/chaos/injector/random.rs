@@ -20,16 +20,13 @@ pub(super) struct EditTargets<'a> {
     pub(super) saturation: &'a str,
     /// The key and the entry of the model that may go to zero.
     pub(super) zero: Option<(&'a String, &'a String)>,
-    /// The models, by the names that they are asked for by.
     pub(super) models: &'a [&'static str],
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Drawn {
     pub(super) map: &'static str,
-    /// The key within it.
     pub(super) entry: String,
-    /// What it holds from now on.
     pub(super) text: String,
     /// What is edited, for people.
     pub(super) words: String,
@@ -97,7 +94,6 @@ fn drawn(map: &'static str, entry: String, text: String, key: &str, value: &str)
     }
 }
 
-/// How a value is drawn, of a hundred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worth {
     /// Within range: 60.
@@ -250,7 +246,6 @@ fn field(of: &[Field], dice: &mut Dice) -> (&'static str, String) {
     }
 }
 
-/// An entry with one field in place of what it says of it.
 fn with(before: &str, field: &str, value: &str) -> String {
     let mut text = String::new();
     let mut is_replaced = false;

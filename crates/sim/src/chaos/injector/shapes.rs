@@ -62,7 +62,6 @@ mod tests {
         json!({"metadata": {"namespace": "n", "name": "v", "uid": "u"}, "spec": spec})
     }
 
-    /// Whether the controller makes sense of an object.
     fn makes_sense(object: &Value) -> bool {
         let variant: Result<VariantAutoscaling, _> = serde_json::from_value(object.clone());
         let view = variant.map(|variant| variant.project(&mut Interner::default()));

@@ -8,7 +8,6 @@ use crate::chaos::surroundings::Surroundings;
 use wva::roles::Role;
 use wva_base::moment::Moment;
 
-/// Where objects that are gone are known from.
 const WATCHED: &str = "podautoscalers";
 
 impl ProcessChecker {

@@ -25,7 +25,6 @@ impl ProcessSetting {
         self.trace.note(&format!("c{place}"), "process", text);
     }
 
-    /// The way of a process with these faults to the pages of pods.
     pub(super) fn pages(&self, ills: &ActiveFaults) -> PodPagesProxy {
         PodPagesProxy {
             inner: self.routers.clone(),

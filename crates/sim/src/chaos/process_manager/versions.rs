@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use crate::chaos::dice::Dice;
 use wva_supervise::Generator;
 
-/// Settings that change together.
 type Settings = &'static [(&'static str, &'static str)];
 
-/// Quicker than any other, or slower.
 const BEATS: [Settings; 2] = [
     &[("GLOBAL_OPT_INTERVAL", "7s")],
     &[("GLOBAL_OPT_INTERVAL", "50s")],

@@ -321,7 +321,6 @@ impl Run<'_> {
         prometheus.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Faults of Prometheus itself, which everybody sees.
     fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {
         let begun = begins.then_some((strike, fault));
         // A shorter one may lie between two scrapes.

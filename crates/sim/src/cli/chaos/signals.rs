@@ -15,7 +15,6 @@ const STOPPED: u8 = 3;
 /// What is known of a command while it goes on.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// Whether it was asked to end.
     pub(super) enough: AtomicBool,
     /// Whether something is broken, or a defect was not found, whatever else is played.
     pub(super) broken: AtomicBool,

@@ -35,7 +35,6 @@ const REFRESH: Duration = Duration::from_millis(200);
 const FRAME_DISTANCE: f64 = 2.0;
 /// Leaves the lines of the terminal alone and draws on another page, without wrapping.
 const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[?25l";
-/// Takes all of that back.
 const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 
 /// Runs the command.
@@ -84,7 +83,6 @@ fn real() -> Instant {
     Instant::now()
 }
 
-/// A kubeconfig that goes with the play.
 struct Kubeconfig(PathBuf);
 
 impl Kubeconfig {
@@ -105,7 +103,6 @@ impl Drop for Kubeconfig {
     }
 }
 
-/// What is played.
 fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
     let times = match pace {
         Speed::Times(times) => format!("×{times}"),

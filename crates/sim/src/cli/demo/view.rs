@@ -23,7 +23,6 @@ impl Header {
         format!("{}{}", self.title, page.unwrap_or_default())
     }
 
-    /// A command that looks into the cluster.
     pub(super) fn command(&self) -> String {
         let Self {
             kubeconfig,
@@ -55,7 +54,6 @@ fn millis(value: Option<f64>) -> String {
     or_dash(value.map(|value| format!("{value:.0}")))
 }
 
-/// The columns of variants.
 const COLUMNS: &str = "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING";
 
 /// A picture for a terminal of 80 columns; of its lines only reasons may be longer.

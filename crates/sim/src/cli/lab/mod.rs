@@ -59,7 +59,6 @@ pub fn run(
     }
 }
 
-/// The command with its flags, for completions.
 pub(super) fn command() -> Command {
     Command::new("lab")
         .about("Plays policies against scenarios and scores every request")

@@ -50,7 +50,6 @@ fn key_of(grouping: &Grouping) -> impl Fn(&LabelSet) -> LabelSet {
     }
 }
 
-/// A group at one step.
 #[derive(Debug, Clone, Copy)]
 enum Group {
     Count(f64),

@@ -19,7 +19,6 @@ impl View<'_> {
         Ok(series)
     }
 
-    /// The value of each series that is live.
     pub(super) fn values(
         &self,
         selector: &Selector,

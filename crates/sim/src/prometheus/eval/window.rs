@@ -90,7 +90,6 @@ impl View<'_> {
     }
 }
 
-/// What a function makes of the samples of a range.
 fn over(function: RangeFunction, points: &[Point], start: i64, end: i64) -> Option<f64> {
     let last = points.last()?;
     match function {

@@ -7,7 +7,6 @@ pub(in crate::prometheus) enum Query {
     Past(Subquery),
 }
 
-/// An expression whose value is an instant vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::prometheus) enum Expr {
     Selector(Selector),
@@ -27,15 +26,12 @@ pub(in crate::prometheus) enum Expr {
         /// The labels by which both sides have a series, or not; all but the name without `on`.
         on: Option<Vec<String>>,
     },
-    /// The series whose value is above a number.
     Above(Box<Expr>, f64),
 }
 
-/// The series of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::prometheus) struct Selector {
     pub(in crate::prometheus) name: String,
-    /// Labels with the values that they must have.
     pub(in crate::prometheus) labels: Vec<(String, String)>,
 }
 
@@ -54,7 +50,6 @@ pub(in crate::prometheus) struct Subquery {
     pub(in crate::prometheus) step: i64,
 }
 
-/// Functions of the samples of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::prometheus) enum RangeFunction {
     Count,
@@ -93,7 +88,6 @@ impl Aggregation {
     }
 }
 
-/// Which labels stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::prometheus) enum Grouping {
     By(Vec<String>),

@@ -4,9 +4,7 @@ use super::expr::{Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Sel
 use super::token::{Token, TokenError, Word, split};
 use crate::prometheus::refusal::QueryRefusal;
 
-/// Longest expression.
 const LENGTH: usize = 64 * 1024;
-/// Deepest nesting.
 const DEPTH: usize = 64;
 /// Units of lengths of time, in milliseconds.
 const UNITS: [(&str, i64); 5] = [

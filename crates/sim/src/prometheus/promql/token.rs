@@ -11,7 +11,6 @@ pub(super) type TokenError = (usize, String);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word {
-    /// A name or a keyword.
     Name(String),
     /// Starts with a digit: a number or a length of time.
     Number(String),
@@ -22,7 +21,6 @@ pub(super) enum Word {
 }
 
 impl Word {
-    /// As errors show it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Name(text) | Self::Number(text) | Self::Text(text) => format!("{text:?}"),
