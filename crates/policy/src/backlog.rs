@@ -13,7 +13,7 @@ pub(crate) const STANDS: Duration = Duration::from_mins(2);
 
 /// Requests that wait for a model at one collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// Requests in the queues of its engines and its router, as far as those are known.
     pub requests: f64,
     pub ready: u32,
@@ -38,7 +38,7 @@ impl Backlogs {
     /// Adds one collection: what waits for each model, and how many requests a replica may have waiting.
     /// A model that is missing has no backlog.
     #[must_use]
-    pub fn learn(mut self, seen: &BTreeMap<ModelKey, (Waiting, f64)>, now: Moment) -> Self {
+    pub(crate) fn learn(mut self, seen: &BTreeMap<ModelKey, (Waiting, f64)>, now: Moment) -> Self {
         let has_backlog = |model: &ModelKey| {
             let seen = seen.get(model);
             seen.is_some_and(|(waiting, each)| waiting.is_backlog(*each))
@@ -51,7 +51,7 @@ impl Backlogs {
     }
 
     /// How long a model has had a backlog, where it stands.
-    pub fn standing(&self, model: &ModelKey, now: Moment) -> Option<Duration> {
+    pub(crate) fn standing(&self, model: &ModelKey, now: Moment) -> Option<Duration> {
         let lasts = now.since(*self.since.get(model)?);
         (lasts >= STANDS).then_some(lasts)
     }

@@ -10,7 +10,7 @@ use super::units::Replicas;
 
 /// Most replicas of any variant, whatever its maximum: the largest signed 32-bit integer. The scale
 /// subresource holds no larger count.
-pub const CEILING: Replicas = Replicas(i32::MAX.unsigned_abs());
+pub(crate) const CEILING: Replicas = Replicas(i32::MAX.unsigned_abs());
 
 /// Whether a model may go to zero replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Bounds {
     }
 
     /// Whether one more than `count` is within the maximum.
-    pub fn leaves_room_above(&self, count: Replicas) -> bool {
+    pub(crate) fn leaves_room_above(&self, count: Replicas) -> bool {
         count < self.max.unwrap_or(CEILING).min(CEILING)
     }
 

@@ -20,7 +20,7 @@ impl Coupling {
     /// Takes note of this cycle. A queue alone does not make decode full: requests that wait for
     /// remote KV count as waiting, too.
     #[must_use]
-    pub fn observe(self, now: Moment, is_decode_full_and_queued: bool) -> Self {
+    pub(crate) fn observe(self, now: Moment, is_decode_full_and_queued: bool) -> Self {
         Self {
             last_full: if is_decode_full_and_queued {
                 Some(now)
@@ -31,7 +31,7 @@ impl Coupling {
     }
 
     /// Whether prefill readings of `now` must not be recorded.
-    pub fn masks_prefill(self, now: Moment) -> bool {
+    pub(crate) fn masks_prefill(self, now: Moment) -> bool {
         self.last_full.is_some_and(|at| now.since(at) <= AFTERMATH)
     }
 }

@@ -181,8 +181,7 @@ pub enum TargetKind {
 impl TargetKind {
     /// API group of workloads.
     pub const APPS: &str = "apps";
-    /// API group of LeaderWorkerSets.
-    pub const LEADER_WORKER_SET: &str = "leaderworkerset.x-k8s.io";
+    pub(crate) const LEADER_WORKER_SET: &str = "leaderworkerset.x-k8s.io";
 
     /// The kind of this group and name.
     pub fn of(group: &Arc<str>, kind: &Arc<str>) -> Self {

@@ -10,7 +10,7 @@ use wva_base::moment::WallTime;
 
 /// Collections in a row that must agree before anything is concluded: at a hand-over, Prometheus
 /// still holds the old pod's samples for a scrape.
-pub const CONFIRMATIONS: u32 = 3;
+pub(crate) const CONFIRMATIONS: u32 = 3;
 
 /// A controller of our kind that has written the status of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

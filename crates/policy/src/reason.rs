@@ -394,7 +394,7 @@ pub enum Reason {
 
 impl Reason {
     /// Whether sharing a contended budget by priority set the count.
-    pub fn is_rescale(&self) -> bool {
+    pub(crate) fn is_rescale(&self) -> bool {
         matches!(
             self,
             Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. }

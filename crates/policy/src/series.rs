@@ -12,9 +12,8 @@ pub const CURRENT: &str = "wva_current_replicas";
 /// Gauge with the quotient of both.
 pub const RATIO: &str = "wva_desired_ratio";
 
-/// The gauges of one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VariantGauges<'a> {
+pub(crate) struct VariantGauges<'a> {
     /// Labels of all three.
     pub labels: GaugeLabels<'a>,
     /// Value of [`DESIRED`].
@@ -23,9 +22,8 @@ pub struct VariantGauges<'a> {
     pub current: Option<Replicas>,
 }
 
-/// Labels of the gauges of one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GaugeLabels<'a> {
+pub(crate) struct GaugeLabels<'a> {
     /// `variant_name`.
     pub variant_name: &'a str,
     /// `namespace`.
@@ -36,7 +34,7 @@ pub struct GaugeLabels<'a> {
 
 impl<'a> VariantGauges<'a> {
     /// What a decision shows; `None` if it publishes nothing.
-    pub fn of(decision: &'a Decision) -> Option<Self> {
+    pub(crate) fn of(decision: &'a Decision) -> Option<Self> {
         decision.target.map(|desired| Self {
             labels: GaugeLabels::new(&decision.key, decision.accelerator.label()),
             desired,
@@ -46,7 +44,7 @@ impl<'a> VariantGauges<'a> {
 
     /// What a resolved variant shows before any cycle has looked at it: the count published last,
     /// else the replicas that exist and stay.
-    pub fn before_first_plan(view: &'a VariantView) -> Option<Self> {
+    pub(crate) fn before_first_plan(view: &'a VariantView) -> Option<Self> {
         let target = view.target.resolved()?;
         Some(Self {
             labels: GaugeLabels::new(&view.key, view.accelerator.label()),
@@ -56,7 +54,7 @@ impl<'a> VariantGauges<'a> {
     }
 
     /// Value of [`RATIO`]: desired by current, or desired where there is nothing to divide by.
-    pub fn ratio(&self) -> Option<f64> {
+    pub(crate) fn ratio(&self) -> Option<f64> {
         self.current.map(|current| match current {
             Replicas::ZERO => self.desired.to_f64(),
             current => self.desired.to_f64() / current.to_f64(),
@@ -71,16 +69,5 @@ impl<'a> GaugeLabels<'a> {
             namespace: &key.namespace,
             accelerator_type,
         }
-    }
-
-    /// Names and values; `controller_instance` only where one is configured.
-    pub fn pairs(&self, controller_instance: Option<&'a str>) -> Vec<(&'static str, &'a str)> {
-        let mut pairs = vec![
-            ("variant_name", self.variant_name),
-            ("namespace", self.namespace),
-            ("accelerator_type", self.accelerator_type),
-        ];
-        pairs.extend(controller_instance.map(|instance| ("controller_instance", instance)));
-        pairs
     }
 }

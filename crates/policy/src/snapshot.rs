@@ -223,7 +223,7 @@ pub enum GenerationState {
 
 impl ResolvedTarget {
     /// Whether somebody has asked for this count: what exists, or what stays of it.
-    pub fn is_applied(&self, count: Replicas) -> bool {
+    pub(crate) fn is_applied(&self, count: Replicas) -> bool {
         count == self.current || count == self.current_excluding_surge()
     }
 
@@ -233,7 +233,7 @@ impl ResolvedTarget {
     }
 
     /// Whether replicas are on their way up.
-    pub fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.pending() > Replicas::ZERO || self.generation == GenerationState::Lagging
     }
 }

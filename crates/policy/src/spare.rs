@@ -43,7 +43,7 @@ impl Spare {
     }
 
     /// Whether no part is below its trigger.
-    pub fn is_sufficient(self) -> bool {
+    pub(crate) fn is_sufficient(self) -> bool {
         let trigger = self.trigger();
         trigger.kv.is_none() && trigger.queue.is_none()
     }

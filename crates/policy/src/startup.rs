@@ -75,10 +75,9 @@ pub enum PodOrigin {
     Lent,
 }
 
-/// What a start found on its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum StartKind {
+pub(crate) enum StartKind {
     /// A node where the variant had not run, or nobody knows which node.
     Cold,
     /// A node where it had.
@@ -139,7 +138,7 @@ struct VariantStarts {
 
 /// What is expected of the next starts, as of one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct StartOutlook<'a> {
+pub(crate) struct StartOutlook<'a> {
     /// What has been learned.
     pub starts: &'a StartTimes,
     /// The time of a variant of which no start was seen.
@@ -149,13 +148,12 @@ pub struct StartOutlook<'a> {
 }
 
 impl StartOutlook<'_> {
-    /// What is expected of the next start of a variant.
-    pub fn of(&self, variant: &VariantKey) -> StartEstimate {
+    pub(crate) fn of(&self, variant: &VariantKey) -> StartEstimate {
         self.starts.expect(variant, self.seed)
     }
 
     /// Replicas of a variant on their way that take longer than any start before.
-    pub fn late(&self, view: &VariantView) -> Replicas {
+    pub(crate) fn late(&self, view: &VariantView) -> Replicas {
         let estimate = self.of(&view.key);
         let is_late = |pod: &&PodView| {
             let age = self.now.wall.since(pod.created);
@@ -166,7 +164,7 @@ impl StartOutlook<'_> {
     }
 
     /// Whether a further replica of a variant can be expected to become ready.
-    pub fn prospect(&self, variant: &VariantKey) -> StartProspect {
+    pub(crate) fn prospect(&self, variant: &VariantKey) -> StartProspect {
         let known = self.starts.variants.get(variant);
         match known.and_then(|variant| variant.stalled) {
             Some(at) if self.now.wall.since(at) < STALLED_FOR => StartProspect::Stalled,
@@ -243,7 +241,7 @@ impl StartTimes {
 impl StartEstimate {
     /// Time until a replica of this age is ready; `None` for one that takes longer than any before
     /// it, of which nobody can say.
-    pub fn remaining(&self, age: Duration) -> Option<Duration> {
+    pub(crate) fn remaining(&self, age: Duration) -> Option<Duration> {
         [self.typical, self.slowest]
             .into_iter()
             .find(|whole| *whole > age)
@@ -252,7 +250,7 @@ impl StartEstimate {
 
     /// Time for which a replica may be on its way: the configured limit, or twice the slowest start
     /// where that is longer.
-    pub fn pending_limit(&self, configured: Duration) -> Duration {
+    pub(crate) fn pending_limit(&self, configured: Duration) -> Duration {
         match self.source {
             StartSource::Seed => configured,
             StartSource::Measured => configured.max(self.slowest.saturating_mul(PATIENCE)),

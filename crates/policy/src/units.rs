@@ -29,9 +29,8 @@ impl Replicas {
         i32::try_from(self.0).unwrap_or(i32::MAX)
     }
 
-    /// One more.
     #[must_use]
-    pub fn plus_one(self) -> Self {
+    pub(crate) fn plus_one(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
@@ -90,7 +89,7 @@ impl Gpus {
 
     /// GPUs of one replica: a replica that states none is counted as one, since it takes a place.
     #[must_use]
-    pub fn at_least_one(self) -> Self {
+    pub(crate) fn at_least_one(self) -> Self {
         Self(self.0.max(1))
     }
 
@@ -121,7 +120,7 @@ impl Cost {
     pub const DEFAULT: Self = Self(10_000_000);
 
     /// The largest whole number that is a cost.
-    pub const MAX_WHOLE: u64 = u64::MAX / 1_000_000;
+    pub(crate) const MAX_WHOLE: u64 = u64::MAX / 1_000_000;
 
     /// Parses what the pattern of `variantCost` allows: digits, optionally a point and more digits.
     /// Digits beyond the sixth decimal are dropped.

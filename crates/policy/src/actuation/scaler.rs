@@ -141,8 +141,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Whether this is the count of a variant.
-    pub fn is_of(&self, variant: &VariantKey) -> bool {
+    pub(crate) fn is_of(&self, variant: &VariantKey) -> bool {
         let in_namespace = self
             .namespace
             .as_ref()

@@ -34,7 +34,7 @@ impl From<UtilizationBand> for Band {
 impl Band {
     /// Utilization that a release aims at: the middle of the band. Its lower end would ask for a
     /// utilization below `scale_down * (n - 1) / n` before one of n replicas may go.
-    pub fn release_target(self) -> f64 {
+    pub(crate) fn release_target(self) -> f64 {
         f64::midpoint(self.scale_up, self.scale_down)
     }
 }

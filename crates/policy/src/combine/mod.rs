@@ -78,7 +78,7 @@ pub struct Consensus {
 impl Consensus {
     /// Says of a voter that vetoes the release of a role since it waits that it does, and at which
     /// measured balance.
-    pub fn name_wait(
+    pub(crate) fn name_wait(
         &mut self,
         role: ServingRole,
         analyzer: AnalyzerName,
@@ -98,7 +98,7 @@ impl Consensus {
     }
 
     /// Keeps every role from shrinking, since `role` serves and nobody could judge it.
-    pub fn hold_partners_of(&mut self, role: ServingRole) {
+    pub(crate) fn hold_partners_of(&mut self, role: ServingRole) {
         for role_target in self.roles.values_mut() {
             if matches!(role_target, RoleTarget::Release { .. }) {
                 *role_target = RoleTarget::Hold(BlockReason::Unjudged { role });

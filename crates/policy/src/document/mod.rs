@@ -39,7 +39,7 @@ pub use variant::{ContainerDocument, TargetDocument, TargetState, VariantDocumen
 use super::snapshot::SignalName;
 
 /// Version of this layout.
-pub const DOCUMENT_VERSION: u32 = 1;
+pub(crate) const DOCUMENT_VERSION: u32 = 1;
 
 /// Largest document that is read, in bytes.
 pub const MAX_DOCUMENT: usize = 64 * 1024 * 1024;

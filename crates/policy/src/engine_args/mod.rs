@@ -29,7 +29,7 @@ pub use words::shell_variables;
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's default of
 /// `--max-num-seqs`.
-pub const DEFAULT_MAX_SEQS: u32 = 256;
+pub(crate) const DEFAULT_MAX_SEQS: u32 = 256;
 
 /// Tokens of one step with chunked prefill, by vLLM's default for its current engine.
 const CHUNKED_V1: StepTokens = StepTokens(8192);

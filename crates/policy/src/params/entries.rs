@@ -65,7 +65,7 @@ impl<E> Default for EntrySet<E> {
 
 impl<E> EntrySet<E> {
     /// The entry for every model without one.
-    pub fn default_entry(&self) -> Option<&E> {
+    pub(crate) fn default_entry(&self) -> Option<&E> {
         self.default.as_ref()
     }
 

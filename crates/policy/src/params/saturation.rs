@@ -267,8 +267,7 @@ impl SaturationLayers {
             || listed.is_some_and(|list| !list.is_empty())
     }
 
-    /// Whether the SLO analyzer is selected by name.
-    pub fn selects_slo(&self, model: &ModelKey) -> bool {
+    pub(crate) fn selects_slo(&self, model: &ModelKey) -> bool {
         let named = self.field(model, |entry| entry.analyzer_name.clone());
         named.as_deref() == Some(SLO)
     }

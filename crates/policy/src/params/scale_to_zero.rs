@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::ScopedEntries;
 use crate::key::ModelKey;
-use crate::units::Replicas;
 
 /// Idle time before zero when nothing states one.
 pub const DEFAULT_RETENTION: Duration = Duration::from_mins(10);
@@ -50,14 +49,5 @@ impl ScaleToZeroLayers {
             .layers(model)
             .find_map(|entry| entry.retention)
             .unwrap_or(DEFAULT_RETENTION)
-    }
-
-    /// The fewest replicas of a model without bounds of its own.
-    pub fn least_replicas(&self, model: &ModelKey) -> Replicas {
-        if self.enabled(model) {
-            Replicas::ZERO
-        } else {
-            Replicas::ONE
-        }
     }
 }

@@ -31,7 +31,7 @@ macro_rules! amount {
         impl $name {
             /// # Errors
             /// What is wrong with the text, with the remedy.
-            pub fn parse(text: &str) -> Result<Self, String> {
+            pub(crate) fn parse(text: &str) -> Result<Self, String> {
                 let in_range: fn(f64) -> bool = $range;
                 match text.parse::<f64>() {
                     Ok(number) if number.is_finite() && in_range(number) => Ok(Self(number)),
@@ -44,8 +44,7 @@ macro_rules! amount {
                 }
             }
 
-            /// The number.
-            pub fn get(self) -> f64 {
+            pub(crate) fn get(self) -> f64 {
                 self.0
             }
         }

@@ -15,24 +15,21 @@ use crate::units::Replicas;
 use wva_base::moment::WallTime;
 use wva_base::text::bounded;
 
-/// The specification holds together.
-pub const VALID_SPEC: &str = "ValidSpec";
+pub(crate) const VALID_SPEC: &str = "ValidSpec";
 /// Another object scales the target: `False` while one does, absent while none does.
 pub const CONFLICT: &str = "MultiPodAutoscalerConflict";
 /// The target does not have the desired count yet.
-pub const SCALING_ACTIVE: &str = "ScalingActive";
-/// The target can be scaled.
-pub const ABLE_TO_SCALE: &str = "AbleToScale";
+pub(crate) const SCALING_ACTIVE: &str = "ScalingActive";
+pub(crate) const ABLE_TO_SCALE: &str = "AbleToScale";
 /// The target can be scaled and has the desired count.
 pub const READY: &str = "Ready";
-/// Every source has a demand.
-pub const METRICS_AVAILABLE: &str = "MetricsAvailable";
+pub(crate) const METRICS_AVAILABLE: &str = "MetricsAvailable";
 /// Annotations have an effect; absent while all have.
-pub const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
+pub(crate) const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
 /// The target is at zero because the object scaled it there; absent while it is not at zero.
 pub const ASLEEP: &str = "Asleep";
 /// Other objects name the target, and give way; absent while none does.
-pub const TARGET_SHARED: &str = "TargetShared";
+pub(crate) const TARGET_SHARED: &str = "TargetShared";
 
 /// The types that are judged here; others are copies from a generated object.
 const OWN: [&str; 9] = [

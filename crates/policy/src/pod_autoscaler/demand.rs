@@ -76,7 +76,7 @@ impl PodCounts {
     }
 
     /// Whether enough serving pods have fresh samples for a release.
-    pub fn allows_release(&self) -> bool {
+    pub(crate) fn allows_release(&self) -> bool {
         self.fresh() > 0 && self.fresh().saturating_mul(COVERAGE) >= self.serving()
     }
 }
@@ -137,8 +137,7 @@ pub struct MeasuredDemand {
 }
 
 impl MeasuredDemand {
-    /// Whether a release may rest on it.
-    pub fn allows_release(&self) -> bool {
+    pub(crate) fn allows_release(&self) -> bool {
         !self.is_old && self.pods.is_none_or(|pods| pods.allows_release())
     }
 

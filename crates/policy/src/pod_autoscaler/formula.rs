@@ -19,7 +19,7 @@ pub struct WindowMeans {
 impl WindowMeans {
     /// Whether demand rises so fast that a burst is assumed. What the current replicas carry is none, however
     /// low demand was before.
-    pub fn exceed(&self, current: Replicas, target: TargetValue, tuning: &Tuning) -> bool {
+    pub(crate) fn exceed(&self, current: Replicas, target: TargetValue, tuning: &Tuning) -> bool {
         let limit = self.stable.low * tuning.panic_threshold.get();
         let carried = target.of(current) * (1.0 + tuning.scale_up_tolerance.get());
         self.panic.low > 0.0 && exceeds(self.panic.low, limit.max(carried))

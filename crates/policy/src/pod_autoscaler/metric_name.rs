@@ -13,7 +13,7 @@ use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
 
 /// What serves the model in a pod: the label `model.aibrix.ai/engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum InferenceEngine {
+pub(crate) enum InferenceEngine {
     /// `vllm`, also where the label is missing.
     Vllm,
     /// `sglang`.
@@ -26,10 +26,9 @@ pub enum InferenceEngine {
 
 impl InferenceEngine {
     /// All of them, in the order of the columns of the table.
-    pub const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::Trtllm, Self::Xllm];
+    pub(crate) const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::Trtllm, Self::Xllm];
 
-    /// The value of the label.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Vllm => "vllm",
             Self::Sglang => "sglang",
@@ -173,7 +172,7 @@ impl fmt::Display for HistogramStatistic {
 
 impl HistogramStatistic {
     /// All that `targetMetric` may state.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Percentile(50),
         Self::Percentile(90),
         Self::Percentile(95),

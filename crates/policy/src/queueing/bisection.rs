@@ -40,23 +40,16 @@ pub struct Found {
 
 /// A search that could not be made.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum SearchError<E> {
-    /// The range is empty.
+pub(crate) enum SearchError<E> {
     #[error("range from {from} to {to} is empty")]
-    EmptyRange {
-        /// Its start.
-        from: f64,
-        /// Its end.
-        to: f64,
-    },
-    /// The function failed.
+    EmptyRange { from: f64, to: f64 },
     #[error(transparent)]
     Function(#[from] E),
 }
 
 /// Whether `value` is `reference`, or closer to it than `tolerance` times the reference.
 #[expect(clippy::float_cmp, reason = "equal values are within every tolerance")]
-pub fn is_within(value: f64, reference: f64, tolerance: f64) -> bool {
+pub(crate) fn is_within(value: f64, reference: f64, tolerance: f64) -> bool {
     if value == reference {
         return true;
     }
@@ -71,7 +64,7 @@ pub fn is_within(value: f64, reference: f64, tolerance: f64) -> bool {
 ///
 /// # Errors
 /// If the range is empty, and whatever the function returns.
-pub fn bisect<E>(
+pub(crate) fn bisect<E>(
     from: f64,
     to: f64,
     value: f64,
@@ -86,7 +79,7 @@ pub fn bisect<E>(
 ///
 /// # Errors
 /// If the range is empty, and whatever the function returns.
-pub fn bisect_between<E>(
+pub(crate) fn bisect_between<E>(
     [(from, first), (to, last)]: [(f64, f64); 2],
     value: f64,
     function: impl Fn(f64) -> Result<f64, E>,

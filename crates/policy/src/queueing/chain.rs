@@ -13,7 +13,7 @@ const NEGLIGIBLE: f64 = 1e-30;
 
 /// The queue. Rates are per unit of time, and results are in the same unit.
 #[derive(Debug, Clone)]
-pub struct BirthDeathQueue {
+pub(crate) struct BirthDeathQueue {
     rates: Vec<f64>,
     /// Their reciprocals: multiplying is quicker than dividing.
     times: Vec<f64>,
@@ -22,9 +22,8 @@ pub struct BirthDeathQueue {
     room: u32,
 }
 
-/// A queue in equilibrium.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Equilibrium {
+pub(crate) struct Equilibrium {
     /// Arrival rate over the highest service rate.
     pub offered_load: f64,
     /// Share of time in which the server works: `1 − p(0)`.
@@ -117,7 +116,7 @@ impl BirthDeathQueue {
     ///
     /// # Errors
     /// If a rate is not above zero or there is no room.
-    pub fn new(rates: Vec<f64>, room: u32) -> Result<Self, QueueError> {
+    pub(crate) fn new(rates: Vec<f64>, room: u32) -> Result<Self, QueueError> {
         let usable = |rate: &f64| *rate > 0.0 && rate.is_finite();
         if rates.is_empty() || !rates.iter().all(usable) {
             return Err(QueueError::ServiceRate);
@@ -133,13 +132,12 @@ impl BirthDeathQueue {
         })
     }
 
-    /// Service rate with one request.
-    pub fn first_rate(&self) -> f64 {
+    pub(crate) fn first_rate(&self) -> f64 {
         self.rates.first().copied().unwrap_or(0.0)
     }
 
     /// Service rate with as many requests as can be worked on.
-    pub fn full_rate(&self) -> f64 {
+    pub(crate) fn full_rate(&self) -> f64 {
         self.rates.last().copied().unwrap_or(0.0)
     }
 
@@ -147,7 +145,7 @@ impl BirthDeathQueue {
     ///
     /// # Errors
     /// See [`QueueError`].
-    pub fn solve(&self, arrival_rate: f64) -> Result<Equilibrium, QueueError> {
+    pub(crate) fn solve(&self, arrival_rate: f64) -> Result<Equilibrium, QueueError> {
         let Weights {
             idle,
             all,

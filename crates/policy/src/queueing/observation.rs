@@ -26,7 +26,7 @@ pub struct ReplicaObservation {
 
 impl ReplicaObservation {
     /// Whether every figure is above zero and finite; nothing can be learned otherwise.
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         let figures = [
             self.rate.0,
             self.workload.input_tokens,

@@ -8,7 +8,7 @@ use super::quantity::{Millis, RequestRate};
 use super::service::{InvalidModel, ReplicaRoom, ServiceParameters, Workload};
 
 /// Distance of the rates that can be analysed from an idle and from a full replica.
-pub const RATE_MARGIN: f64 = 1e-3;
+pub(crate) const RATE_MARGIN: f64 = 1e-3;
 
 /// One replica under one kind of request.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::quantity::Millis;
 
 /// Most requests that a replica may work on at once; keeps the time of one solution bounded.
-pub const MAX_BATCH: u32 = 8192;
+pub(crate) const MAX_BATCH: u32 = 8192;
 
 /// Most requests that may wait in front of a replica.
-pub const MAX_QUEUE: u32 = 10 * MAX_BATCH;
+pub(crate) const MAX_QUEUE: u32 = 10 * MAX_BATCH;
 
 /// What describes a replica, whatever it is asked to do. All three are at least zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub enum InvalidModel {
 
 impl ServiceParameters {
     /// Time of one iteration over a batch of mean requests: `α + n·(β·(I+O)/(O+1) + γ·(I+O/2))`.
-    pub fn iteration(&self, work: Workload, batch: f64) -> Millis {
+    pub(crate) fn iteration(&self, work: Workload, batch: f64) -> Millis {
         let Workload {
             input_tokens: input,
             output_tokens: output,
@@ -98,7 +98,7 @@ impl ServiceParameters {
     }
 
     /// Time of generating one token of one request while `batch` are worked on.
-    pub fn decode_step(&self, work: Workload, batch: f64) -> Millis {
+    pub(crate) fn decode_step(&self, work: Workload, batch: f64) -> Millis {
         let read = work.input_tokens + work.output_tokens / 2.0;
         Millis(self.iteration(work, batch).0 + self.beta + self.gamma * read)
     }

@@ -50,7 +50,7 @@ pub struct ModelTargets {
 
 /// The targets that apply, by the first source that has any: stated for the model, its service
 /// class, the parameters learned of its variants, its observed latencies.
-pub fn model_targets(
+pub(crate) fn model_targets(
     policy: &QueueingModelPolicy,
     class: Option<LatencyTargets>,
     learned: impl IntoIterator<Item = (ServiceParameters, Workload)>,
@@ -92,8 +92,7 @@ pub fn inferred(parameters: &ServiceParameters, work: Workload, multiplier: f64)
     }
 }
 
-/// Observed latencies with a margin, up to a cap.
-pub fn from_observed(observed: Latencies) -> Latencies {
+pub(crate) fn from_observed(observed: Latencies) -> Latencies {
     let capped = |value: Millis, cap: Millis| Millis((value.0 * OBSERVED_FACTOR).min(cap.0));
     Latencies {
         time_to_first_token: capped(

@@ -19,7 +19,7 @@ use super::service::ServiceParameters;
 
 /// An innovation whose NIS is this large is rejected: 97.5 % of a chi-square distribution with two
 /// degrees of freedom.
-pub const NIS_LIMIT: f64 = 7.378;
+pub(crate) const NIS_LIMIT: f64 = 7.378;
 
 /// Step of the numerical derivative, as a share of the parameter.
 const DERIVATIVE_STEP: f64 = 0.01;
@@ -77,12 +77,12 @@ impl TunerSettings {
     }
 
     /// Variances of the parameters' change around `start`: the diagonal of Q.
-    pub fn process_noise(&self, start: &ServiceParameters) -> [f64; 3] {
+    pub(crate) fn process_noise(&self, start: &ServiceParameters) -> [f64; 3] {
         vector(start).map(|value| (self.change * value).powi(2))
     }
 
     /// Variances of the latencies of an observation: the diagonal of R.
-    pub fn observation_noise(&self, observation: &ReplicaObservation) -> [f64; 2] {
+    pub(crate) fn observation_noise(&self, observation: &ReplicaObservation) -> [f64; 2] {
         let relative = (self.error_level / self.percentile).powi(2) / self.noise_factor;
         observation
             .latencies()
@@ -127,7 +127,7 @@ pub enum StepOutcome {
 
 /// A filter with the noise that is fixed for a run of observations.
 #[derive(Debug, Clone, Copy)]
-pub struct Filter {
+pub(crate) struct Filter {
     process_noise: Matrix<3, 3>,
     observation_noise: [f64; 2],
 }
@@ -137,7 +137,7 @@ impl Filter {
     ///
     /// # Errors
     /// If a setting is not above zero.
-    pub fn new(
+    pub(crate) fn new(
         settings: &TunerSettings,
         start: &Estimate,
         first: &ReplicaObservation,
@@ -150,7 +150,7 @@ impl Filter {
     }
 
     /// Learns from one observation. The estimate is returned as it was unless it is accepted.
-    pub fn step(
+    pub(crate) fn step(
         &self,
         estimate: &Estimate,
         observation: &ReplicaObservation,

@@ -224,11 +224,17 @@ fn act_series_of_a_decision() {
                 assert_eq!(series.ratio(), expect.ratio, "{id}");
             }
             if let Some(expected) = expect.labels {
-                let labels: BTreeMap<String, String> = series
-                    .labels
-                    .pairs(given.instance.as_deref())
-                    .into_iter()
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                let labels = series.labels;
+                let instance = given.instance.as_deref();
+                let pairs = [
+                    ("variant_name", Some(labels.variant_name)),
+                    ("namespace", Some(labels.namespace)),
+                    ("accelerator_type", Some(labels.accelerator_type)),
+                    ("controller_instance", instance),
+                ];
+                let pairs = pairs.into_iter();
+                let labels: BTreeMap<String, String> = pairs
+                    .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
                     .collect();
                 assert_eq!(labels, expected, "{id}");
             }

@@ -89,7 +89,7 @@ impl DecodeEngine {
     }
 
     /// The last fitted line.
-    pub fn fitted(&self) -> Option<LatencyLine> {
+    pub(crate) fn fitted(&self) -> Option<LatencyLine> {
         self.fitted
     }
 
@@ -99,7 +99,7 @@ impl DecodeEngine {
     }
 
     /// Cycles in a row whose rates contradict the line.
-    pub fn mismatches(&self) -> u8 {
+    pub(crate) fn mismatches(&self) -> u8 {
         self.mismatches
     }
 
@@ -109,12 +109,12 @@ impl DecodeEngine {
     }
 
     /// Intercept of the last fit, in seconds.
-    pub fn intercept(&self) -> Option<f64> {
+    pub(crate) fn intercept(&self) -> Option<f64> {
         self.intercept
     }
 
     /// Latency of a token on a full replica in seconds, the median of the last cycles.
-    pub fn full_latency(&self) -> Option<f64> {
+    pub(crate) fn full_latency(&self) -> Option<f64> {
         median(self.full_latencies.iter().copied())
     }
 

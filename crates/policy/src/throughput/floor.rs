@@ -9,11 +9,10 @@ use crate::rounding;
 use crate::units::Replicas;
 
 /// Least time in which a backlog has to be worked off.
-pub const MIN_HORIZON: Duration = Duration::from_mins(1);
+pub(crate) const MIN_HORIZON: Duration = Duration::from_mins(1);
 
-/// Load of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct FloorLoad {
+pub(crate) struct FloorLoad {
     /// Requests per second, counted when they are accepted.
     pub arrivals: f64,
     /// Requests that wait, in engines and in the router.
@@ -22,13 +21,13 @@ pub struct FloorLoad {
 
 impl FloorLoad {
     /// Requests per second, with the backlog worked off within a time of at least [`MIN_HORIZON`].
-    pub fn rate(self, horizon: Duration) -> f64 {
+    pub(crate) fn rate(self, horizon: Duration) -> f64 {
         self.arrivals + self.backlog / horizon.max(MIN_HORIZON).as_secs_f64()
     }
 
     /// Replicas that it needs, before any threshold; none without a service rate, which is no
     /// opinion and not zero. The size of the fleet is not among the inputs.
-    pub fn replicas(self, rate_per_replica: f64, horizon: Duration) -> Option<f64> {
+    pub(crate) fn replicas(self, rate_per_replica: f64, horizon: Duration) -> Option<f64> {
         (rate_per_replica.is_finite() && rate_per_replica > 0.0)
             .then(|| self.rate(horizon) / rate_per_replica)
     }
@@ -60,7 +59,7 @@ pub struct Landing {
 
 impl Landing {
     /// Projects a load; `served` is what the fleet serves within `start`.
-    pub fn of(load: FloorLoad, served: f64, start: Duration) -> Self {
+    pub(crate) fn of(load: FloorLoad, served: f64, start: Duration) -> Self {
         let arrived = load.arrivals * start.as_secs_f64();
         let then = FloorLoad {
             backlog: (load.backlog + arrived - served).max(0.0),
@@ -75,7 +74,7 @@ impl Landing {
 
 /// Replicas that a queue in the router orders while the service rate is not proven: as many as work
 /// it off within [`MIN_HORIZON`], at least one, where it is more than a second's work; else none.
-pub fn queue_order(router_queue: f64, arrivals: f64, rate_per_replica: f64) -> Replicas {
+pub(crate) fn queue_order(router_queue: f64, arrivals: f64, rate_per_replica: f64) -> Replicas {
     if rate_per_replica > 0.0 && router_queue > arrivals.max(rate_per_replica) {
         let per_replica = rate_per_replica * MIN_HORIZON.as_secs_f64();
         Replicas(rounding::floor(router_queue / per_replica).max(1))

@@ -11,6 +11,6 @@ pub fn hold(demand: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
 }
 
 /// Cuts a demand to what orders nothing.
-pub fn at_most_held(demand: f64, anticipated: f64, band: Band) -> f64 {
+pub(crate) fn at_most_held(demand: f64, anticipated: f64, band: Band) -> f64 {
     demand.min(band.scale_up * anticipated * (1.0 - MARGIN))
 }

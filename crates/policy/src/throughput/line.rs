@@ -31,19 +31,19 @@ impl LatencyLine {
     }
 
     /// Whether the line rises and is positive at `full`.
-    pub fn is_valid(self, full: f64) -> bool {
+    pub(crate) fn is_valid(self, full: f64) -> bool {
         self.rises() && self.intercept.is_finite() && self.at(full) > 0.0
     }
 
     /// Units of x per second where the intercept no longer counts: `1/A`. For a line over prompt
     /// tokens these are input tokens per second. None where the line does not rise.
-    pub fn asymptotic_rate(self) -> Option<f64> {
+    pub(crate) fn asymptotic_rate(self) -> Option<f64> {
         self.rises().then(|| self.slope.recip())
     }
 
     /// The slope through given points when the intercept is known, `sum((y - B) x) / sum(x²)`. Points
     /// at x = 0 say nothing about it; none where all are.
-    pub fn pinned(points: &[(f64, f64)], intercept: f64) -> Option<Self> {
+    pub(crate) fn pinned(points: &[(f64, f64)], intercept: f64) -> Option<Self> {
         let points = sorted(points.iter().copied().filter(|(x, _)| *x > 0.0));
         let (mut product, mut square) = (0.0, 0.0);
         for (x, y) in points {

@@ -6,9 +6,9 @@ use super::line::{Fit, LatencyLine};
 use super::window::{Domain, ObservationWindow};
 
 /// KV usage of a replica that counts as full.
-pub const SATURATED_USAGE: f64 = 0.85;
+pub(crate) const SATURATED_USAGE: f64 = 0.85;
 /// Latency of a token on an idle engine, in seconds, while none was fitted.
-pub const DEFAULT_INTERCEPT: f64 = 0.006;
+pub(crate) const DEFAULT_INTERCEPT: f64 = 0.006;
 
 /// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ impl PrefillEngine {
     }
 
     /// The last fit.
-    pub fn fitted(&self) -> Option<Fit> {
+    pub(crate) fn fitted(&self) -> Option<Fit> {
         self.fitted
     }
 

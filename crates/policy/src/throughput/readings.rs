@@ -10,7 +10,7 @@ use super::shape::OutputClass;
 use wva_base::moment::Moment;
 
 /// Readings that a statistic needs before it may order replicas.
-pub const MIN_READINGS: usize = 2;
+pub(crate) const MIN_READINGS: usize = 2;
 const MAX_READINGS: usize = 20;
 /// Length of the rate window of a reading; closer readings share samples.
 pub(super) const RATE_WINDOW: Duration = Duration::from_mins(1);
@@ -18,13 +18,13 @@ pub(super) const RATE_WINDOW: Duration = Duration::from_mins(1);
 /// Rates in tokens per second, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RateReadings {
+pub(crate) struct RateReadings {
     readings: VecDeque<(Moment, f64)>,
 }
 
 impl RateReadings {
     /// Records a rate, unless it shares its rate window with the previous one or is no rate.
-    pub fn record(&mut self, now: Moment, rate: f64) {
+    pub(crate) fn record(&mut self, now: Moment, rate: f64) {
         let is_distinct =
             (self.readings.back()).is_none_or(|(at, _)| now.since(*at) >= RATE_WINDOW);
         if is_distinct && rate.is_finite() && rate > 0.0 {
@@ -36,18 +36,12 @@ impl RateReadings {
     }
 
     /// Median; none before the first reading.
-    pub fn median(&self) -> Option<f64> {
+    pub(crate) fn median(&self) -> Option<f64> {
         median(self.readings.iter().map(|(_, rate)| *rate))
     }
 
-    /// Number of readings.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.readings.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.readings.is_empty()
     }
 }
 
@@ -55,7 +49,7 @@ impl RateReadings {
 /// many requests fit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Rates {
+pub(crate) struct Rates {
     classes: BTreeMap<OutputClass, RateReadings>,
 }
 
@@ -78,13 +72,12 @@ impl Measured {
 }
 
 impl Rates {
-    /// Records a rate for answers of a class.
-    pub fn record(&mut self, class: OutputClass, now: Moment, rate: f64) {
+    pub(crate) fn record(&mut self, class: OutputClass, now: Moment, rate: f64) {
         self.classes.entry(class).or_default().record(now, rate);
     }
 
     /// The median of a class; where it has no reading, the least median of another one.
-    pub fn of(&self, class: OutputClass) -> Option<Measured> {
+    pub(crate) fn of(&self, class: OutputClass) -> Option<Measured> {
         let measured = |readings: &RateReadings, is_of_other_class| {
             Some(Measured {
                 rate: readings.median()?,

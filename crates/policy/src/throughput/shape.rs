@@ -30,7 +30,7 @@ pub enum OutputClass {
 
 impl RequestShape {
     /// Prompt tokens that have to be computed.
-    pub fn effective_input(self) -> f64 {
+    pub(crate) fn effective_input(self) -> f64 {
         self.input * (1.0 - self.hit_rate.clamp(0.0, 1.0))
     }
 
@@ -49,7 +49,7 @@ impl RequestShape {
     }
 
     /// Whether prompt or output length moved by more than a fifth.
-    pub fn differs_from(self, previous: Self) -> bool {
+    pub(crate) fn differs_from(self, previous: Self) -> bool {
         let moved = |now: f64, before: f64| {
             before > 0.0 && (now - before).abs() / before > CHANGE_TOLERANCE
         };

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::combine::{Balance, VoteDirection};
 
-/// Cycles in a row that have to agree.
-pub const CONFIRMING_CYCLES: u8 = 2;
+pub(crate) const CONFIRMING_CYCLES: u8 = 2;
 
 /// How many cycles in a row wanted the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +17,7 @@ pub struct Streak {
 
 impl Streak {
     /// Continues a streak with a cycle, or starts a new one; none where the cycle wants neither.
-    pub fn next(previous: Option<Self>, wanted: Option<VoteDirection>) -> Option<Self> {
+    pub(crate) fn next(previous: Option<Self>, wanted: Option<VoteDirection>) -> Option<Self> {
         let direction = wanted?;
         let before = previous
             .filter(|streak| streak.direction == direction)
@@ -30,7 +29,7 @@ impl Streak {
     }
 
     /// Whether enough cycles in a row wanted the direction.
-    pub fn confirms(self, direction: VoteDirection) -> bool {
+    pub(crate) fn confirms(self, direction: VoteDirection) -> bool {
         self.direction == direction && self.cycles >= CONFIRMING_CYCLES
     }
 }

@@ -6,7 +6,7 @@ use super::line::LatencyLine;
 use super::shape::RequestShape;
 
 /// Times the latency of a token within which a queued request should have been taken up.
-pub const QUEUE_DRAIN_FACTOR: f64 = 2.0;
+pub(crate) const QUEUE_DRAIN_FACTOR: f64 = 2.0;
 
 /// Least and largest KV usage at which a line is read for [`LineCapacity`].
 const LINE_USAGE: (f64, f64) = (0.15, 0.80);
@@ -28,7 +28,7 @@ pub fn sequences(usage: f64, kv_capacity: f64, shape: RequestShape) -> Option<f6
 
 /// Sequences of a full replica: as many as its KV cache holds, `capacity / KVreq`, and no more than it
 /// works on at once; none where the inputs make no number.
-pub fn full_sequences(
+pub(crate) fn full_sequences(
     kv_capacity: f64,
     shape: RequestShape,
     max_sequences: Option<f64>,
@@ -40,7 +40,7 @@ pub fn full_sequences(
 
 /// Tokens per second of a replica at a fullness, where `full` sequences fill it: `k * full / ITL(k)`;
 /// none where the inputs make no rate.
-pub fn rate_at(fullness: f64, full: f64, line: LatencyLine) -> Option<f64> {
+pub(crate) fn rate_at(fullness: f64, full: f64, line: LatencyLine) -> Option<f64> {
     if (0.0..=1.0).contains(&fullness) {
         quotient(fullness * full, line.at(fullness))
     } else {
@@ -67,7 +67,7 @@ impl LineCapacity {
     /// Prices a shape at a usage (`kvCacheThreshold * scaleUpThreshold`, kept within 0.15 and 0.80),
     /// bounded by the sequences that the engine works on at once. It needs no request of that shape
     /// to have been seen.
-    pub fn of(
+    pub(crate) fn of(
         line: LatencyLine,
         kv_capacity: f64,
         shape: RequestShape,

@@ -10,13 +10,13 @@ use super::readings::RATE_WINDOW;
 use wva_base::moment::Moment;
 
 /// Observations that a window holds at most.
-pub const WINDOW_SIZE: usize = 20;
+pub(crate) const WINDOW_SIZE: usize = 20;
 /// Observations that a fit needs.
-pub const MIN_SAMPLES: usize = 10;
+pub(crate) const MIN_SAMPLES: usize = 10;
 /// Age from which on an observation is dropped.
-pub const MAX_AGE: Duration = Duration::from_mins(30);
+pub(crate) const MAX_AGE: Duration = Duration::from_mins(30);
 /// Share of the variance that a line must explain to be one.
-pub const MIN_DETERMINATION: f64 = 0.5;
+pub(crate) const MIN_DETERMINATION: f64 = 0.5;
 
 /// What x may be, and how far it must be spread to separate slope and intercept.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -36,7 +36,6 @@ pub enum Missing {
 pub enum SizeSource {
     /// The instance, now.
     Reported,
-    /// The arguments of its engine.
     Arguments,
     /// Instances of the variant, when they last reported.
     Remembered,

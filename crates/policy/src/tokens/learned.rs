@@ -72,7 +72,7 @@ impl CapacityRecord {
 
 /// What an engine could hold when one last reported.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Exemplar {
+pub(crate) struct Exemplar {
     /// Capacity of one instance.
     pub capacity: KvTokens,
     /// Instances of one replica.
@@ -120,7 +120,7 @@ impl LearnedTokens {
 
     /// What an engine of this likeness could hold when one last reported,
     /// whatever variant it belonged to. Nothing is known of an engine whose arguments are not.
-    pub fn compatible(&self, likeness: &EngineKey) -> Option<Exemplar> {
+    pub(crate) fn compatible(&self, likeness: &EngineKey) -> Option<Exemplar> {
         likeness.fingerprint.as_ref()?;
         self.engines.get(likeness).copied()
     }

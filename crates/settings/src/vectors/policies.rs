@@ -269,7 +269,7 @@ fn scale_to_zero_cases() {
                 );
             }
             if let Some(minimum) = expected.minimum {
-                assert_eq!(layers.least_replicas(&model).0, minimum, "{id}");
+                assert_eq!(u32::from(!layers.enabled(&model)), minimum, "{id}");
             }
         }
     }

@@ -32,7 +32,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// A first guess: as uncertain as one step of the filter makes it.
-    pub fn seeded(parameters: ServiceParameters, settings: &TunerSettings) -> Self {
+    pub(crate) fn seeded(parameters: ServiceParameters, settings: &TunerSettings) -> Self {
         let noise = settings.process_noise(&parameters);
         Self {
             parameters,
