@@ -21,6 +21,7 @@ use crate::policy::actuation::{
 use crate::policy::key::TargetKey;
 use crate::policy::object::{ControllerRef, Lifecycle, TargetReference};
 use crate::policy::pod_autoscaler::object::KIND;
+use crate::policy::pod_autoscaler::resource_quantity::resource_quantity;
 use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
@@ -184,7 +185,7 @@ fn target(
 fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {
     let stated = |rules: Option<&HPAScalingRules>| {
         let text = rules.and_then(|rules| rules.tolerance.as_ref());
-        text.and_then(|text| quantity(&text.0))
+        text.and_then(|text| resource_quantity(&text.0).ok())
             .unwrap_or(Tolerance::DEFAULT)
     };
     Tolerance {
@@ -193,17 +194,8 @@ fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {
     }
 }
 
-/// A plain or thousandths quantity, such as `1`, `0.05` or `50m`.
-fn quantity(text: &str) -> Option<f64> {
-    let number = match text.strip_suffix('m') {
-        Some(thousandths) => thousandths.parse::<f64>().ok()? / 1_000.0,
-        None => text.parse().ok()?,
-    };
-    number.is_finite().then_some(number)
-}
-
 fn is_one(text: &str) -> bool {
-    quantity(text).is_some_and(|number| (number - 1.0).abs() < f64::EPSILON)
+    resource_quantity(text).is_ok_and(|number| (number - 1.0).abs() < f64::EPSILON)
 }
 
 fn metric(spec: &MetricSpec) -> Input {

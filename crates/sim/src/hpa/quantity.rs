@@ -1,28 +1,11 @@
 //! Quantities, in thousandths as the autoscaler computes with them.
 
 use crate::number;
+use wva::policy::pod_autoscaler::resource_quantity::resource_quantity;
 
 /// Thousandths of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Milli(pub(crate) u64);
-
-const SUFFIXES: [(&str, f64); 15] = [
-    ("Ki", 1_024.0),
-    ("Mi", 1_048_576.0),
-    ("Gi", 1_073_741_824.0),
-    ("Ti", 1_099_511_627_776.0),
-    ("Pi", 1_125_899_906_842_624.0),
-    ("Ei", 1_152_921_504_606_846_976.0),
-    ("n", 1e-9),
-    ("u", 1e-6),
-    ("m", 1e-3),
-    ("k", 1e3),
-    ("M", 1e6),
-    ("G", 1e9),
-    ("T", 1e12),
-    ("P", 1e15),
-    ("E", 1e18),
-];
 
 impl Milli {
     pub(crate) const fn units(count: u64) -> Self {
@@ -31,15 +14,7 @@ impl Milli {
 
     /// Reads a quantity that is not negative; nothing where `text` is none.
     pub fn parse(text: &str) -> Option<Self> {
-        let suffix = SUFFIXES
-            .iter()
-            .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
-        let (digits, factor) = suffix.unwrap_or((text, 1.0));
-        if !digits.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
-            return None;
-        }
-        let value: f64 = digits.parse().ok()?;
-        Self::of(value * factor)
+        Self::of(resource_quantity(text).ok()?)
     }
 
     /// The least number of thousandths that is no less; nothing for a negative or no number.
