@@ -84,9 +84,6 @@ pub struct Startup {
 }
 
 /// Runs the controller until `shutdown` resolves or the tree gives up.
-///
-/// # Errors
-/// When its series cannot be registered.
 pub async fn run(
     env: Env,
     startup: Startup,
@@ -113,9 +110,6 @@ impl fmt::Debug for Controller {
 
 impl Controller {
     /// Puts it together.
-    ///
-    /// # Errors
-    /// When its series cannot be registered.
     pub fn new(env: Env, startup: Startup) -> Result<Self, prometheus::Error> {
         let instance = startup.generation.statics.scope.controller_instance.clone();
         let series = Metrics::new(instance.as_deref())?.with_hooks(&env.hooks);

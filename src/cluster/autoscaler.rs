@@ -142,9 +142,6 @@ impl AutoscalerWriteError {
 
 impl AutoscalerApi {
     /// Writes a count, if the target still has the one that the decision rests on.
-    ///
-    /// # Errors
-    /// See [`AutoscalerWriteError`].
     pub async fn scale(
         &self,
         permit: WritePermit,
@@ -305,9 +302,6 @@ impl AutoscalerApi {
     }
 
     /// Stores a status over the version that it was made from.
-    ///
-    /// # Errors
-    /// See [`AutoscalerWriteError`].
     pub async fn write_status(
         &self,
         permit: WritePermit,

@@ -36,9 +36,6 @@ pub enum KubeconfigSource {
 /// It never repeats a request by itself: callers know what may be repeated and how long it may
 /// take, while the library's retries could hold one request for minutes. That makes it fit for
 /// leases too.
-///
-/// # Errors
-/// Says which source could not be used, and why.
 pub async fn connect(source: &KubeconfigSource) -> Result<Client, ConnectError> {
     let mut config = configuration(source).await?;
     config.default_retry = false;
@@ -96,9 +93,6 @@ pub enum ConnectError {
 }
 
 /// Sends one request and waits for its answer, no longer than `deadline`.
-///
-/// # Errors
-/// See [`RequestError`].
 pub async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,

@@ -179,9 +179,6 @@ impl EventError {
 
 /// Stores an event, or counts up the `earlier` one of the same kind. An earlier one that the server
 /// has since forgotten is stored anew. Two calls with the same occurrence store one event.
-///
-/// # Errors
-/// See [`EventError`].
 pub async fn publish(
     permit: WritePermit,
     api: &EventApi,

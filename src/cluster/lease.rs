@@ -47,9 +47,6 @@ impl LeaseApi {
     }
 
     /// The record, if the object exists.
-    ///
-    /// # Errors
-    /// When the API server refuses, fails or does not answer in time.
     pub async fn read(&self) -> Result<Option<LeaseRecord>, LeaseError> {
         let lease = self.within(self.api.get_opt(&self.name)).await?;
         Ok(lease.map(record))
@@ -88,9 +85,6 @@ impl LeaseApi {
     }
 
     /// Gives the record up, if it is still ours, so that another process need not wait.
-    ///
-    /// # Errors
-    /// When the API server refuses, fails or does not answer in time.
     pub async fn release(&self, rules: &LeaseRules, now: WallTime) -> Result<(), LeaseError> {
         let Some(record) = self.read().await? else {
             return Ok(());

@@ -156,9 +156,6 @@ struct ValueItem {
 
 impl MetricsApiClient {
     /// Which of the APIs are served, and in which version.
-    ///
-    /// # Errors
-    /// Whatever kept the API server from answering.
     pub async fn served(&self) -> Result<ServedMetricsApis, RequestError> {
         let groups = within(self.timeout, self.client.list_api_groups()).await?;
         let all = [

@@ -254,9 +254,6 @@ impl<V> MirrorWriter<V> {
     }
 
     /// Notes that the API server was heard of.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn touch(&self, epoch: &Epoch, now: Moment) -> Result<(), Fenced> {
         self.write(epoch, |state| {
             state.contact = Some(now);
@@ -265,17 +262,11 @@ impl<V> MirrorWriter<V> {
     }
 
     /// Notes what keeps the mirror from being brought up to date, until the API server is heard of.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn fail(&self, epoch: &Epoch, why: &str) -> Result<(), Fenced> {
         self.write(epoch, |state| state.trouble = Some(Arc::from(why)))
     }
 
     /// Forgets everything, since nobody needs it any more.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn forget(&self, epoch: &Epoch) -> Result<(), Fenced> {
         self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);
@@ -288,9 +279,6 @@ impl<V> MirrorWriter<V> {
     }
 
     /// Forgets everything, since the API server does not serve the kind. Returns what was there.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn kind_absent(&self, epoch: &Epoch) -> Result<Vec<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);
@@ -308,9 +296,6 @@ impl<V> MirrorWriter<V> {
     }
 
     /// Removes an object; returns what was there.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn delete(
         &self,
         epoch: &Epoch,
@@ -386,9 +371,6 @@ impl<V: PartialEq> MirrorWriter<V> {
 
     /// Puts a complete list in place of the content, at once. Returns all objects that came,
     /// changed or went.
-    ///
-    /// # Errors
-    /// If a newer incarnation of the writer has written.
     pub fn replace(&self, epoch: &Epoch, list: Relist<V>) -> Result<Vec<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
             let mut before = std::mem::replace(&mut state.objects, list.objects);

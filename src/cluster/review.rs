@@ -94,9 +94,6 @@ pub enum AccessDecision {
 }
 
 /// Asks whose token this is; `None` if it is nobody's, or no longer anybody's.
-///
-/// # Errors
-/// When the API server gives no answer, or does not let us ask.
 pub async fn review_token(client: &Client, token: &str) -> Result<Option<User>, RequestError> {
     let review = TokenReview {
         spec: TokenReviewSpec {
@@ -125,9 +122,6 @@ fn user(info: UserInfo) -> User {
 }
 
 /// Asks whether `user` may.
-///
-/// # Errors
-/// When the API server gives no answer, or does not let us ask.
 pub async fn review_access(
     client: &Client,
     user: &User,

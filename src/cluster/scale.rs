@@ -134,9 +134,6 @@ impl std::fmt::Debug for ScaleApi {
 
 impl ScaleApi {
     /// The resource of a kind, or why its objects cannot be scaled.
-    ///
-    /// # Errors
-    /// Whatever kept the API server from answering.
     pub async fn discover(
         &self,
         kind: &ScaleKind,
@@ -151,9 +148,6 @@ impl ScaleApi {
     }
 
     /// The resource of a kind as it is read, or why it cannot be.
-    ///
-    /// # Errors
-    /// Whatever kept the API server from answering.
     pub async fn discover_source(
         &self,
         source: &ScaleSource,
@@ -168,9 +162,6 @@ impl ScaleApi {
     }
 
     /// What a kind is served as, or why its objects cannot be named.
-    ///
-    /// # Errors
-    /// Whatever kept the API server from answering.
     pub async fn served(
         &self,
         kind: &ScaleKind,
@@ -214,9 +205,6 @@ impl ScaleApi {
     }
 
     /// What a target states now.
-    ///
-    /// # Errors
-    /// See [`ReadError`].
     pub async fn read(
         &self,
         target: &TargetKey,

@@ -387,9 +387,6 @@ impl Metrics {
     }
 
     /// The exposition text. Pipeline series are left out unless this process may write now.
-    ///
-    /// # Errors
-    /// When a family cannot be encoded.
     pub fn exposition(&self, pipeline: Visibility) -> Result<String, prometheus::Error> {
         let mut families = self.system.gather();
         families.extend(self.own(pipeline));

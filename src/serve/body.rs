@@ -86,9 +86,6 @@ impl BodyReader {
     }
 
     /// Reads a body to its end.
-    ///
-    /// # Errors
-    /// Why it was not read.
     pub(super) async fn read<B>(&self, body: B) -> Result<RequestBody, BodyError>
     where
         B: Body<Data = Bytes> + Unpin,

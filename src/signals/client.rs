@@ -89,9 +89,6 @@ impl fmt::Debug for Prepared {
 
 impl HttpPrometheus {
     /// Prepares to ask. The process must have installed a rustls crypto provider.
-    ///
-    /// # Errors
-    /// All faults of the settings.
     pub fn new(settings: PrometheusClientSettings) -> Result<Self, Vec<InvalidPrometheusSettings>> {
         let faults = settings.validate();
         if !faults.is_empty() {

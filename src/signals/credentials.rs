@@ -21,9 +21,6 @@ pub(super) struct TlsMaterial {
 
 impl TlsMaterial {
     /// Reads the files that the settings name.
-    ///
-    /// # Errors
-    /// Names the file, the setting and what is wrong.
     pub(super) async fn read(settings: &PrometheusClientSettings) -> Result<Self, QueryError> {
         let tls = &settings.tls;
         let ca = match (&tls.ca, tls.verification) {
@@ -51,9 +48,6 @@ impl TlsMaterial {
 }
 
 /// The token to send with the next query.
-///
-/// # Errors
-/// Names the file and what is wrong with it.
 pub(super) async fn token(
     settings: &PrometheusClientSettings,
 ) -> Result<Option<MaskedSecret>, QueryError> {

@@ -50,9 +50,6 @@ fn is_never_read(address: IpAddr) -> bool {
 }
 
 /// Checks the host of an endpoint.
-///
-/// # Errors
-/// Why it is not read, and the remedy.
 pub(super) fn check_endpoint(url: &Url, hosts: &EndpointHosts) -> Result<(), PageReadError> {
     let host = url.host_str().unwrap_or_default();
     let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();

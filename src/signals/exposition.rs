@@ -35,9 +35,6 @@ impl InvalidPage {
 }
 
 /// The samples of a page, in order.
-///
-/// # Errors
-/// The first line that is neither sample nor comment.
 pub fn read(page: &str) -> Result<Vec<SampleLine<'_>>, InvalidPage> {
     let lines = page.lines().enumerate();
     lines
@@ -46,9 +43,6 @@ pub fn read(page: &str) -> Result<Vec<SampleLine<'_>>, InvalidPage> {
 }
 
 /// The sample of the line with this number; `None` for a comment or an empty one.
-///
-/// # Errors
-/// The line is neither.
 pub fn line(number: usize, text: &str) -> Result<Option<SampleLine<'_>>, InvalidPage> {
     let trimmed = text.trim_matches([' ', '\t']);
     if trimmed.is_empty() || trimmed.starts_with('#') {

@@ -25,9 +25,6 @@ const LONGEST: Duration = Duration::from_mins(30);
 
 /// Asks what engines did of late, at steps like those of the loop. Each step is a snapshot with the
 /// time at which it would have been collected, by the clock of Prometheus, oldest first.
-///
-/// # Errors
-/// What became of the query.
 pub async fn history(
     api: &dyn PromApi,
     settings: &CollectionSettings,

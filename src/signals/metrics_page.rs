@@ -42,18 +42,12 @@ impl FamilyReader {
     }
 
     /// Takes the next part of the page.
-    ///
-    /// # Errors
-    /// The page cannot be read.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), PageFault> {
         let Self { lines, families } = self;
         lines.feed(chunk, |line, text| families.take(line, text))
     }
 
     /// What the whole page shows of the wanted series.
-    ///
-    /// # Errors
-    /// The page cannot be read.
     pub fn finish(mut self) -> Result<MetricFamilies, PageFault> {
         let Self { lines, families } = &mut self;
         lines.end_line(|line, text| families.take(line, text))?;

@@ -13,9 +13,6 @@ pub struct Namespace(Arc<str>);
 
 impl Namespace {
     /// Accepts what Kubernetes accepts as the name of a namespace.
-    ///
-    /// # Errors
-    /// Names the text when it is not a DNS-1123 label.
     pub fn parse(text: &str) -> Result<Self, InvalidNamespace> {
         if is_dns_label(text) {
             Ok(Self(Arc::from(text)))

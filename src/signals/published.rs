@@ -34,9 +34,6 @@ impl Question {
 }
 
 /// The variants that the answer names.
-///
-/// # Errors
-/// See [`QueryError`].
 pub async fn published(
     api: &dyn PromApi,
     question: Question,

@@ -112,9 +112,6 @@ impl HttpRouters {
     /// Prepares to ask. Proxies named in the environment are not used and redirects are not
     /// followed, so that a token reaches nobody but the router. The process must have installed a
     /// rustls crypto provider.
-    ///
-    /// # Errors
-    /// What the client says.
     pub fn new(token: Option<MaskedSecret>) -> Result<Self, String> {
         let mounted = || TokenSource::File(PathBuf::from(ROUTER_TOKEN_FILE));
         Self::with_token(token.map_or_else(mounted, TokenSource::Value))

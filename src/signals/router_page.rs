@@ -56,9 +56,6 @@ impl Default for PageReader {
 
 impl PageReader {
     /// Takes the next part of the page.
-    ///
-    /// # Errors
-    /// The page cannot be read.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), PageError> {
         let Self { lines, queues } = self;
         lines.feed(chunk, |line, text| queues.take(line, text))
@@ -66,9 +63,6 @@ impl PageReader {
 
     /// What the whole page says. Of the names that the series has had, the newest counts for each
     /// model: routers show one value under several.
-    ///
-    /// # Errors
-    /// The page cannot be read, or shows no queue.
     pub fn finish(mut self) -> Result<HeldRequests, PageError> {
         let Self { lines, queues } = &mut self;
         lines.end_line(|line, text| queues.take(line, text))?;

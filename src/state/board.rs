@@ -103,9 +103,6 @@ impl<K: Clone + Eq + Hash + Ord, V: BoardEntry<Key = K>> KeyedBoardWriter<K, V> 
     }
 
     /// Puts a view up and hands back the one it replaces.
-    ///
-    /// # Errors
-    /// When a younger incarnation of the object's actor has written already.
     pub fn put(&self, epoch: &Epoch, view: Arc<V>) -> Result<Option<Arc<V>>, Fenced> {
         // A view that has not changed is put up as the same one again, so that the one that is there says
         // nothing about whether any was.

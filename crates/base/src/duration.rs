@@ -47,9 +47,6 @@ pub enum DurationError {
 }
 
 /// Reads a duration. A bare `0` needs no unit, as in Go.
-///
-/// # Errors
-/// Says what is wrong with the text; `Negative` carries the magnitude.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() {
         return Err(DurationError::Empty);

@@ -27,9 +27,6 @@ pub enum InvalidName {
 }
 
 /// Checks a namespace (DNS-1123 label).
-///
-/// # Errors
-/// The text, shortened, with the rule.
 pub fn check_namespace(text: &str) -> Result<(), InvalidName> {
     if is_dns_label(text) {
         Ok(())
@@ -39,9 +36,6 @@ pub fn check_namespace(text: &str) -> Result<(), InvalidName> {
 }
 
 /// Checks the name of a ConfigMap or Lease (DNS-1123 subdomain).
-///
-/// # Errors
-/// The text, shortened, with the rule.
 pub fn check_object_name(text: &str) -> Result<(), InvalidName> {
     if text.len() <= MAX_SUBDOMAIN && text.split('.').all(is_dns_part) {
         Ok(())
@@ -51,9 +45,6 @@ pub fn check_object_name(text: &str) -> Result<(), InvalidName> {
 }
 
 /// Checks the value of a label; empty is one.
-///
-/// # Errors
-/// The text, shortened, with the rule.
 pub fn check_label_value(text: &str) -> Result<(), InvalidName> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if text.is_empty()

@@ -116,19 +116,7 @@ impl PlanViolation {
 /// Checks a plan against the snapshot and the settings that it was made from.
 ///
 /// # Errors
-/// The first violation, in the order of the variants:
-/// - D1 V1 grows no variant while replicas of it are pending within the limit; analyzers that vote
-///   count pending replicas as supply;
-/// - D2 every target is within its bounds;
-/// - D3 the plan names every variant exactly once;
-/// - D4 a variant without usable metrics keeps its target, except for its bounds, a wake from zero,
-///   the minimum of one, and zero for a model that is known to be idle;
-/// - D5 equal snapshots give equal plans: a record repeats the snapshot, and its steps lead from the
-///   base to the target without a gap;
-/// - D6 under V1 one model, or each role of it, takes one step at a time, with its cheapest eligible
-///   variant upwards, with its dearest downwards;
-/// - D10 no variant grows by load while a release of the same role is published and not applied, unless
-///   a budget that is shared by priority asks for its GPUs.
+/// The first violation, in the order of the variants.
 pub fn check_plan(
     snapshot: &ClusterSnapshot,
     settings: &DynamicSettings,

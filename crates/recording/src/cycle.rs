@@ -92,9 +92,6 @@ impl RecordedDecision {
 
 impl RecordedDecisions {
     /// What a plan decided.
-    ///
-    /// # Errors
-    /// The serialiser's.
     pub fn of(plan: &Plan) -> Result<Self, serde_json::Error> {
         let variants = plan
             .decisions

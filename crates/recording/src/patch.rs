@@ -69,9 +69,6 @@ fn shift(old: &[Value], new: &[Value]) -> usize {
 }
 
 /// Applies a patch.
-///
-/// # Errors
-/// It does not fit.
 pub fn apply(value: &mut Value, patch: Value) -> Result<(), PatchError> {
     match patch {
         Value::Object(changes) => {

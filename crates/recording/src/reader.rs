@@ -100,9 +100,6 @@ impl<R: Read> RecordingReader<R> {
     }
 
     /// Reads up to the next header; `None` at the end. Cycles on the way are skipped.
-    ///
-    /// # Errors
-    /// The recording cannot be read.
     pub fn next_header(&mut self) -> Result<Option<&RecordingHeader>, RecordingError> {
         while let Some(line) = self.next_line()? {
             if let Line::Header(header) = line {
@@ -114,9 +111,6 @@ impl<R: Read> RecordingReader<R> {
     }
 
     /// Reads the next cycle; `None` at the end.
-    ///
-    /// # Errors
-    /// The recording cannot be read, or this version does not understand it.
     pub fn next_cycle(&mut self) -> Result<Option<RecordedCycle>, RecordingError> {
         while let Some(line) = self.next_line()? {
             match line {

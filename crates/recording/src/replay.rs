@@ -106,9 +106,6 @@ fn outcome(decision: &RecordedDecision) -> impl PartialEq + use<> {
 }
 
 /// Repeats one decision, with other settings where they are given.
-///
-/// # Errors
-/// The serialiser's.
 pub fn replay(
     cycle: &RecordedCycle,
     settings: Option<&DynamicSettings>,

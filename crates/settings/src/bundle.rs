@@ -45,18 +45,12 @@ pub struct Bundle {
 }
 
 /// Reads settings for one plan, as [`read_noted`] does, without the notes.
-///
-/// # Errors
-/// Everything that is not accepted, at once.
 pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
     Ok(read_noted(text)?.settings)
 }
 
 /// Reads settings for one plan. What was meant and does not act, such as a key that nobody knows, is
 /// refused, where a running controller would only mention it: nobody watches a log at a desk.
-///
-/// # Errors
-/// Everything that is not accepted, at once.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let (sources, form) = sources(text)?;
     let said = |error: &dyn ToString| BundleError(form.placed(&error.to_string()));

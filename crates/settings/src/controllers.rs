@@ -32,9 +32,6 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Checks a list of controllers.
-///
-/// # Errors
-/// The first entry that names none of this program.
 pub(super) fn check_controllers(text: &str) -> Result<(), InvalidValue> {
     let is_known =
         |entry: &&str| *entry == ALL || entry.strip_prefix('-').unwrap_or(entry) == POD_AUTOSCALER;

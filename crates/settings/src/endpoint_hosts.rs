@@ -12,9 +12,6 @@ pub struct EndpointHosts(Vec<Arc<str>>);
 
 impl EndpointHosts {
     /// Reads patterns joined by commas.
-    ///
-    /// # Errors
-    /// The first one that is none.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let patterns = text.split(',').map(str::trim);
         let patterns = patterns.map(|pattern| {

@@ -113,9 +113,6 @@ impl SettingsReport {
     }
 
     /// As one JSON document.
-    ///
-    /// # Errors
-    /// Never in practice: every part is plain data.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }

@@ -194,9 +194,6 @@ fn word(word: &str) -> String {
 }
 
 /// A recording without secrets. Its decisions are repeated all the same: no plan reads what is redacted.
-///
-/// # Errors
-/// It cannot be read.
 pub(super) fn redact_recording(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let limit = u64::try_from(MAX_LINE).unwrap_or(u64::MAX);
     let mut source = BufReader::new(MultiGzDecoder::new(bytes).take(MAX_RECORDING));

@@ -85,9 +85,6 @@ struct StepRow<'a> {
 }
 
 /// Writes a plan.
-///
-/// # Errors
-/// The serialiser's.
 pub(super) fn render(
     outcome: &RenderedOutcome<'_>,
     arguments: &PlanArguments,

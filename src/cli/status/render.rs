@@ -18,9 +18,6 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// One document.
-///
-/// # Errors
-/// The serialiser's.
 pub(super) fn json(status: &FleetStatus) -> Result<String, String> {
     let text = serde_json::to_string_pretty(status).map_err(|error| error.to_string())?;
     Ok(text + "\n")

@@ -163,9 +163,6 @@ impl StatusError {
 /// Applies it without force. Fields that a foreign program owns are taken over from it, for good;
 /// those of a live controller of our kind never are. `retired` names controllers of our kind that
 /// are known to be dead: their fields may be taken as well.
-///
-/// # Errors
-/// See [`StatusError`].
 pub async fn apply_status(
     permit: WritePermit,
     api: &StatusApi,

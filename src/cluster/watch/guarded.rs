@@ -55,9 +55,6 @@ impl<K: Resource> Guarded<K> {
     }
 
     /// The object, if it can be read.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn into_object(self) -> Result<K, Malformed> {
         self.0
     }

@@ -125,9 +125,6 @@ impl Authorizer {
 
     /// Lets a request in. `certificate` is that of the client, proved to be signed by an authority
     /// of front proxies.
-    ///
-    /// # Errors
-    /// Why it is not let in.
     pub async fn admit(
         &self,
         headers: &HeaderMap,

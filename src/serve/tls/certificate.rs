@@ -113,9 +113,6 @@ pub(in crate::serve) fn pem_fault(error: &pem::Error) -> &'static str {
 }
 
 /// The certificate with its key from the PEM texts that `files` hold.
-///
-/// # Errors
-/// What is wrong with one of them, or that they do not belong together.
 pub fn certified(
     files: &CertificateFiles,
     chain: &[u8],

@@ -51,9 +51,6 @@ impl Mirrors {
     }
 
     /// Where the ready routers of a pool serve their metrics, in the order of their names.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn routers(&self, pool: &PoolObject) -> Result<Vec<SocketAddr>, NoRouter> {
         let name = pool.picker.as_ref().ok_or(NoRouter::NoPicker)?;
         let key = ObjectKey::new(Arc::clone(&pool.namespace), Arc::clone(name));

@@ -108,9 +108,6 @@ pub struct Document<T> {
 }
 
 /// Reads a document with the given fields. A blank one has none of them.
-///
-/// # Errors
-/// What is wrong, with field and position.
 pub fn parse_yaml<T: DeserializeOwned + Default>(
     text: &str,
     fields: &'static [DocumentField],
@@ -129,9 +126,6 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(
 }
 
 /// Reads a document of keys with single values, as texts.
-///
-/// # Errors
-/// What is wrong, with key and position.
 pub fn flat_yaml(text: &str) -> Result<BTreeMap<String, String>, YamlError> {
     let entries = match outline(text)? {
         Outline::Blank => return Ok(BTreeMap::new()),

@@ -99,9 +99,6 @@ fn fault(error: &serde_yaml::Error) -> String {
 
 impl SnapshotDocument {
     /// Reads YAML or JSON.
-    ///
-    /// # Errors
-    /// The first place that is not of the documented form, with path and position.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
         if text.len() > MAX_DOCUMENT {
             return Err(DocumentError::TooLarge(text.len()));
@@ -120,9 +117,6 @@ impl SnapshotDocument {
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.
-    ///
-    /// # Errors
-    /// Everything that cannot be, at once.
     pub fn situation(&self, bands: &FreshnessBands) -> Result<Situation, DocumentError> {
         let mut reader = Reader::new(self, *bands);
         let variants = reader.variants(self);

@@ -52,9 +52,6 @@ pub struct InvalidSelector {
 
 impl LabelSelector {
     /// Reads a comma-separated list of requirements.
-    ///
-    /// # Errors
-    /// Names the first part that is none.
     pub fn parse(text: &str) -> Result<Self, InvalidSelector> {
         let invalid = |term: &str| InvalidSelector {
             term: shortened(term),

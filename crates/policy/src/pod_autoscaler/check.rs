@@ -219,9 +219,6 @@ impl AutoscalerPolicy {
 
 impl PodAutoscalerObject {
     /// Checks a manifest. Annotations are no reason to refuse it.
-    ///
-    /// # Errors
-    /// All that is wrong, each with its path.
     pub fn check(&self) -> Result<AutoscalerPolicy, Violations> {
         let AutoscalerMetadata {
             namespace, name, ..

@@ -148,9 +148,6 @@ impl MeasuredDemand {
 }
 
 /// Measures one source.
-///
-/// # Errors
-/// Why there is no demand.
 pub fn measure(
     reading: &SourceReading,
     pods: &BTreeMap<Arc<str>, AutoscaledPod>,

@@ -192,9 +192,6 @@ impl HistogramStatistic {
 
 impl PageMetric {
     /// What `targetMetric` means on the page of a pod with this engine label.
-    ///
-    /// # Errors
-    /// Why it means nothing, with the name, the engine and the remedy.
     pub fn of_pod(metric: &str, engine: Option<&str>) -> Result<Self, MetricNameError> {
         let (name, statistic) = HistogramStatistic::split(metric);
         let mut table = CANONICAL_METRICS.iter();
@@ -205,9 +202,6 @@ impl PageMetric {
     }
 
     /// What `targetMetric` means on the page of a service: the series of this name.
-    ///
-    /// # Errors
-    /// It can be no name of a series.
     pub fn of_service(metric: &str) -> Result<Self, MetricNameError> {
         let (name, statistic) = HistogramStatistic::split(metric);
         Self::named(name, "none", statistic)

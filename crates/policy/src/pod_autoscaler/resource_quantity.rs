@@ -30,17 +30,11 @@ const BINARY: [(&str, f64); 6] = [
 pub struct InvalidQuantity(String);
 
 /// Reads a quantity: the double that is nearest to it.
-///
-/// # Errors
-/// It is none.
 pub fn resource_quantity(text: &str) -> Result<f64, InvalidQuantity> {
     scaled(text, 0).ok_or_else(|| InvalidQuantity(text.chars().take(MAX_TEXT).collect()))
 }
 
 /// Reads a quantity in thousandths.
-///
-/// # Errors
-/// It is none.
 pub fn milli_quantity(text: &str) -> Result<f64, InvalidQuantity> {
     scaled(text, 3).ok_or_else(|| InvalidQuantity(text.chars().take(MAX_TEXT).collect()))
 }

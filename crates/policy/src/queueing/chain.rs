@@ -142,9 +142,6 @@ impl BirthDeathQueue {
     }
 
     /// The queue in equilibrium. Without arrivals the times are those of a lone request.
-    ///
-    /// # Errors
-    /// See [`QueueError`].
     pub(crate) fn solve(&self, arrival_rate: f64) -> Result<Equilibrium, QueueError> {
         let Weights {
             idle,

@@ -221,9 +221,6 @@ impl Spec {
     }
 
     /// Reads a text.
-    ///
-    /// # Errors
-    /// Why it is not accepted and what would be.
     pub fn parse(&self, text: &str) -> Result<Value, InvalidValue> {
         self.kind.parse(self.title, text)
     }

@@ -122,25 +122,16 @@ impl Insider {
     }
 
     /// Creates an object in a collection.
-    ///
-    /// # Errors
-    /// What the server refuses.
     pub async fn create(&self, collection: &str, object: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::POST, collection, object).await
     }
 
     /// Changes an object, or its status, by a merge patch.
-    ///
-    /// # Errors
-    /// What the server refuses.
     pub async fn merge(&self, path: &str, change: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::PATCH, path, change).await
     }
 
     /// Deletes an object with these options.
-    ///
-    /// # Errors
-    /// What the server refuses.
     pub async fn delete(&self, path: &str, options: &Value) -> Result<Arc<Value>, Denied> {
         self.send(Method::DELETE, path, options).await
     }

@@ -187,9 +187,6 @@ impl Prometheus {
     }
 
     /// What an expression comes to now.
-    ///
-    /// # Errors
-    /// A query that cannot be read or answered.
     pub fn query(
         &self,
         promql: &str,

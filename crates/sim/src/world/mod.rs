@@ -152,9 +152,6 @@ fn in_weather(
 
 impl World {
     /// Builds a world that begins at this date, and sets it going.
-    ///
-    /// # Errors
-    /// When the scenario or its trace makes no sense.
     pub async fn begin(
         scenario: &Scenario,
         seed: u64,
@@ -177,9 +174,6 @@ impl World {
     }
 
     /// Builds a world whose controllers others start and end; they answer at these doors.
-    ///
-    /// # Errors
-    /// When the scenario or its trace makes no sense.
     pub(crate) async fn staffed(
         scenario: &Scenario,
         seed: u64,
