@@ -372,17 +372,14 @@ fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
 
 #[test]
 fn the_variant_that_scales_names_the_objects_that_give_way() {
-    let (object, target) = (object(), deployment(1, 1));
+    let (object, target, mut state) = (object(), deployment(1, 1), state());
     let alone = objects(&object, TargetLookupRef::Found(&target));
-    let mut state = state();
-    assert_eq!(state.refresh(&alone, at(0)).view.notes.len(), 0);
+    assert!(state.refresh(&alone, at(0)).view.notes.is_empty());
     let yielding = &["PodAutoscaler ns/a", "PodAutoscaler ns/b"].map(Arc::from);
-    let view = state
-        .refresh(&VariantObjects { yielding, ..alone }, at(1))
-        .view;
+    let shared = VariantObjects { yielding, ..alone };
     let note = "scale target Deployment d is also named by PodAutoscaler ns/a, PodAutoscaler ns/b; this object scales it, remove the others";
-    assert_eq!(*view.notes, [Arc::from(note)]);
-    assert_eq!(state.refresh(&alone, at(2)).view.notes.len(), 0);
+    assert_eq!(*state.refresh(&shared, at(1)).view.notes, [Arc::from(note)]);
+    assert!(state.refresh(&alone, at(2)).view.notes.is_empty());
 }
 
 #[test]
