@@ -60,13 +60,13 @@ async fn pods_that_no_node_takes_hold_back_neither_growth_nor_release() {
     let is_ordered = |frame: &Frame| desired(frame, "on-a100") > Some(4);
     let ordered = until(&world, MINUTE * 20, is_ordered).await;
     assert_eq!((ready(&ordered, "v"), ready(&ordered, "on-a100")), (1, 1));
-    until(&world, MINUTE * 4, |frame| ready(frame, "v") >= 4).await;
+    until(&world, MINUTE * 7, |frame| ready(frame, "v") >= 4).await;
     let is_served = |frame: &Frame| {
         frame.models[0]
             .first_token_p95_ms
             .is_some_and(|p95| p95 < 1e3)
     };
-    let served = until(&world, MINUTE * 3, is_served).await;
+    let served = until(&world, MINUTE * 5, is_served).await;
     assert_eq!(ready(&served, "on-a100"), 1);
     let is_withdrawn = |frame: &Frame| desired(frame, "on-a100") == Some(1);
     let withdrawn = until(&world, MINUTE * 15, is_withdrawn).await;

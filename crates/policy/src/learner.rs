@@ -45,7 +45,11 @@ pub fn learn(
     let next = Learned {
         version: LEARNED_VERSION,
         reporting,
-        starts: (learned.starts).learn(&pods_of(snapshot, now), settings.start_time, now.wall),
+        starts: (learned.starts).learn(
+            &pods_of(snapshot, now),
+            (settings.start_time, settings.transition_limits.pending),
+            now.wall,
+        ),
         ..learned.clone()
     };
     let collected = snapshot.metrics.collected.map(|at| at.monotonic);
@@ -53,6 +57,7 @@ pub fn learn(
     let outlook = StartOutlook {
         starts: &next.starts,
         seed: settings.start_time,
+        pending: settings.transition_limits.pending,
         now,
     };
     if !is_readable {

@@ -4,6 +4,7 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use super::bounds::Bounds;
+use super::key::TargetKind;
 use super::plan::{
     Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TransitionReason,
     VariantFigures, decisive, grows_by_load,
@@ -118,16 +119,18 @@ impl<'a> PendingDecision<'a> {
         self.bounds.clamp(asked).0.max(self.scale.current)
     }
 
-    /// The replicas that have not been ready for longer than their limit. They serve nothing, and a target
-    /// that shrinks gives them up first.
+    /// The replicas of a Deployment that have not been ready for longer than their limit. They serve nothing, and
+    /// a ReplicaSet that shrinks gives them up first; other kinds give up the newest, ready or not.
     pub(super) fn overdue(&self) -> Replicas {
         let is_pending =
             |cause: &&TransitionReason| matches!(cause, TransitionReason::Pending { .. });
-        if self
-            .transitions
-            .expired
-            .iter()
-            .any(|cause| is_pending(&cause))
+        let is_deployment = self.scale.key.kind == TargetKind::Deployment;
+        if is_deployment
+            && self
+                .transitions
+                .expired
+                .iter()
+                .any(|cause| is_pending(&cause))
         {
             self.scale.current.saturating_sub(self.scale.ready)
         } else {

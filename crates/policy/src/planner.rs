@@ -149,6 +149,7 @@ impl<'a> Cycle<'a> {
         StartOutlook {
             starts: &self.learned.starts,
             seed: self.settings.start_time,
+            pending: self.settings.transition_limits.pending,
             now: self.now,
         }
     }

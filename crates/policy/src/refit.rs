@@ -29,6 +29,7 @@ pub fn refit(
         let outlook = StartOutlook {
             starts: &learned.starts,
             seed: settings.start_time,
+            pending: settings.transition_limits.pending,
             now: *at,
         };
         let observed = Observations::of(snapshot, learned, settings, reader, outlook);

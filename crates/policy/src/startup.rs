@@ -4,9 +4,8 @@
 //! (cached); any other one is cold. What is expected of the next start is the median of the latest
 //! ones of both kinds, until the first one a seed from the configuration.
 //!
-//! Starts of a variant are stalled while more of its replicas take longer than any start before than
-//! became ready since the first of them was created: its GPUs are sold out, admission holds it back, or
-//! its image is broken.
+//! Starts of a variant are stalled while more of its replicas are late than became ready of those that are
+//! as young: its GPUs are sold out, admission holds it back, or its image is broken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,8 +33,11 @@ const PATIENCE: u32 = 2;
 /// than a start of days in the memory is harm.
 const UNSEEN: Duration = Duration::from_mins(10);
 
+/// Time after which a pod without a node is late at the earliest: a node that is started for it takes minutes.
+const UNSCHEDULED: Duration = Duration::from_mins(5);
+
 /// Time for which starts count as stalled once no replica is late any more. A type of GPU that is sold out
-/// seldom comes back within minutes, and each further try costs the time of a start under overload.
+/// seldom comes back within minutes, and each further try costs minutes of overload.
 const STALLED_FOR: Duration = Duration::from_mins(30);
 
 /// Whether a further replica of a variant can be expected to become ready.
@@ -143,6 +145,8 @@ pub(crate) struct StartOutlook<'a> {
     pub starts: &'a StartTimes,
     /// The time of a variant of which no start was seen.
     pub seed: Duration,
+    /// The configured limit of a replica on its way.
+    pub pending: Duration,
     /// The moment.
     pub now: Moment,
 }
@@ -152,12 +156,12 @@ impl StartOutlook<'_> {
         self.starts.expect(variant, self.seed)
     }
 
-    /// Replicas of a variant on their way that take longer than any start before.
+    /// Replicas of a variant that are late.
     pub(crate) fn late(&self, view: &VariantView) -> Replicas {
         let estimate = self.of(&view.key);
         let is_late = |pod: &&PodView| {
-            let age = self.now.wall.since(pod.created);
-            pod.readiness == Readiness::NotReady && estimate.remaining(age).is_none()
+            let limit = estimate.late_after(pod.node.is_some(), self.pending);
+            pod.readiness == Readiness::NotReady && self.now.wall.since(pod.created) >= limit
         };
         let late = view.pods.iter().filter(is_late).count();
         Replicas(u32::try_from(late).unwrap_or(u32::MAX))
@@ -176,12 +180,12 @@ impl StartOutlook<'_> {
 impl StartTimes {
     /// Learns from one look at the pods. `pods` names every variant that there is; what it does not
     /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is. `seed`
-    /// is the time of a start where none was seen.
+    /// is the time of a start where none was seen, `pending` the configured limit of a replica on its way.
     #[must_use]
     pub fn learn(
         &self,
         pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>,
-        seed: Duration,
+        (seed, pending): (Duration, Duration),
         now: WallTime,
     ) -> Self {
         let variants = pods
@@ -190,9 +194,9 @@ impl StartTimes {
                 let known = self.variants.get(key);
                 let next = match listed {
                     Some(pods) => {
-                        let limit = self.expect(key, seed).slowest;
+                        let estimate = self.expect(key, seed);
                         let known = known.cloned().unwrap_or_default();
-                        known.learn(pods, now).judge(pods, limit, now)
+                        known.learn(pods, now).judge(pods, &estimate, pending, now)
                     }
                     None => known?.clone(),
                 };
@@ -248,6 +252,17 @@ impl StartEstimate {
             .map(|whole| whole.saturating_sub(age))
     }
 
+    /// Time after which a pod is late: the limit of a replica on its way once it has a node, before that no
+    /// more than twice the slowest start.
+    fn late_after(&self, has_node: bool, configured: Duration) -> Duration {
+        let limit = self.pending_limit(configured);
+        if has_node {
+            limit
+        } else {
+            limit.min((self.slowest.saturating_mul(PATIENCE)).max(UNSCHEDULED))
+        }
+    }
+
     /// Time for which a replica may be on its way: the configured limit, or twice the slowest start
     /// where that is longer.
     pub(crate) fn pending_limit(&self, configured: Duration) -> Duration {
@@ -274,6 +289,7 @@ impl VariantStarts {
             let Some(ready) = pod.ready else { continue };
             let is_cached = (pod.node.as_ref()).is_some_and(|node| self.nodes.contains(node));
             if pod.origin == PodOrigin::Own && started.contains(&pod.name) {
+                self.stalled = None;
                 let kind = if is_cached {
                     StartKind::Cached
                 } else {
@@ -296,26 +312,28 @@ impl VariantStarts {
 }
 
 impl VariantStarts {
-    /// Compares the pods that are older than `limit` with those that became ready since the first of them was
-    /// created. One without a node never had a start; of one with a node it is known that it never served.
-    fn judge(mut self, pods: &[StartingPod], limit: Duration, now: WallTime) -> Self {
-        let overdue = pods.iter().filter(|pod| {
+    /// Compares the pods that are late with those that became ready and are as young. One without a node never
+    /// had a start; of one with a node it is known that it never served.
+    fn judge(
+        mut self,
+        pods: &[StartingPod],
+        estimate: &StartEstimate,
+        pending: Duration,
+        now: WallTime,
+    ) -> Self {
+        let late = pods.iter().filter(|pod| {
+            let limit = estimate.late_after(pod.node.is_some(), pending);
             let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
             pod.ready.is_none() && is_new && now.since(pod.created) >= limit
         });
-        let created = overdue.map(|pod| pod.created);
+        let created = late.map(|pod| pod.created);
         let landed_since = |first: WallTime| {
-            let landed = (pods.iter()).filter(|pod| pod.ready.is_some_and(|ready| ready >= first));
+            let landed = (pods.iter()).filter(|pod| pod.ready.is_some() && pod.created >= first);
             landed.count()
         };
         match created.clone().min() {
             Some(first) if created.count() > landed_since(first) => self.stalled = Some(now),
-            _ => {
-                let has_landed = |at: &WallTime| landed_since(*at) > 0;
-                self.stalled = self
-                    .stalled
-                    .filter(|at| now.since(*at) < STALLED_FOR && !has_landed(at));
-            }
+            _ => self.stalled = self.stalled.filter(|at| now.since(*at) < STALLED_FOR),
         }
         self
     }

@@ -13,6 +13,8 @@ use crate::tests::vectors::{Tally, run};
 use wva_base::moment::Moment;
 
 const SEED: Duration = Duration::from_mins(2);
+const PENDING: Duration = Duration::from_mins(10);
+const LIMITS: (Duration, Duration) = (SEED, PENDING);
 
 /// Name, node, created, ready (negative while it is not), lent; times in seconds.
 type PodGiven = (String, Option<String>, i64, i64, bool);
@@ -69,7 +71,7 @@ fn start_times() {
                         })
                         .collect()
                 });
-                times = times.learn(&BTreeMap::from([(key(), pods)]), SEED, WallTime(0));
+                times = times.learn(&BTreeMap::from([(key(), pods)]), LIMITS, WallTime(0));
             }
             let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
             let estimate = times.expect(&key(), Duration::from_secs(given.seed));
@@ -99,12 +101,12 @@ fn start_times() {
 fn a_variant_that_is_gone_is_forgotten() {
     let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
     let times = StartTimes::default()
-        .learn(&look(-1), SEED, WallTime(0))
-        .learn(&look(90), SEED, WallTime(90_000));
+        .learn(&look(-1), LIMITS, WallTime(0))
+        .learn(&look(90), LIMITS, WallTime(90_000));
     assert_eq!(times.len(), 1);
     assert!(
         times
-            .learn(&BTreeMap::new(), SEED, WallTime(90_000))
+            .learn(&BTreeMap::new(), LIMITS, WallTime(90_000))
             .is_empty()
     );
 }
@@ -121,9 +123,9 @@ fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
         let (down, first) = look(-1, first_seen);
         let (still_down, second) = look(-1, first_seen + 600);
         let (up, last) = look(first_seen + 900, first_seen + 900);
-        let times = (StartTimes::default().learn(&down, SEED, first))
-            .learn(&still_down, SEED, second)
-            .learn(&up, SEED, last);
+        let times = (StartTimes::default().learn(&down, LIMITS, first))
+            .learn(&still_down, LIMITS, second)
+            .learn(&up, LIMITS, last);
         times
             .expect(&key(), Duration::from_mins(2))
             .slowest
@@ -146,7 +148,7 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
     let mut times = StartTimes::default();
     let look = |(second, pods): &(i64, Vec<StartingPod>)| {
         let wall = WallTime(second * 1000);
-        times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), SEED, wall);
+        times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), LIMITS, wall);
         let now = Moment {
             monotonic: Duration::ZERO,
             wall,
@@ -154,6 +156,7 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
         let outlook = StartOutlook {
             starts: &times,
             seed: SEED,
+            pending: PENDING,
             now,
         };
         outlook.prospect(&key())
@@ -164,17 +167,24 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
 #[test]
 fn starts_are_stalled_while_more_are_late_than_became_ready() {
     use StartProspect::{Open, Stalled};
-    for node in [None, Some("n")] {
-        let looks = [(119, batch(0, 3, node)), (120, batch(0, 3, node))];
-        assert_eq!(prospects(&looks), [Open, Stalled], "the limit, on {node:?}");
+    for (node, limit) in [(None, 300), (Some("n"), 600)] {
+        let looks = [10, limit - 1, limit].map(|second| (second, batch(0, 3, node)));
+        assert_eq!(prospects(&looks), [Open, Open, Stalled], "on {node:?}");
     }
     for (ready, waiting, expected) in [(3, 0, Open), (2, 1, Open), (1, 1, Open), (1, 2, Stalled)] {
         let looks = [
             (10, batch(0, ready + waiting, None)),
-            (200, batch(ready, waiting, None)),
+            (300, batch(ready, waiting, None)),
         ];
         assert_eq!(prospects(&looks), [Open, expected], "{ready} and {waiting}");
     }
+    // An older one that is ready once more has not started.
+    let beside_old = |ready| {
+        let old = vec![pod("old", Some("n"), -900, ready, false)];
+        old.into_iter().chain(batch(0, 1, None)).collect()
+    };
+    let looks = [(10, beside_old(-800)), (300, beside_old(290))];
+    assert_eq!(prospects(&looks), [Open, Stalled]);
     // One that served, and whose container is down, is no start.
     let down = vec![pod("r0", Some("n"), 0, -1, false)];
     let looks = [(60, batch(1, 0, None)), (900, down)];
@@ -186,19 +196,24 @@ fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() 
     use StartProspect::{Open, Stalled};
     let stuck = || batch(0, 2, None);
     let looks = [
-        (120, stuck()),
         (300, stuck()),
-        (301, vec![]),
-        (300 + 30 * 60 - 1, vec![]),
-        (300 + 30 * 60, vec![]),
+        (480, stuck()),
+        (481, vec![]),
+        (480 + 30 * 60 - 1, vec![]),
+        (480 + 30 * 60, vec![]),
     ];
     assert_eq!(
         prospects(&looks),
         [Stalled, Stalled, Stalled, Stalled, Open]
     );
-    let landed = vec![pod("new", Some("n"), 400, 430, false)];
-    let looks = [(300, stuck()), (399, vec![]), (430, landed)];
-    assert_eq!(prospects(&looks), [Stalled, Stalled, Open]);
+    let new = |ready| vec![pod("new", Some("n"), 400, ready, false)];
+    let looks = [
+        (300, stuck()),
+        (399, vec![]),
+        (410, new(-1)),
+        (430, new(430)),
+    ];
+    assert_eq!(prospects(&looks), [Stalled, Stalled, Stalled, Open]);
 }
 
 proptest! {
@@ -219,9 +234,9 @@ proptest! {
                     pod(&name.to_string(), Some(&node.to_string()), *created, *ready, false)
                 })
                 .collect();
-            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), SEED, WallTime(0));
+            times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), LIMITS, WallTime(0));
             pods.reverse();
-            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), SEED, WallTime(0));
+            reversed = reversed.learn(&BTreeMap::from([(key(), Some(pods))]), LIMITS, WallTime(0));
             for variant in times.variants.values() {
                 prop_assert!(variant.nodes.len() <= KEPT_NODES);
                 prop_assert!(variant.starts.values().all(|starts| starts.len() <= KEPT_STARTS));

@@ -55,9 +55,7 @@ pub(super) fn variant(
     // Of a variant whose starts are stalled those that are late do not come.
     let pending = match outlook.prospect(&view.key) {
         StartProspect::Open => pending,
-        StartProspect::Stalled => {
-            pending.min(Replicas(u32::try_from(remaining.len()).unwrap_or(u32::MAX)))
-        }
+        StartProspect::Stalled => pending.saturating_sub(outlook.late(view)),
     };
     ThroughputVariantInput {
         role: view.template.role,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::bounds::{Bounds, CEILING};
-use crate::capacity::ServingRole;
+use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::CapacityClaim;
 use crate::key::VariantKey;
 use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
 
-/// What a replica of a variant whose starts are stalled costs where GPUs are shared, as a multiple of its
-/// cost: any other variant that can serve the need goes first.
-const STALLED_COST: f64 = 1e3;
+/// What the cost of a replica becomes where GPUs are shared and its starts are stalled, in millionths: more
+/// than any real one, so that every other variant that can serve the need goes first.
+const STALLED_COST: f64 = 1e15;
 
 /// A variant that may gain or lose replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub(crate) struct Candidate {
     /// Those of `count` that have not been ready for longer than their limit: a release takes them first,
     /// and they cost no capacity.
     pub overdue: Replicas,
-    /// Those of `count` that take longer than any start before; what is stalled does not supply.
+    /// Those of `count` that are late, where its starts are stalled: they are not among what is anticipated of
+    /// it.
     pub late: Replicas,
     /// Whether a further replica can be expected to become ready.
     pub prospect: StartProspect,
@@ -57,7 +58,7 @@ impl Candidate {
         let cost = self.cost.millionths();
         match self.prospect {
             StartProspect::Open => cost,
-            StartProspect::Stalled => cost.max(1.0) * STALLED_COST,
+            StartProspect::Stalled => cost + STALLED_COST,
         }
     }
 
@@ -124,4 +125,21 @@ pub(super) fn outstanding<'a>(
             }
         })
         .collect()
+}
+
+/// What the late replicas of a role would supply to a claim. Tokens and queueing anticipate them still.
+pub(super) fn late_supply<'a>(
+    candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
+    role: ServingRole,
+    claim: &CapacityClaim,
+) -> f64 {
+    if !matches!(claim.analyzer, AnalyzerName::Slo | AnalyzerName::Throughput) {
+        return 0.0;
+    }
+    let of_role = candidates.filter(|(_, candidate)| candidate.role == role);
+    let supplied = of_role.filter_map(|(key, candidate)| {
+        let per_replica = claim.per_replica.get(key)?;
+        Some(per_replica * candidate.late.to_f64())
+    });
+    supplied.sum()
 }

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidate::{Candidate, outstanding};
+use super::candidate::{Candidate, late_supply, outstanding};
 use super::cover::prices;
 use super::feed::{SINGLY, TOLERANCE, follow, reach};
 use crate::capacity::ServingRole;
@@ -149,7 +149,13 @@ impl<'a> Work<'a> {
             };
             let candidates =
                 (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
-            let claims = outstanding(candidates, *role, claims);
+            let mut claims = outstanding(candidates.clone(), *role, claims);
+            // GPUs of late replicas are taken: they are not asked for twice.
+            for claim in &mut claims {
+                let covered = late_supply(candidates.clone(), *role, claim).min(claim.amount);
+                claim.amount -= covered;
+                claim.anticipated += covered;
+            }
             let fed = reached.filter(|_| *role == ServingRole::Decode);
             let need = RoleDemand::of(contest, *role, &claims, fed);
             if *role == ServingRole::Prefill {

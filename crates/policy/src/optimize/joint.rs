@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::amount::WantedAmount;
-use super::candidate::{Candidate, Sized, outstanding, sized};
+use super::candidate::{Candidate, Sized, late_supply, outstanding, sized};
 use super::cover::{Cover, Item};
 use super::feed::{follow, reach};
 use super::shed::Shed;
@@ -82,11 +82,8 @@ fn grow_role<'a>(
         stalled.any(|sized| sized.candidate.prospect == StartProspect::Stalled)
     };
     if left.iter().any(|left| *left > 0.0) && stalled() {
-        for sized in &variants {
-            let late = sized.candidate.late.to_f64();
-            for (left, gain) in left.iter_mut().zip(&sized.gains) {
-                *left = (*left - late * gain).max(0.0);
-            }
+        for (left, claim) in left.iter_mut().zip(claims) {
+            *left = (*left - late_supply(candidates.iter(), role, claim)).max(0.0);
         }
         let (more, rest) = search(&variants, StartProspect::Stalled, &left, method);
         for (added, more) in added.iter_mut().zip(more) {
@@ -154,6 +151,8 @@ fn explain_growth(
     claims: &[CapacityClaim],
     fed: Option<f64>,
 ) {
+    let is_open = |sized: &Sized<'_>| sized.candidate.prospect == StartProspect::Open;
+    let has_open = outcome.variants.iter().any(is_open);
     for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
         let from = sized.candidate.count;
         let why = match (added, fed, sized.candidate.bounds.max) {
@@ -166,9 +165,10 @@ fn explain_growth(
                 standing: sized.candidate.standing,
             },
             (0, Some(reached), _) => Reason::FedByPrefill { reached },
-            (0, None, _) if sized.candidate.prospect == StartProspect::Stalled => {
-                Reason::StartsStalled
-            }
+            (0, None, _) if !is_open(sized) && has_open => Reason::StartsStalled,
+            (0, None, _) if !is_open(sized) => Reason::Ordered {
+                standing: sized.candidate.standing,
+            },
             (0, None, _) => Reason::NotChosen { method },
         };
         record(

@@ -19,6 +19,7 @@ use super::capacity::ServingRole;
 use super::change::CountChange;
 use super::combine::RoleTarget;
 use super::key::VariantKey;
+use super::units::Replicas;
 
 pub(crate) use amount::WantedAmount;
 pub(crate) use candidate::Candidate;
@@ -67,9 +68,19 @@ pub(crate) fn cost_aware(
     let grows = role_targets
         .values()
         .any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
-    if grows {
-        joint::grow(candidates, role_targets, method)
-    } else {
-        joint::release(candidates, role_targets, method)
+    let release = || joint::release(candidates, role_targets, method);
+    if !grows {
+        return release();
     }
+    let mut allocation = joint::grow(candidates, role_targets, method);
+    let is_covered = allocation.unmet.is_empty()
+        && allocation.changes.values().all(|one| one.to == one.from)
+        && candidates.values().any(|one| one.late > Replicas::ZERO);
+    if is_covered {
+        // A role that waits for late replicas alone holds no other one back.
+        let shrinks = |change: &CountChange| change.to < change.from;
+        let released = release().changes.into_iter();
+        (allocation.changes).extend(released.filter(|(_, change)| shrinks(change)));
+    }
+    allocation
 }

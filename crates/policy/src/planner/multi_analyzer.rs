@@ -25,6 +25,7 @@ use crate::router_queue::HeldQueue;
 use crate::safety_net;
 use crate::saturation::SaturationAnalysis;
 use crate::snapshot::ResolvedTarget;
+use crate::startup::StartProspect;
 use crate::total::total;
 use crate::units::{Cost, Replicas};
 
@@ -336,7 +337,10 @@ fn candidates(
                 count: draft.scale.current,
                 standing: draft.committed(),
                 overdue: draft.overdue(),
-                late: cycle.outlook().late(draft.view),
+                late: match draft.prospect {
+                    StartProspect::Open => Replicas::ZERO,
+                    StartProspect::Stalled => cycle.outlook().late(draft.view),
+                },
                 prospect: draft.prospect,
                 bounds: Bounds {
                     min: draft.bounds.min.max(woken),

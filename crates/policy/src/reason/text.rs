@@ -142,9 +142,9 @@ impl Reason {
                 "V2 steady state (optimizer: {}): other variants meet the need",
                 method.as_str()
             ),
-            Self::StartsStalled => f.write_str(
-                "other variants grow first: its last replicas did not become ready in the time of a start",
-            ),
+            Self::StartsStalled => {
+                f.write_str("other variants grow first: its last replicas are late")
+            }
             Self::Ordered { standing } => write!(
                 f,
                 "more capacity is needed, and its {standing} replicas, published or its minimum, are \

@@ -111,7 +111,9 @@ impl LearnedSloModel {
         self.engines = engines.take(room).collect();
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(self.demand, load.observation(), now);
-        let serves = input.variants.values().any(|given| given.ready.0 > 0);
+        let generates = |given: &&ThroughputVariantInput| given.role != ServingRole::Prefill;
+        let mut generating = input.variants.values().filter(generates);
+        let serves = generating.any(|given| given.ready.0 > 0);
         if let Some(demand) = self.demand.as_mut().filter(|_| !serves) {
             // Tokens of before would count for every request that comes back.
             demand.generated = None;

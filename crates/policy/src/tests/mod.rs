@@ -6,6 +6,7 @@ pub(super) mod fleet;
 mod metrics_gaps;
 mod properties;
 mod records;
+mod stalled;
 mod targets;
 mod timeline;
 mod variant_state;
