@@ -122,11 +122,15 @@ impl Mutation {
             Self::BudgetIgnored
             | Self::SweepForgotten
             | Self::NeverGrows
+            | Self::ClocksForgotten
+            | Self::ZeroPolicyIgnored
             | Self::WindowTakenFull
             | Self::FailedReadZero => 2,
+            Self::SilenceOfSomeIgnored => 3,
             Self::PanicEndless | Self::AutoscalerSeriesKept => 4,
             Self::StatusUnversioned => 5,
             Self::IdleSinceEver | Self::RoutersUnheard => 6,
+            Self::LabelsKept => 8,
             Self::TakeoverUnread => 10,
             Self::StaticsFollow => 13,
             _ => return None,
