@@ -127,12 +127,13 @@ impl Mutation {
             | Self::WindowTakenFull
             | Self::FailedReadZero => 2,
             Self::SilenceOfSomeIgnored => 3,
-            Self::PanicEndless | Self::AutoscalerSeriesKept => 4,
+            Self::PanicEndless => 4,
             Self::StatusUnversioned => 5,
             Self::IdleSinceEver | Self::RoutersUnheard => 6,
             Self::LabelsKept => 8,
             Self::TakeoverUnread => 10,
             Self::StaticsFollow => 13,
+            Self::AutoscalerSeriesKept => 18,
             _ => return None,
         })
     }
