@@ -111,11 +111,11 @@ async fn a_deployment_that_is_scaled_by_hand_goes_back_to_the_decision() {
     let world = begin(&sized(&[(Duration::ZERO, 3.0)])).await;
     tokio::time::sleep(MINUTE * 20).await;
     assert_eq!(desired(&world.frame(), "v"), Some(3));
-    let somebody = Insider::new(world.server.clone(), "somebody");
+    let person = Insider::new(world.server.clone(), "person");
     let path = "/apis/apps/v1/namespaces/llm-d/deployments/v";
     for (count, most) in [(8, 3), (1, 4)] {
         let change = json!({"spec": {"replicas": count}});
-        let stored = somebody.merge(path, &change).await.unwrap();
+        let stored = person.merge(path, &change).await.unwrap();
         assert_eq!(stored["spec"]["replicas"], count);
         let scaled_to = |frame: &Frame| frame.models[0].variants[0].scaled_to;
         tokio::time::sleep(MINUTE).await;

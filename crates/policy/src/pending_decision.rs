@@ -122,17 +122,10 @@ impl<'a> PendingDecision<'a> {
     /// The replicas of a Deployment that have not been ready for longer than their limit. They serve nothing, and
     /// a ReplicaSet that shrinks gives them up first; other kinds give up the newest, ready or not.
     pub(super) fn overdue(&self) -> Replicas {
-        let is_pending =
-            |cause: &&TransitionReason| matches!(cause, TransitionReason::Pending { .. });
-        let is_deployment = self.scale.key.kind == TargetKind::Deployment;
-        if is_deployment
-            && self
-                .transitions
-                .expired
-                .iter()
-                .any(|cause| is_pending(&cause))
-        {
-            self.scale.current.saturating_sub(self.scale.ready)
+        let mut expired = self.transitions.expired.iter();
+        let is_expired = expired.any(|cause| matches!(cause, TransitionReason::Pending { .. }));
+        if is_expired && self.scale.key.kind == TargetKind::Deployment {
+            self.scale.pending()
         } else {
             Replicas::ZERO
         }

@@ -150,7 +150,7 @@ impl<'a> Work<'a> {
             let candidates =
                 (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
             let mut claims = outstanding(candidates.clone(), *role, claims);
-            // GPUs of late replicas are taken: they are not asked for twice.
+            // GPUs of late replicas are taken: no claim counts them twice.
             for claim in &mut claims {
                 let covered = late_supply(candidates.clone(), *role, claim).min(claim.amount);
                 claim.amount -= covered;

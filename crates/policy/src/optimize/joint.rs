@@ -77,11 +77,7 @@ fn grow_role<'a>(
     let amounts: Vec<f64> = claims.iter().map(|claim| claim.amount).collect();
     let (mut added, mut left) = search(&variants, StartProspect::Open, &amounts, method);
     // What no other variant can serve waits for the late replicas of stalled ones before it orders more of them.
-    let stalled = || {
-        let mut stalled = variants.iter();
-        stalled.any(|sized| sized.candidate.prospect == StartProspect::Stalled)
-    };
-    if left.iter().any(|left| *left > 0.0) && stalled() {
+    if left.iter().any(|left| *left > 0.0) {
         for (left, claim) in left.iter_mut().zip(claims) {
             *left = (*left - late_supply(candidates.iter(), role, claim)).max(0.0);
         }

@@ -8,7 +8,7 @@ use super::demand::DemandTrack;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SloTerm {
-    /// The last minute, beside the smoothed rate.
+    /// The last minute, where it exceeds the smoothed rate.
     ShortWindow,
     /// Tokens that are generated.
     Generated,
