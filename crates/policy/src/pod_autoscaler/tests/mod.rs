@@ -11,6 +11,7 @@ mod forecasts;
 mod over_time;
 mod properties;
 mod schedules;
+mod side_by_side;
 mod statuses;
 mod storm_services;
 mod vectors;

@@ -11,7 +11,7 @@ use crate::units::Replicas;
 const APA: &str = "scalingStrategy: APA";
 
 /// A total of a service, and no pods.
-fn total(current: u32, value: f64) -> AutoscalerView {
+pub(super) fn total(current: u32, value: f64) -> AutoscalerView {
     AutoscalerView {
         readings: vec![SourceReading::Total(signal(value))],
         ..view(current, &[])
