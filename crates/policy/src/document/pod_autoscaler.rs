@@ -120,24 +120,29 @@ impl Reader {
             let metadata = &object.metadata;
             (Arc::clone(&metadata.namespace), Arc::clone(&metadata.name))
         };
+        // Versions of a kind name the same objects.
         let target = |object: &PodAutoscalerObject| {
             let target = &object.spec.scale_target_ref;
-            let role = object.spec.sub_target_selector.clone();
             let namespace = Arc::clone(&object.metadata.namespace);
-            let kind = (target.api_version.clone(), target.kind.clone());
-            (
-                namespace,
-                kind,
-                target.name.clone(),
-                role.unwrap_or_default(),
-            )
+            let group = target.api_version.split_once('/');
+            let group = group.map(|(group, _)| Arc::<str>::from(group));
+            (namespace, group, target.kind.clone(), target.name.clone())
         };
+        // Two roles of one target are two targets.
+        let role = |object: &PodAutoscalerObject| {
+            let role = object.spec.sub_target_selector.as_ref();
+            let role = role.map(|role| Arc::clone(&role.role_name));
+            role.filter(|role| !role.is_empty())
+        };
+        let own_role = role(object);
         for (other, index) in seen {
             if name(other) == name(object) {
                 let why = format!("podAutoscalers[{index}] has this name, too; give it another");
                 self.fault(format!("{path}.object.metadata.name"), why);
             }
-            if target(other) == target(object) {
+            let role = role(other);
+            let is_another_role = role.is_some() && own_role.is_some() && role != own_role;
+            if target(other) == target(object) && !is_another_role {
                 let why = format!("podAutoscalers[{index}] scales it, too; leave one of them out");
                 self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
             }

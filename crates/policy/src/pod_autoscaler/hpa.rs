@@ -16,6 +16,9 @@ use crate::units::Replicas;
 /// Bytes of the unit that targets of memory are written in.
 const MEBIBYTE: f64 = 1_048_576.0;
 
+/// The API server keeps no larger quantity: it stores another text for one, which would be written again and again.
+const LARGEST_QUANTITY: f64 = 9e18;
+
 const LARGEST: u32 = i32::MAX.unsigned_abs();
 
 const PERIOD_SECONDS: u32 = 60;
@@ -93,9 +96,9 @@ fn quantity(target: TargetValue) -> String {
 
 /// Thousandths in the canonical form, which the API server stores: the largest unit without a fraction.
 fn decimal(thousandths: f64) -> String {
-    let mut amount = thousandths;
+    let mut amount = thousandths.min(LARGEST_QUANTITY * 1000.0);
     let mut unit = "m";
-    for larger in ["", "k", "M", "G", "T"] {
+    for larger in ["", "k", "M", "G", "T", "P", "E"] {
         if amount % 1000.0 > 0.0 {
             break;
         }
@@ -106,13 +109,13 @@ fn decimal(thousandths: f64) -> String {
 }
 
 fn mebibytes(target: TargetValue) -> String {
-    let amount = target.get();
-    if amount.fract() > 0.0 {
-        return decimal((amount * MEBIBYTE).round().max(1.0) * 1000.0);
+    let mut amount = target.get();
+    let bytes = (amount * MEBIBYTE).round();
+    if amount.fract() > 0.0 || bytes > LARGEST_QUANTITY {
+        return decimal(bytes.max(1.0) * 1000.0);
     }
-    let mut amount = amount;
     let mut unit = "Mi";
-    for larger in ["Gi", "Ti"] {
+    for larger in ["Gi", "Ti", "Pi", "Ei"] {
         if amount % 1024.0 > 0.0 {
             break;
         }

@@ -274,7 +274,8 @@ impl PageRead<'_> {
                 self.finite(sum / count)
             }
             HistogramStatistic::Percentile(hundredths) => {
-                if increases.buckets.is_empty() {
+                // Where the bucket of everything is the only one, no percentile is known.
+                if !increases.buckets.iter().any(|one| one.0.is_finite()) {
                     return Err(self.absent("no buckets of it"));
                 }
                 self.percentile(f64::from(hundredths) / 100.0, increases.buckets)

@@ -165,6 +165,19 @@ fn a_histogram_has_the_mean_and_the_percentiles_of_what_came_between() {
     assert_close(value(&metric("h", None, Some(50)), &fresh, Some(&now)), 1.5);
 }
 
+/// Zero would say that nothing takes any time, and release replicas.
+#[test]
+fn a_percentile_needs_a_bucket_with_an_end() {
+    let open = |count| {
+        let bound = f64::INFINITY;
+        page(&[(SamplePart::Bucket, "h_bucket{le=\"+Inf\"}", bound, count)])
+    };
+    let found = read(&metric("h", None, Some(95)), &open(9.0), Some(&open(2.0)));
+    let failure = found.unwrap_err();
+    assert_eq!(failure.kind, Failure::Absent);
+    assert!(failure.why.contains("no buckets of it"), "{}", failure.why);
+}
+
 #[test]
 fn what_a_series_does_not_show_is_named() {
     let counts = page(&[

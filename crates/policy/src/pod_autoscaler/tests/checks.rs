@@ -145,6 +145,32 @@ fn integers_of_a_generated_object_fit_their_fields() {
     assert_eq!(hpa.up.percent, Some(most));
 }
 
+/// As the API server writes them. What is stored otherwise would be written again at each tick.
+#[test]
+fn large_quantities_of_a_generated_object_are_canonical() {
+    for (kind, metric, target, expected) in [
+        ("external", "q", "5e15", "5P"),
+        ("external", "q", "3e18", "3E"),
+        ("external", "q", "1e300", "9E"),
+        ("resource", "memory", "17179869184", "16Pi"),
+        ("resource", "memory", "1099511627776", "1Ei"),
+        ("resource", "memory", "1e300", "9E"),
+    ] {
+        let source =
+            format!("metricSourceType: {kind}, targetMetric: {metric}, targetValue: '{target}'");
+        let policy = policy(
+            &format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"),
+            &[],
+        );
+        let hpa = GeneratedHpa::of(&policy, policy.base);
+        let value = match &hpa.metrics[0] {
+            HpaMetric::MemoryAverage { value } | HpaMetric::ExternalAverage { value, .. } => value,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(value, expected, "{target}");
+    }
+}
+
 #[test]
 fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
     let lines = refused("observeWindowSeconds: 30");

@@ -90,6 +90,33 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
 }
 
 #[test]
+fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
+    let role = |name: &str, role: &str| {
+        let entry = entry(name, "t", "sources: [{}, {}]").replace(
+            "apps/v1, kind: Deployment",
+            "orchestration.aibrix.ai/v1alpha1, kind: StormService",
+        );
+        entry.replace(
+            "maxReplicas: 4",
+            &format!("maxReplicas: 4\n      subTargetSelector: {{roleName: '{role}'}}"),
+        )
+    };
+    assert_eq!(
+        faults(&[role("a", "x"), role("b", "y")]),
+        Vec::<String>::new()
+    );
+    let whole = "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out";
+    assert_eq!(faults(&[role("a", "x"), role("b", "")]), [whole]);
+    assert_eq!(faults(&[role("a", ""), role("b", "y")]), [whole]);
+    let other = entry("b", "t", "sources: [{}, {}]");
+    let beta = other.replace("apps/v1,", "apps/v1beta1,");
+    assert_eq!(
+        faults(&[entry("a", "t", "sources: [{}, {}]"), beta]),
+        [whole]
+    );
+}
+
+#[test]
 fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let bad = entry("a", "t", "sources: [{}, {}]")
         .replace("maxReplicas: 4", "minReplicas: -1")
