@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::targets::{may_go_to_zero, pods_of, target};
+use super::targets::{may_go_to_zero, pods_of, target, templates};
 use super::{Check, Need, clocks};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
@@ -274,7 +274,9 @@ fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
     pools.any(|(pool, selector)| {
         let labels = pool.0.pointer(selector);
         let labels = labels.and_then(serde_json::Value::as_object);
-        let own = target.0.pointer("/spec/template/metadata/labels");
+        // Of a group the leader serves.
+        let own = templates(target).next();
+        let own = own.and_then(|template| template.pointer("/metadata/labels"));
         labels.is_some_and(|labels| {
             labels
                 .iter()

@@ -142,7 +142,8 @@ fn named_variants(facts: &Facts) -> CheckOutcome {
     if !facts.is_narrowed || !is_read {
         return CheckOutcome::Skipped;
     }
-    if facts.variants().next().is_some() {
+    let has_autoscalers = facts.variant.is_none() && !facts.all(LiveKind::PodAutoscaler).is_empty();
+    if has_autoscalers || facts.variants().next().is_some() {
         return CheckOutcome::Fine;
     }
     let why = match facts.source {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::variants::models;
+use super::variants::{models, settings_of};
 use super::{Check, Need, clocks};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
@@ -152,6 +152,16 @@ pub(super) fn target<'a>(facts: &'a Facts, variant: &LiveObject) -> Option<&'a L
     facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
 }
 
+/// The templates of the pods of a target: of groups first that of the leader.
+pub(super) fn templates(target: &LiveObject) -> impl Iterator<Item = &Value> {
+    let paths = [
+        "/spec/template",
+        "/spec/leaderWorkerTemplate/leaderTemplate",
+        "/spec/leaderWorkerTemplate/workerTemplate",
+    ];
+    paths.into_iter().filter_map(|path| target.0.pointer(path))
+}
+
 /// The pods of a target that are not on their way out.
 pub(super) fn pods_of<'a>(facts: &'a Facts, target: &LiveObject) -> Vec<&'a LiveObject> {
     let labels: Vec<(&str, &str)> = if target.kind() == "LeaderWorkerSet" {
@@ -293,16 +303,14 @@ fn are_alike(one: &str, other: &str) -> bool {
 }
 
 fn claims(facts: &Facts) -> Vec<Finding> {
-    let mut generations = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
-    if !generations.any(|one| one.dynamic.limits_growth()) {
-        return Vec::new();
-    }
-    let found = facts.variants().filter_map(|variant| {
+    let limited = facts.variants().filter(|variant| {
+        let mut settings = settings_of(facts, variant);
+        settings.any(|one| one.dynamic.limits_growth())
+    });
+    let found = limited.filter_map(|variant| {
         let target = target(facts, variant)?;
-        let claims = target.list("/spec/template/spec/resourceClaims").len();
+        let claims = templates(target).map(|template| list(template, "/spec/resourceClaims").len());
+        let claims = claims.max()?;
         let cause =
             format!("its pods have {claims} resource claims, and growth is limited to GPUs");
         (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
@@ -352,18 +360,15 @@ fn writers(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Whether a variant may go to zero by its bounds and by the settings of a controller.
+/// Whether a variant may go to zero by its bounds and by the settings of its controller.
 pub(super) fn may_go_to_zero(facts: &Facts, variant: &LiveObject) -> bool {
     let minimum = variant.number("/spec/minReplicas");
     if minimum.is_some_and(|minimum| minimum > 0) {
         return false;
     }
     let model = ModelKey::new(variant.namespace(), variant.text("/spec/modelID"));
-    let mut generations = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
-    generations.any(|one| one.dynamic.may_go_to_zero(&model))
+    let mut settings = settings_of(facts, variant);
+    settings.any(|one| one.dynamic.may_go_to_zero(&model))
 }
 
 fn zero(facts: &Facts) -> Vec<Finding> {
@@ -441,19 +446,20 @@ fn obstacle(pod: &LiveObject, now: f64) -> Option<String> {
 fn throughput(facts: &Facts) -> Vec<Finding> {
     let picks = facts.series(PrometheusProbe::RouterPicks);
     let mut found = Vec::new();
-    for one in facts.controllers() {
-        let Some(generation) = one.generation() else {
+    for (model, variants) in models(facts) {
+        let has_router = picks
+            .iter()
+            .any(|one| one.label("namespace") == &*model.namespace);
+        if has_router {
             continue;
-        };
-        for model in models(facts).into_keys() {
+        }
+        let settings = variants.iter().flat_map(|one| settings_of(facts, one));
+        for generation in settings {
             let policy = generation.dynamic.saturation.policy(&model);
             let mut enabled = policy.analyzers.iter().filter(|analyzer| analyzer.enabled);
             let is_alone = enabled.next().is_some_and(|only| only.kind == "throughput")
                 && enabled.next().is_none();
-            let has_router = picks
-                .iter()
-                .any(|one| one.label("namespace") == &*model.namespace);
-            if !is_alone || has_router {
+            if !is_alone {
                 continue;
             }
             let cause = format!(

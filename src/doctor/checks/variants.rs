@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
-use super::targets::target;
+use super::targets::{target, templates};
 use super::{Check, Need};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
@@ -17,6 +17,7 @@ use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::ModelKey;
 use crate::policy::pod_template::ROLE_LABEL;
+use crate::settings::generation::Generation;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -94,6 +95,18 @@ pub(super) fn is_handled(facts: &Facts, object: &LiveObject) -> bool {
         .iter()
         .map(|one| admission(facts, one, object));
     admissions.any(|one| matches!(one, None | Some(Admission::Ours)))
+}
+
+/// The settings of the controllers that take an object.
+pub(super) fn settings_of<'a>(
+    facts: &'a Facts,
+    object: &'a LiveObject,
+) -> impl Iterator<Item = &'a Generation> {
+    let own = facts
+        .controllers()
+        .iter()
+        .filter(|one| admission(facts, one, object) == Some(Admission::Ours));
+    own.filter_map(ControllerFacts::generation)
 }
 
 fn owners(facts: &Facts) -> Vec<Finding> {
@@ -194,13 +207,8 @@ fn cost(variant: &LiveObject) -> Option<f64> {
 
 /// What the pods of a variant do, where they share their work with those of another.
 fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
-    let templates = [
-        "/spec/template/metadata/labels",
-        "/spec/leaderWorkerTemplate/leaderTemplate/metadata/labels",
-        "/spec/leaderWorkerTemplate/workerTemplate/metadata/labels",
-    ];
-    let target = target(facts, variant);
-    let mut labels = templates.iter().filter_map(|path| target?.0.pointer(path));
+    let templates = target(facts, variant).into_iter().flat_map(templates);
+    let mut labels = templates.filter_map(|template| template.pointer("/metadata/labels"));
     let role = labels.find_map(|labels| labels.get(ROLE_LABEL)?.as_str());
     role.unwrap_or_default()
 }

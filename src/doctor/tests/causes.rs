@@ -42,15 +42,15 @@ pub(super) fn remove(facts: &mut Facts, kind: LiveKind, name: &str) {
     objects(facts, kind).retain(|one| one.name() != name);
 }
 
-fn absent(facts: &mut Facts, kind: LiveKind) {
+pub(super) fn absent(facts: &mut Facts, kind: LiveKind) {
     facts.objects.insert(kind, Reading::Absent);
 }
 
-fn again(facts: &mut Facts) {
+pub(super) fn again(facts: &mut Facts) {
     resolve(facts, &[controller("wva")]);
 }
 
-fn main_config(facts: &mut Facts, name: &str, value: &str) {
+pub(super) fn main_config(facts: &mut Facts, name: &str, value: &str) {
     edit(
         facts,
         LiveKind::ConfigMap,
@@ -61,7 +61,7 @@ fn main_config(facts: &mut Facts, name: &str, value: &str) {
     again(facts);
 }
 
-fn with_environment(name: &str, variables: &[(&str, &str)]) -> Value {
+pub(super) fn with_environment(name: &str, variables: &[(&str, &str)]) -> Value {
     let mut object = controller(name);
     for (name, value) in variables {
         let variable = json!({ "name": name, "value": value });
@@ -71,7 +71,7 @@ fn with_environment(name: &str, variables: &[(&str, &str)]) -> Value {
     object
 }
 
-fn map(facts: &mut Facts, namespace: &str, name: &str, key: &str, text: &str) {
+pub(super) fn map(facts: &mut Facts, namespace: &str, name: &str, key: &str, text: &str) {
     let object = json!({ "kind": "ConfigMap", "metadata": { "namespace": namespace, "name": name }, "data": { key: text } });
     objects(facts, LiveKind::ConfigMap).push(LiveObject(object));
 }

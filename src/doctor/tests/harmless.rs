@@ -13,7 +13,7 @@ use crate::doctor::probe::PrometheusProbe as Probe;
 const VARIANT: LiveKind = LiveKind::VariantAutoscaling;
 
 /// The controller serves the counts itself, and no scaler asks Prometheus.
-fn serve(facts: &mut Facts) {
+pub(super) fn serve(facts: &mut Facts) {
     let service = "v1beta1.external.metrics.k8s.io";
     let name = json!("wva-external-metrics");
     edit(
@@ -31,12 +31,12 @@ fn serve(facts: &mut Facts) {
     facts.triggers = Reading::NotAsked;
 }
 
-fn role(facts: &mut Facts, target: &str, role: &str) {
+pub(super) fn role(facts: &mut Facts, target: &str, role: &str) {
     let labels = "/spec/template/metadata/labels/llm-d.ai~1role";
     edit(facts, LiveKind::Deployment, target, labels, json!(role));
 }
 
-fn same_cost(facts: &mut Facts) {
+pub(super) fn same_cost(facts: &mut Facts) {
     edit(facts, VARIANT, "b", "/spec/variantCost", json!("10.0"));
 }
 

@@ -2,6 +2,7 @@
 
 mod answers;
 mod causes;
+mod fleets;
 mod harmless;
 mod healthy;
 mod look;
@@ -33,6 +34,18 @@ fn healthy_facts_have_no_finding() {
     assert_eq!(found, Vec::<&Finding>::new());
     assert_eq!(diagnosis.unseen().count(), 0, "{}", diagnosis.to_text());
     assert_eq!(diagnosis.verdict().exit_code(), 0);
+}
+
+#[test]
+fn healthy_fleets_that_differ_have_no_finding() {
+    for (fleet, arrange) in fleets::FLEETS {
+        let mut facts = facts();
+        arrange(&mut facts);
+        let diagnosis = examine(&facts);
+        let text = diagnosis.to_text();
+        assert_eq!(codes(&facts), Vec::new(), "{fleet}: {text}");
+        assert_eq!(diagnosis.unseen().count(), 0, "{fleet}: {text}");
+    }
 }
 
 #[test]
