@@ -1,69 +1,13 @@
 //! Findings, and the one table of their codes: group, severity, title, meaning and remedy.
 
+mod group;
+
 use serde_json::{Value, json};
+
+pub use self::group::{FindingGroup, FindingSeverity};
 
 use super::command::filled;
 use super::object::ObjectName;
-
-/// What a finding is about, in the order of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingGroup {
-    /// What the API server serves.
-    Cluster,
-    /// The controller and its settings.
-    Controller,
-    /// Prometheus.
-    Prometheus,
-    /// Model servers and routers.
-    Engines,
-    /// VariantAutoscalings and their targets.
-    Variants,
-    /// What follows the published counts.
-    Scalers,
-}
-
-impl FindingGroup {
-    /// Every group.
-    pub const ALL: [Self; 6] = [
-        Self::Cluster,
-        Self::Controller,
-        Self::Prometheus,
-        Self::Engines,
-        Self::Variants,
-        Self::Scalers,
-    ];
-
-    /// Its heading.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cluster => "cluster",
-            Self::Controller => "controller",
-            Self::Prometheus => "prometheus",
-            Self::Engines => "engines",
-            Self::Variants => "variants",
-            Self::Scalers => "scalers",
-        }
-    }
-}
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingSeverity {
-    /// Something does not work.
-    Error,
-    /// Something works badly, or will stop.
-    Warning,
-}
-
-impl FindingSeverity {
-    /// Its word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
-}
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,7 +200,7 @@ codes! {
     ForeignInstance = 81, Variants, Error,
         "no controller has the instance of this object",
         "The label wva.llmd.ai/controller-instance names a controller that is not installed, or is missing where every controller has an instance. The object is ignored.",
-        "kubectl label variantautoscaling {name} --namespace {namespace} --overwrite wva.llmd.ai/controller-instance={value}";
+        "kubectl label {kind} {name} --namespace {namespace} --overwrite wva.llmd.ai/controller-instance={value}";
     NamespaceNotWatched = 82, Variants, Error,
         "no controller watches this namespace",
         "Every controller is limited to another namespace. The object is ignored.",
@@ -393,6 +337,46 @@ codes! {
         "the scaler does not select the instance",
         "Several controllers publish. Without controller_instance the scaler may add up their counts.",
         "kubectl edit {kind} {name} --namespace {namespace}";
+    AutoscalerInvalid = 160, PodAutoscalers, Error,
+        "the specification is not accepted",
+        "A bound, a window, a schedule, a strategy or a metric source is impossible. The target keeps its replicas.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    AutoscalerTargetMissing = 161, PodAutoscalers, Error,
+        "the target of a PodAutoscaler does not exist",
+        "scaleTargetRef names an object that is not there.",
+        "kubectl get deployments,statefulsets --namespace {namespace}";
+    AutoscalerConflict = 162, PodAutoscalers, Error,
+        "another object scales the target",
+        "An older PodAutoscaler or VariantAutoscaling, or any HorizontalPodAutoscaler or ScaledObject, scales it. This one does nothing.",
+        "kubectl delete {kind} {name} --namespace {namespace}";
+    AutoscalerMetricAbsent = 163, PodAutoscalers, Error,
+        "a metric has no value",
+        "The source answers, and the metric is not on its page. A release needs a demand of every source.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
+    AutoscalerMetricsFail = 164, PodAutoscalers, Error,
+        "a metric source fails",
+        "Port, path, protocol, a network policy, or a metrics API that is missing. Counts are kept.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
+    AutoscalerPort = 165, PodAutoscalers, Error,
+        "a metric source names a port that the pods do not state",
+        "The page of the pods cannot be read there.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    AutoscalerAnnotation = 166, PodAutoscalers, Warning,
+        "an annotation has no effect",
+        "It is unknown, or its value is out of range. The default holds.",
+        "kubectl edit {kind} {name} --namespace {namespace}";
+    AutoscalerStuck = 167, PodAutoscalers, Error,
+        "the target cannot be read or scaled",
+        "A right, a role or a field of the target is missing, or a foreign object has the name of the generated one.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
+    AutoscalersIgnored = 168, PodAutoscalers, Error,
+        "no controller takes PodAutoscalers",
+        "The kind is switched off, and the object has no status: nothing scales its target.",
+        "helm upgrade wva charts/workload-variant-autoscaler --namespace {value} --reuse-values --set podAutoscalers.enabled=true";
+    AutoscalerAtZero = 169, PodAutoscalers, Warning,
+        "the target is at zero, and its PodAutoscaler did not put it there",
+        "A person or another program scaled it to 0, where it stays.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
 }
 
 impl FindingCode {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::checks::{equal_costs, obstacle_code, prometheus_code, spelling_code};
+use super::checks::{autoscaler_code, equal_costs, obstacle_code, prometheus_code, spelling_code};
 use super::facts::LiveKind;
 use super::finding::FindingCode;
 use crate::cluster::kinds::WatchedKind;
@@ -41,6 +41,15 @@ pub fn observe(shared: &Readers) -> ObservedFindings {
             Admission::Ours => continue,
         };
         found.insert((code, ObjectKey::new(one.key.namespace, one.key.name)));
+    }
+    for (key, stored) in shared.mirrors.pod_autoscalers.all() {
+        if shared.mirrors.managed_autoscaler(&key).is_none() {
+            continue;
+        }
+        let conditions = stored.status.conditions.iter();
+        let codes =
+            conditions.filter_map(|one| autoscaler_code(&one.kind, &one.status, &one.reason));
+        found.extend(codes.map(|code| (code, key.clone())));
     }
     let views = shared.board.snapshot();
     let costs = views

@@ -1,5 +1,6 @@
 //! The checks: pure functions from facts to findings.
 
+mod autoscalers;
 mod clocks;
 mod cluster;
 mod controller;
@@ -10,6 +11,7 @@ mod scalers;
 mod targets;
 mod variants;
 
+pub(super) use self::autoscalers::autoscaler_code;
 pub(super) use self::cluster::webhooks_of;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
@@ -126,6 +128,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
         targets::CHECKS,
         scalers::CHECKS,
         queries::CHECKS,
+        autoscalers::CHECKS,
     ];
     for check in all.into_iter().flatten() {
         diagnosis.add(check.group, check.title, check.outcome(facts));

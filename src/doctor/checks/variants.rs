@@ -112,8 +112,13 @@ pub(super) fn settings_of<'a>(
 fn owners(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();
     let mut found = Vec::new();
-    // That there is none is a finding of its own.
-    for object in facts.variants().filter(|_| !controllers.is_empty()) {
+    // One with a status has the controller of AIBrix.
+    let autoscalers = facts.all(LiveKind::PodAutoscaler).iter();
+    let autoscalers = autoscalers
+        .filter(|one| facts.variant.is_none() && one.list("/status/conditions").is_empty());
+    let objects = facts.variants().chain(autoscalers);
+    // That there is no controller is a finding of its own.
+    for object in objects.filter(|_| !controllers.is_empty()) {
         if is_handled(facts, object) {
             continue;
         }

@@ -87,7 +87,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     (facts, times)
 }
 
-/// Kinds that are read where variants are.
+/// Kinds that are read where variants and PodAutoscalers are.
 const NEAR_VARIANTS: [LiveKind; 5] = [
     LiveKind::Deployment,
     LiveKind::StatefulSet,
@@ -147,12 +147,14 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
     facts.objects.insert(LiveKind::EndpointSlice, read);
 }
 
-/// The namespaces with variants.
+/// The namespaces with variants or PodAutoscalers.
 fn places(facts: &Facts, scope: &DoctorScope) -> Vec<Place> {
     if let Some(namespace) = &scope.namespace {
         return vec![Place::Namespace(namespace.clone())];
     }
-    let names: BTreeSet<&str> = facts.variants().map(LiveObject::namespace).collect();
+    let autoscalers = facts.all(LiveKind::PodAutoscaler).iter();
+    let objects = facts.variants().chain(autoscalers);
+    let names: BTreeSet<&str> = objects.map(LiveObject::namespace).collect();
     if names.len() > MOST_NAMESPACES {
         return vec![Place::Everywhere];
     }

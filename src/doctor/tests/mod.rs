@@ -1,6 +1,7 @@
 //! Healthy facts have no finding, and each cause has exactly its own.
 
 mod answers;
+mod autoscalers;
 mod causes;
 mod fleets;
 mod harmless;
@@ -58,6 +59,7 @@ fn each_cause_has_exactly_its_code() {
         WAKING,
         answers::ANSWERS,
         answers::SCALERS,
+        autoscalers::AUTOSCALERS,
     ];
     let mut wrong = Vec::new();
     for (code, plant) in all.into_iter().flatten() {

@@ -1,0 +1,200 @@
+//! PodAutoscalers: their specifications, and what their conditions say.
+
+use super::targets::{missing_kind, templates};
+use super::{Check, Need};
+use crate::api::pod_autoscaler::PodAutoscaler;
+use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
+use crate::cluster::project::{Interner, Projected as _};
+use crate::doctor::facts::{FactSource, Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, list, text};
+use crate::policy::pod_autoscaler::source::SourceKind;
+use crate::settings::PodAutoscalerSupport;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::PodAutoscalers,
+        title: "specifications are accepted",
+        needs: &[Need::Kind(LiveKind::PodAutoscaler)],
+        run: specifications,
+    },
+    Check {
+        group: FindingGroup::PodAutoscalers,
+        title: "a controller takes PodAutoscalers",
+        needs: &[
+            Need::Cluster,
+            Need::Controllers,
+            Need::Kind(LiveKind::PodAutoscaler),
+        ],
+        run: support,
+    },
+    Check {
+        group: FindingGroup::PodAutoscalers,
+        title: "targets exist and follow",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::PodAutoscaler),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::StatefulSet),
+            Need::Kind(LiveKind::LeaderWorkerSet),
+        ],
+        run: conditions,
+    },
+];
+
+/// Every PodAutoscaler to look at, with what a controller keeps of it.
+fn autoscalers(facts: &Facts) -> impl Iterator<Item = (&LiveObject, StoredAutoscaler)> {
+    let all = facts.all(LiveKind::PodAutoscaler).iter();
+    all.filter_map(|object| {
+        let is_wanted = facts.variant.is_none() && !object.is_leaving();
+        let read = is_wanted.then(|| object.read::<PodAutoscaler>().ok())??;
+        Some((object, read.project(&mut Interner::default())))
+    })
+}
+
+fn specifications(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (object, stored) in autoscalers(facts) {
+        let mut invalid =
+            |cause: String| found.push(FindingCode::AutoscalerInvalid.at(object.title(), cause));
+        let faults = match stored.object {
+            Err(why) => {
+                invalid(why.to_string());
+                Vec::new()
+            }
+            Ok(object) => match object.check() {
+                Ok(policy) => policy.faults,
+                Err(violations) => {
+                    violations.iter().for_each(|one| invalid(one.to_string()));
+                    violations.faults().to_vec()
+                }
+            },
+        };
+        let code = FindingCode::AutoscalerAnnotation;
+        found.extend(
+            faults
+                .iter()
+                .map(|fault| code.at(object.title(), fault.to_string())),
+        );
+    }
+    found
+}
+
+/// What an own condition of a PodAutoscaler means, by its type, status and reason.
+pub(in crate::doctor) fn autoscaler_code(
+    kind: &str,
+    status: &str,
+    reason: &str,
+) -> Option<FindingCode> {
+    if status != "False" {
+        return None;
+    }
+    match (kind, reason) {
+        ("ValidSpec", _) => Some(FindingCode::AutoscalerInvalid),
+        ("AnnotationsAccepted", _) => Some(FindingCode::AutoscalerAnnotation),
+        ("MultiPodAutoscalerConflict", _) => Some(FindingCode::AutoscalerConflict),
+        ("MetricsAvailable", "MetricsAbsent") => Some(FindingCode::AutoscalerMetricAbsent),
+        ("MetricsAvailable", _) => Some(FindingCode::AutoscalerMetricsFail),
+        ("Asleep", _) => Some(FindingCode::AutoscalerAtZero),
+        // That the specification is not accepted, or another object scales, has a condition of its own.
+        ("AbleToScale", "InvalidSpec") => None,
+        ("AbleToScale", _) => Some(FindingCode::AutoscalerStuck),
+        // Of the generated HorizontalPodAutoscaler; the own one is about differences of counts.
+        ("ScalingActive", reason) if reason.starts_with("Failed") => {
+            Some(FindingCode::AutoscalerMetricsFail)
+        }
+        _ => None,
+    }
+}
+
+fn conditions(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (object, stored) in autoscalers(facts) {
+        let target = stored.target();
+        if let Some(key) = &target
+            && let Some(kind) = missing_kind(facts, key)
+        {
+            let cause = format!(
+                "there is no {} {}/{}",
+                kind.as_str(),
+                key.namespace,
+                key.name
+            );
+            found.push(FindingCode::AutoscalerTargetMissing.at(object.title(), cause));
+            continue;
+        }
+        for one in object.list("/status/conditions") {
+            let (kind, reason) = (text(one, "/type"), text(one, "/reason"));
+            // What the specification shows by itself.
+            let is_of_spec = ["ValidSpec", "AnnotationsAccepted"].contains(&kind);
+            let code = autoscaler_code(kind, text(one, "/status"), reason);
+            let Some(code) = code.filter(|_| !is_of_spec) else {
+                continue;
+            };
+            let cause = format!("{kind} is False ({reason}): {}", text(one, "/message"));
+            let finding = match wrong_port(facts, &stored) {
+                Some(port) if code == FindingCode::AutoscalerMetricsFail => {
+                    FindingCode::AutoscalerPort.at(object.title(), format!("{port}; {cause}"))
+                }
+                _ => code.at(object.title(), cause),
+            };
+            found.push(finding);
+        }
+    }
+    found
+}
+
+/// A port of a source that the containers of the target do not have, where they state any.
+fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
+    let key = stored.target()?;
+    let policy = stored.object.as_ref().ok()?.check().ok()?;
+    let kinds = [
+        LiveKind::Deployment,
+        LiveKind::StatefulSet,
+        LiveKind::LeaderWorkerSet,
+    ];
+    let mut targets = kinds
+        .into_iter()
+        .filter(|kind| key.kind.to_string() == kind.as_str());
+    let target = targets.find_map(|kind| facts.find(kind, &key.namespace, &key.name))?;
+    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
+    let ports = containers.flat_map(|container| list(container, "/ports"));
+    let ports: Vec<String> = ports
+        .filter_map(|port| Some(port.get("containerPort")?.to_string()))
+        .collect();
+    let mut sources = policy.sources.iter();
+    let wrong = sources.find_map(|source| match &source.kind {
+        SourceKind::Pod { port, .. } => {
+            Some(port).filter(|port| !ports.contains(&port.to_string()))
+        }
+        _ => None,
+    })?;
+    let stated = ports.join(", ");
+    (!ports.is_empty()).then(|| format!("port {wrong} is read, and the pods have {stated}"))
+}
+
+fn support(facts: &Facts) -> Vec<Finding> {
+    let mut settings = facts
+        .controllers()
+        .iter()
+        .filter_map(|one| one.generation());
+    let is_enabled = |one: &crate::settings::generation::Generation| {
+        one.statics.pod_autoscalers == PodAutoscalerSupport::Enabled
+    };
+    let is_known = settings.clone().next().is_some() && facts.source == FactSource::Cluster;
+    if !is_known || settings.any(is_enabled) {
+        return Vec::new();
+    }
+    // One with a status has another controller.
+    let idle =
+        autoscalers(facts).filter(|(object, _)| object.list("/status/conditions").is_empty());
+    let found = idle.map(|(object, _)| {
+        let cause = "POD_AUTOSCALERS_ENABLED is false for every controller, and it has no status";
+        let place = facts.controllers().first();
+        let place = place.map_or("", |one| &*one.key.namespace);
+        FindingCode::AutoscalersIgnored
+            .at(object.title(), cause)
+            .with(place)
+    });
+    found.collect()
+}
