@@ -31,6 +31,7 @@ mod restarts;
 pub(crate) mod rights;
 mod rivals;
 mod role_deaths;
+mod scaled_kinds;
 mod servers;
 mod serving;
 mod settings;
@@ -89,6 +90,7 @@ pub(crate) fn all() -> Vec<Case> {
         webhooks::cases(),
         pod_autoscalers::cases(),
         storm_services::cases(),
+        scaled_kinds::cases(),
         // One of them judges all others, so they come last.
         rights::cases(),
     ]

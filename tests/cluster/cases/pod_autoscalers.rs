@@ -15,6 +15,7 @@ use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::namespace::Workload;
+use crate::harness::pod_autoscaler::{TARGET, autoscaler};
 use crate::harness::ports;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, variant};
@@ -24,8 +25,6 @@ use crate::harness::world::Setup;
 const NAME: &str = "chat";
 /// Ticks come every ten seconds, and a step may double.
 const SOON: Duration = Duration::from_secs(90);
-/// Requests that one replica is to run.
-const TARGET: f64 = 8.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
@@ -95,32 +94,9 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// An autoscaler of this strategy that reads running requests off the pods' pages.
     fn autoscaler(&self, name: &str, strategy: &str) -> Value {
-        json!({
-            "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
-            "kind": "PodAutoscaler",
-            "metadata": { "name": name, "annotations": {
-                "autoscaling.aibrix.ai/scale-down-cooldown-window": "10s",
-                "autoscaling.aibrix.ai/max-scale-down-rate": "10",
-            }},
-            "spec": {
-                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": NAME },
-                "minReplicas": 1,
-                "maxReplicas": 6,
-                "observeWindowSeconds": 20,
-                "panicWindowSeconds": 10,
-                "scalingStrategy": strategy,
-                "metricsSources": [{
-                    "metricSourceType": "pod",
-                    "protocolType": "http",
-                    "port": self.port.to_string(),
-                    "path": "/metrics",
-                    "targetMetric": "num_requests_running",
-                    "targetValue": TARGET.to_string(),
-                }],
-            },
-        })
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": NAME });
+        autoscaler(name, strategy, &target, self.port)
     }
 
     async fn status(&self, name: &str) -> Result<Value> {

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::Result;
-use crate::harness::namespace::Namespace;
+use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler};
 use crate::harness::ports;
-use crate::harness::servers::kwok;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::MODEL;
 use crate::harness::wait::{eventually, seen};
@@ -22,8 +20,6 @@ const SERVICE: &str = "pd";
 const ROLES: [&str; 2] = ["prefill", "decode"];
 /// Ticks come every ten seconds, and a step may double.
 const SOON: Duration = Duration::from_secs(90);
-/// Requests that one replica is to run.
-const TARGET: f64 = 8.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
@@ -53,78 +49,26 @@ fn service(mode: &str) -> Value {
     })
 }
 
-/// The kind's own controller: keeps a Deployment for each role, with the labels that pods of a StormService have.
-struct RoleController(JoinHandle<()>);
-
-impl RoleController {
-    fn start(namespace: &Namespace, objects: Api<DynamicObject>) -> Self {
-        let client = namespace.client();
-        let name = namespace.name.clone();
-        Self(tokio::spawn(async move {
-            let deployments = Api::namespaced(client, &name);
-            loop {
-                // What fails is tried again at the next turn.
-                if let Ok(object) = objects.get(SERVICE).await {
-                    reconcile(&deployments, &objects, &object).await.ok();
-                }
-                tokio::time::sleep(Duration::from_millis(250)).await;
-            }
-        }))
-    }
-}
-
-impl Drop for RoleController {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn reconcile(
-    deployments: &Api<k8s_openapi::api::apps::v1::Deployment>,
-    objects: &Api<DynamicObject>,
-    object: &DynamicObject,
-) -> Result {
-    let sets = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
-    let roles = object.data["spec"]["template"]["spec"]["roles"].as_array();
-    for role in roles.into_iter().flatten() {
-        let name = role["name"].as_str().unwrap_or_default();
-        let count = sets * role["replicas"].as_i64().unwrap_or(1);
-        let patch = Patch::Apply(deployment(name, count));
-        let parameters = PatchParams::apply("storm-service-controller").force();
-        deployments
-            .patch(&deployment_name(name), &parameters, &patch)
-            .await?;
-    }
-    let status = json!({ "status": {
-        "replicas": sets, "scalingTargetSelector": format!("storm-service-name={SERVICE}"),
-    }});
-    objects
-        .patch_status(SERVICE, &PatchParams::default(), &Patch::Merge(status))
-        .await?;
-    Ok(())
-}
-
 fn deployment_name(role: &str) -> String {
     format!("{SERVICE}-{role}")
 }
 
-fn deployment(role: &str, replicas: i64) -> Value {
-    let labels = json!({ "storm-service-name": SERVICE, "role-name": role });
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": deployment_name(role) },
-        "spec": {
-            "replicas": replicas,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels, "annotations": { kwok::LOADING_TIME: "500ms" } },
-                "spec": {
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [{ "name": "vllm", "image": "vllm/vllm-openai:fake" }],
-                },
-            },
-        },
-    })
+/// A Deployment for each role, with the labels that pods of a StormService have.
+fn play(object: &DynamicObject) -> PlayedObject {
+    let sets = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
+    let roles = object.data["spec"]["template"]["spec"]["roles"].as_array();
+    let deployments = roles.into_iter().flatten().map(|role| {
+        let name = role["name"].as_str().unwrap_or_default();
+        let labels = json!({ "storm-service-name": SERVICE, "role-name": name });
+        let count = sets * role["replicas"].as_i64().unwrap_or(1);
+        (deployment_name(name), labels, count)
+    });
+    PlayedObject {
+        deployments: deployments.collect(),
+        status: json!({
+            "replicas": sets, "scalingTargetSelector": format!("storm-service-name={SERVICE}"),
+        }),
+    }
 }
 
 fn load(running: f64) -> Load {
@@ -140,7 +84,7 @@ struct Stage<'a> {
     objects: Api<DynamicObject>,
     fleets: [EngineFleet; 2],
     port: u16,
-    _roles: RoleController,
+    _roles: KindController,
     _controller: Controller,
 }
 
@@ -149,7 +93,7 @@ impl<'a> Stage<'a> {
         let namespace = &cx.namespace;
         namespace.apply(service(mode)).await?;
         let objects = namespace.dynamic(VERSION, "StormService").await?;
-        let roles = RoleController::start(namespace, objects.clone());
+        let roles = KindController::start(namespace, objects.clone(), SERVICE, play);
         let port = ports::free()?;
         let fleets = ROLES.map(|role| {
             let spec = FleetSpec {
@@ -173,30 +117,8 @@ impl<'a> Stage<'a> {
 
     /// Has a role scaled, or the whole service where none is named.
     async fn autoscale(&self, name: &str, strategy: &str, role: Option<&str>) -> Result {
-        let mut object = json!({
-            "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
-            "kind": "PodAutoscaler",
-            "metadata": { "name": name, "annotations": {
-                "autoscaling.aibrix.ai/scale-down-cooldown-window": "10s",
-                "autoscaling.aibrix.ai/max-scale-down-rate": "10",
-            }},
-            "spec": {
-                "scaleTargetRef": { "apiVersion": VERSION, "kind": "StormService", "name": SERVICE },
-                "minReplicas": 1,
-                "maxReplicas": 6,
-                "observeWindowSeconds": 20,
-                "panicWindowSeconds": 10,
-                "scalingStrategy": strategy,
-                "metricsSources": [{
-                    "metricSourceType": "pod",
-                    "protocolType": "http",
-                    "port": self.port.to_string(),
-                    "path": "/metrics",
-                    "targetMetric": "num_requests_running",
-                    "targetValue": TARGET.to_string(),
-                }],
-            },
-        });
+        let target = json!({ "apiVersion": VERSION, "kind": "StormService", "name": SERVICE });
+        let mut object = autoscaler(name, strategy, &target, self.port);
         if let Some(role) = role {
             object["spec"]["subTargetSelector"] = json!({ "roleName": role });
         }

@@ -19,6 +19,7 @@ pub(crate) mod namespace;
 pub(crate) mod oracle;
 pub(crate) mod permit;
 pub(crate) mod pki;
+pub(crate) mod pod_autoscaler;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod reader;

@@ -1,0 +1,114 @@
+//! PodAutoscalers as cases create them, and controllers of kinds that they scale.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::fault::Result;
+use super::namespace::Namespace;
+use super::servers::kwok;
+
+/// Requests that one replica is to run.
+pub(crate) const TARGET: f64 = 8.0;
+
+/// A PodAutoscaler of this strategy that reads running requests off the pods' pages.
+pub(crate) fn autoscaler(name: &str, strategy: &str, target: &Value, port: u16) -> Value {
+    json!({
+        "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
+        "kind": "PodAutoscaler",
+        "metadata": { "name": name, "annotations": {
+            "autoscaling.aibrix.ai/scale-down-cooldown-window": "10s",
+            "autoscaling.aibrix.ai/max-scale-down-rate": "10",
+        }},
+        "spec": {
+            "scaleTargetRef": target,
+            "minReplicas": 1,
+            "maxReplicas": 6,
+            "observeWindowSeconds": 20,
+            "panicWindowSeconds": 10,
+            "scalingStrategy": strategy,
+            "metricsSources": [{
+                "metricSourceType": "pod",
+                "protocolType": "http",
+                "port": port.to_string(),
+                "path": "/metrics",
+                "targetMetric": "num_requests_running",
+                "targetValue": TARGET.to_string(),
+            }],
+        },
+    })
+}
+
+/// What a kind's own controller makes of an object.
+pub(crate) struct PlayedObject {
+    /// Deployments in place of pods: names, labels of pods, replicas.
+    pub(crate) deployments: Vec<(String, Value, i64)>,
+    pub(crate) status: Value,
+}
+
+/// A kind's own controller, for one object.
+pub(crate) struct KindController(JoinHandle<()>);
+
+impl KindController {
+    pub(crate) fn start(
+        namespace: &Namespace,
+        objects: Api<DynamicObject>,
+        name: &'static str,
+        play: fn(&DynamicObject) -> PlayedObject,
+    ) -> Self {
+        let deployments: Api<Deployment> = namespace.api();
+        Self(tokio::spawn(async move {
+            loop {
+                // What fails is tried again at the next turn.
+                reconcile(&deployments, &objects, name, play).await.ok();
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+        }))
+    }
+}
+
+impl Drop for KindController {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn reconcile(
+    deployments: &Api<Deployment>,
+    objects: &Api<DynamicObject>,
+    name: &str,
+    play: fn(&DynamicObject) -> PlayedObject,
+) -> Result {
+    let played = play(&objects.get(name).await?);
+    for (name, labels, replicas) in played.deployments {
+        let patch = Patch::Apply(deployment(&name, &labels, replicas));
+        let parameters = PatchParams::apply("kind-controller").force();
+        deployments.patch(&name, &parameters, &patch).await?;
+    }
+    let status = Patch::Merge(json!({ "status": played.status }));
+    let parameters = PatchParams::default();
+    objects.patch_status(name, &parameters, &status).await?;
+    Ok(())
+}
+
+fn deployment(name: &str, labels: &Value, replicas: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels, "annotations": { kwok::LOADING_TIME: "500ms" } },
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{ "name": "vllm", "image": "vllm/vllm-openai:fake" }],
+                },
+            },
+        },
+    })
+}
