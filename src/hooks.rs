@@ -22,7 +22,7 @@ use crate::policy::learned::Learned;
 use crate::policy::lease::LeaseRecord;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
-use crate::policy::pod_autoscaler::AutoscalerState;
+use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState};
 use crate::policy::snapshot::{ClusterSnapshot, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::roles::Role;
@@ -215,6 +215,11 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
     /// Returns what a `PodAutoscaler` remembers when it decides.
     fn autoscaler_state(&self, state: AutoscalerState, _now: Moment) -> AutoscalerState {
         state
+    }
+
+    /// Changes the decision of a `PodAutoscaler` before it is recorded.
+    fn autoscaler_decision(&self, decision: AutoscalerDecision) -> AutoscalerDecision {
+        decision
     }
 
     /// Returns the proposal that the emitter receives.

@@ -177,6 +177,7 @@ impl Readers {
         record.notes = read_failures(policy, pods.keys(), &tables);
         record.pods = Arc::new(pods);
         let (decision, state) = decide(policy, &view, &state, now);
+        let decision = self.hooks.autoscaler_decision(decision);
         record.state = state;
         record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
     }

@@ -359,6 +359,7 @@ impl Checker {
                     self.0.trace.note(&format!("c{place}"), "role", &line);
                 }
             }
+            found.extend(bench.ungrown(&self.0.insider, self.0.clock.now()));
             found
         };
         self.report_all(found);

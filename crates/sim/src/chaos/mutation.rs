@@ -113,6 +113,8 @@ pub(crate) enum Mutation {
     WindowTakenFull,
     /// The series of a PodAutoscaler that is gone stays.
     AutoscalerSeriesKept,
+    /// A PodAutoscaler grows for no load.
+    AutoscalerNeverGrows,
 }
 
 impl Mutation {

@@ -23,8 +23,9 @@ use wva::policy::learned::Learned;
 use wva::policy::lease::LeaseRecord;
 use wva::policy::params::{DynamicSettings, TransitionLimits};
 use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
-use wva::policy::pod_autoscaler::AutoscalerState;
+use wva::policy::pod_autoscaler::decide::AutoscalerAlgorithm;
 use wva::policy::pod_autoscaler::state::DemandWindow;
+use wva::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState};
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness};
 use wva::policy::units::Replicas;
@@ -353,6 +354,14 @@ impl ControllerHooks for Planted {
             state.windows = windows.map(|window| filled(window, now)).collect();
         }
         state
+    }
+
+    fn autoscaler_decision(&self, mut decision: AutoscalerDecision) -> AutoscalerDecision {
+        let is_by_load = decision.algorithm != AutoscalerAlgorithm::BoundaryCheck;
+        if self.has(Mutation::AutoscalerNeverGrows) && is_by_load {
+            decision.desired = decision.desired.min(decision.current);
+        }
+        decision
     }
 
     fn proposal(&self, proposal: PlanProposal) -> PlanProposal {

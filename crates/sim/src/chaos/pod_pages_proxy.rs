@@ -16,18 +16,28 @@ use wva::signals::metrics_page::FamilyReader;
 use wva::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
 use wva_supervise::Clock;
 
-/// When each page was last read. Clones share it.
+/// A page that was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageRead {
+    pub(super) at: Duration,
+    /// The sum of the series that were asked for.
+    pub(super) sum: f64,
+}
+
+/// The last read of each page. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PageReads(Arc<Mutex<BTreeMap<String, Duration>>>);
+pub(super) struct PageReads(Arc<Mutex<BTreeMap<String, PageRead>>>);
 
 impl PageReads {
-    fn note(&self, address: &str, now: Duration) {
+    fn note(&self, address: &str, at: Duration, page: &MetricFamilies) {
         let _scope = Owner::NOBODY.enter();
+        let samples = page.values().flat_map(|family| family.samples.values());
+        let sum = samples.map(|sample| sample.value).sum();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.insert(address.to_owned(), now);
+        table.insert(address.to_owned(), PageRead { at, sum });
     }
 
-    pub(super) fn last(&self, address: &str) -> Option<Duration> {
+    pub(super) fn last(&self, address: &str) -> Option<PageRead> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.get(address).copied()
     }
@@ -59,8 +69,8 @@ impl PodPages for PodPagesProxy {
                 Some(error) => Err(error),
                 None => this.inner.read(page, wanted, deadline).await,
             };
-            if answer.is_ok() {
-                this.reads.note(&address, this.clock.now().monotonic);
+            if let Ok(page) = &answer {
+                this.reads.note(&address, this.clock.now().monotonic, page);
             }
             match answer {
                 Err(_) if this.mutation == Some(Mutation::FailedReadZero) => zeros(series),

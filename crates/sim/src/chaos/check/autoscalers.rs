@@ -57,6 +57,27 @@ pub(crate) fn written(place: usize, scale: &ScaleWritten<'_>) -> Vec<InvariantVi
     found
 }
 
+/// A target that is to carry more than this share of what its replicas take grows, whatever the tolerance and the
+/// noise of a page.
+const OVERLOAD: f64 = 1.25;
+
+/// How soon after its long window a target has grown: two ticks, a round of pages, and the write.
+pub(crate) const GROWN: Duration = Duration::from_secs(45);
+
+/// A6: what is wrong with a target for a while at most: its pods show more than its replicas take, and more of them are
+/// allowed.
+pub(crate) fn overloaded(
+    name: &str,
+    (replicas, most): (u32, u32),
+    (shown, per_replica): (f64, f64),
+) -> Option<String> {
+    let carried = f64::from(replicas) * per_replica;
+    let is_overloaded = replicas > 0 && replicas < most && shown > carried * OVERLOAD;
+    is_overloaded.then(|| {
+        format!("{name} keeps {replicas} replicas of at most {most} for more than they take")
+    })
+}
+
 /// A4: a history has five entries at most.
 pub(crate) fn history(name: &str, entries: usize) -> Option<InvariantViolation> {
     let text = || format!("{name} has {entries} entries of history, more than {HISTORY}");
@@ -107,6 +128,16 @@ mod tests {
         assert_eq!(judged((6, 4), None, None), Vec::<&str>::new());
         assert_eq!(judged((3, 5), seconds(300), seconds(1)), ["A1"]);
         assert_eq!(judged((1, 0), seconds(300), seconds(1)), ["A1"]);
+    }
+
+    #[test]
+    fn a_target_that_carries_too_much_grows_up_to_its_maximum() {
+        let found = |replicas, shown| overloaded("v", (replicas, 4), (shown, 8.0)).is_some();
+        assert!(!found(2, 20.0));
+        assert!(found(2, 20.1));
+        assert!(found(3, 900.0));
+        assert!(!found(4, 900.0));
+        assert!(!found(0, 900.0), "nothing shows a page there");
     }
 
     #[test]

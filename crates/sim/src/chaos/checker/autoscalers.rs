@@ -3,16 +3,21 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use wva_base::moment::Moment;
 
-use super::Checker;
+use super::{Checker, CheckerState};
+use crate::apiserver::Insider;
 use crate::chaos::check::InvariantViolation;
-use crate::chaos::check::autoscalers::{ScaleWritten, history, written};
+use crate::chaos::check::autoscalers::{GROWN, ScaleWritten, history, overloaded, written};
 use crate::chaos::check::claims::Sent;
+use crate::chaos::process_checker::ProcessChecker;
 use crate::workloads::object::Object;
 use crate::world::{AUTOSCALERS, Scenario};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
+/// How old a page is at most that is known: a round, its deadline, and a round that came late.
+const KNOWN: Duration = Duration::from_secs(15);
 
 /// A Deployment with the limits of its PodAutoscaler.
 #[derive(Debug, Clone)]
@@ -21,6 +26,7 @@ pub(super) struct AutoscaledTarget {
     name: &'static str,
     bounds: (u32, u32),
     window: Duration,
+    per_replica: f64,
 }
 
 impl AutoscaledTarget {
@@ -31,16 +37,75 @@ impl AutoscaledTarget {
             one.model
                 .variants
                 .iter()
-                .map(move |variant| (variant, window))
+                .map(move |variant| (variant, window, one.per_replica))
         });
         targets
-            .map(|(variant, window)| Self {
+            .map(|(variant, window, per_replica)| Self {
                 namespace: scenario.namespace,
                 name: variant.name,
                 bounds: variant.bounds,
                 window,
+                per_replica,
             })
             .collect()
+    }
+
+    fn stored(&self, insider: &Insider) -> u32 {
+        let stored = insider.get(DEPLOYMENTS, self.namespace, self.name);
+        replicas(stored.as_deref())
+    }
+
+    fn pods<'a>(&'a self, pods: &'a [Object]) -> impl Iterator<Item = &'a Object> {
+        let own = move |pod: &&Object| pod.label("app") == Some(self.name);
+        pods.iter().filter(own)
+    }
+
+    /// What the pages of all ready pods showed when a process read them last; `None` if one is not known.
+    fn shown(&self, pods: &[Object], process: &ProcessChecker, now: Moment) -> Option<f64> {
+        let ready = self.pods(pods).filter(|pod| {
+            let ready = pod.condition("Ready");
+            let status = ready.and_then(|ready| ready["status"].as_str());
+            !pod.is_deleted() && status == Some("True")
+        });
+        let known = ready.map(|pod| {
+            let read = process.reads.last(pod.text("/status/podIP"))?;
+            (now.monotonic.saturating_sub(read.at) <= KNOWN).then_some(read.sum)
+        });
+        known.sum()
+    }
+}
+
+fn replicas(object: Option<&Value>) -> u32 {
+    let count = object.and_then(|object| object.pointer("/spec/replicas"));
+    let count = count.and_then(Value::as_u64).unwrap_or_default();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl CheckerState {
+    /// A6: a target whose pages show more than its replicas take grows soon.
+    pub(super) fn ungrown(&mut self, insider: &Insider, now: Moment) -> Vec<InvariantViolation> {
+        if self.autoscaled.is_empty() {
+            return Vec::new();
+        }
+        let pods: Vec<Object> = insider.list(PODS).into_iter().map(Object).collect();
+        let mut found = Vec::new();
+        for (place, process) in &mut self.seats {
+            for target in &self.autoscaled {
+                let object = insider.get(AUTOSCALERS, target.namespace, target.name);
+                let shown = object.and_then(|_scales| target.shown(&pods, process, now));
+                let overload = shown.and_then(|shown| {
+                    let counts = (target.stored(insider), target.bounds.1);
+                    overloaded(target.name, counts, (shown, target.per_replica))
+                });
+                let group = format!("ungrown/{}", target.name);
+                let limit = target.window + GROWN;
+                let present = overload.into_iter().collect();
+                let lasting = process.lasting_lead(&group, present, now, limit);
+                let text = |what| format!("c{place}: {what} for {} s", limit.as_secs());
+                found.extend(InvariantViolation::of_each("A6", lasting, text));
+            }
+        }
+        found
     }
 }
 
@@ -61,24 +126,18 @@ impl Checker {
         };
         let body: Value = serde_json::from_slice(sent.body).unwrap_or_default();
         let insider = &self.0.insider;
-        let stored = insider.get(DEPLOYMENTS, target.namespace, target.name);
-        let count = |object: Option<&Value>| {
-            let count = object.and_then(|object| object.pointer("/spec/replicas"));
-            let count = count.and_then(Value::as_u64).unwrap_or_default();
-            u32::try_from(count).unwrap_or(u32::MAX)
-        };
-        let pods = insider.list(PODS).into_iter().map(Object);
-        let own = pods.filter(|pod| pod.label("app") == Some(target.name));
+        let pods: Vec<Object> = insider.list(PODS).into_iter().map(Object).collect();
+        let own = target.pods(&pods);
         let reads = own.filter_map(|pod| process.reads.last(pod.text("/status/podIP")));
         let since = |at: Duration| now.monotonic.saturating_sub(at);
         let scale = ScaleWritten {
             name: target.name,
-            from: count(stored.as_deref()),
-            to: count(Some(&body)),
+            from: target.stored(insider),
+            to: replicas(Some(&body)),
             bounds: target.bounds,
             window: target.window,
             leads_for: process.leads_since().map(since),
-            read_ago: reads.max().map(since),
+            read_ago: reads.map(|read| read.at).max().map(since),
         };
         written(place, &scale)
     }

@@ -69,6 +69,22 @@ fn a_variant_that_shrinks_while_some_of_it_is_silent_is_found() {
     assert!(told.ends_with(" is ready and silent"), "{told}");
 }
 
+/// The busy minutes of the load outlast a shorter window.
+#[test]
+fn a_pod_autoscaler_that_does_not_grow_is_found() {
+    let pages = ChaosFault::Autoscaler(0, AutoscalerFault::PagesPartial);
+    let mut plot = plot("probe", 1).unwrap();
+    add_one(&mut plot.scenario, plot.faults_until);
+    for autoscaled in &mut plot.scenario.autoscaled {
+        autoscaled.windows = (60, 30);
+    }
+    let violation = found(plot, Mutation::AutoscalerNeverGrows, &pages, (20, 5));
+    assert_eq!(
+        violation,
+        "A6: c0: autoscaled-kpa keeps 1 replicas of at most 6 for more than they take for 105 s"
+    );
+}
+
 #[test]
 fn the_series_of_a_pod_autoscaler_that_is_gone_is_found() {
     let removed = ChaosFault::Autoscaler(0, AutoscalerFault::Removed(0));
