@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { HOSTILE, readings } from "./frames.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const assets = join(here, "../../src/sim/page");
+const assets = join(here, "../../crates/sim/src/page");
 const pictures = join(here, "../../target/page");
 
 function chromium() {
@@ -176,6 +176,14 @@ async function main() {
       const latest = await browser.value(`document.querySelector(".legend b").textContent`);
       await browser.ask("Input.dispatchMouseEvent", { type: "mouseMoved", ...box });
       await browser.eventually("the value that is pointed at", `document.querySelector(".legend b").textContent !== ${JSON.stringify(latest)}`);
+    }
+    if (made) {
+      const plot = await browser.value(`(({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 }))(document.querySelector("canvas.choice").getBoundingClientRect())`);
+      for (const type of ["mousePressed", "mouseReleased"]) {
+        await browser.ask("Input.dispatchMouseEvent", { type, button: "left", clickCount: 1, ...plot });
+      }
+      await browser.eventually("the steps of a decision", `document.querySelectorAll(".decision li").length > 1`);
+      await browser.picture("decision", "light", 420);
     }
     wrong.push(...browser.complaints(url));
     if (made) {

@@ -5,7 +5,8 @@ export const HOSTILE = `</script><img src=x onerror="window.broken=1">&amp;`;
 
 function variant(name, accelerator, gpus, cost, desired, ready, pending, why) {
   const action = desired > ready + pending ? "raise" : desired < ready + pending ? "lower" : "hold";
-  return { name, accelerator, gpus, cost, desired, scaled_to: desired, ready, pending, action, why };
+  const steps = [`base: ${ready} → ${ready}, starts from what was published`, `optimizer: ${ready} → ${desired}, ${why}`];
+  return { name, accelerator, gpus, cost, desired, scaled_to: desired, ready, pending, action, why, steps };
 }
 
 function model(name, id, rate, servers, variants) {
@@ -56,6 +57,12 @@ function frame(seconds) {
     cost_per_hour: cost,
     gpus_used: sum((variant) => variant.gpus),
     gpus_total: 40,
+    fixed_cost: seconds > 300 ? (seconds / 3600) * 52 : null,
+    rival: {
+      name: "keda-epp",
+      cost_per_hour: cost * 1.3,
+      totals: { answered: Math.round(seconds * 30), failed: 0, good: Math.round(seconds * 26), cost: (seconds / 3600) * 43 },
+    },
     totals: {
       requests: Math.round(seconds * 31),
       answered: Math.round(seconds * 30.5),
@@ -63,7 +70,6 @@ function frame(seconds) {
       good: Math.round(seconds * 29.9),
       gpu_hours: (seconds / 3600) * 17,
       cost: (seconds / 3600) * 33,
-      fixed_cost: (seconds / 3600) * 52,
       scalings: Math.floor(seconds / 400),
       first_scaling: seconds > 400 ? 61 : null,
     },

@@ -374,7 +374,7 @@ pub(super) const FLEETS: &[HealthyFleet] = &[
         facts.triggers = Reading::NotAsked;
     }),
     ("KEDA that asks Prometheus", |facts| {
-        all_by_keda(facts, true)
+        all_by_keda(facts, true);
     }),
     ("KEDA that asks the controller", external_scaler),
     ("HPAs on metrics that the controller serves", |facts| {
@@ -406,7 +406,7 @@ pub(super) const FLEETS: &[HealthyFleet] = &[
     ("thresholds of a namespace", namespaced_config_maps),
     ("a controller for each namespace", namespaced_controllers),
     ("vLLM and SGLang", two_engines),
-    ("switched off by settings, as shipped", |facts| {
+    ("PodAutoscalers switched off, and none", |facts| {
         main_config(facts, "POD_AUTOSCALERS_ENABLED", "false");
     }),
 ];

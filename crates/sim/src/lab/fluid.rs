@@ -78,12 +78,9 @@ pub(super) struct FluidDemand {
     capacity: f64,
 }
 
-/// The variant that does a request for the least money.
-pub(super) fn primary<'a>(
-    model: &'a ScenarioModel,
-    load: &ModelLoad,
-) -> Option<&'a ScenarioVariant> {
-    let cost = |variant: &ScenarioVariant| variant.cost * mean_work(variant, model.slo, load);
+/// The variant that does a request of this mean length for the least money.
+pub(super) fn primary(model: &ScenarioModel, lengths: (f64, f64)) -> Option<&ScenarioVariant> {
+    let cost = |variant: &ScenarioVariant| variant.cost * mean_work(variant, model.slo, lengths);
     let mut variants = model.variants.iter();
     let first = variants.next()?;
     Some(variants.fold(first, |best, other| {
@@ -107,20 +104,21 @@ pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     ((sum.0 / count).max(1.0), (sum.1 / count).max(1.0))
 }
 
-/// For the mean request of a load.
-pub(super) fn work_model(variant: &ScenarioVariant, slo: Slo, load: &ModelLoad) -> WorkModel {
-    WorkModel::new(variant.profile, variant.limits, slo, mean_lengths(load))
+/// For the mean request.
+pub(super) fn work_model(variant: &ScenarioVariant, slo: Slo, lengths: (f64, f64)) -> WorkModel {
+    WorkModel::new(variant.profile, variant.limits, slo, lengths)
 }
 
-fn mean_work(variant: &ScenarioVariant, slo: Slo, load: &ModelLoad) -> f64 {
-    let (prompt, output) = mean_lengths(load);
-    work_model(variant, slo, load).work(number::rounded(prompt), number::rounded(output))
+fn mean_work(variant: &ScenarioVariant, slo: Slo, (prompt, output): (f64, f64)) -> f64 {
+    let model = work_model(variant, slo, (prompt, output));
+    model.work(number::rounded(prompt), number::rounded(output))
 }
 
 impl FluidDemand {
     pub(super) fn new(model: &ScenarioModel, load: &ModelLoad, scored: Scored) -> Option<Self> {
-        let primary = primary(model, load)?;
-        let works = work_model(primary, model.slo, load);
+        let lengths = mean_lengths(load);
+        let primary = primary(model, lengths)?;
+        let works = work_model(primary, model.slo, lengths);
         let length = scored.until.saturating_sub(scored.from).as_secs();
         let length = usize::try_from(length).unwrap_or(0);
         let (mut work, mut requests) = (vec![0.0; length], vec![0; length]);
@@ -133,10 +131,10 @@ impl FluidDemand {
                 *requests += 1;
             }
         }
-        let own = mean_work(primary, model.slo, load);
+        let own = mean_work(primary, model.slo, lengths);
         let variants = model.variants.iter();
         let capacity = variants.map(|variant| {
-            f64::from(variant.bounds.1) * own / mean_work(variant, model.slo, load).max(1e-12)
+            f64::from(variant.bounds.1) * own / mean_work(variant, model.slo, lengths).max(1e-12)
         });
         let start_up = primary.start_up.median.as_secs();
         Some(Self {

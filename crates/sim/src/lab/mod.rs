@@ -7,6 +7,7 @@ mod accounting;
 mod campaign;
 mod check;
 mod files;
+mod fixed;
 mod fluid;
 mod gates;
 mod loads;
@@ -18,6 +19,7 @@ pub mod report;
 mod scenario;
 mod schema;
 mod search;
+mod seats;
 mod series;
 mod summary;
 mod table;
@@ -28,8 +30,10 @@ mod waits;
 
 pub use campaign::{Campaign, CampaignError, LabProgress, run};
 pub use check::ScenarioError;
+pub(crate) use fixed::FixedFleet;
 pub use gates::{GateError, GateReport, gates};
 pub use policies::{POLICIES, PolicyChoice, PolicyKind};
 pub use scenario::{BUILT_IN, LoadedScenario, load};
+pub(crate) use seats::Seats;
 
 use super::number;

@@ -9,15 +9,14 @@ use serde_json::json;
 
 use super::accounting::{Accounts, Scored};
 use super::check::ScenarioError;
-use super::fluid::{mean_lengths, primary, scored, work_model};
+use super::fluid::{mean_lengths, primary, scored};
 use super::meter::Meter;
 use super::number;
-use super::policies::{
-    ControllerSetup, Peer, PeerModel, PolicyChoice, PolicyKind, controller, read_signals,
-};
+use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, controller};
 use super::record::{LabRecord, VERSION};
 use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
 use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
+use super::seats::{Seats, scale};
 use super::series::SeriesRecorder;
 use super::waits::WaitRecorder;
 use crate::apiserver::{Denied, Insider};
@@ -118,7 +117,7 @@ impl Play<'_> {
             PolicyKind::Static | PolicyKind::StaticBest => {
                 let count = number::rounded(self.policy.knob.unwrap_or(1.0));
                 for (model, load) in prepared.scenario.models.iter_mut().zip(&prepared.loads) {
-                    let chosen = primary(model, load).map(|variant| variant.name);
+                    let chosen = primary(model, mean_lengths(load)).map(|variant| variant.name);
                     for variant in &mut model.variants {
                         let is_chosen = chosen == Some(variant.name);
                         let count = if is_chosen { count } else { variant.bounds.0 };
@@ -136,22 +135,11 @@ impl Play<'_> {
         }
     }
 
-    /// One rule a model, for the variant that does its requests for the least money; the others stay as they are.
-    fn peers(self, prepared: &Prepared) -> Vec<Seated> {
-        let models = prepared.scenario.models.iter().zip(&prepared.loads);
-        let seated = models.enumerate().filter_map(|(place, (model, load))| {
-            let variant = primary(model, load)?;
-            let batch = work_model(variant, model.slo, load).batch;
-            let peer = PeerModel::of(model, variant, batch, mean_lengths(load));
-            let peer = self.policy.peer(&peer)?;
-            Some(Seated {
-                model: place,
-                variant: variant.name,
-                peer,
-                next: Duration::ZERO,
-            })
-        });
-        seated.collect()
+    /// One rule a model.
+    fn peers(self, prepared: &Prepared) -> Seats {
+        let models = prepared.scenario.models.iter();
+        let lengths = prepared.loads.iter().map(mean_lengths);
+        Seats::new(self.policy, models.zip(lengths))
     }
 }
 
@@ -258,14 +246,6 @@ impl Activation {
     }
 }
 
-/// A rule with what it scales.
-struct Seated {
-    model: usize,
-    variant: &'static str,
-    peer: Box<dyn Peer>,
-    next: Duration,
-}
-
 /// What follows a world from its first second to its last.
 struct Stage {
     prepared: Prepared,
@@ -278,7 +258,7 @@ struct Stage {
     meter: Meter,
     series: SeriesRecorder,
     waits: WaitRecorder,
-    peers: Vec<Seated>,
+    peers: Seats,
     outcomes: Vec<Vec<EndedRequest>>,
     /// Why each variant was last scaled by a rule.
     reasons: BTreeMap<&'static str, String>,
@@ -348,27 +328,9 @@ impl Stage {
                 scale(&self.server, &variant, replicas).await?;
             }
         }
-        for seated in &mut self.peers {
-            let Some(model) = frame.models.get(seated.model) else {
-                continue;
-            };
-            let is_due = now >= seated.next;
-            let scraped_at = (world.prometheus.as_ref(), world.clock.now().wall);
-            let scraped_at = (is_due && seated.peer.is_scraping()).then_some(scraped_at);
-            let Some(signals) = read_signals(model, seated.variant, scraped_at) else {
-                continue;
-            };
-            seated.peer.observe(&signals, now);
-            if !is_due {
-                continue;
-            }
-            seated.next = now + seated.peer.poll();
-            let decision = seated.peer.decide(&signals, now);
-            if let Some(decision) = decision.filter(|one| signals.is_changed_by(one)) {
-                self.reasons.insert(seated.variant, decision.why);
-                scale(&self.server, seated.variant, decision.replicas).await?;
-            }
-        }
+        let at = (&*world.prometheus, world.clock.now().wall);
+        let written = self.peers.act(&self.server, at, frame, now).await?;
+        self.reasons.extend(written);
         Ok(())
     }
 }
@@ -378,13 +340,6 @@ fn why(frame: &Frame, variant: &str) -> String {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);
     let found = variants.find(|one| one.name == variant);
     found.map_or_else(String::new, |one| one.why.clone())
-}
-
-async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), Denied> {
-    let path = path("apps/v1", NAMESPACE, "deployments", variant);
-    let scale = json!({"spec": {"replicas": replicas}});
-    server.merge(&format!("{path}/scale"), &scale).await?;
-    Ok(())
 }
 
 impl Finished {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::campaign::{Campaign, CampaignError};
 use super::files::write;
-use super::fluid::{FEASIBLE, FluidDemand, primary, scored};
+use super::fluid::{FEASIBLE, FluidDemand, mean_lengths, primary, scored};
 use super::number;
 use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
 use super::scenario::{LoadedScenario, prepare};
@@ -55,7 +55,7 @@ fn summary(
         bound.gpu_hours += found.gpu_hours;
         good += found.attainment * count;
         all += count;
-        let primary = primary(model, requests).map(|variant| variant.name);
+        let primary = primary(model, mean_lengths(requests)).map(|variant| variant.name);
         chosen.extend(primary);
         for variant in &model.variants {
             others.insert(variant.name.to_owned(), variant.bounds.0);

@@ -30,15 +30,22 @@ function tiles(frame) {
   const totals = frame.totals;
   const ended = totals.answered + totals.failed;
   const kept = ended > 0 ? totals.good / ended : null;
-  const saved = totals.fixed_cost > 0 ? 1 - totals.cost / totals.fixed_cost : null;
+  const { fixed_cost: fixed, rival } = frame;
+  const saved = fixed > 0 ? 1 - totals.cost / fixed : null;
   const entries = [
     ["Cost", `${money(frame.cost_per_hour)}/h`, `${money(totals.cost)} so far`],
-    ["Against a fixed fleet", saved === null ? "–" : `${(saved * -100).toFixed(0)} %`, `that would be ${money(totals.fixed_cost)}`],
+    ["Against a fixed fleet", saved === null ? "–" : `${saved > 0 ? "−" : "+"}${Math.abs(saved * 100).toFixed(0)} %`, saved === null ? "not found yet" : `the smallest that keeps the SLO costs ${money(fixed)}`],
     ["Requests within SLO", percent(kept), `${short(totals.good)} of ${short(ended)}`, judged(kept)],
     ["Requests", short(totals.requests), `${short(totals.failed)} refused or lost`],
     ["GPUs in use", `${frame.gpus_used} of ${frame.gpus_total}`, `${short(totals.gpu_hours)} GPU-hours`],
     ["Scalings", short(totals.scalings), totals.first_scaling === null ? "none yet" : `the first after ${span(totals.first_scaling)}`],
   ];
+  if (rival) {
+    const other = rival.totals;
+    const ended = other.answered + other.failed;
+    const share = ended > 0 ? other.good / ended : null;
+    entries.splice(3, 0, [`${rival.name}, same load`, percent(share), `within SLO, for ${money(other.cost)}`, judged(share)]);
+  }
   const list = find("tiles");
   list.replaceChildren(
     ...entries.map(([name, value, note, kind]) => {
@@ -65,7 +72,7 @@ class Model {
     const variants = model.variants.map((variant, place) => ({ name: variant.name, key: place % 6 }));
     this.replicas = new Plot(
       area,
-      "Replicas: ready, and desired (dashed)",
+      "Replicas: ready, and desired (dashed); a dot is a decision, click it for its steps",
       variants.flatMap(({ name, key }) => [
         { label: name, key, stepped: true },
         { label: "desired", key, stepped: true, dashed: true },
@@ -92,6 +99,9 @@ class Model {
       ],
       { unit: " %", least: 120 },
     );
+    this.decision = made("div", "", "decision");
+    this.decision.setAttribute("role", "status");
+    this.section.append(this.decision);
     this.all = [this.replicas, this.queue, this.load, this.latency];
     this.table(model);
   }
@@ -167,6 +177,7 @@ class Model {
       of((model) => model.variants[place]?.desired ?? null),
     ]);
     this.replicas.set(times, variants.flat());
+    this.replicas.mark(decisions(times, models), (mark) => this.explain(mark));
     this.queue.set(times, [of((model) => model.held), of((model) => model.queue)]);
     this.load.set(times, [of((model) => model.rate)]);
     this.latency.set(times, [
@@ -176,10 +187,34 @@ class Model {
     ]);
   }
 
+  /** The steps of a decision. */
+  explain({ time, key, from, variant }) {
+    const list = made("ol");
+    list.append(...(variant.steps ?? [variant.why]).map((step) => made("li", step)));
+    const title = made("h3", `${span(time)}: ${variant.name} ${from} → ${variant.desired}, ${variant.action}`, `k${key}`);
+    this.decision.replaceChildren(title, list);
+  }
+
   remove() {
     for (const plot of this.all) plots.delete(plot);
     this.section.remove();
   }
+}
+
+/** The moments at which a desired count of a model changed. */
+function decisions(times, models) {
+  const marks = [];
+  const before = new Map();
+  models.forEach((model, place) => {
+    model?.variants.forEach((variant, at) => {
+      const from = before.get(variant.name) ?? null;
+      if (variant.desired === null) return;
+      before.set(variant.name, variant.desired);
+      if (from === null || from === variant.desired) return;
+      marks.push({ time: times[place], value: variant.desired, key: at % 6, from, variant });
+    });
+  });
+  return marks;
 }
 
 /** Makes the sections anew when models or variants are others than before. */

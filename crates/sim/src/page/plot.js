@@ -75,6 +75,21 @@ class Plot {
     plots.add(this);
   }
 
+  /** `marks`: [{ time, value, key }], drawn as dots; `choose` is called with the one that is clicked. */
+  mark(marks, choose) {
+    if (!this.marks) {
+      this.canvas.classList.add("choice");
+      this.canvas.addEventListener("click", (event) => {
+        this.point(event);
+        const distance = (mark) => Math.abs(mark.time - stretch.pointed);
+        const nearest = this.marks.reduce((best, mark) => (best && distance(best) <= distance(mark) ? best : mark), null);
+        if (nearest) this.choose(nearest);
+      });
+    }
+    this.marks = marks;
+    this.choose = choose;
+  }
+
   set(times, values) {
     this.times = times;
     this.lines.forEach((line, place) => (line.values = values[place]));
@@ -135,6 +150,12 @@ class Plot {
     pen.rect(box.left, box.top - 3, box.right - box.left + 3, box.bottom - box.top + 6);
     pen.clip();
     for (const line of this.lines) this.line(pen, line, x, y);
+    for (const mark of this.marks ?? []) {
+      pen.fillStyle = colour(`--c${mark.key}`);
+      pen.beginPath();
+      pen.arc(x(mark.time), y(mark.value), 3, 0, 2 * Math.PI);
+      pen.fill();
+    }
     pen.restore();
     this.pointer(pen, box, x, y);
   }

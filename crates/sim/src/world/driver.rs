@@ -12,7 +12,7 @@ use futures::future::{Either, select};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::frame::{Frame, ModelFrame, Totals, VariantFrame};
+use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
 use super::objects::{SYSTEM, VARIANT};
 use super::pod_listeners::PodListeners;
 use super::record::Recorder;
@@ -68,6 +68,7 @@ struct Decided {
     target: Option<Replicas>,
     action: &'static str,
     why: String,
+    steps: Vec<String>,
     /// Why it does not grow although requests wait.
     unserved: Option<String>,
 }
@@ -83,7 +84,6 @@ pub(super) struct DriverState {
     sizes: BTreeMap<String, u32>,
     decided: BTreeMap<VariantKey, Decided>,
     totals: Totals,
-    dearest: f64,
     troubles: usize,
     prometheus_back: Option<Duration>,
     prometheus_in_time: Option<Duration>,
@@ -165,6 +165,7 @@ impl Driver {
                 known.unserved = unserved;
                 if known.action == HOLD {
                     known.why = decision.reason();
+                    known.steps = steps(decision);
                 }
                 continue;
             }
@@ -177,6 +178,7 @@ impl Driver {
                 target: decision.target,
                 action,
                 why: decision.reason(),
+                steps: steps(decision),
                 unserved,
             };
             self.state.decided.insert(key.clone(), decided);
@@ -381,7 +383,7 @@ impl Driver {
             cost += f64::from(tally.placed) * variant.cost;
             gpus += tally.gpus;
         }
-        self.add(now, passed, cost, gpus);
+        self.add(passed, cost, gpus);
         self.frames.send_replace(Arc::new(Frame {
             seconds: now.monotonic.as_secs_f64(),
             at: stamp(now.wall),
@@ -394,9 +396,8 @@ impl Driver {
     }
 
     /// Adds up what has passed since the last tick.
-    fn add(&mut self, now: Moment, passed: Duration, cost: f64, gpus: u32) {
+    fn add(&mut self, passed: Duration, cost: f64, gpus: u32) {
         let hours = passed.as_secs_f64() / 3_600.0;
-        self.state.dearest = self.state.dearest.max(cost);
         let sum = |count: fn(&ModelService) -> u64| self.services.iter().map(count).sum::<u64>();
         let (requests, answered) = (sum(|one| one.score.requests), sum(|one| one.score.answered));
         let (failed, good) = (sum(|one| one.score.failed), sum(|one| one.score.good));
@@ -407,8 +408,6 @@ impl Driver {
         totals.good = good;
         totals.gpu_hours += f64::from(gpus) * hours;
         totals.cost += cost * hours;
-        let whole = now.monotonic.as_secs_f64() / 3_600.0;
-        totals.fixed_cost = self.state.dearest * whole;
     }
 
     fn sizes(&self) -> BTreeMap<String, u32> {
@@ -464,6 +463,7 @@ impl Driver {
                 slo.per_token.as_secs_f64() * 1e3,
             ),
             attainment: service.score.attainment(),
+            ended: service.score.ended_and_good(),
             broken: service.broken().map(str::to_owned),
             variants: variants
                 .map(|variant| self.variant_frame(variant))
@@ -490,6 +490,7 @@ impl Driver {
             pending: tally.pending,
             action: decided.map_or("", |decided| decided.action).to_owned(),
             why: decided.map_or_else(String::new, |decided| decided.why.clone()),
+            steps: decided.map_or_else(Vec::new, |decided| decided.steps.clone()),
             unserved: decided.and_then(|decided| decided.unserved.clone()),
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use wva::policy::plan::Decision;
+
 /// The state of a world, published every virtual second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
@@ -50,6 +52,9 @@ pub struct ModelFrame {
     pub(crate) slo_ms: (f64, f64),
     /// Share of the requests of the last minute that kept the promise, 0 to 1.
     pub(crate) attainment: Option<f64>,
+    /// Requests that ended since the start, and those of them that kept the promise.
+    #[serde(default)]
+    pub(crate) ended: (u64, u64),
     /// Why its load has ended early, if a trace cannot be read to its end.
     pub(crate) broken: Option<String>,
     /// The ways to serve it.
@@ -78,6 +83,9 @@ pub struct VariantFrame {
     pub(crate) action: String,
     /// Why.
     pub why: String,
+    /// The steps of that decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) steps: Vec<String>,
     /// Why it does not grow although requests wait for its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unserved: Option<String>,
@@ -97,8 +105,6 @@ pub struct Totals {
     /// GPUs times hours.
     pub gpu_hours: f64,
     pub(crate) cost: f64,
-    /// What it would have cost to hold the dearest fleet that was ever in use all the time.
-    pub(crate) fixed_cost: f64,
     /// Changes of a deployment's size.
     pub scalings: u64,
     /// Virtual seconds from the start to the first of them.
@@ -111,4 +117,19 @@ impl Totals {
         let ended = crate::number::real(self.answered + self.failed);
         (ended > 0.0).then(|| crate::number::real(self.good) / ended)
     }
+}
+
+/// What each stage did, in words.
+pub(super) fn steps(decision: &Decision) -> Vec<String> {
+    let steps = decision.steps.iter();
+    let steps = steps.map(|one| {
+        format!(
+            "{}: {} → {}, {}",
+            one.stage.as_str(),
+            one.from,
+            one.to,
+            one.why
+        )
+    });
+    steps.collect()
 }

@@ -283,6 +283,14 @@ impl World {
         self.doors.kill(controller::POD, role)
     }
 
+    /// Runs a task in the world until its end.
+    pub(crate) fn attend(
+        &mut self,
+        task: impl Future<Output = std::convert::Infallible> + Send + 'static,
+    ) {
+        self.tasks.spawn(task);
+    }
+
     /// The last frame.
     pub fn frame(&self) -> Arc<Frame> {
         Arc::clone(&self.frames.borrow())

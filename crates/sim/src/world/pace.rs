@@ -25,6 +25,7 @@ use tower::ServiceExt;
 
 use super::{Frame, Recording, Scenario, World, WorldError};
 use crate::apiserver::ApiServer;
+use crate::lab::{PolicyChoice, Seats};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
@@ -52,6 +53,20 @@ pub(crate) struct Play {
     pub(crate) speed: Speed,
     /// How long, in virtual time; without end if not given.
     pub(crate) duration: Option<Duration>,
+    /// Virtual time at the start that passes as fast as it can.
+    pub(crate) warm: Duration,
+    /// What decides instead of the controller.
+    pub(crate) policy: Option<PolicyChoice>,
+}
+
+impl Play {
+    /// The same in a world where this policy decides.
+    pub(crate) fn under(&self, policy: PolicyChoice) -> Self {
+        Self {
+            policy: Some(policy),
+            ..self.clone()
+        }
+    }
 }
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -166,7 +181,11 @@ impl Stage {
     }
 
     async fn perform(self, play: Play, begun: oneshot::Sender<Begun>) {
-        let world = World::begin(&play.scenario, play.seed, play.date, Recording::Off).await;
+        let (scenario, seed, date) = (&play.scenario, play.seed, play.date);
+        let world = match &play.policy {
+            None => World::begin(scenario, seed, date, Recording::Off).await,
+            Some(policy) => Seats::world(policy, scenario, seed, date).await,
+        };
         let world = match world {
             Ok(world) => world,
             Err(error) => return drop(begun.send(Err(error.into()))),
@@ -191,6 +210,12 @@ impl Stage {
                 sleep(STRIDE).await;
                 continue;
             };
+            if now.monotonic < play.warm {
+                self.take_calls(&world.server);
+                sleep(STRIDE).await;
+                (begun, offset) = (real(), world.clock.now().monotonic);
+                continue;
+            }
             let due = offset + begun.elapsed().mul_f64(speed);
             if due > now.monotonic + PATIENCE.mul_f64(speed.max(1.0)) {
                 // A machine that slept, or is too slow: the world goes on from where it is.

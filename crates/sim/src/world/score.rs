@@ -190,6 +190,11 @@ impl Score {
         (all > 0).then(|| number::real(good) / number::real(all))
     }
 
+    /// Requests that ended since the start, and those of them that kept the promise.
+    pub(super) fn ended_and_good(&self) -> (u64, u64) {
+        (self.answered.saturating_add(self.failed), self.good)
+    }
+
     pub(super) fn first_token_p95(&self) -> Option<f64> {
         self.percentiles.first_token
     }

@@ -231,7 +231,6 @@ async fn load_scales_up_and_its_end_down_again() {
     assert!(grown.totals.first_scaling.is_some());
     let shrunk = ready(&world, Duration::from_mins(40), |ready| ready == 2).await;
     assert!(shrunk.totals.answered > 1_000, "{:?}", shrunk.totals);
-    assert!(shrunk.totals.cost < shrunk.totals.fixed_cost);
     world.end().await;
 }
 

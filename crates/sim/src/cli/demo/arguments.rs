@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use super::settings::{self, SettingsFile};
+use crate::lab::{POLICIES, PolicyChoice, PolicyKind};
 use crate::world::pace::Speed;
 use crate::world::{Scenario, scenario, scenarios};
 use wva::cli::usage::{Given, Refused, one_of, read};
@@ -29,6 +31,18 @@ pub(in crate::cli) struct DemoFlags {
     /// How long to play, in virtual time, for example 2h or 90m; without it until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = to_duration)]
     duration: Option<Duration>,
+    /// Virtual time that passes at once before the first picture
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = to_warm)]
+    warm: Duration,
+    /// Play the same load also under this policy of wva-sim lab; keda is llm-d's recipe, keda-epp
+    #[arg(long, value_name = "POLICY", value_parser = to_policy)]
+    against: Option<PolicyChoice>,
+    /// A manifest of ConfigMaps that replace those of the demo with the same name
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = settings::read)]
+    settings: Option<SettingsFile>,
+    /// The port of the page on loopback; without it a free one
+    #[arg(long, value_name = "NUMBER")]
+    port: Option<u16>,
     /// Replay requests from a trace for the first model of the scenario
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     trace: Option<PathBuf>,
@@ -53,12 +67,15 @@ pub(super) struct DemoArguments {
     pub(super) speed: Speed,
     pub(super) seed: u64,
     pub(super) duration: Option<Duration>,
+    pub(super) warm: Duration,
+    pub(super) against: Option<PolicyChoice>,
     pub(super) page: Page,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
-    Shown,
+    /// On this port of loopback, 0 for a free one.
+    Shown(u16),
     Off,
 }
 
@@ -72,15 +89,26 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, R
         Some(trace) => given.scenario.replaying(trace),
         None => given.scenario,
     };
+    let mut scenario = scenario.with_shipped_settings();
+    for map in given
+        .settings
+        .into_iter()
+        .flat_map(|SettingsFile(maps)| maps)
+    {
+        scenario.config.retain(|one| one.name != map.name);
+        scenario.config.push(map);
+    }
     Ok(DemoCommand::Play(Box::new(DemoArguments {
-        scenario: scenario.with_shipped_settings(),
+        scenario,
         speed: given.speed,
         seed: given.seed,
         duration: given.duration,
+        warm: given.warm,
+        against: given.against,
         page: if given.no_page {
             Page::Off
         } else {
-            Page::Shown
+            Page::Shown(given.port.unwrap_or(0))
         },
     })))
 }
@@ -90,6 +118,15 @@ fn to_scenario(name: &str) -> Result<Scenario, String> {
         let names: Vec<&str> = scenarios().iter().map(|one| one.name).collect();
         one_of(&names)
     })
+}
+
+fn to_policy(name: &str) -> Result<PolicyChoice, String> {
+    let name = if name == "keda" { "keda-epp" } else { name };
+    let peers = POLICIES.iter().filter(|one| one.kind == PolicyKind::Peer);
+    let peers: Vec<&str> = peers.map(|one| one.name).collect();
+    let choice = PolicyChoice::parse(name).ok();
+    let choice = choice.filter(|one| one.family.kind == PolicyKind::Peer);
+    choice.ok_or_else(|| format!("keda, {}", one_of(&peers)))
 }
 
 fn to_speed(value: &str) -> Result<Speed, &'static str> {
@@ -112,6 +149,11 @@ fn to_duration(value: &str) -> Result<Duration, &'static str> {
     duration.ok_or("a time such as 90s, 30m or 2h")
 }
 
+fn to_warm(value: &str) -> Result<Duration, &'static str> {
+    let duration = humantime::parse_duration(value);
+    duration.map_err(|_invalid| "a time such as 5m, or 0s")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,16 +169,19 @@ mod tests {
         };
         assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
         assert_eq!(default.speed, Speed::Times(60.0));
-        assert_eq!((default.duration, default.page), (None, Page::Shown));
-        let Ok(DemoCommand::Play(other)) =
-            parsed("--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page")
-        else {
+        assert_eq!((default.duration, default.page), (None, Page::Shown(0)));
+        assert_eq!(default.warm, Duration::from_mins(5));
+        assert!(default.against.is_none());
+        let Ok(DemoCommand::Play(other)) = parsed(
+            "--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page --warm 0s --against keda",
+        ) else {
             panic!("plays");
         };
         assert_eq!((other.scenario.name, other.seed), ("quiet", 7));
         assert_eq!(other.speed, Speed::Unbounded);
         assert_eq!(other.duration, Some(Duration::from_mins(90)));
-        assert_eq!(other.page, Page::Off);
+        assert_eq!((other.warm, other.page), (Duration::ZERO, Page::Off));
+        assert_eq!(other.against.unwrap().name, "keda-epp");
         let load = &other.scenario.models[0].load;
         assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
         assert!(matches!(parsed("--list"), Ok(DemoCommand::List)));
@@ -158,6 +203,18 @@ mod tests {
             (
                 "--no-page=yes",
                 "--no-page takes no value, and has \"yes\"; leave",
+            ),
+            (
+                "--against nothing",
+                "--against is \"nothing\"; give keda, one of ",
+            ),
+            (
+                "--against wva-slo",
+                "--against is \"wva-slo\"; give keda, one of ",
+            ),
+            (
+                "--settings /nowhere.yaml",
+                "--settings is \"/nowhere.yaml\"; give a manifest of ConfigMaps",
             ),
             ("--scenario x", "--scenario is \"x\"; give one of fleet, "),
             ("--seed 1 --seed 2", "--seed is given more than once; give"),

@@ -1,8 +1,10 @@
 //! `wva-sim demo`: the whole controller in a simulated cluster, in one command.
 
 mod arguments;
+mod comparison;
 #[cfg(test)]
 mod sample;
+mod settings;
 mod view;
 
 use std::io::{IsTerminal, Write as _};
@@ -10,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::select;
@@ -20,6 +22,7 @@ use tokio::task::JoinSet;
 
 pub(super) use self::arguments::DemoFlags;
 use self::arguments::{DemoArguments, DemoCommand, Page};
+use self::comparison::{ComparedFrame, FixedSearch, Rivals};
 use self::view::{Header, Lines};
 use crate::page::{self, Film};
 use crate::world::pace::{Play, Show, Speed};
@@ -118,11 +121,13 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
         speed,
         seed,
         duration,
+        warm,
+        against,
         page,
     } = arguments;
-    let (listener, address) = listen().await?;
+    let (listener, address) = listen(0).await?;
     let stand = match page {
-        Page::Shown => Some(listen().await?),
+        Page::Shown(port) => Some(listen(port).await?),
         Page::Off => None,
     };
     let kubeconfig = Kubeconfig::write(address)?;
@@ -132,62 +137,100 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
         namespace: scenario.namespace.to_owned(),
         page: stand.as_ref().map(|(_, address)| *address),
     };
-    let show = Show::begin(Play {
+    let fixed = FixedSearch::begin(scenario.clone(), seed, this_hour());
+    let own = Play {
         scenario,
         seed,
         date: this_hour(),
         speed,
         duration,
-    })
-    .await
-    .map_err(|error| error.to_string())?;
+        warm,
+        policy: None,
+    };
+    let rival = match against {
+        Some(policy) => Some((policy.name.clone(), begun(own.under(policy)).await?)),
+        None => None,
+    };
+    let show = begun(own).await?;
+    let frames = rival.as_ref();
+    let frames = frames.map(|(name, show)| (name.clone(), show.frames.clone()));
+    let rivals = Arc::new(Mutex::new(Rivals {
+        fixed,
+        policy: frames,
+    }));
     let mut doors = JoinSet::new();
     doors.spawn(socket::serve(listener, show.gateway.clone()));
     if let Some((listener, _)) = stand {
         let film = Film::new(&header.title, FRAME_DISTANCE);
         doors.spawn(page::serve(listener, film.clone()));
-        tokio::spawn(record(show.frames.clone(), film));
+        tokio::spawn(record(show.frames.clone(), film, Arc::clone(&rivals)));
     }
-    let first_scaling = until_over(&show, &header, began).await;
+    let first_scaling = until_over(&show, &header, began, &rivals).await;
     if std::io::stdout().is_terminal() {
         // A terminal that is gone needs nothing back.
         drop(write_out(LEAVE));
     }
     doors.shutdown().await;
     let frame = show.end().await;
+    if let Some((_, show)) = rival {
+        show.end().await;
+    }
     let took = began.elapsed();
-    let (totals, seconds) = (&frame.totals, frame.seconds);
-    Ok(view::summary(totals, seconds, took, first_scaling))
+    if duration.is_some() {
+        locked(&rivals).fixed.finish();
+    }
+    let comparison = locked(&rivals).now();
+    Ok(view::summary(&frame, &comparison, took, first_scaling))
+}
+
+async fn begun(play: Play) -> Result<Show, String> {
+    Show::begin(play).await.map_err(|error| error.to_string())
+}
+
+fn locked(rivals: &Mutex<Rivals>) -> MutexGuard<'_, Rivals> {
+    rivals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows the play until its end, or until somebody has seen enough. How long the first scaling took,
 /// if there was one.
-async fn until_over(show: &Show, header: &Header, began: Instant) -> Option<Duration> {
+async fn until_over(
+    show: &Show,
+    header: &Header,
+    began: Instant,
+    rivals: &Mutex<Rivals>,
+) -> Option<Duration> {
     let mut first_scaling = None;
     {
         let asked = pin!(stop::asked());
         let over = pin!(show.over());
         let frames = show.frames.clone();
-        let spectator = pin!(spectate(frames, header, began, &mut first_scaling));
+        let spectator = pin!(spectate(
+            frames,
+            header,
+            (began, rivals),
+            &mut first_scaling
+        ));
         select(asked, select(over, spectator)).await;
     }
     first_scaling
 }
 
-/// A free port of loopback.
-async fn listen() -> Result<(TcpListener, SocketAddr), String> {
-    let no_port = |error| format!("no port on loopback: {error}");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+/// A port of loopback, 0 for a free one.
+async fn listen(port: u16) -> Result<(TcpListener, SocketAddr), String> {
+    let no_port = |error| format!("port {port} on loopback: {error}; choose another --port");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
     let listener = listener.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;
     Ok((listener, address))
 }
 
 /// Keeps the frames for the page until there are no more.
-async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film) {
+async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film, rivals: Arc<Mutex<Rivals>>) {
     while frames.changed().await.is_ok() {
         let frame = Arc::clone(&frames.borrow_and_update());
-        if let Err(error) = film.record(frame.seconds, &*frame) {
+        let comparison = locked(&rivals).now();
+        let shown = ComparedFrame::new(&frame, comparison);
+        if let Err(error) = film.record(frame.seconds, &shown) {
             tracing::warn!(%error, "a frame cannot be shown");
         }
     }
@@ -197,7 +240,7 @@ async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film) {
 async fn spectate(
     mut frames: watch::Receiver<Arc<Frame>>,
     header: &Header,
-    began: Instant,
+    (began, rivals): (Instant, &Mutex<Rivals>),
     first_scaling: &mut Option<Duration>,
 ) {
     let in_place = std::io::stdout().is_terminal();
@@ -214,7 +257,7 @@ async fn spectate(
             *first_scaling = Some(began.elapsed());
         }
         let text = if in_place {
-            drawn(&view::picture(header, &frame))
+            drawn(&view::picture(header, &frame, &locked(rivals).now()))
         } else {
             let lines = lines.of(&frame).into_iter();
             lines.map(|line| line + "\n").collect()

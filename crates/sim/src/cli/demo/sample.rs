@@ -1,10 +1,13 @@
 //! The picture in the documentation.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::comparison::{Comparison, FixedState};
 use super::title;
 use super::view::{Header, picture};
 use crate::documents::check_block;
+use crate::lab::FixedFleet;
 use crate::world::pace::Speed;
 use crate::world::{Recording, World, scenario};
 use wva_base::moment::WallTime;
@@ -36,7 +39,15 @@ async fn the_picture_in_the_docs_is_what_seed_1_shows() {
     tokio::time::sleep(Duration::from_mins(25) + Duration::from_millis(500)).await;
     let frame = world.frame();
     world.end().await;
-    let lines = picture(&header, &frame);
+    let fixed = std::thread::spawn(move || {
+        let fixed = FixedFleet::search(&scenario, 1, WallTime(0), &AtomicBool::new(false));
+        fixed.map(|fleet| FixedState::Found(fleet.cost_per_hour))
+    });
+    let compared = Comparison {
+        fixed: fixed.join().unwrap().unwrap(),
+        rival: None,
+    };
+    let lines = picture(&header, &frame, &compared);
     // Of the models the first.
     let blank = |line: &&String| line.is_empty();
     let others = lines.iter().filter(blank).count();

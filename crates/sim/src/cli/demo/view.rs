@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::world::{Frame, ModelFrame, Totals, VariantFrame};
+use super::comparison::{Comparison, FixedState, RivalFrame};
+use crate::world::{Frame, ModelFrame, VariantFrame};
 
 /// What stands above every picture.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ fn millis(value: Option<f64>) -> String {
 const COLUMNS: &str = "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING";
 
 /// A picture for a terminal of 80 columns; of its lines only reasons may be longer.
-pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
+pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> Vec<String> {
     let totals = &frame.totals;
     let mut lines = vec![
         format!("{}   {}", header.first_line(), clock(frame.seconds)),
@@ -71,10 +72,20 @@ pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
             totals.scalings,
         ),
         format!(
-            "cost {:.2} so far, {:.2} with a fixed fleet",
-            totals.cost, totals.fixed_cost
+            "cost {:.2} so far{}",
+            totals.cost,
+            fixed_line(frame.seconds, compared)
         ),
     ];
+    lines.extend(compared.rival.as_ref().map(|rival| {
+        format!(
+            "{} under the same load: SLO {}   cost {:.2} so far   scalings {}",
+            rival.name,
+            percent(rival.totals.attainment()),
+            rival.totals.cost,
+            rival.totals.scalings,
+        )
+    }));
     for model in &frame.models {
         lines.push(String::new());
         lines.push(load_line(model));
@@ -89,6 +100,17 @@ pub(super) fn picture(header: &Header, frame: &Frame) -> Vec<String> {
         lines.extend(model.variants.iter().flat_map(variant_lines));
     }
     lines
+}
+
+/// What follows the cost.
+fn fixed_line(seconds: f64, compared: &Comparison) -> String {
+    match (compared.fixed, compared.fixed_cost(seconds)) {
+        (_, Some(cost)) => {
+            format!(", {cost:.2} with the smallest fixed fleet that keeps the SLO")
+        }
+        (FixedState::Impossible, None) => "; no fixed fleet within bounds keeps the SLO".to_owned(),
+        (_, None) => "; searching the smallest fixed fleet that keeps the SLO".to_owned(),
+    }
 }
 
 fn load_line(model: &ModelFrame) -> String {
@@ -176,24 +198,29 @@ impl Lines {
 }
 
 pub(super) fn summary(
-    totals: &Totals,
-    seconds: f64,
+    frame: &Frame,
+    compared: &Comparison,
     real: Duration,
     first_scaling: Option<Duration>,
 ) -> String {
-    let saved = if totals.fixed_cost > 0.0 {
-        (1.0 - totals.cost / totals.fixed_cost) * 100.0
-    } else {
-        0.0
+    let totals = &frame.totals;
+    let against = |other: f64| (totals.cost / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
+    let fixed = match (compared.fixed, compared.fixed_cost(frame.seconds)) {
+        (_, Some(cost)) => format!(
+            "{cost:.2}, the smallest that keeps the SLO in the first hour: this is {:+.0} %",
+            against(cost)
+        ),
+        (FixedState::Impossible, None) => "none within bounds keeps the SLO".to_owned(),
+        (_, None) => "not searched to the end".to_owned(),
     };
     let mut text = format!(
         "played          {} of virtual time in {:.1} s\n\
          requests        {} came, {} answered, {} refused or lost\n\
          SLO attainment  {}\n\
          GPU-hours       {:.2}, which cost {:.2}\n\
-         fixed fleet     {:.2}, had the dearest fleet of this play run all the time: {saved:.0} % saved\n\
+         fixed fleet     {fixed}\n\
          scalings        {}",
-        clock(seconds),
+        clock(frame.seconds),
         real.as_secs_f64(),
         totals.requests,
         totals.answered,
@@ -201,7 +228,6 @@ pub(super) fn summary(
         percent(totals.attainment()),
         totals.gpu_hours,
         totals.cost,
-        totals.fixed_cost,
         totals.scalings,
     );
     if let (Some(first), Some(real)) = (totals.first_scaling, first_scaling) {
@@ -214,12 +240,22 @@ pub(super) fn summary(
         );
     }
     text.push('\n');
+    if let Some(RivalFrame { name, totals, .. }) = &compared.rival {
+        let _infallible = writeln!(
+            text,
+            "{name:<15} SLO attainment {}, GPU-hours {:.2}, which cost {:.2}",
+            percent(totals.attainment()),
+            totals.gpu_hours,
+            totals.cost,
+        );
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::Totals;
 
     fn frame(ready: u32, desired: Option<u32>) -> Frame {
         Frame {
@@ -243,15 +279,18 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_picture_holds_every_variant_with_its_reason() {
-        let header = Header {
+    fn header() -> Header {
+        Header {
             title: "wva-sim demo".to_owned(),
             kubeconfig: "/tmp/k".to_owned(),
             namespace: "ns".to_owned(),
             page: Some(([127, 0, 0, 1], 80).into()),
-        };
-        let lines = picture(&header, &frame(1, Some(2)));
+        }
+    }
+
+    #[test]
+    fn a_picture_holds_every_variant_with_its_reason() {
+        let lines = picture(&header(), &frame(1, Some(2)), &Comparison::default());
         assert_eq!(lines[0], "wva-sim demo   http://127.0.0.1:80   00:01:01");
         assert!(lines[1].contains("--kubeconfig /tmp/k -n ns"));
         let [row, why] = lines.last_chunk().unwrap();
@@ -293,22 +332,65 @@ mod tests {
         assert!(lines.of(&frame).is_empty());
     }
 
-    #[test]
-    fn a_summary_compares_with_a_fixed_fleet() {
-        let totals = Totals {
+    fn totals(cost: f64) -> Totals {
+        Totals {
             requests: 10,
             answered: 8,
             failed: 2,
             good: 5,
-            cost: 50.0,
-            fixed_cost: 100.0,
+            cost,
             scalings: 3,
             first_scaling: Some(45.0),
             ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn pictures_and_summaries_compare_with_a_fixed_fleet_and_a_rule() {
+        let frame = Frame {
+            seconds: 1_800.0,
+            totals: totals(50.0),
+            ..Frame::default()
         };
-        let text = summary(&totals, 3_600.0, Duration::from_mins(1), None);
-        for part in ["01:00:00", "SLO attainment  50.0 %", "50 % saved"] {
-            assert!(text.contains(part), "{part}: {text}");
+        let rival = RivalFrame {
+            name: "keda-epp".to_owned(),
+            cost_per_hour: 0.0,
+            totals: totals(80.0),
+        };
+        let mut compared = Comparison {
+            fixed: FixedState::Searching,
+            rival: Some(rival),
+        };
+        for (fixed, line, part) in [
+            (
+                FixedState::Searching,
+                "cost 50.00 so far; searching the smallest fixed fleet that keeps the SLO",
+                "fixed fleet     not searched",
+            ),
+            (
+                FixedState::Impossible,
+                "cost 50.00 so far; no fixed fleet within bounds keeps the SLO",
+                "fixed fleet     none within bounds",
+            ),
+            (
+                FixedState::Found(200.0),
+                "cost 50.00 so far, 100.00 with the smallest fixed fleet that keeps the SLO",
+                "this is -50 %",
+            ),
+        ] {
+            compared.fixed = fixed;
+            let lines = picture(&header(), &frame, &compared);
+            assert_eq!(lines[3], line);
+            assert_eq!(
+                lines[4],
+                "keda-epp under the same load: SLO 50.0 %   cost 80.00 so far   scalings 3"
+            );
+            assert!(lines.iter().all(|line| line.chars().count() <= 80));
+            let text = summary(&frame, &compared, Duration::from_mins(1), None);
+            let rival = "keda-epp        SLO attainment 50.0 %, GPU-hours 0.00, which cost 80.00\n";
+            for part in ["00:30:00", "SLO attainment  50.0 %", part, rival] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
         }
     }
 }

@@ -1,0 +1,173 @@
+//! The smallest fleet of a scenario that never changes and keeps the objectives, found by playing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::accounting::Scored;
+use super::fluid::{FluidDemand, GOAL, primary};
+use super::loads::ModelLoad;
+use super::seats::{lengths, remove_autoscalers};
+use crate::apiserver::Insider;
+use crate::hpa::SYNC;
+use crate::load::Arrivals;
+use crate::number;
+use crate::world::{LoadSource, Scenario, ScenarioModel, World, WorldError};
+use wva_base::moment::WallTime;
+use wva_supervise::SeedTree;
+
+/// Requests that end until then do not count: the fleet starts with the load.
+const WARM: Duration = Duration::from_mins(10);
+/// How long each fleet is played.
+const PLAYED: Duration = Duration::from_hours(1);
+
+/// A fleet that never changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct FixedFleet {
+    /// Replicas by variant; those that are left out have their minimum.
+    pub(crate) replicas: BTreeMap<&'static str, u32>,
+    /// Cost of all of them per hour.
+    pub(crate) cost_per_hour: f64,
+}
+
+impl FixedFleet {
+    /// Searches on this thread: for each model replicas of the variant that does its requests for the least money,
+    /// from what a fluid model says upwards. `None` where a model stays below the objective at its maximum, or after
+    /// `stop`.
+    pub(crate) fn search(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+        stop: &AtomicBool,
+    ) -> Option<Self> {
+        let mut counts: Vec<(&str, u32, u32)> = Vec::new();
+        for model in &scenario.models {
+            let variant = primary(model, lengths(model))?;
+            let guess = guess(model, seed).unwrap_or(1);
+            let (_, most) = variant.bounds;
+            counts.push((variant.name, guess.clamp(1, most.max(1)), most));
+        }
+        loop {
+            let fleet = Self::of(
+                scenario,
+                counts.iter().map(|(name, count, _)| (*name, *count)),
+            );
+            let kept = fleet.play(scenario, seed, date)?;
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let mut is_enough = true;
+            for ((_, count, most), kept) in counts.iter_mut().zip(kept) {
+                if kept < GOAL {
+                    is_enough = false;
+                    *count += 1;
+                }
+                if count > most {
+                    return None;
+                }
+            }
+            if is_enough {
+                return Some(fleet);
+            }
+        }
+    }
+
+    fn of<'a>(scenario: &'a Scenario, counts: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        let counts: BTreeMap<&str, u32> = counts.collect();
+        let variants = scenario.models.iter().flat_map(|model| &model.variants);
+        let all = variants.map(|variant| {
+            let count = counts.get(variant.name).copied();
+            (variant, count.unwrap_or(variant.bounds.0))
+        });
+        Self {
+            cost_per_hour: all
+                .clone()
+                .map(|(variant, count)| variant.cost * f64::from(count))
+                .sum(),
+            replicas: all.map(|(variant, count)| (variant.name, count)).collect(),
+        }
+    }
+
+    /// The share of the requests of each model that keep the objective.
+    fn play(&self, scenario: &Scenario, seed: u64, date: WallTime) -> Option<Vec<f64>> {
+        let mut scenario = scenario.clone();
+        scenario.troubles.clear();
+        for variant in scenario.models.iter_mut().flat_map(|one| &mut one.variants) {
+            let count = self.replicas.get(variant.name).copied().unwrap_or(0);
+            variant.replicas = count;
+            variant.bounds = (count, count.max(1));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        let played = runtime.map(|runtime| runtime.block_on(shares(&scenario, seed, date)));
+        played.ok()?.ok()
+    }
+}
+
+async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f64>, WorldError> {
+    let world = World::arranged(scenario, seed, date, false, SYNC).await?;
+    let server = Insider::new(world.server.clone(), "laboratory");
+    remove_autoscalers(&server, scenario).await?;
+    tokio::time::sleep(WARM).await;
+    let before = world.frame();
+    tokio::time::sleep(PLAYED.saturating_sub(WARM)).await;
+    let after = world.frame();
+    world.end().await;
+    let models = before.models.iter().zip(&after.models);
+    let shares = models.map(|(before, after)| {
+        let ended = after.ended.0.saturating_sub(before.ended.0);
+        let good = after.ended.1.saturating_sub(before.ended.1);
+        if ended == 0 {
+            1.0
+        } else {
+            number::real(good) / number::real(ended)
+        }
+    });
+    Ok(shares.collect())
+}
+
+/// What a fluid model says of a load that is drawn by chance.
+fn guess(model: &ScenarioModel, seed: u64) -> Option<u32> {
+    let LoadSource::Generated(demand) = &model.load else {
+        return None;
+    };
+    let arrivals = Arrivals::new(demand.clone(), &SeedTree::new(seed), model.name).ok()?;
+    let load = ModelLoad {
+        arrivals: arrivals.take_while(|arrival| arrival.at < PLAYED).collect(),
+        class_of: Vec::new().into(),
+        classes: Vec::new(),
+    };
+    let scored = Scored {
+        from: WARM,
+        until: PLAYED,
+    };
+    Some(FluidDemand::new(model, &load, scored)?.least_static())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::scenario;
+
+    #[test]
+    fn the_smallest_fixed_fleet_keeps_the_objective_and_one_less_does_not() {
+        let scenario = scenario("quiet").unwrap().with_shipped_settings();
+        let none = AtomicBool::new(false);
+        let found = FixedFleet::search(&scenario, 1, WallTime(0), &none).unwrap();
+        let (name, count) = ("qwen3-8b-fp8", found.replicas["qwen3-8b-fp8"]);
+        assert_eq!(found.replicas["qwen3-8b-bf16"], 1, "its minimum");
+        let less = FixedFleet::of(&scenario, [(name, count - 1)].into_iter());
+        assert!(less.cost_per_hour < found.cost_per_hour);
+        let kept = less.play(&scenario, 1, WallTime(0)).unwrap();
+        assert!(kept[0] < GOAL, "{kept:?} with {less:?}");
+        let stopped = AtomicBool::new(true);
+        assert_eq!(
+            FixedFleet::search(&scenario, 1, WallTime(0), &stopped),
+            None
+        );
+    }
+}
