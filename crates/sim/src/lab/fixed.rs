@@ -34,41 +34,43 @@ pub(crate) struct FixedFleet {
 
 impl FixedFleet {
     /// Searches on this thread: for each model replicas of the variant that does its requests for the least money,
-    /// from what a fluid model says upwards. `None` where a model stays below the objective at its maximum, or after
-    /// `stop`.
+    /// from what a fluid model says. `None` where a model stays below the objective at its maximum, or after `stop`.
     pub(crate) fn search(
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
         stop: &AtomicBool,
     ) -> Option<Self> {
-        let mut counts: Vec<(&str, u32, u32)> = Vec::new();
+        let mut counts = Vec::new();
         for model in &scenario.models {
             let variant = primary(model, lengths(model))?;
-            let guess = guess(model, seed).unwrap_or(1);
-            let (_, most) = variant.bounds;
-            counts.push((variant.name, guess.clamp(1, most.max(1)), most));
+            let bounds = (variant.bounds.0.max(1), variant.bounds.1);
+            let count = guess(model, seed).unwrap_or(1).min(bounds.1).max(bounds.0);
+            // Whether one replica less is known to be too few.
+            counts.push((variant.name, count, count <= bounds.0, bounds));
         }
         loop {
             let fleet = Self::of(
                 scenario,
-                counts.iter().map(|(name, count, _)| (*name, *count)),
+                counts.iter().map(|(name, count, ..)| (*name, *count)),
             );
             let kept = fleet.play(scenario, seed, date)?;
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
-            let mut is_enough = true;
-            for ((_, count, most), kept) in counts.iter_mut().zip(kept) {
+            let mut is_changed = false;
+            for ((_, count, is_least, (least, most)), kept) in counts.iter_mut().zip(kept) {
                 if kept < GOAL {
-                    is_enough = false;
-                    *count += 1;
-                }
-                if count > most {
-                    return None;
+                    (*count, *is_least, is_changed) = (*count + 1, true, true);
+                    if count > most {
+                        return None;
+                    }
+                } else if !*is_least {
+                    *count -= 1;
+                    (*is_least, is_changed) = (count <= least, true);
                 }
             }
-            if is_enough {
+            if !is_changed {
                 return Some(fleet);
             }
         }
@@ -151,11 +153,19 @@ fn guess(model: &ScenarioModel, seed: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::RateProfile;
     use crate::world::scenario;
 
     #[test]
     fn the_smallest_fixed_fleet_keeps_the_objective_and_one_less_does_not() {
-        let scenario = scenario("quiet").unwrap().with_shipped_settings();
+        let mut scenario = scenario("quiet").unwrap().with_shipped_settings();
+        if let LoadSource::Generated(demand) = &mut scenario.models[0].load {
+            demand.shape = RateProfile::Step {
+                before: 16.0,
+                after: 0.2,
+                at: Duration::from_mins(16),
+            };
+        }
         let none = AtomicBool::new(false);
         let found = FixedFleet::search(&scenario, 1, WallTime(0), &none).unwrap();
         let (name, count) = ("qwen3-8b-fp8", found.replicas["qwen3-8b-fp8"]);
