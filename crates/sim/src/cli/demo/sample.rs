@@ -1,13 +1,11 @@
 //! The picture in the documentation.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::comparison::{Comparison, FixedState};
+use super::comparison::{FixedSearch, Rivals};
 use super::title;
 use super::view::{Header, picture};
 use crate::documents::check_block;
-use crate::lab::FixedFleet;
 use crate::world::pace::Speed;
 use crate::world::{Recording, World, scenario};
 use wva_base::moment::WallTime;
@@ -39,15 +37,13 @@ async fn the_picture_in_the_docs_is_what_seed_1_shows() {
     tokio::time::sleep(Duration::from_mins(25) + Duration::from_millis(500)).await;
     let frame = world.frame();
     world.end().await;
-    let fixed = std::thread::spawn(move || {
-        let fixed = FixedFleet::search(&scenario, 1, WallTime(0), &AtomicBool::new(false));
-        fixed.map(|fleet| FixedState::Found(fleet.cost_per_hour))
-    });
-    let compared = Comparison {
-        fixed: fixed.join().unwrap().unwrap(),
-        rival: None,
+    let mut fixed = FixedSearch::begin(scenario, 1, WallTime(0));
+    fixed.finish();
+    let compared = Rivals {
+        fixed,
+        policy: None,
     };
-    let lines = picture(&header, &frame, &compared);
+    let lines = picture(&header, &frame, &compared.now());
     // Of the models the first.
     let blank = |line: &&String| line.is_empty();
     let others = lines.iter().filter(blank).count();
