@@ -12,6 +12,7 @@ use super::SnapshotDocument;
 use super::read::Reader;
 use super::reading::{DocumentReading, ReadingFailure, ReadingState};
 use super::scalar::Span;
+use crate::pod_autoscaler::amounts::AMOUNTS;
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
@@ -314,10 +315,10 @@ impl Reader {
     fn signal(&mut self, path: &str, reading: DocumentReading) -> Signal {
         let lag: Duration = self.lag;
         match reading.sample(&self.bands, lag) {
-            Ok(Some(sample)) if !sample.value.is_finite() || sample.value < 0.0 => {
+            Ok(Some(sample)) if !AMOUNTS.contains(&sample.value) => {
                 self.fault(
                     path,
-                    format!("{} is no amount; write at least 0", sample.value),
+                    format!("{:?} is no amount; write 0 to 1e100", sample.value),
                 );
                 Signal::Failed {
                     why: Failure::Invalid,
@@ -325,7 +326,7 @@ impl Reader {
             }
             Ok(Some(sample)) => {
                 let age = sample.age.saturating_add(lag);
-                self.bands.judge(sample.value, age, 0.0..=f64::MAX)
+                self.bands.judge(sample.value, age, AMOUNTS)
             }
             Ok(None) => Signal::Failed {
                 why: match (reading.state, reading.why) {

@@ -1,11 +1,15 @@
 //! Numbers of an autoscaler, each in its range.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use crate::rounding::ceil;
 use crate::units::Replicas;
+
+/// What a sample may be. The sum of all pods stays finite, and a value beyond is an error of the page.
+pub const AMOUNTS: RangeInclusive<f64> = 0.0..=1e100;
 
 /// A difference that is an error of a division, not of a measurement.
 const ROUNDING: f64 = 1e-9;

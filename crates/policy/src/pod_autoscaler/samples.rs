@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::amounts::AMOUNTS;
 use super::check::AutoscalerPolicy;
 use super::demand::SourceReading;
 use super::source::{MetricSource, SourceKind};
@@ -92,7 +93,7 @@ impl SampleReading {
                 why: why.unwrap_or(Failure::Absent),
             },
             (Some(_), Some(why @ (Failure::Absent | Failure::Invalid))) => Signal::Failed { why },
-            (Some((value, at)), _) => bands.judge(value, now.since(at), 0.0..=f64::MAX),
+            (Some((value, at)), _) => bands.judge(value, now.since(at), AMOUNTS),
         }
     }
 }

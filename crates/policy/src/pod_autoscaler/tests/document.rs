@@ -58,7 +58,7 @@ fn a_manifest_is_read_as_it_is_printed() {
 fn what_cannot_be_is_named_with_path_and_remedy() {
     let rest = "
   pods: [{name: p}, {name: p}, {name: q, state: pending, readyFor: 1m}]
-  sources: [{total: 3}, {pods: {x: 1}, total: -1}, {}]
+  sources: [{pods: {p: 1.1e100}, total: 3}, {pods: {x: 1}, total: -1}, {}]
   state: {idle_since: {monotonic: {secs: 9999, nanos: 0}, wall: 0}, windows: 5}";
     let found = faults(&[entry("a", "t", rest), entry("a", "t", "")]);
     let expected = [
@@ -68,9 +68,10 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
         "podAutoscalers[0].state: windows: invalid type: integer `5`, expected a map; copy it from where it was written",
         "podAutoscalers[0].sources: 3 are written for 2 entries of spec.metricsSources; write one for each, {} for one that reports nothing",
         "podAutoscalers[0].sources[0].total: custom load does not report it; write pods",
+        "podAutoscalers[0].sources[0].pods.p: 1.1e100 is no amount; write 0 to 1e100",
         "podAutoscalers[0].sources[1].pods: external queue does not report it; write total",
         "podAutoscalers[0].sources[1].pods.x: the target has no such pod; add it to pods, or drop it",
-        "podAutoscalers[0].sources[1].total: -1 is no amount; write at least 0",
+        "podAutoscalers[0].sources[1].total: -1.0 is no amount; write 0 to 1e100",
         "podAutoscalers[1].object.metadata.name: podAutoscalers[0] has this name, too; give it another",
         "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out",
         "podAutoscalers[1].sources: 0 are written for 2 entries of spec.metricsSources; write one for each, {} for one that reports nothing",
