@@ -11,16 +11,17 @@ use super::capacity::{self, SloCapacity};
 use super::demand::{DemandObservation, DemandTrack};
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{LearnedSlo, LearnedSloModel};
+use super::release::{ReleaseHold, orders_nothing};
 use super::reserve::HeldReserve;
 use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
-use crate::combine::Band;
 use crate::key::{ModelKey, VariantKey};
 use crate::throughput::assess::generating_roles;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::total::total;
+use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// The least time in which a backlog is to be drained once ordered replicas are ready.
@@ -29,11 +30,11 @@ const LEAST_DRAIN: Duration = Duration::from_secs(30);
 const DRAIN_PER_START: u32 = 4;
 /// Seconds of arrivals that may wait without being a backlog that forbids a release.
 const TOLERATED_WAIT: f64 = 2.0;
+/// The most by which prompts are taken to be longer where answers are.
+const LONGER_PROMPTS: f64 = 2.0;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
 /// backlog, noise at the edge is not worth a replica.
 const TOLERATED_EXCESS: f64 = 0.03;
-/// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
-const MARGIN: f64 = 1e-9;
 
 /// Every figure behind the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,17 +105,6 @@ impl SloReport {
     }
 }
 
-impl ReleaseHold {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Backlog => "; nothing is released while requests wait",
-            Self::ShortMemory => {
-                "; nothing is released before needs were seen for the whole horizon"
-            }
-        }
-    }
-}
-
 /// Demand of one role, in work per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SloRoleFigures {
@@ -140,20 +130,10 @@ pub struct SloRoleFigures {
     pub landing_backlog: f64,
     /// Time in which it is to be drained from then on.
     pub drain: Duration,
-    /// Whether nothing is released: too much waits, or needs have not been seen for a whole horizon.
+    /// Whether replicas are not released: too much waits, or needs have not been seen for a whole horizon.
     pub hold: Option<ReleaseHold>,
     /// What is stated as demand.
     pub stated: f64,
-}
-
-/// Why nothing of a role is released.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseHold {
-    /// Requests wait.
-    Backlog,
-    /// Needs are known for less than the horizon.
-    ShortMemory,
 }
 
 /// Sums over the replicas of a model.
@@ -318,13 +298,15 @@ pub(super) fn report(
             ServingRole::Prefill => shares.get(&ServingRole::Decode),
             ServingRole::Decode | ServingRole::Both => shares.get(&role),
         };
+        let share = part_of_role.copied().unwrap_or(0.0);
         let part = Part {
             input,
             report: &report,
             load,
             role,
-            per_request: work::of_request(role, shape) * part_of_role.copied().unwrap_or(0.0),
-            answer: shape.output,
+            share,
+            per_request: work::of_request(role, shape) * share,
+            answer: shape.output * share,
         };
         if let Some(figures) = part.figures(demand, model, now) {
             report.roles.insert(role, figures);
@@ -339,8 +321,10 @@ struct Part<'a> {
     report: &'a SloReport,
     load: ModelLoad,
     role: ServingRole,
+    /// Share of the requests that the role serves.
+    share: f64,
     per_request: f64,
-    /// Tokens of the mean answer.
+    /// Tokens of the mean answer that the role generates.
     answer: f64,
 }
 
@@ -386,14 +370,19 @@ impl Part<'_> {
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
+        let counts = self.variants().map(|(given, _)| given.ready.0);
+        let ready = Replicas(counts.fold(0, u32::saturating_add));
+        let unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
         let hold = if waiting > TOLERATED_WAIT * rate && waiting >= 1.0 {
             Some(ReleaseHold::Backlog)
-        } else if memory.is_none_or(|memory| !memory.is_complete(now)) {
+        } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
         } else {
             None
         };
-        let floor = hold.map_or(0.0, |_| held(service, anticipated, band));
+        let floor = hold.map_or(0.0, |hold| {
+            hold.floor(unexplained, service, anticipated, band)
+        });
         let wanted = ordered.max(reserve.with(remembered)).max(floor);
         let ceiling = orders_nothing(anticipated, band);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
@@ -448,12 +437,21 @@ impl Part<'_> {
         )
     }
 
-    /// Work that arrives by the tokens that are generated. Longer answers bring no more prompts.
+    /// Work that arrives by the tokens that are generated. Longer answers often follow longer prompts, whose mean
+    /// takes as long to show it; but while only short answers have ended, their mean says too little.
     fn generated(&self, demand: DemandTrack) -> f64 {
         match self.role {
             ServingRole::Prefill => 0.0,
             ServingRole::Decode | ServingRole::Both => {
-                demand.generated() / self.answer * self.per_request
+                let generated = demand.generated() * self.share;
+                let known = demand.rate() * self.answer;
+                let longer = if known > 0.0 {
+                    (generated / known).clamp(1.0, LONGER_PROMPTS)
+                } else {
+                    1.0
+                };
+                let prompts = demand.rate() * (self.per_request - self.answer);
+                longer.mul_add(prompts, generated)
             }
         }
     }
@@ -477,14 +475,4 @@ impl Part<'_> {
         });
         replicas.collect()
     }
-}
-
-/// The least demand at which nothing is released, and at most what orders nothing.
-fn held(supply: f64, anticipated: f64, band: Band) -> f64 {
-    (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
-}
-
-/// The largest demand at which nothing is ordered.
-fn orders_nothing(anticipated: f64, band: Band) -> f64 {
-    band.scale_up * anticipated * (1.0 - MARGIN)
 }

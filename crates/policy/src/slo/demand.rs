@@ -237,11 +237,14 @@ impl DemandTrack {
         }
     }
 
-    /// Requests that arrive for each one that is placed, as long as some wait; else 1. Completions would not
-    /// do: while load rises they are behind what is generated.
+    /// Requests that arrive for each one that is placed, as long as some wait; else 1. A replica that has just
+    /// started counts from its first scrape on: what does not stay in the queue was placed as well. Completions
+    /// would not do: while load rises they are behind what is generated.
     fn held_back(&self, placed: Option<f64>) -> f64 {
+        let arrivals = self.arrivals.recent;
+        let placed = placed.map(|placed| placed.max(arrivals - self.queue_growth));
         let placed = placed.filter(|placed| *placed > 0.0 && self.queue >= 1.0);
-        placed.map_or(1.0, |placed| (self.arrivals.recent / placed).max(1.0))
+        placed.map_or(1.0, |placed| (arrivals / placed).max(1.0))
     }
 
     fn highest(&self) -> f64 {

@@ -15,6 +15,7 @@ use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// Most variants that are remembered.
@@ -48,6 +49,9 @@ pub struct LearnedSloModel {
     /// Needs by role.
     #[serde(default)]
     pub needs: BTreeMap<ServingRole, NeedMemory>,
+    /// Replicas by role, ready or on their way, when the model was first seen.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    found: BTreeMap<ServingRole, Replicas>,
     /// Engines by variant.
     #[serde(default)]
     pub engines: BTreeMap<VariantKey, LearnedEngine>,
@@ -109,6 +113,10 @@ impl LearnedSloModel {
             (key.clone(), known.learn(given, input, now))
         });
         self.engines = engines.take(room).collect();
+        // Once the demand is known, replicas may have been ordered for it.
+        for role in input.variants.values().map(|variant| variant.role) {
+            (self.found.entry(role)).or_insert_with(|| replicas(input, role));
+        }
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(self.demand, load.observation(), now);
         let generates = |given: &&ThroughputVariantInput| given.role != ServingRole::Prefill;
@@ -121,8 +129,9 @@ impl LearnedSloModel {
         let report = assess::report(input, goal, Some(&self), now);
         for (role, figures) in &report.roles {
             let shortest = shortest_horizon(input, *role);
+            let found = self.found.get(role).copied().unwrap_or_default();
             let memory =
-                (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest));
+                (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             memory.observe(figures.arriving, figures.burst, shortest, now);
         }
         self
@@ -166,7 +175,10 @@ impl LearnedEngine {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
             let rate = rate.filter(|(tokens, latency)| is_steady(tokens * latency, replica));
             if let Some(((tokens, latency), (shape, _))) = rate.zip(replica.shape()) {
-                let done = tokens / shape.output * work::of_request(given.role, shape);
+                // As long as only short answers have ended, tokens over the mean answer are no requests.
+                let requests = replica.request_rate().unwrap_or(tokens / shape.output);
+                let prompts = work::of_request(given.role, shape) - shape.output;
+                let done = requests.mul_add(prompts, tokens);
                 // Prompts of a burst wait in an engine with room, too.
                 let is_full = if replica.usage.is_some() && given.max_sequences.is_some() {
                     replica.is_full(given.max_sequences, &model.params)
@@ -194,6 +206,13 @@ fn is_steady(sequences: f64, replica: &ThroughputReplicaInput) -> bool {
         let (less, more) = (sequences.min(running), sequences.max(running));
         more <= STEADY.mul_add(less, STEADY_SEQUENCES)
     })
+}
+
+/// Replicas of a role, ready or on their way.
+fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
+    let own = (input.variants.values()).filter(|variant| variant.role == role);
+    let counts = own.flat_map(|variant| [variant.ready.0, variant.pending.0]);
+    Replicas(counts.fold(0, u32::saturating_add))
 }
 
 /// How long a need of a role is remembered at least.

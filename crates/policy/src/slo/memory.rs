@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rounding;
+use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// Needs of this long are remembered by their largest.
@@ -16,14 +18,22 @@ pub const MAX_HORIZON: Duration = Duration::from_hours(1);
 const SAME: f64 = 0.9;
 /// Buckets of history from which on growth is learned.
 const LEAST_GROWTHS: usize = 20;
-/// Percent of the history in which needs grow by no more than the reserve within one start.
-const RESERVE_PERCENT: usize = 90;
+/// One part in so many of the history in which needs may grow by more than the reserve within one start.
+const RARE: usize = 10;
+/// And at most one in so many.
+const MOST_RARE: usize = 4;
 /// The reserve until there is enough history.
 const FIRST_RESERVE: f64 = 0.2;
 /// The largest reserve.
 const MOST_RESERVE: f64 = 0.25;
 /// Horizons of rest after which the horizon is halved.
 const REST: u32 = 4;
+/// How long the first needs say little: the window of the mean request. Source: that of every mean that is queried.
+const SETTLING: Duration = Duration::from_mins(5);
+/// Share of a need that a forgotten one covers at least, for it to have been worth remembering.
+const WORTH: f64 = 0.5;
+/// Starts within which growth counts for the reserve once: a single step is no habit.
+const ONCE: f64 = 1.5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct NeedBucket {
@@ -45,6 +55,9 @@ struct ForgottenNeed {
 pub struct NeedMemory {
     /// When the first need was seen.
     since: Moment,
+    /// Replicas that existed then, on their way or ready; `None` where a release below any count waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<Replicas>,
     /// When the horizon changed last.
     changed: Moment,
     horizon: Duration,
@@ -55,10 +68,11 @@ pub struct NeedMemory {
 }
 
 impl NeedMemory {
-    /// A memory that starts now.
-    pub fn new(now: Moment, shortest: Duration) -> Self {
+    /// A memory that starts now, with so many replicas.
+    pub fn new(now: Moment, shortest: Duration, found: Replicas) -> Self {
         Self {
             since: now,
+            found: Some(found),
             changed: now,
             horizon: shortest.min(MAX_HORIZON),
             buckets: VecDeque::new(),
@@ -87,7 +101,10 @@ impl NeedMemory {
             return FIRST_RESERVE;
         }
         growths.sort_unstable_by(f64::total_cmp);
-        let place = growths.len() * RESERVE_PERCENT / 100;
+        let once = rounding::ceil(ONCE * start.as_secs_f64() / BUCKET.as_secs_f64());
+        let once = usize::try_from(once).unwrap_or(usize::MAX);
+        let rare = once.clamp(growths.len() / RARE, growths.len() / MOST_RARE);
+        let place = growths.len() - rare;
         (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
     }
 
@@ -102,9 +119,18 @@ impl NeedMemory {
         self.horizon
     }
 
-    /// Whether needs have been seen for as long as they are remembered.
-    pub fn is_complete(&self, now: Moment) -> bool {
-        now.since(self.since) >= self.horizon
+    /// Share of so many replicas that may serve a need that was not seen: all of them while the first needs settle,
+    /// then those that were found, until needs have been seen for as long as they are remembered.
+    pub fn unexplained(&self, replicas: Replicas, now: Moment) -> f64 {
+        let seen = now.since(self.since);
+        let found = self.found.unwrap_or(replicas);
+        if seen >= self.horizon {
+            0.0
+        } else if seen < SETTLING || found >= replicas {
+            1.0
+        } else {
+            found.to_f64() / replicas.to_f64()
+        }
     }
 
     /// Takes a need and a burst in; `shortest` is the least horizon.
@@ -121,7 +147,9 @@ impl NeedMemory {
         }
         if let Some(forgotten) = self.forgotten {
             if need >= forgotten.peak * SAME && need > remembered {
-                self.resize(self.horizon.saturating_mul(2), shortest, now);
+                if forgotten.peak >= need * WORTH {
+                    self.resize(self.horizon.saturating_mul(2), shortest, now);
+                }
                 self.forgotten = None;
             } else if now.since(forgotten.at) > self.horizon.saturating_mul(REST) {
                 self.forgotten = None;

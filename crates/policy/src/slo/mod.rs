@@ -16,6 +16,7 @@ mod goal;
 pub mod landing;
 pub mod learned;
 pub mod memory;
+pub mod release;
 pub mod reserve;
 mod terms;
 pub mod work;

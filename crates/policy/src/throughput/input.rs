@@ -197,7 +197,7 @@ impl ThroughputReplicaInput {
     }
 
     /// Its request rate: what it is sent, else what it completes.
-    pub(super) fn request_rate(&self) -> Option<f64> {
+    pub(crate) fn request_rate(&self) -> Option<f64> {
         positive(self.arrivals).or_else(|| positive(self.completions))
     }
 

@@ -129,7 +129,7 @@ fn requests_that_wait_in_an_engine_with_room_do_not_show_that_it_is_full() {
 fn a_burst_is_held_for_as_long_as_its_replicas_are_worth() {
     let ten = Duration::from_mins(10);
     let start = Duration::from_secs(150);
-    let mut memory = NeedMemory::new(at(0), ten);
+    let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
     let held = |memory: &NeedMemory, chosen, second| {
         HeldReserve::of(Some(memory), chosen, start, at(second))
     };

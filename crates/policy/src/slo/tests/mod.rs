@@ -2,6 +2,7 @@
 
 mod bursts;
 mod closed_loop;
+mod cold_start;
 mod parts;
 mod terms;
 

@@ -305,7 +305,7 @@ fn growth_within_a_start_is_held_in_reserve() {
     let start = Duration::from_mins(2);
     let ten = Duration::from_mins(10);
     let play = |rises: &dyn Fn(u64) -> f64| {
-        let mut memory = NeedMemory::new(at(0), ten);
+        let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
         let mut reserves = Vec::new();
         for bucket in 0..60 {
             memory.observe(rises(bucket), 0.0, ten, at(bucket * 30));
@@ -322,12 +322,19 @@ fn growth_within_a_start_is_held_in_reserve() {
     close(habit, 0.2);
     let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
     close(most, 0.25);
+    // A start of eight minutes sees the one rise in more than a tenth of the time.
+    let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
+    for bucket in 0..120 {
+        let need = if bucket < 60 { 10.0 } else { 30.0 };
+        memory.observe(need, 0.0, ten, at(bucket * 30));
+    }
+    close(memory.reserve(Duration::from_mins(8)), 0.0);
 }
 
 #[test]
 fn a_need_is_remembered_for_longer_once_it_came_back() {
     let ten = Duration::from_mins(10);
-    let mut memory = NeedMemory::new(at(0), ten);
+    let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
     let mut seen = |from: u64, until: u64, need: f64| {
         for second in (from..until).step_by(30) {
             memory.observe(need, 0.0, ten, at(second));
@@ -336,19 +343,22 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
         (
             memory.peak(end),
             memory.horizon().as_secs(),
-            memory.is_complete(end),
+            memory.unexplained(Replicas(4), end),
         )
     };
-    assert_eq!(seen(0, 120, 50.0), (50.0, 600, false));
-    assert_eq!(seen(120, 690, 10.0), (50.0, 600, true));
-    assert_eq!(seen(690, 900, 10.0), (10.0, 600, true));
+    assert_eq!(seen(0, 120, 50.0), (50.0, 600, 1.0));
+    assert_eq!(seen(120, 690, 10.0), (50.0, 600, 0.0));
+    assert_eq!(seen(690, 900, 10.0), (10.0, 600, 0.0));
     // It comes back after it was forgotten.
-    assert_eq!(seen(900, 930, 50.0), (50.0, 1_200, false));
-    assert_eq!(seen(930, 2_130, 10.0), (50.0, 1_200, true));
-    assert_eq!(seen(2_130, 2_160, 10.0), (10.0, 1_200, true));
+    assert_eq!(seen(900, 930, 50.0), (50.0, 1_200, 0.5));
+    assert_eq!(seen(930, 2_130, 10.0), (50.0, 1_200, 0.0));
+    assert_eq!(seen(2_130, 2_160, 10.0), (10.0, 1_200, 0.0));
     // Four horizons of rest after the change.
     assert_eq!(seen(2_160, 5_700, 10.0).1, 1_200);
     assert_eq!(seen(5_700, 5_760, 10.0).1, 600);
+    // To have remembered the ten, half of which would do, would not have helped a need of thirty.
+    assert_eq!(seen(5_760, 6_420, 5.0), (5.0, 600, 0.0));
+    assert_eq!(seen(6_420, 6_450, 30.0), (30.0, 600, 0.0));
 }
 
 /// Two replicas without a router, which complete so many requests per second.

@@ -1,0 +1,48 @@
+//! What keeps replicas from being released.
+
+use serde::{Deserialize, Serialize};
+
+use crate::combine::Band;
+
+/// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
+const MARGIN: f64 = 1e-9;
+
+/// Why replicas of a role are not released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseHold {
+    /// Requests wait.
+    Backlog,
+    /// Needs are known for less than the horizon.
+    ShortMemory,
+}
+
+impl ReleaseHold {
+    /// The reason, as the end of a line.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Backlog => "; nothing is released while requests wait",
+            Self::ShortMemory => {
+                "; what was found is kept until needs were seen for the whole horizon"
+            }
+        }
+    }
+
+    /// The least demand at which nothing is released that is held: everything, or the `unexplained` share of
+    /// `supply`. It orders nothing.
+    pub(super) fn floor(self, unexplained: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
+        match self {
+            Self::ShortMemory if unexplained < 1.0 => {
+                band.scale_down * supply * unexplained * (1.0 - MARGIN)
+            }
+            Self::Backlog | Self::ShortMemory => {
+                (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
+            }
+        }
+    }
+}
+
+/// The largest demand at which nothing is ordered.
+pub(super) fn orders_nothing(anticipated: f64, band: Band) -> f64 {
+    band.scale_up * anticipated * (1.0 - MARGIN)
+}

@@ -1,0 +1,100 @@
+//! A model whose first replica serves after a queue has grown: what is seen then is little, and no proof of a need.
+
+use std::time::Duration;
+
+use super::at;
+use super::parts::{QUIET, after, close, completing};
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::memory::NeedMemory;
+use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::units::Replicas;
+
+#[test]
+fn what_does_not_stay_in_the_queue_was_placed() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let full = |queue, second, before: &DemandTrack| {
+        let observation = DemandObservation {
+            placed: Some(0.5),
+            queue: Some(queue),
+            ..QUIET
+        };
+        after(before, observation, second)
+    };
+    // All but one in thirty of the requests that arrive stay there.
+    let held = full(217.5, 15, &first);
+    close(held.generated(), 4_500.0 * 30.0);
+    // The counters of a replica that has just started lack the requests of before their first scrape.
+    let placed = full(225.0, 30, &held);
+    close(placed.queue_growth, 0.5);
+    let again = full(225.0, 45, &first);
+    close(again.generated(), 4_500.0 * 15.0 / 10.0);
+}
+
+/// Of the requests that a replica has begun only short ones have ended.
+#[test]
+fn short_answers_that_ended_first_double_prompts_at_most() {
+    let key = ModelKey::new("ns", "m");
+    let figures = |answer| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        for replica in input
+            .variants
+            .values_mut()
+            .flat_map(|one| one.replicas.values_mut())
+        {
+            replica.output_tokens = Some(answer);
+            replica.input_tokens = Some(1_200.0);
+        }
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(0));
+        let most = learned.get(&key).unwrap().engines[&VariantKey::new("ns", "v")]
+            .curve
+            .clone();
+        (report.roles[&ServingRole::Both].arriving, most)
+    };
+    let (true_need, true_curve) = figures(300.0);
+    let (need, curve) = figures(3.0);
+    close(true_need, 3_000.0 + 10.0 * 300.0);
+    close(need, 3_000.0 + 2.0 * 10.0 * 300.0);
+    assert_eq!(curve, true_curve);
+}
+
+#[test]
+fn replicas_that_were_found_are_kept_and_no_others() {
+    let ten = Duration::from_mins(10);
+    let memory = NeedMemory::new(at(0), ten, Replicas(2));
+    // Five minutes are the window of the mean request.
+    close(memory.unexplained(Replicas(16), at(299)), 1.0);
+    close(memory.unexplained(Replicas(0), at(300)), 1.0);
+    close(memory.unexplained(Replicas(2), at(300)), 1.0);
+    close(memory.unexplained(Replicas(16), at(300)), 0.125);
+    close(memory.unexplained(Replicas(16), at(600)), 0.0);
+}
+
+/// A fleet that the analyzer found keeps its replicas for the horizon; what it ordered itself goes with its cause.
+#[test]
+fn only_what_was_found_is_held_for_an_unknown_need() {
+    let key = ModelKey::new("ns", "m");
+    let variant = VariantKey::new("ns", "v");
+    let mut learned = LearnedSlo::default();
+    let mut demand = |second, ready| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        let given = input.variants.get_mut(&variant).unwrap();
+        given.ready = Replicas(ready);
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        learned = learned.learn(&models, at(second));
+        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
+        let one = report.variants[&variant].per_second;
+        let role = report.roles[&ServingRole::Both];
+        (role.stated / one / input.params.band.scale_down, role.hold)
+    };
+    // Nothing below the twelve that were found, of which the arrivals need fewer.
+    let (found, hold) = demand(0, 12);
+    assert!(hold.is_some() && found > 12.0, "{found}");
+    let (grown, hold) = demand(300, 48);
+    assert!(hold.is_some() && (11.0..12.0).contains(&grown), "{grown}");
+    let (later, hold) = demand(300 + 30 * 60, 48);
+    assert!(hold.is_none() && later < 11.0, "{later}");
+}
