@@ -304,6 +304,7 @@ impl Wiring {
         let election = self.election(env);
         let (writers, permissions) = (Arc::clone(&self.writers.leadership), self.permissions(env));
         let (generator, hooks) = (env.kit.seed.clone(), Arc::clone(&env.hooks));
+        let mirrors = self.readers.mirrors.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
             emitter: self.addresses.emitter.clone(),
@@ -316,6 +317,7 @@ impl Wiring {
                 let generator = generator.child("leadership");
                 Leadership::new(
                     Arc::clone(&writers),
+                    mirrors.clone(),
                     permissions.clone(),
                     election.clone(),
                     listeners.clone(),

@@ -126,11 +126,8 @@ impl Config {
     fn reach(&self, namespace: &str) -> ConfigReach {
         let mirrors = &self.shared.mirrors;
         let object = mirrors.namespaces.get(&ObjectKey::new("", namespace));
-        let has_variants = mirrors
-            .variants
-            .in_namespace(namespace)
-            .iter()
-            .any(|(_, record)| mirrors.managed(&record.object.key).is_some());
+        let mut variants = mirrors.variants_in(namespace).into_iter();
+        let has_variants = variants.any(|key| mirrors.managed(&key).is_some());
         let tracking = if has_variants {
             Tracking::Tracked
         } else {

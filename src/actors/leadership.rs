@@ -13,6 +13,7 @@ use crate::policy::lease::{
 };
 use crate::state::LeadershipWriters;
 use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
+use crate::state::mirrors::Mirrors;
 use wva_supervise::{Actor, ActorError, Address, Context, Event, Fenced, Generator};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
@@ -65,6 +66,7 @@ struct Look {
 #[derive(Debug)]
 pub struct Leadership {
     claim: ClaimReader,
+    mirrors: Mirrors,
     writers: Arc<LeadershipWriters>,
     permissions: PermissionReporter,
     election: Election,
@@ -80,6 +82,7 @@ impl Leadership {
     /// A new life of the role.
     pub fn new(
         writers: Arc<LeadershipWriters>,
+        mirrors: Mirrors,
         permissions: PermissionReporter,
         election: Election,
         listeners: Listeners,
@@ -88,6 +91,7 @@ impl Leadership {
     ) -> Self {
         Self {
             claim: ClaimReader::of(&writers.claim),
+            mirrors,
             writers,
             permissions,
             election,
@@ -148,7 +152,8 @@ impl Leadership {
 
     /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
     /// a watch may be behind that, and what is shown would fall back. While nobody can read the
-    /// objects, nobody leads, and the lease is kept.
+    /// objects, nobody leads, and the lease is kept. Scalers of a kind that may not be listed declare no variant, and keep
+    /// nobody from leading.
     async fn is_up_to_date(
         &mut self,
         cx: &Context<LeadershipMessage>,
@@ -163,10 +168,18 @@ impl Leadership {
         let number = *self
             .reading
             .get_or_insert_with(|| self.writers.relists.asked() + 1);
-        let is_read = self.writers.relists.ask(number, patience).await;
+        let read = self.writers.relists.ask(number, patience).await;
+        let mirrors = &self.mirrors;
+        let may_stay = [
+            false,
+            mirrors.is_dispensable(&mirrors.horizontal_pod_autoscalers),
+            mirrors.is_dispensable(&mirrors.scaled_objects),
+        ];
+        let mut all = read.into_iter().zip(may_stay);
+        let is_read = all.all(|(is_read, may_stay)| is_read || may_stay);
         if !is_read {
             tracing::warn!(
-                "leads only once VariantAutoscalings are listed, which has taken longer than {patience:?}"
+                "leads only once VariantAutoscalings and annotated scalers are listed, which has taken longer than {patience:?}"
             );
         }
         is_read

@@ -101,9 +101,9 @@ impl ScaleReader {
     /// the roles of a StormService, and a variant does not mind them.
     fn named(&self) -> BTreeMap<TargetKey, ScaleSource> {
         let mirrors = &self.shared.mirrors;
-        let all = mirrors.variants.all().into_iter();
+        let all = mirrors.all_records().into_iter();
         // Few name such a kind, and whose a variant is takes longer to say.
-        let named = all.filter_map(|(_, record)| {
+        let named = all.filter_map(|record| {
             let target = scale_target(&record)?;
             mirrors.managed(&record.object.key).map(|_ours| target)
         });

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::api::condition;
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::StatusPatch;
+use crate::cluster::status::{CountPatch, StatusPatch};
 use crate::policy::condition as judged;
 use crate::policy::ownership::{Holding, Ownership, StatusOwner};
 use crate::policy::record::{AllocationStatus, PublishedRecord};
@@ -84,6 +84,26 @@ pub fn patch(
         conditions,
     };
     Some((stored_as(object, record, status), difference))
+}
+
+/// The count that a scaler is to hold that declares its variant, where it holds another one. What cannot be read, and
+/// what is not decided yet, changes nothing.
+pub fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPatch> {
+    let kind = object.declared_by?;
+    let desired = match record.allocation {
+        AllocationStatus::Kept => return None,
+        AllocationStatus::Written if record.awaits_decision() => return None,
+        AllocationStatus::Written | AllocationStatus::Cleared => {
+            record.values.map(|values| values.desired)
+        }
+    };
+    (desired != object.object.stored.desired).then(|| CountPatch {
+        kind,
+        key: record.key.clone(),
+        uid: Arc::clone(&object.object.uid),
+        resource_version: Arc::clone(&object.resource_version),
+        desired,
+    })
 }
 
 /// Age of another controller's word that we hold the object, from which it is taken back for it. One
@@ -169,6 +189,7 @@ mod tests {
 
     fn object(status: VariantAutoscalingStatus) -> VariantRecord {
         VariantRecord {
+            declared_by: None,
             object: VariantObject {
                 key: VariantKey::new("ns", "va"),
                 uid: Arc::from("uid"),

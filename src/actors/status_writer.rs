@@ -12,9 +12,11 @@ use crate::actors::emitter::StatusWriteResult;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::status_patch::{self, StatusDifference};
+use crate::cluster::permit::WritePermit;
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_status};
+use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_count, apply_status};
 use crate::policy::key::VariantKey;
+use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
@@ -83,7 +85,7 @@ pub struct StatusWriter {
 #[derive(Debug)]
 enum WriteOutcome {
     Absent,
-    Nothing,
+    Nothing(Option<Replicas>),
     /// Only words differ, and the object was written a moment ago.
     Later(Moment),
     Written(StoredStatus, Option<Replicas>),
@@ -186,10 +188,13 @@ impl StatusWriter {
         let Some((record, object)) = record.zip(object) else {
             return WriteOutcome::Absent;
         };
+        if object.declared_by.is_some() {
+            return self.write_count(now, term, &record, &object).await;
+        }
         let Some((mut patch, difference)) =
             status_patch::patch(&record, &object, &self.api.manager, now.wall)
         else {
-            return WriteOutcome::Nothing;
+            return WriteOutcome::Nothing(object.object.stored.desired);
         };
         if difference == StatusDifference::Words
             && let Some(mut due) = self.written.get(key).copied()
@@ -200,18 +205,41 @@ impl StatusWriter {
             }
         }
         // What was decided in an earlier term is not told in this one: somebody else may have led since.
-        let permit = self.shared.permit(now, self.api.timeout * REQUESTS);
-        let Some(permit) = permit.filter(|permit| permit.term() == term) else {
+        let Some(permit) = self.permit(now, term) else {
             return WriteOutcome::NoClaim;
         };
         self.shared.hooks.status(&object, &mut patch);
         let retired = self.dead(&object, now);
-        match apply_status(permit, &self.api, &patch, &retired).await {
-            Ok(written) => {
-                WriteOutcome::Written(written, record.values.map(|values| values.desired))
-            }
-            Err(error) => WriteOutcome::Failed(error),
-        }
+        outcome(
+            &record,
+            apply_status(permit, &self.api, &patch, &retired).await,
+        )
+    }
+
+    fn permit(&self, now: Moment, term: u64) -> Option<WritePermit> {
+        let permit = self.shared.permit(now, self.api.timeout * REQUESTS);
+        permit.filter(|permit| permit.term() == term)
+    }
+
+    /// All that is stored of a variant that a scaler declares.
+    async fn write_count(
+        &self,
+        now: Moment,
+        term: u64,
+        record: &PublishedRecord,
+        object: &VariantRecord,
+    ) -> WriteOutcome {
+        let Some(patch) = status_patch::count(record, object) else {
+            return WriteOutcome::Nothing(object.object.stored.desired);
+        };
+        let Some(permit) = self.permit(now, term) else {
+            return WriteOutcome::NoClaim;
+        };
+        let retired = self.shared.ownership_conflicts.load().retired();
+        outcome(
+            record,
+            apply_count(permit, &self.api, &patch, &retired).await,
+        )
     }
 
     fn settle(&mut self, now: Moment, outcome: WriteOutcome, key: VariantKey, intent: RetryEntry) {
@@ -220,7 +248,7 @@ impl StatusWriter {
                 self.written.remove(&key);
                 self.settled(key, None);
             }
-            WriteOutcome::Nothing => self.settled(key, None),
+            WriteOutcome::Nothing(stored) => self.settled(key, stored),
             WriteOutcome::Later(due) => {
                 self.settled(key.clone(), None);
                 let not_before = Some(due);
@@ -325,6 +353,13 @@ impl StatusWriter {
         if matches!(error, StatusError::Forbidden { .. }) {
             self.connections.permissions.tell("Write", error);
         }
+    }
+}
+
+fn outcome(record: &PublishedRecord, stored: Result<StoredStatus, StatusError>) -> WriteOutcome {
+    match stored {
+        Ok(stored) => WriteOutcome::Written(stored, record.values.map(|values| values.desired)),
+        Err(error) => WriteOutcome::Failed(error),
     }
 }
 

@@ -126,12 +126,11 @@ impl Variants {
                     }
                 }
                 Invalidation::Namespace(namespace) => {
-                    let variants = self.shared.mirrors.variants.in_namespace(&namespace);
-                    keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
+                    keys.extend(self.shared.mirrors.variants_in(&namespace));
                 }
                 Invalidation::Everything => {
-                    let variants = self.shared.mirrors.variants.all();
-                    keys.extend(variants.iter().map(|(_, record)| record.object.key.clone()));
+                    let records = self.shared.mirrors.all_records();
+                    keys.extend(records.iter().map(|record| record.object.key.clone()));
                     keys.extend(self.actors.keys());
                     keys.extend(self.shared.board.snapshot().into_keys());
                 }

@@ -89,7 +89,8 @@ impl<K: Projected> fmt::Debug for WatchSpec<K> {
 pub enum WatchUpdate<'a, V> {
     /// One object came, changed or went.
     Changed(&'a ObjectUpdate<V>),
-    /// The mirror holds a complete list for the first time: what is missing does not exist.
+    /// The mirror holds a complete list for the first time: what is missing does not exist. Or the right to list the kind
+    /// was lost or came back.
     Synced,
 }
 
@@ -187,6 +188,10 @@ where
         if heard {
             self.spec.mirror.touch(cx.epoch(), cx.now())?;
         }
+        // While a list comes in, what is there is from before.
+        if heard && self.relist.is_none() && self.spec.mirror.permit(cx.epoch())? {
+            (self.spec.notify)(WatchUpdate::Synced);
+        }
         Ok(())
     }
 
@@ -199,9 +204,9 @@ where
         let kind = self.spec.kind;
         let is_first = !self.spec.mirror.synced();
         if is_first && kind == WatchedKind::VariantAutoscaling {
-            tracing::error!(
+            tracing::warn!(
                 kind = kind.as_str(),
-                "kind is not served, so nothing can be decided: wva crds | kubectl apply --server-side -f -"
+                "kind is not served, so no object of it is decided on: wva crds | kubectl apply --server-side -f -"
             );
         } else {
             tracing::debug!(kind = kind.as_str(), ?retry_in, "kind is not served");
@@ -228,6 +233,9 @@ where
         errors.with_label_values(&labels).inc();
         self.spec.mirror.fail(cx.epoch(), &error.to_string())?;
         if error.is_forbidden() {
+            if self.spec.mirror.forbid(cx.epoch())? {
+                (self.spec.notify)(WatchUpdate::Synced);
+            }
             self.permissions.tell("Watch", error);
         }
         Ok(())

@@ -17,7 +17,6 @@ use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::scale_reader::scale_target;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
 use crate::api::gpu::{HoldingPod, OfferingNode};
@@ -26,18 +25,16 @@ use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
-use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectKey, ObjectUpdate};
+use crate::cluster::project::Projected;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
-use crate::cluster::project::variant::{self, VariantRecord};
-use crate::cluster::project::{Interner, Projected};
-use crate::cluster::watch::{Guarded, Malformed, WatchOptions};
+use crate::cluster::watch::{Guarded, WatchOptions};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::policy::pod_autoscaler::object::KIND;
@@ -47,10 +44,11 @@ use crate::settings::StaticSettings;
 use crate::state::Readers;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::MirrorWriters;
-use crate::state::relist::RelistResponder;
+use crate::state::relist::RelistResponders;
 use wva_supervise::{Address, ChildSpec, DirtySet};
 
 mod autoscalers;
+mod variants;
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
@@ -66,8 +64,8 @@ pub struct WatcherWiring<'a> {
     pub shared: Readers,
     /// The mirrors, of which each watcher writes one.
     pub mirrors: &'a MirrorWriters,
-    /// Requests for VariantAutoscalings to be listed again.
-    pub relists: &'a Arc<RelistResponder>,
+    /// Requests for objects that are variants to be listed again.
+    pub relists: &'a RelistResponders,
     /// The registry of variants.
     pub dirty: DirtySet<Invalidation>,
     /// The registry of PodAutoscalers.
@@ -255,49 +253,6 @@ impl WatcherWiring<'_> {
         ))
     }
 
-    fn variants(&self) -> ChildSpec<Role> {
-        let (dirty, config) = (self.dirty.clone(), self.config.clone());
-        let (statuses, named) = (self.statuses.clone(), self.named.clone());
-        let followed = self.shared.changes.clone();
-        let mirror = &self.mirrors.variants;
-        let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
-            WatchUpdate::Changed(changed) => {
-                for record in changed.before.iter().chain(&changed.after) {
-                    let key = &record.object.key;
-                    followed.wake(&FollowedObject::Variant(key.clone()));
-                    dirty.insert(Invalidation::Variant(key.clone()));
-                    if let Some(target) = crate::state::mirrors::target_of(record) {
-                        followed.wake(&FollowedObject::Target(target.clone()));
-                        dirty.insert(Invalidation::Target(target));
-                    }
-                }
-                if let Some(after) = &changed.after {
-                    let before = changed.before.as_deref().and_then(scale_target);
-                    let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
-                    named.insert_all(other.map(|(target, _)| target));
-                    // Somebody else may have written its status; ours is compared again.
-                    statuses.add(after.object.key.clone());
-                }
-                // Whether a namespace has variants decides whether its ConfigMaps count.
-                if changed.before.is_none() || changed.after.is_none() {
-                    config.insert(config::ConfigSource::Variants);
-                }
-            }
-            WatchUpdate::Synced => {
-                dirty.insert(Invalidation::Everything);
-                config.insert(config::ConfigSource::Variants);
-            }
-        };
-        let kind = WatchedKind::VariantAutoscaling;
-        self.watcher(WatchSpec::<VariantAutoscaling> {
-            malformed: |malformed: &Malformed, texts: &mut Interner| {
-                Some(variant::malformed(malformed, texts))
-            },
-            relists: Some(Arc::clone(self.relists)),
-            ..Self::spec(kind, self.api(), mirror, notify)
-        })
-    }
-
     fn config_maps(
         &self,
         kind: WatchedKind,
@@ -414,8 +369,22 @@ impl WatcherWiring<'_> {
     {
         let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
         let followed = self.shared.changes.clone();
+        let declared = self.variant_changed();
+        let config = self.config.clone();
+        let takes_annotations = self.shared.mirrors.takes_annotations();
+        let relists = match kind {
+            WatchedKind::ScaledObject => &self.relists.scaled_objects,
+            _ => &self.relists.horizontal_pod_autoscalers,
+        };
         let notify = move |update: WatchUpdate<'_, ScalerObject>| match update {
             WatchUpdate::Changed(changed) => {
+                let variant = |scaler: &Option<Arc<ScalerObject>>| {
+                    scaler.as_ref().and_then(|scaler| scaler.declared.clone())
+                };
+                let (before, after) = (variant(&changed.before), variant(&changed.after));
+                if takes_annotations && before != after {
+                    declared(before.as_deref(), after.as_deref());
+                }
                 let scalers = changed.before.iter().chain(&changed.after);
                 if kind == WatchedKind::ScaledObject {
                     followed.wake(&FollowedObject::ScaledObject(changed.key.clone()));
@@ -424,9 +393,17 @@ impl WatcherWiring<'_> {
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
                 dirty.insert_all(targets.map(Invalidation::Target));
             }
-            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
+            WatchUpdate::Synced => {
+                dirty.insert(Invalidation::Everything);
+                if takes_annotations {
+                    config.insert(config::ConfigSource::Variants);
+                }
+            }
         };
-        self.watcher(Self::spec::<K>(kind, self.api(), mirror, notify))
+        self.watcher(WatchSpec::<K> {
+            relists: Some(Arc::clone(relists)),
+            ..Self::spec(kind, self.api(), mirror, notify)
+        })
     }
 
     /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked

@@ -20,3 +20,11 @@ pub const INSTANCE_LABEL: &str = "wva.llmd.ai/controller-instance";
 pub const EXCLUDE_ANNOTATION: &str = "wva.llmd.ai/exclude";
 /// Label of a namespace that lets its own ConfigMaps act before it holds any `VariantAutoscaling`.
 pub const CONFIG_ENABLED_LABEL: &str = "wva.llmd.ai/config-enabled";
+/// Annotation of a HorizontalPodAutoscaler or `ScaledObject` that makes it a variant when it is `"true"`.
+pub const MANAGED_ANNOTATION: &str = "llm-d.ai/managed";
+/// Annotation of such a scaler: the model that its target serves.
+pub const MODEL_ANNOTATION: &str = "llm-d.ai/model-id";
+/// Annotation of such a scaler: the cost of one replica.
+pub const COST_ANNOTATION: &str = "llm-d.ai/variant-cost";
+/// Annotation that the controller writes on such a scaler: the count that it decided last.
+pub const COUNT_ANNOTATION: &str = "llm-d.ai/desired-replicas";

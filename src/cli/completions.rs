@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use super::program::Program;
 use super::usage::{Given, read};
-use super::{bundle, crds, doctor, misused, plan, print, replay, status, why};
+use super::{bundle, crds, doctor, migrate, misused, plan, print, replay, status, why};
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
 
@@ -63,6 +63,7 @@ pub(super) fn tree() -> Command {
         .subcommand(replay::ReplayFlags::command())
         .subcommand(bundle::BundleFlags::command())
         .subcommand(status::StatusFlags::command())
+        .subcommand(migrate::MigrateFlags::command())
         .subcommand(why::WhyFlags::command())
         .subcommand(crds::CrdsFlags::command())
         .subcommand(CompletionsFlags::command())

@@ -13,6 +13,7 @@ pub mod controller;
 mod controller_api;
 pub mod crds;
 pub mod doctor;
+pub mod migrate;
 mod namespace_flags;
 pub mod plan;
 pub mod program;
@@ -41,6 +42,7 @@ commands:
   wva why NAMESPACE/NAME                  show the steps of a decision and what would change it
   wva plan --snapshot FILE                show what the controller would decide, from a file
   wva replay FILE                         repeat recorded decisions and show what differs
+  wva migrate                             print variants as annotations of scalers, or as objects
   wva bundle                              write one archive for a bug report, without secrets
   wva crds                                print the custom resource definitions
   wva completions SHELL                   print the completion script of bash, zsh or fish
@@ -74,6 +76,7 @@ pub(crate) const PROGRAM: Program = Program {
         "why",
         "plan",
         "replay",
+        "migrate",
         "bundle",
         "crds",
         "completions",
@@ -94,6 +97,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("why") => why::run(rest),
         Some("plan") => plan::run(rest),
         Some("replay") => replay::run(rest),
+        Some("migrate") => migrate::run(rest),
         Some("bundle") => bundle::run(rest),
         Some("crds") => crds::run(rest),
         other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),

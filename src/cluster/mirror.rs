@@ -2,6 +2,7 @@
 //! by anybody.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::replace;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -39,6 +40,8 @@ struct State<V> {
     contact: Option<Moment>,
     /// Why the API server has not been heard of since.
     trouble: Option<Arc<str>>,
+    /// Whether that is a missing right.
+    is_forbidden: bool,
 }
 
 /// Whether a mirror has ever held a complete list.
@@ -204,6 +207,11 @@ impl<V> Mirror<V> {
         self.read().trouble.clone()
     }
 
+    /// Whether a missing right keeps the mirror from being brought up to date.
+    pub fn is_forbidden(&self) -> bool {
+        self.read().is_forbidden
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State<V>> {
         self.shared
             .state
@@ -248,6 +256,7 @@ impl<V> MirrorWriter<V> {
                 sync: SyncState::Never,
                 contact: None,
                 trouble: None,
+                is_forbidden: false,
             }),
         });
         Self(Mirror { shared })
@@ -266,6 +275,16 @@ impl<V> MirrorWriter<V> {
         self.write(epoch, |state| state.trouble = Some(Arc::from(why)))
     }
 
+    /// Notes that a right is missing to bring the mirror up to date; whether it was not missing before.
+    pub fn forbid(&self, epoch: &Epoch) -> Result<bool, Fenced> {
+        self.write(epoch, |state| !replace(&mut state.is_forbidden, true))
+    }
+
+    /// Notes that no right is missing; whether one was.
+    pub fn permit(&self, epoch: &Epoch) -> Result<bool, Fenced> {
+        self.write(epoch, |state| replace(&mut state.is_forbidden, false))
+    }
+
     /// Forgets everything, since nobody needs it any more.
     pub fn forget(&self, epoch: &Epoch) -> Result<(), Fenced> {
         self.write(epoch, |state| {
@@ -274,6 +293,7 @@ impl<V> MirrorWriter<V> {
             state.sync = SyncState::Never;
             state.contact = None;
             state.trouble = None;
+            state.is_forbidden = false;
             state.count(change_if(!gone.is_empty()));
         })
     }
@@ -373,7 +393,7 @@ impl<V: PartialEq> MirrorWriter<V> {
     /// changed or went.
     pub fn replace(&self, epoch: &Epoch, list: Relist<V>) -> Result<Vec<ObjectUpdate<V>>, Fenced> {
         self.write(epoch, |state| {
-            let mut before = std::mem::replace(&mut state.objects, list.objects);
+            let mut before = replace(&mut state.objects, list.objects);
             let mut changed = Vec::new();
             state.index.naming.clear();
             for (key, value) in &mut state.objects {

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use crate::cluster::mirror::Mirror;
+use crate::cluster::project::variant::VariantRecord;
+use crate::policy::actuation::ScalerKind;
+use crate::state::mirrors::Mirrors;
 use wva_base::moment::Moment;
 
 /// A quiet watch is opened anew every 290 s. After a longer silence the present state is unknown, and an answer
@@ -36,5 +39,21 @@ pub(super) fn visible<V>(
             age.as_secs()
         )),
         _ => Ok(()),
+    }
+}
+
+/// Whether the object that stands for a variant is seen, of the kinds whose annotations declare variants.
+pub(super) fn scaler_visible(
+    mirrors: &Mirrors,
+    record: &VariantRecord,
+    now: Moment,
+) -> Result<(), NotVisible> {
+    match record.declared_by {
+        None => Ok(()),
+        Some(ScalerKind::HorizontalPodAutoscaler) => {
+            let mirror = &mirrors.horizontal_pod_autoscalers;
+            visible("HorizontalPodAutoscalers", mirror, now)
+        }
+        Some(ScalerKind::ScaledObject) => visible("ScaledObjects", &mirrors.scaled_objects, now),
     }
 }

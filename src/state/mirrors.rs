@@ -22,15 +22,15 @@ use crate::policy::object::{
 };
 use crate::policy::ownership::Holding;
 use crate::policy::units::Replicas;
-use crate::policy::variant;
-use crate::settings::PodAutoscalerSupport;
 use crate::settings::pool_group::PoolGroup;
+use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
 use wva_base::moment::Moment;
 use wva_supervise::Reader;
 
 mod autoscalers;
 pub use autoscalers::TargetRivals;
 mod gpus;
+mod records;
 mod routers;
 mod targets;
 
@@ -169,6 +169,7 @@ pub struct Mirrors {
     scope: WatchScope,
     door: ExternalMetricsDoor,
     autoscalers: PodAutoscalerSupport,
+    annotated: AnnotatedScalerSupport,
 }
 
 impl Deref for Mirrors {
@@ -197,6 +198,7 @@ impl Mirrors {
         group: PoolGroup,
         door: ExternalMetricsDoor,
         autoscalers: PodAutoscalerSupport,
+        annotated: AnnotatedScalerSupport,
     ) -> Self {
         let kinds = MirrorReaders::of(writers);
         Self {
@@ -210,6 +212,7 @@ impl Mirrors {
             scope,
             door,
             autoscalers,
+            annotated,
         }
     }
 
@@ -230,12 +233,6 @@ impl Mirrors {
         self.managed(key)?.object.stored.desired
     }
 
-    /// The object of a variant, if this controller manages it.
-    pub fn managed(&self, key: &VariantKey) -> Option<Arc<VariantRecord>> {
-        let record = self.variants.get(&variant_object_key(key))?;
-        self.admits(&record).then_some(record)
-    }
-
     fn admits(&self, record: &VariantRecord) -> bool {
         self.admission(record) == Some(Admission::Ours)
     }
@@ -251,8 +248,8 @@ impl Mirrors {
 
     /// Live variants that this controller does not handle, with the reason and whether another instance does.
     pub fn left_out(&self) -> Vec<LeftOut> {
-        let all = self.variants.all().into_iter();
-        let left_out = all.filter_map(|(_, record)| {
+        let all = self.all_records().into_iter();
+        let left_out = all.filter_map(|record| {
             let admission = self.admission(&record);
             Some(LeftOut {
                 key: record.object.key.clone(),
@@ -283,19 +280,6 @@ impl Mirrors {
             Some(Admission::ForeignInstance) => owners.any(|owner| owner.holds == Holding::Status),
             Some(Admission::OutsideScope | Admission::Excluded) | None => false,
         }
-    }
-
-    /// All variants of this controller and of other instances that name a target and make sense,
-    /// sorted: one that does not scales nothing, and takes nothing from others.
-    pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
-        let naming = self.variants.naming(&object_key(target));
-        naming
-            .into_iter()
-            // An object of another kind may have the same name.
-            .filter(|(_, record)| target_of(record).as_ref() == Some(target))
-            .filter(|(_, record)| self.is_handled(record) && variant::read(&record.object).is_ok())
-            .map(|(_, record)| record.object.key.clone())
-            .collect()
     }
 
     /// The target that a variant names, if its kind can be scaled.

@@ -50,7 +50,7 @@ use findings::ReportedFindings;
 use mirrors::{ExternalMetricsDoor, MirrorWriters, Mirrors};
 use recorder::DecisionRecorder;
 use records::{RecordTable, Records};
-use relist::{RelistRequester, RelistResponder};
+use relist::{RelistRequester, RelistResponders};
 use requests::{Asker, RequestReporter, Requests};
 
 /// Settings in force, with the beat that they set.
@@ -164,8 +164,8 @@ pub struct Writers {
     pub variants: Arc<VariantsWriters>,
     /// Of the watchers, each for the kind of its name.
     pub mirrors: MirrorWriters,
-    /// Of the watcher of VariantAutoscalings.
-    pub relists: Arc<RelistResponder>,
+    /// Of the watchers of kinds that may be variants.
+    pub relists: RelistResponders,
     pub scale_reader: Arc<ScaleReaderWriters>,
 }
 
@@ -183,7 +183,7 @@ pub struct ConfigWriters {
 pub struct LeadershipWriters {
     /// The right to write.
     pub claim: Writer<Claim>,
-    /// Asks for VariantAutoscalings to be listed again.
+    /// Asks for objects that are variants to be listed again.
     pub relists: RelistRequester,
     /// The outcome of requests for the lease.
     pub requests: RequestReporter,
@@ -238,7 +238,7 @@ pub struct ScaleReaderWriters {
 
 impl Writers {
     fn new(in_force: InForce, requests: &Requests, diagnostics: &Diagnostics) -> Self {
-        let (requester, responder) = relist::halves();
+        let (requester, relists) = relist::halves();
         Self {
             config: Arc::new(ConfigWriters {
                 settings: Writer::new(in_force),
@@ -273,7 +273,7 @@ impl Writers {
                 quarantined: Writer::new(QuarantinedVariants::new()),
             }),
             mirrors: MirrorWriters::default(),
-            relists: Arc::new(responder),
+            relists,
             scale_reader: Arc::new(ScaleReaderWriters {
                 scales: Writer::new(Scales::new()),
                 requests: requests.reporter(Asker::Scale),
@@ -299,6 +299,7 @@ impl SharedState {
             BindAddress::On { .. } => ExternalMetricsDoor::Open,
         };
         let autoscalers = statics.pod_autoscalers;
+        let annotated = statics.annotated_scalers;
         let pool_group = statics.scope.pool_group;
         let unrecorded = series.engine.unrecorded.clone();
         let mut record = statics.record.clone();
@@ -328,6 +329,7 @@ impl SharedState {
                 pool_group,
                 door,
                 autoscalers,
+                annotated,
             ),
             changes: ObjectChanges::default(),
             board: writers.variants.board.reader(),

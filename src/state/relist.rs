@@ -2,41 +2,67 @@
 //! on from what its predecessor stored last, and a watch may be behind that.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Both halves; the numbers that they exchange only grow, and outlive who asks and who reads.
-pub fn halves() -> (RelistRequester, RelistResponder) {
+pub fn halves() -> (RelistRequester, RelistResponders) {
     let (asked, requests) = watch::channel(0);
-    let (done, answers) = watch::channel(0);
+    let responder = || {
+        let (done, answers) = watch::channel(0);
+        let asked = requests.clone();
+        (Arc::new(RelistResponder { asked, done }), answers)
+    };
+    let (variants, first) = responder();
+    let (horizontal_pod_autoscalers, second) = responder();
+    let (scaled_objects, third) = responder();
     let requester = RelistRequester {
         asked,
-        done: answers,
+        done: [first, second, third],
     };
-    let responder = RelistResponder {
-        asked: requests,
-        done,
+    let responders = RelistResponders {
+        variants,
+        horizontal_pod_autoscalers,
+        scaled_objects,
     };
-    (requester, responder)
+    (requester, responders)
+}
+
+/// The halves of the watchers of all kinds that may be variants.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is of the watcher of that kind")]
+pub struct RelistResponders {
+    pub variants: Arc<RelistResponder>,
+    pub horizontal_pod_autoscalers: Arc<RelistResponder>,
+    pub scaled_objects: Arc<RelistResponder>,
 }
 
 /// The half of leadership.
 #[derive(Debug)]
 pub struct RelistRequester {
     asked: watch::Sender<u64>,
-    done: watch::Receiver<u64>,
+    done: [watch::Receiver<u64>; 3],
 }
 
 impl RelistRequester {
-    /// Asks for a reading that begins after this moment, unless one of this number was asked for
-    /// already, and waits for its end for at most `patience`; whether it came to that.
-    pub async fn ask(&self, number: u64, patience: Duration) -> bool {
+    /// Asks for readings that begin after this moment, unless one of this number was asked for already, and waits for
+    /// the end of all for at most `patience`. Returns of which kinds there was one: VariantAutoscalings,
+    /// HorizontalPodAutoscalers, ScaledObjects.
+    pub async fn ask(&self, number: u64, patience: Duration) -> [bool; 3] {
         raise(&self.asked, number);
-        let mut done = self.done.clone();
-        let is_done = done.wait_for(|done| *done >= number);
-        matches!(timeout(patience, is_done).await, Ok(Ok(_)))
+        let all_done = async {
+            for done in &self.done {
+                if done.clone().wait_for(|done| *done >= number).await.is_err() {
+                    pending::<()>().await;
+                }
+            }
+        };
+        // What has ended until then is counted below.
+        drop(timeout(patience, all_done).await);
+        self.done.each_ref().map(|done| *done.borrow() >= number)
     }
 
     /// The newest number that is asked for.

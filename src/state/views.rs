@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Readers;
-use super::mirrors::{self, TargetLookup, TargetRivals};
+use super::mirrors::{TargetLookup, TargetRivals};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pool::PoolObject;
 use crate::policy::actuation::Scalers;
@@ -91,17 +91,8 @@ impl Readers {
 
     /// The object of a variant, as an event refers to it.
     pub fn regarding(&self, key: &VariantKey) -> Option<Regarding> {
-        let record = self
-            .mirrors
-            .variants
-            .get(&mirrors::variant_object_key(key))?;
-        Some(Regarding {
-            api_version: Arc::from("llmd.ai/v1alpha1"),
-            kind: Arc::from("VariantAutoscaling"),
-            namespace: Arc::clone(&key.namespace),
-            name: Arc::clone(&key.name),
-            uid: Arc::clone(&record.object.uid),
-        })
+        let first = self.mirrors.all_managed(key).into_iter().next()?;
+        Some(first.regarding())
     }
 
     /// The input of a planning cycle: the board, with the counts that were published last. The

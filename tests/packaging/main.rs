@@ -46,6 +46,10 @@ fn copies_are_equal() {
             "config/rbac/pod_autoscaler_role.yaml",
             "pod-autoscaler-role.yaml",
         ),
+        (
+            "config/annotated-scalers/role.yaml",
+            "annotated-scaler-role.yaml",
+        ),
         ("config/prometheus/alerts.yaml", "alerts.yaml"),
         ("config/grafana/dashboard.json", "dashboard.json"),
     ] {

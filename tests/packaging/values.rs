@@ -100,6 +100,7 @@ wva.affinity {}
 wva.priorityClassName ""
 wva.serviceAccount.annotations {}
 podAutoscalers.enabled true
+annotatedScalers.enabled false
 externalMetrics.enabled false
 externalMetrics.port 6443
 externalMetrics.apiService true

@@ -12,6 +12,7 @@
 
 mod accelerators;
 mod analyzers;
+mod annotations;
 mod groups;
 mod incidents;
 mod pairs;

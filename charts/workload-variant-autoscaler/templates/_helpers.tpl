@@ -131,6 +131,7 @@ name: {{ include "wva.target" . | quote }}
   "GLOBAL_OPT_INTERVAL" $w.reconcileInterval
   "LOG_LEVEL" ($w.logging.level | default "info")
   "POD_AUTOSCALERS_ENABLED" (toString .Values.podAutoscalers.enabled)
+  "ANNOTATED_SCALERS_ENABLED" (toString .Values.annotatedScalers.enabled)
   "WVA_LIMITED_MODE" (toString $w.limitedMode)
   "WVA_SCALE_TO_ZERO" (toString $w.scaleToZero) -}}
 {{- if $p.allowHTTP -}}

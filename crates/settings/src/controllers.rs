@@ -27,6 +27,25 @@ impl From<bool> for PodAutoscalerSupport {
     }
 }
 
+/// Whether HorizontalPodAutoscalers and `ScaledObject`s are variants by annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnnotatedScalerSupport {
+    /// Those that are annotated are.
+    Enabled,
+    /// None is, and none is written.
+    Disabled,
+}
+
+impl From<bool> for AnnotatedScalerSupport {
+    fn from(enabled: bool) -> Self {
+        if enabled {
+            Self::Enabled
+        } else {
+            Self::Disabled
+        }
+    }
+}
+
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
-use super::controllers::{PodAutoscalerSupport, has_pod_autoscalers};
+use super::controllers::{AnnotatedScalerSupport, PodAutoscalerSupport, has_pod_autoscalers};
 use super::endpoint_hosts::EndpointHosts;
 use super::logging::LogFormatSetting;
 use super::pool_group::PoolGroup;
@@ -32,7 +32,9 @@ pub struct StaticSettings {
     pub leader_election: LeaderElectionSettings,
     /// Whether PodAutoscalers are decided on; `POD_AUTOSCALERS_ENABLED` and `--controllers`.
     pub pod_autoscalers: PodAutoscalerSupport,
-    /// Which pages they read.
+    /// Whether annotated scalers are variants; `ANNOTATED_SCALERS_ENABLED`.
+    pub annotated_scalers: AnnotatedScalerSupport,
+    /// Which pages PodAutoscalers read.
     pub pod_pages: PodPageSettings,
     /// Names of the ConfigMaps that are read.
     pub config_maps: ConfigMapNames,
@@ -228,6 +230,7 @@ impl StaticSettings {
                 retry_period: values.duration(&schema::RETRY_PERIOD),
             },
             pod_autoscalers: pod_autoscalers(values),
+            annotated_scalers: values.bool(&schema::ANNOTATED_SCALERS_ENABLED).into(),
             pod_pages: PodPageSettings {
                 endpoint_hosts: values.hosts(&schema::POD_AUTOSCALER_ENDPOINT_HOSTS),
                 ca_path: values

@@ -70,24 +70,24 @@ impl Emitter {
         let conflict = condition::conflict(&record.standing)
             .filter(|_| previous.is_none_or(|previous| previous.standing != record.standing));
         for condition in record.news(previous).chain(&conflict) {
-            let Some(regarding) = self.shared.regarding(&record.key) else {
-                return;
-            };
             let severity = match (condition.kind, condition.status) {
                 (ConditionType::ControllerConflict, _) | (_, ConditionStatus::False) => {
                     EventType::Warning
                 }
                 (_, ConditionStatus::True | ConditionStatus::Unknown) => EventType::Normal,
             };
-            let notice = EventNotice {
-                regarding,
-                severity,
-                reason: EventReason::Condition(condition.reason),
-                action: condition.kind.as_str(),
-                note: format!("{} (cycle {})", condition.message, cycle_of(record)),
-                cycle: record.decided.cycle,
-            };
-            self.events.throw(now, notice);
+            // Several objects may claim one name, and each shows why none of them counts.
+            for object in self.shared.mirrors.all_managed(&record.key) {
+                let notice = EventNotice {
+                    regarding: object.regarding(),
+                    severity,
+                    reason: EventReason::Condition(condition.reason),
+                    action: condition.kind.as_str(),
+                    note: format!("{} (cycle {})", condition.message, cycle_of(record)),
+                    cycle: record.decided.cycle,
+                };
+                self.events.throw(now, notice);
+            }
         }
         let conflicted = previous.is_some_and(|previous| previous.standing != Ownership::Alone);
         if conflicted && record.standing == Ownership::Alone {

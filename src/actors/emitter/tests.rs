@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -25,7 +26,7 @@ use crate::policy::snapshot::{
 use crate::policy::units::{Cost, Replicas};
 use crate::roles::Role;
 use crate::state::claim::{Claim, ClaimDuration};
-use crate::state::mirrors::tests::list;
+use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::{PlanProposal, SharedState};
 use wva_supervise::{
     ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, SeedTree, Slot,
@@ -65,7 +66,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
 }
 
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
-fn plan(shared: &SharedState, min: u32, cycle: u64) -> PlanProposal {
+pub(in crate::actors) fn plan(shared: &SharedState, min: u32, cycle: u64) -> PlanProposal {
     let epoch = Epoch::for_test(Role::Variant(key()), 1);
     shared
         .writers
@@ -260,6 +261,42 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
         stored: None,
     });
     assert_eq!(gauge(&shared).await, "6", "the write has failed");
+}
+
+/// A variant without an object of its own, whose count stands in an annotation of its scaler.
+#[tokio::test(start_paused = true)]
+async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_its_leader() {
+    let mut shared = leading(3);
+    shared.readers.manager = "wva-me".into();
+    let mirrors = &shared.writers.mirrors;
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    let store = |count: &str| {
+        let object = json!({
+            "metadata": {"namespace": "ns", "name": "v", "uid": "u", "managedFields": count_writer(), "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
+            }},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+        });
+        let kind = WatchedKind::HorizontalPodAutoscaler;
+        list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
+    };
+    store("3");
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
+    running.plans.put(plan(&shared, 4, 2));
+    assert_eq!(gauge(&shared).await, "3", "four are not stored");
+    store("4");
+    running.settled.insert(StatusWriteResult {
+        key: key(),
+        stored: Some(Replicas(4)),
+    });
+    assert_eq!(gauge(&shared).await, "4");
+
+    claim(&shared, 3);
+    running.address.hint(EmitterMessage::ClaimChanged);
+    assert_eq!(gauge(&shared).await, "4", "a new leader begins with it");
 }
 
 /// The claim was lost and won again before the emitter came to look: in between another process led,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -12,12 +13,14 @@ use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::kinds::WatchedKind;
 use crate::cluster::lease::LeaseApi;
 use crate::hooks::NoHooks;
 use crate::policy::lease::LeaseRules;
 use crate::roles::Role;
 use crate::state::SharedState;
-use wva_supervise::{ActorRegistry, Address, ExitReason, Kit, SeedTree};
+use crate::state::mirrors::tests::list;
+use wva_supervise::{ActorRegistry, Address, Epoch, ExitReason, Kit, SeedTree};
 
 const ME: &str = "wva-me";
 
@@ -58,9 +61,11 @@ impl Running {
             status_writer: Address::vacant(),
         };
         let writers = Arc::clone(&shared.writers.leadership);
+        let mirrors = shared.mirrors.clone();
         let leadership = wva_supervise::child(Role::Leadership, &Address::vacant(), move |_| {
             Leadership::new(
                 Arc::clone(&writers),
+                mirrors.clone(),
                 permissions.clone(),
                 election.clone(),
                 listeners.clone(),
@@ -78,6 +83,14 @@ impl Running {
             shared,
             task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
         }
+    }
+
+    /// Every kind was read for this number.
+    fn done(&self, number: u64) {
+        let relists = &self.shared.writers.relists;
+        relists.variants.done(number);
+        relists.horizontal_pod_autoscalers.done(number);
+        relists.scaled_objects.done(number);
     }
 
     fn leads(&self) -> bool {
@@ -114,20 +127,63 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
         ]);
         let running = Running::start(&server);
         let mut claims = running.shared.claim.follow();
-        soon(running.shared.writers.relists.is_asked_beyond(0)).await;
-        assert_eq!(running.shared.writers.relists.asked(), 1);
+        soon(running.shared.writers.relists.variants.is_asked_beyond(0)).await;
+        assert_eq!(running.shared.writers.relists.variants.asked(), 1);
         assert!(!running.leads(), "nothing is read yet");
 
         soon(server.is_asked(3)).await;
-        running.shared.writers.relists.done(1);
-        soon(running.shared.writers.relists.is_asked_beyond(1)).await;
+        running.done(1);
+        soon(running.shared.writers.relists.variants.is_asked_beyond(1)).await;
         assert_eq!(server.asked().len(), 5);
-        assert_eq!(running.shared.writers.relists.asked(), 2);
+        assert_eq!(running.shared.writers.relists.variants.asked(), 2);
         assert!(!running.leads(), "only what another reading tells counts");
 
-        running.shared.writers.relists.done(2);
+        running.done(2);
         soon(claims.changed()).await;
         assert!(running.leads());
         assert_eq!(server.asked().len(), 5);
+    }
+}
+
+/// While the right to list scalers is missing none is a variant. One that is known may have another count by now.
+#[tokio::test(start_paused = true)]
+async fn scalers_are_waited_for_unless_they_may_not_be_listed() {
+    for is_forbidden in [true, false] {
+        let server = FakeServer::new([
+            refusal(404, "NotFound", "no lease"),
+            FakeResponse::Json(201, held_by(ME, "1")),
+        ]);
+        for _ in 0..20 {
+            server.then(FakeResponse::Json(200, held_by(ME, "1")));
+        }
+        let running = Running::start(&server);
+        let mirror = &running.shared.writers.mirrors.horizontal_pod_autoscalers;
+        let kind = WatchedKind::HorizontalPodAutoscaler;
+        let scaler = json!({
+            "metadata": {"namespace": "ns", "name": "v", "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m",
+            }},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+        });
+        list::<HorizontalPodAutoscaler>(mirror, kind, [scaler]);
+        let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+        mirror.fail(&epoch, "in vain").unwrap();
+        if is_forbidden {
+            assert!(mirror.forbid(&epoch).unwrap());
+        }
+        let variants = running.shared.mirrors.all_records();
+        assert_eq!(variants.is_empty(), is_forbidden);
+        let mut claims = running.shared.claim.follow();
+        let relists = &running.shared.writers.relists;
+        soon(relists.variants.is_asked_beyond(0)).await;
+        relists.variants.done(1);
+        relists.scaled_objects.done(1);
+        if !is_forbidden {
+            soon(server.is_asked(5)).await;
+            assert!(!running.leads(), "its count may have grown");
+            relists.horizontal_pod_autoscalers.done(1);
+        }
+        soon(claims.changed()).await;
+        assert!(running.leads());
     }
 }

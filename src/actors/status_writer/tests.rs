@@ -3,23 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{StatusWriter, StatusWriterConnections, StatusWriterMessage, WriteOutcome};
-use crate::actors::emitter::tests::{claim, key, leading, view};
+use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::cluster::status::StatusApi;
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::status::{StatusApi, StatusError};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
+use crate::policy::plan::Plan;
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::records::RecordTable;
 use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, Kit, SeedTree};
 
@@ -56,13 +61,17 @@ fn enter(shared: &SharedState, term: u64) {
 
 /// The variant is published in this term.
 fn publish(shared: &SharedState, term: u64) {
+    publish_plan(shared, term, None);
+}
+
+fn publish_plan(shared: &SharedState, term: u64, plan: Option<&Plan>) {
     let emitter = Epoch::for_test(Role::Emitter, 1);
     let troubles = Troubles {
         quarantine: None,
         hints: Hints::default(),
         standing: Ownership::Alone,
     };
-    let record = PublishedRecord::of(&view(1), None, None, troubles, shared.clock.now());
+    let record = PublishedRecord::of(&view(1), plan, None, troubles, shared.clock.now());
     enter(shared, term);
     let records = &shared.writers.emitter.records;
     let put = |records: &mut RecordTable| records.put(Arc::new(record));
@@ -104,6 +113,94 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
         "{outcome:?}"
     );
     assert_eq!(server.asked().len(), 1);
+}
+
+/// An annotated HPA with a count, in a version.
+fn stored(count: &str, version: &str) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "ns", "name": "v", "uid": "u", "resourceVersion": version,
+            "managedFields": count_writer(),
+            "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
+            },
+        },
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+    })
+}
+
+/// The count of a variant that a scaler declares is an annotation of the scaler, which is written once it differs.
+#[tokio::test(start_paused = true)]
+async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
+    let shared = leading(8);
+    let mirrors = &shared.writers.mirrors;
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    let store = |object| {
+        let kind = WatchedKind::HorizontalPodAutoscaler;
+        list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
+    };
+    store(stored("3", "6"));
+    let decided = plan(&shared, 1, 1).plan;
+    store(stored("8", "7"));
+    publish(&shared, 1);
+    let server = FakeServer::default();
+    let writer = writer(&shared, &server);
+    let now = shared.clock.now();
+    let outcome = writer.write(now, &key()).await;
+    assert!(
+        matches!(outcome, WriteOutcome::Nothing(_)),
+        "nothing is decided"
+    );
+    publish_plan(&shared, 1, Some(&decided));
+
+    server.then(FakeResponse::Json(200, stored("3", "8")));
+    let outcome = writer.write(now, &key()).await;
+    assert!(
+        matches!(outcome, WriteOutcome::Written(_, Some(Replicas(3)))),
+        "{outcome:?}"
+    );
+    let asked = server.asked();
+    let path = "/apis/autoscaling/v2/namespaces/ns/horizontalpodautoscalers/v";
+    assert_eq!((&*asked[0].method, &*asked[0].path), ("PATCH", path));
+    assert!(asked[0].query.contains("fieldManager=wva-me"));
+    assert!(!asked[0].query.contains("force"), "{}", asked[0].query);
+    let metadata = &asked[0].body["metadata"];
+    assert_eq!(
+        metadata["annotations"],
+        json!({"llm-d.ai/desired-replicas": "3"})
+    );
+    assert_eq!(
+        (&metadata["uid"], &metadata["resourceVersion"]),
+        (&json!("u"), &json!("7"))
+    );
+
+    store(stored("3", "8"));
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Nothing(_)), "{outcome:?}");
+
+    // A person has written it, and then another controller.
+    store(stored("5", "9"));
+    let conflict = |manager: &str| {
+        let message = format!("conflict with {manager:?} using autoscaling/v2");
+        let cause = json!({"reason": "FieldManagerConflict", "message": message, "field": "."});
+        let status = json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409,
+            "reason": "Conflict", "message": "conflict", "details": {"causes": [cause]},
+        });
+        FakeResponse::Json(409, status)
+    };
+    server.then(conflict("kubectl-annotate"));
+    server.then(FakeResponse::Json(200, stored("3", "10")));
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Written(..)), "{outcome:?}");
+    assert!(server.asked()[2].query.contains("force=true"));
+    server.then(conflict("wva-other"));
+    let outcome = writer.write(now, &key()).await;
+    assert!(
+        matches!(outcome, WriteOutcome::Failed(StatusError::Conflict { .. })),
+        "{outcome:?}"
+    );
 }
 
 /// The writer at work on one status whose first write is answered like this; how many requests there were just before

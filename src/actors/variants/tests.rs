@@ -27,6 +27,7 @@ pub(crate) fn shared() -> SharedState {
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),
+        ("ANNOTATED_SCALERS_ENABLED", "true"),
     ] {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }

@@ -81,7 +81,7 @@ struct Targets<'a> {
 impl FleetStatus {
     pub(in crate::cli) fn of(objects: &FleetObjects) -> Self {
         let targets = Targets::of(objects);
-        let variants = objects.variants.iter();
+        let variants = objects.variants.iter().chain(&objects.declared);
         let mut variants: Vec<VariantRow> =
             variants.map(|object| variant(object, &targets)).collect();
         let key = |row: &VariantRow| (row.namespace.clone(), row.model.clone(), row.name.clone());
@@ -134,7 +134,8 @@ impl FleetObjects {
         name: &str,
     ) -> Option<(&'a Value, &'a str, &'a str)> {
         let is_it = |object: &&Value| identity(object) == (namespace, name);
-        if let Some(object) = self.variants.iter().find(is_it) {
+        let mut variants = self.variants.iter().chain(&self.declared);
+        if let Some(object) = variants.find(is_it) {
             let mut rows = fleet.variants.iter();
             let row = rows.find(|row| row.namespace == namespace && row.name == name)?;
             return Some((object, &row.target, &row.decision));

@@ -9,7 +9,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::fleet::{TargetPlace, identity, target_place};
+use crate::cli::migrate::{StoredScaler, declared};
 use crate::cluster::client::{RequestError, within};
+use crate::policy::actuation::ScalerKind;
 
 /// Longest wait for one page of a list.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -57,6 +59,8 @@ const EVENTS: ListedKind = ("events.k8s.io", "v1", "Event", "events");
 pub(in crate::cli) struct FleetObjects {
     /// `VariantAutoscaling` objects.
     pub(super) variants: Vec<Value>,
+    /// Variants that annotations of scalers declare, in the form of `VariantAutoscaling` objects.
+    pub(super) declared: Vec<Value>,
     /// `PodAutoscaler` objects.
     pub(super) pod_autoscalers: Vec<Value>,
     /// Scale targets, each with its kind.
@@ -79,17 +83,13 @@ impl FleetObjects {
         namespace: Option<&str>,
     ) -> Result<Self, String> {
         let mut objects = Self::default();
+        let is_served;
         let variants = list(client, VARIANTS, namespace).await;
         let autoscalers = list(client, POD_AUTOSCALERS, namespace).await;
         match (variants, autoscalers) {
             (Err(error), Err(_) | Ok(None)) => return Err(refusal(VARIANTS, &error)),
-            (Ok(None), Ok(None)) => {
-                return Err(
-                    "the API server serves no VariantAutoscalings; apply the output of wva crds"
-                        .to_owned(),
-                );
-            }
             (variants, autoscalers) => {
+                is_served = !matches!((&variants, &autoscalers), (Ok(None), Ok(None)));
                 objects.variants = objects.kept(VARIANTS, variants);
                 objects.pod_autoscalers = objects.kept(POD_AUTOSCALERS, autoscalers);
             }
@@ -105,12 +105,46 @@ impl FleetObjects {
         objects.hpas = objects.kept(HPAS, hpas);
         let scaled_objects = list(client, SCALED_OBJECTS, namespace).await;
         objects.scaled_objects = objects.kept(SCALED_OBJECTS, scaled_objects);
+        objects.declare();
+        if !is_served && objects.declared.is_empty() {
+            return Err(
+                "the API server serves no VariantAutoscalings, and no HPA or ScaledObject is annotated \
+                 llm-d.ai/managed; annotate one, or apply the output of wva crds"
+                    .to_owned(),
+            );
+        }
         Ok(objects)
+    }
+
+    /// Takes in what scalers declare.
+    pub(super) fn declare(&mut self) {
+        let declared: Vec<Value> = self.scalers().into_iter().filter_map(declared).collect();
+        self.declared = declared;
+    }
+
+    /// `VariantAutoscaling` objects.
+    pub(in crate::cli) fn variants(&self) -> &[Value] {
+        &self.variants
+    }
+
+    /// What could not be read.
+    pub(in crate::cli) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// All scalers.
+    pub(in crate::cli) fn scalers(&self) -> Vec<StoredScaler<'_>> {
+        let hpas = self.hpas.iter();
+        let hpas = hpas.map(|object| (ScalerKind::HorizontalPodAutoscaler, object));
+        let scaled = self.scaled_objects.iter();
+        hpas.chain(scaled.map(|object| (ScalerKind::ScaledObject, object)))
+            .collect()
     }
 
     /// The objects of this project with their targets and scalers, and what could not be read.
     pub(in crate::cli) fn into_document(mut self) -> (Value, Vec<String>) {
-        let own = self.variants.iter().chain(&self.pod_autoscalers);
+        let own = self.variants.iter().chain(&self.declared);
+        let own = own.chain(&self.pod_autoscalers);
         let targets: BTreeSet<TargetPlace<'_>> = own.map(target_place).collect();
         self.workloads.retain(|(kind, object)| {
             let (namespace, name) = identity(object);

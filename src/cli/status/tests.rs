@@ -184,7 +184,7 @@ async fn what_may_not_be_read_is_a_note_with_the_right_that_is_missing() {
 
 #[tokio::test]
 async fn a_cluster_without_the_definitions_is_named() {
-    let server = FakeServer::new([refused(404), refused(404)]);
+    let server = FakeServer::new((0..7).map(|_| refused(404)));
     let error = FleetObjects::read(&server.client(), None).await;
     let error = error.unwrap_err();
     assert!(error.contains("apply the output of wva crds"), "{error}");

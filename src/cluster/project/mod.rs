@@ -11,6 +11,7 @@ use crate::policy::object::{ControllerRef, Lifecycle};
 use wva_base::moment::WallTime;
 
 pub mod config_map;
+mod declared;
 pub mod deployment;
 pub mod gpu;
 mod intern;

@@ -8,6 +8,8 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
+use super::declared::{Declaration, declared};
+use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
     wall_time,
@@ -62,6 +64,8 @@ pub struct ScalerObject {
     pub lifecycle: Lifecycle,
     /// All of it, where it was generated for a `PodAutoscaler`.
     pub generated: Option<Arc<HorizontalPodAutoscaler>>,
+    /// The variant that its annotations declare.
+    pub declared: Option<Arc<VariantRecord>>,
 }
 
 impl Projected for HorizontalPodAutoscaler {
@@ -72,15 +76,29 @@ impl Projected for HorizontalPodAutoscaler {
         let owner = controller(&self.metadata, texts);
         let is_generated = owner.as_ref().is_some_and(|owner| &*owner.kind == KIND);
         let generated = is_generated.then(|| Arc::new(without_history(self.clone())));
-        let made_for = owner.clone().filter(|owner| &*owner.kind == "ScaledObject");
+        let made_for = owner
+            .clone()
+            .filter(|owner| &*owner.group == "keda.sh" && &*owner.kind == "ScaledObject");
         let spec = self.spec.unwrap_or_default();
         let reference = &spec.scale_target_ref;
-        let target = target(
-            &namespace,
+        let reference = reference_to(
             reference.api_version.as_deref(),
             Some(&reference.kind),
             &reference.name,
         );
+        let target = reference.resolve(&namespace);
+        // KEDA copies annotations to the one that it makes, and a PodAutoscaler decides for its own.
+        let declared = (made_for.is_none() && !is_generated)
+            .then(|| {
+                let declaration = Declaration {
+                    kind: ScalerKind::HorizontalPodAutoscaler,
+                    target: reference,
+                    min: ("minReplicas", Some(spec.min_replicas.unwrap_or(1))),
+                    max: ("maxReplicas", spec.max_replicas),
+                };
+                declared(&self.metadata, declaration, texts)
+            })
+            .flatten();
         let status = self.status.unwrap_or_default();
         let scaler = Scaler {
             kind: ScalerKind::HorizontalPodAutoscaler,
@@ -95,6 +113,7 @@ impl Projected for HorizontalPodAutoscaler {
         ScalerObject {
             owner,
             generated,
+            declared,
             ..object(namespace, target, scaler, &self.metadata)
         }
     }
@@ -111,12 +130,20 @@ impl Projected for ScaledObject {
         let namespace = namespace_of(&self.metadata, texts);
         let spec = self.spec;
         let reference = &spec.scale_target_ref;
-        let target = target(
-            &namespace,
+        let reference = reference_to(
             reference.api_version.as_deref(),
             reference.kind.as_deref(),
             &reference.name,
         );
+        let target = reference.resolve(&namespace);
+        let max = spec.max_replica_count.unwrap_or(KEDA_MAXIMUM);
+        let declaration = Declaration {
+            kind: ScalerKind::ScaledObject,
+            target: reference,
+            min: ("minReplicaCount", spec.min_replica_count),
+            max: ("maxReplicaCount", max),
+        };
+        let declared = declared(&self.metadata, declaration, texts);
         let behavior = spec
             .advanced
             .and_then(|advanced| advanced.horizontal_pod_autoscaler_config)
@@ -132,12 +159,15 @@ impl Projected for ScaledObject {
             name: name(&self.metadata),
             made_for: None,
             min: Replicas::from_count(min.unwrap_or(0)),
-            max: Replicas::from_count(spec.max_replica_count.unwrap_or(KEDA_MAXIMUM)),
+            max: Replicas::from_count(max),
             tolerance: tolerance(behavior.as_ref()),
             inputs: inputs.collect(),
             activity: keda_activity(&self.metadata, &status),
         };
-        object(namespace, target, scaler, &self.metadata)
+        ScalerObject {
+            declared,
+            ..object(namespace, target, scaler, &self.metadata)
+        }
     }
 
     fn key(view: &ScalerObject) -> ObjectKey {
@@ -159,6 +189,7 @@ fn object(
         owner: None,
         lifecycle: lifecycle(metadata),
         generated: None,
+        declared: None,
     }
 }
 
@@ -168,18 +199,12 @@ fn without_history(mut object: HorizontalPodAutoscaler) -> HorizontalPodAutoscal
     object
 }
 
-fn target(
-    namespace: &Arc<str>,
-    api_version: Option<&str>,
-    kind: Option<&str>,
-    name: &str,
-) -> Option<TargetKey> {
-    let reference = TargetReference {
+fn reference_to(api_version: Option<&str>, kind: Option<&str>, name: &str) -> TargetReference {
+    TargetReference {
         api_version: api_version.map(Arc::from),
         kind: Arc::from(kind.unwrap_or_default()),
         name: Arc::from(name),
-    };
-    reference.resolve(namespace)
+    }
 }
 
 fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {

@@ -11,9 +11,11 @@ use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingSpec, VariantAutoscalingStatus,
 };
 use crate::api::{ACCELERATOR_LABEL, INSTANCE_LABEL};
+use crate::cluster::event::Regarding;
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::status::controllers;
 use crate::cluster::watch::Malformed;
+use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
@@ -27,6 +29,8 @@ use wva_base::moment::WallTime;
 pub struct VariantRecord {
     /// What decisions rest on.
     pub object: VariantObject,
+    /// The kind of the scaler whose annotations declare it; `None` for a `VariantAutoscaling`.
+    pub declared_by: Option<ScalerKind>,
     /// The label `wva.llmd.ai/controller-instance`.
     pub instance: Option<Arc<str>>,
     /// `metadata.resourceVersion`.
@@ -37,6 +41,48 @@ pub struct VariantRecord {
     pub owners: Arc<[StatusOwner]>,
     /// The whole status.
     pub status: VariantAutoscalingStatus,
+}
+
+impl VariantRecord {
+    /// Its API version.
+    pub fn api_version(&self) -> &'static str {
+        match self.declared_by {
+            None => "llmd.ai/v1alpha1",
+            Some(ScalerKind::HorizontalPodAutoscaler) => "autoscaling/v2",
+            Some(ScalerKind::ScaledObject) => "keda.sh/v1alpha1",
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &'static str {
+        match self.declared_by {
+            None => "VariantAutoscaling",
+            Some(ScalerKind::HorizontalPodAutoscaler) => "HorizontalPodAutoscaler",
+            Some(ScalerKind::ScaledObject) => "ScaledObject",
+        }
+    }
+
+    /// Whether another state of the object differs in more than its version.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        let resource_version = Arc::clone(&other.resource_version);
+        let same_version = Self {
+            resource_version,
+            ..self.clone()
+        };
+        same_version != *other
+    }
+
+    /// The object, as an event refers to it.
+    pub fn regarding(&self) -> Regarding {
+        let VariantKey { namespace, name } = &self.object.key;
+        Regarding {
+            api_version: Arc::from(self.api_version()),
+            kind: Arc::from(self.kind()),
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+            uid: Arc::clone(&self.object.uid),
+        }
+    }
 }
 
 impl Projected for VariantAutoscaling {
@@ -86,6 +132,7 @@ fn record(
                 .map(|stored| allocation(stored, texts))
                 .unwrap_or_default(),
         },
+        declared_by: None,
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
         resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
         created: wall_time(metadata.creation_timestamp.as_ref()),

@@ -10,7 +10,8 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-pub use self::owners::{controllers, manager_name};
+pub use self::count::{CountPatch, apply_count};
+pub use self::owners::{annotators, controllers, manager_name};
 use super::client::{RequestError, within};
 use super::mirror::WriteEffect;
 use super::permit::WritePermit;
@@ -19,6 +20,7 @@ use crate::api::variant_autoscaling::{
 };
 use crate::policy::key::VariantKey;
 
+mod count;
 mod owners;
 
 /// How statuses are written: by whom, and how patiently.
@@ -106,13 +108,12 @@ pub enum StatusError {
     #[error("status of {0}: the object is gone")]
     Gone(VariantKey),
     /// The controller's role lacks a rule.
-    #[error(
-        "status of {key}: {text}; grant the verb patch on variantautoscalings and on \
-         variantautoscalings/status in the group llmd.ai"
-    )]
+    #[error("status of {key}: {text}; grant the verb patch on {resources}")]
     Forbidden {
         /// The object.
         key: VariantKey,
+        /// What must be granted.
+        resources: &'static str,
         /// The API server's words.
         text: String,
     },
@@ -331,21 +332,28 @@ impl Writer<'_> {
     }
 
     fn failure(&self, error: RequestError) -> StatusError {
-        let key = self.patch.key.clone();
-        let text = |error: &RequestError| error.to_string();
-        match error.code() {
-            Some(404) => StatusError::Gone(key),
-            Some(409) => StatusError::Outdated(key),
-            Some(403) => StatusError::Forbidden {
-                key,
-                text: text(&error),
-            },
-            Some(code) if code != 429 && code < 500 => StatusError::Invalid {
-                key,
-                text: text(&error),
-            },
-            _ => StatusError::Retry { key, error },
-        }
+        let resources =
+            "variantautoscalings and on variantautoscalings/status in the group llmd.ai";
+        failure(&self.patch.key, error, resources)
+    }
+}
+
+fn failure(key: &VariantKey, error: RequestError, resources: &'static str) -> StatusError {
+    let key = key.clone();
+    let text = |error: &RequestError| error.to_string();
+    match error.code() {
+        Some(404) => StatusError::Gone(key),
+        Some(409) => StatusError::Outdated(key),
+        Some(403) => StatusError::Forbidden {
+            key,
+            resources,
+            text: text(&error),
+        },
+        Some(code) if code != 429 && code < 500 => StatusError::Invalid {
+            key,
+            text: text(&error),
+        },
+        _ => StatusError::Retry { key, error },
     }
 }
 

@@ -99,15 +99,38 @@ pub fn controllers(metadata: &ObjectMeta) -> Vec<StatusOwner> {
                     Holding::Nothing
                 },
                 reports: conditions().any(|name| name == REPORT),
-                written: WallTime(
-                    entry
-                        .time
-                        .as_ref()
-                        .map_or(0, |time| time.0.as_millisecond()),
-                ),
+                written: written(entry),
             })
         })
         .collect()
+}
+
+/// The controllers of our kind that have written an annotation.
+pub fn annotators(metadata: &ObjectMeta, annotation: &str) -> Vec<StatusOwner> {
+    let field = format!("f:{annotation}");
+    let entries = metadata.managed_fields.iter().flatten();
+    let owners = entries.filter_map(|entry| {
+        let manager = entry.manager.as_deref()?;
+        let fields = &entry.fields_v1.as_ref()?.0;
+        let owned = fields.get("f:metadata")?.get("f:annotations")?.get(&field);
+        let is_ours = owned.is_some() && manager.starts_with(PREFIX);
+        is_ours.then(|| StatusOwner {
+            manager: Arc::from(manager),
+            holds: Holding::Status,
+            reports: false,
+            written: written(entry),
+        })
+    });
+    owners.collect()
+}
+
+fn written(entry: &ManagedFieldsEntry) -> WallTime {
+    WallTime(
+        entry
+            .time
+            .as_ref()
+            .map_or(0, |time| time.0.as_millisecond()),
+    )
 }
 
 /// The managers that an apply collided with, or `None` if the refusal has another cause.

@@ -19,6 +19,8 @@ use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, Scal
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
+use crate::policy::variant;
+use crate::settings::AnnotatedScalerSupport;
 
 /// The longest window that does not matter, in seconds.
 const SHORT_WINDOW: i64 = 30;
@@ -98,10 +100,45 @@ pub(super) fn scalers(facts: &Facts) -> Vec<ReadScaler<'_>> {
     read.collect()
 }
 
+/// Whether annotations may declare variants: some controller takes them, or none is known.
+fn takes_annotations(facts: &Facts) -> bool {
+    let controllers = facts.controllers().iter();
+    let mut settings = controllers.filter_map(|one| one.generation()).peekable();
+    settings.peek().is_none()
+        || settings.any(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled)
+}
+
 fn shapes(facts: &Facts) -> Vec<Finding> {
+    let takes_annotations = takes_annotations(facts);
     let found = objects(facts).filter_map(|object| {
-        let error = read(object).err()?;
-        Some(FindingCode::VariantMalformed.at(object.title(), error.to_string()))
+        let why = match read(object) {
+            Err(error) => error.to_string(),
+            Ok(kept) if takes_annotations => {
+                variant::read(&kept.declared?.object).err()?.to_string()
+            }
+            Ok(_) => return None,
+        };
+        Some(FindingCode::VariantMalformed.at(object.title(), why))
+    });
+    let disputes = takes_annotations.then(|| disputed(facts));
+    found.chain(disputes.into_iter().flatten()).collect()
+}
+
+/// Annotated scalers whose target another variant names.
+fn disputed(facts: &Facts) -> Vec<Finding> {
+    let mut declared = scalers(facts);
+    declared.retain(|one| one.kept.declared.is_some());
+    let claims: Vec<_> = declared
+        .iter()
+        .map(|one| (one.kept.target.clone(), one.object))
+        .chain(facts.variants().map(|one| (target_key(one), one)))
+        .collect();
+    let found = declared.iter().filter_map(|one| {
+        let (_, other) = claims.iter().find(|(target, object)| {
+            target.is_some() && *target == one.kept.target && object.title() != one.object.title()
+        })?;
+        let cause = format!("{} names its target too; keep one of both", other.title());
+        Some(FindingCode::TargetContested.at(one.object.title(), cause))
     });
     found.collect()
 }

@@ -6,7 +6,7 @@ use kube::Client;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::review::{Access, AccessDecision, User, review_access};
 use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
-use crate::settings::PodAutoscalerSupport;
+use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
 
 /// Reviews that run at the same time.
 const AT_ONCE: usize = 8;
@@ -86,6 +86,14 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
     }
     for resource in ["variantautoscalings", "variantautoscalings/status"] {
         needed.push(access("patch", "llmd.ai", resource, place));
+    }
+    if statics.annotated_scalers == AnnotatedScalerSupport::Enabled {
+        for (group, resource) in [
+            ("autoscaling", "horizontalpodautoscalers"),
+            ("keda.sh", "scaledobjects"),
+        ] {
+            needed.push(access("patch", group, resource, place));
+        }
     }
     needed.push(access("create", "events.k8s.io", "events", place));
     if statics.leader_election.enabled {

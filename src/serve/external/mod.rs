@@ -13,7 +13,7 @@ use self::values::{ExternalMetric, ReplicaCounts, Unknown, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::Routes;
-use super::visibility::visible;
+use super::visibility::{scaler_visible, visible};
 use crate::cluster::review::Access;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
@@ -115,24 +115,24 @@ impl ExternalMetricsRoutes {
         if metric != ExternalMetric::Desired {
             visible("Deployments", &mirrors.deployments, now)?;
         }
-        let records = mirrors.variants.in_namespace(namespace).into_iter();
-        let ours = records.filter_map(|(_, record)| mirrors.managed(&record.object.key));
-        Ok(ours
-            .map(|record| {
-                let stored = &record.object.stored;
-                let target = mirrors.target_of(&record);
-                let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
-                ReplicaCounts {
-                    key: record.object.key.clone(),
-                    accelerator: stored
-                        .accelerator
-                        .clone()
-                        .map_or(Accelerator::Unresolved, Accelerator::Named),
-                    desired: stored.desired,
-                    current: target.map(|target| target.status_replicas),
-                }
-            })
-            .collect())
+        let keys = mirrors.variants_in(namespace).into_iter();
+        let ours = keys.filter_map(|key| mirrors.managed(&key));
+        let all_counts = ours.map(|record| {
+            let stored = &record.object.stored;
+            let target = mirrors.target_of(&record);
+            let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
+            ReplicaCounts {
+                key: record.object.key.clone(),
+                accelerator: stored
+                    .accelerator
+                    .clone()
+                    .map_or(Accelerator::Unresolved, Accelerator::Named),
+                desired: stored.desired,
+                current: target.map(|target| target.status_replicas),
+                unseen: scaler_visible(mirrors, &record, now).err(),
+            }
+        });
+        Ok(all_counts.collect())
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct ReplicaCounts {
     pub(super) desired: Option<Replicas>,
     /// The replicas of its target; `None` while that is not known.
     pub(super) current: Option<Replicas>,
+    /// Why it is not known whether these are the present ones.
+    pub(super) unseen: Option<NotVisible>,
 }
 
 /// A value that is asked for and not known.
@@ -132,6 +134,9 @@ pub(super) fn list(
         if !selector.matches(|label| labels.get(label)) {
             continue;
         }
+        if let Some(unseen) = &counts.unseen {
+            return Err(unseen.clone().into());
+        }
         let value = metric.value(counts).ok_or_else(|| Unknown::Undecided {
             metric: metric.as_str(),
             variant: counts.key.clone(),
@@ -162,12 +167,15 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::super::visibility::visible;
     use super::{ExternalMetric, ReplicaCounts, Unknown, list};
+    use crate::cluster::mirror::MirrorWriter;
     use crate::policy::key::VariantKey;
     use crate::policy::params::LabelSelector;
     use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
     use wva_base::moment::WallTime;
+    use wva_supervise::Clock;
 
     fn counts(name: &str, desired: Option<u32>, current: Option<u32>) -> ReplicaCounts {
         ReplicaCounts {
@@ -175,6 +183,21 @@ mod tests {
             accelerator: Accelerator::Named(Arc::from("H100")),
             desired: desired.map(Replicas),
             current: current.map(Replicas),
+            unseen: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_an_error_for_who_selects_it() {
+        let never = MirrorWriter::<()>::default();
+        let clock = Clock::real();
+        let mut hidden = counts("b", Some(2), None);
+        hidden.unseen = visible("ScaledObjects", &never.reader(), clock.now()).err();
+        let all_counts = [counts("a", Some(1), None), hidden];
+        let found = |selector| values(ExternalMetric::Desired, &all_counts, selector);
+        assert!(found("variant_name=a").is_ok());
+        for selector in ["variant_name=b", ""] {
+            assert!(matches!(found(selector), Err(Unknown::Blind(_))));
         }
     }
 

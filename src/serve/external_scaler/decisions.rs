@@ -6,14 +6,15 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::super::visibility::{NotVisible, visible};
+use super::super::visibility::{NotVisible, scaler_visible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
 use crate::cluster::project::variant::VariantRecord;
+use crate::policy::actuation::ScalerKind;
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
 use crate::state::Readers;
 use crate::state::changes::FollowedObject;
-use crate::state::mirrors::{Mirrors, TargetLookup, variant_object_key};
+use crate::state::mirrors::{Mirrors, TargetLookup};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScalingAnswer {
@@ -120,6 +121,8 @@ impl DecisionLookup {
             Some(name) => self.named(object, name)?,
             None => self.claimant(object)?,
         };
+        scaler_visible(&self.0.mirrors, &record, self.0.clock.now())
+            .map_err(|why| blind(object, why))?;
         let count = match record.object.stored.desired {
             Some(desired) => Some(desired),
             None => self.current(object, &record)?,
@@ -184,11 +187,7 @@ impl DecisionLookup {
         let mirrors = &self.0.mirrors;
         let variant = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
         let object = || object.clone();
-        if mirrors
-            .variants
-            .get(&variant_object_key(&variant))
-            .is_none()
-        {
+        if !mirrors.is_variant(&variant) {
             let object = object();
             return Err(Unanswerable::NoVariant { object, variant });
         }
@@ -213,6 +212,11 @@ impl DecisionLookup {
         let mirrors = &self.0.mirrors;
         visible("ScaledObjects", &mirrors.scaled_objects, self.0.clock.now())
             .map_err(|why| blind(object, why))?;
+        let own = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
+        let own = mirrors.managed(&own);
+        if let Some(own) = own.filter(|own| own.declared_by == Some(ScalerKind::ScaledObject)) {
+            return Ok(own);
+        }
         let object = || object.clone();
         let Some(target) = scaled_target(mirrors, &object()) else {
             let object = object();

@@ -18,8 +18,8 @@ use crate::cluster::status::manager_name;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::roles::Role;
-use crate::settings::PodAutoscalerSupport;
 use crate::settings::pool_group::PoolGroup;
+use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
 use crate::vectors::{Tally, run};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Namespace;
@@ -78,6 +78,7 @@ fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
         group,
         door,
         PodAutoscalerSupport::Enabled,
+        AnnotatedScalerSupport::Enabled,
     );
     TestMirrors {
         readers,
@@ -104,6 +105,12 @@ pub(crate) fn list<K>(
     }
     let epoch = Epoch::for_test(Role::Watcher(kind), 1);
     mirror.replace(&epoch, relist).unwrap();
+}
+
+/// `managedFields` of a scaler whose count a controller has written.
+pub(crate) fn count_writer() -> Value {
+    let fields = json!({"f:metadata": {"f:annotations": {"f:llm-d.ai/desired-replicas": {}}}});
+    json!([{"manager": "wva-me", "operation": "Apply", "fieldsV1": fields}])
 }
 
 fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {

@@ -1,6 +1,7 @@
 //! The cases, in files by subject.
 
 mod actuation;
+mod annotations;
 mod closed_loop;
 mod conditions;
 mod contract;
@@ -87,6 +88,7 @@ pub(crate) fn all() -> Vec<Case> {
         serving::cases(),
         external_metrics_door::cases(),
         external_scaler::cases(),
+        annotations::cases(),
         webhooks::cases(),
         pod_autoscalers::cases(),
         storm_services::cases(),

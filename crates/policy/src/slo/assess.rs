@@ -298,15 +298,15 @@ pub(super) fn report(
             ServingRole::Prefill => shares.get(&ServingRole::Decode),
             ServingRole::Decode | ServingRole::Both => shares.get(&role),
         };
-        let share = part_of_role.copied().unwrap_or(0.0);
+        let part_served = part_of_role.copied().unwrap_or(0.0);
         let part = Part {
             input,
             report: &report,
             load,
             role,
-            share,
-            per_request: work::of_request(role, shape) * share,
-            answer: shape.output * share,
+            share: part_served,
+            per_request: work::of_request(role, shape) * part_served,
+            answer: shape.output * part_served,
         };
         if let Some(figures) = part.figures(demand, model, now) {
             report.roles.insert(role, figures);

@@ -75,6 +75,20 @@ pub const POD_AUTOSCALERS_ENABLED: Spec = Spec::fixed(
     "false neither reads nor writes them, and scrapes no pod for them",
 );
 
+/// Whether annotated scalers are variants.
+pub const ANNOTATED_SCALERS_ENABLED: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "ANNOTATED_SCALERS_ENABLED",
+    "Annotated scalers",
+    ValueKind::Bool,
+)
+.flags(&["annotated-scalers-enabled"])
+.default("false")
+.means(
+    "Take HorizontalPodAutoscalers and ScaledObjects that are annotated llm-d.ai/managed as variants.",
+    "false reads no annotation of them, and writes none",
+);
+
 /// Hosts that metric sources may name.
 pub const POD_AUTOSCALER_ENDPOINT_HOSTS: Spec = Spec::fixed(
     SettingGroup::Scope,
@@ -291,6 +305,7 @@ pub(super) const CLUSTER_ROWS: &[Spec] = &[
     CONTROLLER_INSTANCE,
     POOL_GROUP,
     POD_AUTOSCALERS_ENABLED,
+    ANNOTATED_SCALERS_ENABLED,
     POD_AUTOSCALER_ENDPOINT_HOSTS,
     POD_AUTOSCALER_CA_CERT_PATH,
     CONTROLLERS,

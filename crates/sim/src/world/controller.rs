@@ -187,6 +187,7 @@ pub(crate) fn environment(pod: &str, interval: Duration) -> BTreeMap<String, Str
         ("PROMETHEUS_BASE_URL", "http://prometheus.monitoring:9090"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),
         ("LEADER_ELECT", "true"),
+        ("ANNOTATED_SCALERS_ENABLED", "true"),
         ("METRICS_BIND_ADDRESS", "0"),
         ("HEALTH_PROBE_BIND_ADDRESS", "0"),
         ("GLOBAL_OPT_INTERVAL", &interval),

@@ -1,9 +1,11 @@
+use serde_json::json;
 use tonic::Code;
 
 use super::{
     Client, DESIRED, deployment, exclude_namespace, in_plain_text, reference, scaled_object,
     shared, store_deployments, store_scaled_objects, store_variants, variant,
 };
+use crate::state::mirrors::tests::count_writer;
 
 #[tokio::test]
 async fn a_decision_is_the_count_and_zero_is_inactive() {
@@ -59,6 +61,36 @@ async fn before_the_first_decision_the_target_is_mirrored() {
         store_deployments(&shared, [deployment("a", replicas)]);
         assert_eq!(client.count(named()).await.unwrap(), i64::from(replicas));
         assert_eq!(client.is_active(named()).await.unwrap(), replicas > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_declared_variant_is_answered_what_is_stored_whatever_its_annotations_say() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    store_variants(&shared, []);
+    store_deployments(&shared, [deployment("x", 7)]);
+    let declared = |count: Option<&str>, model: &str| {
+        let mut object = scaled_object("so", "x");
+        object["metadata"]["managedFields"] = count_writer();
+        object["metadata"]["annotations"] = json!({
+            "llm-d.ai/managed": "true", "llm-d.ai/model-id": model, "llm-d.ai/desired-replicas": count.unwrap_or("none"),
+        });
+        object
+    };
+    for name in [&[][..], &[("variantName", "so")]] {
+        let count = async || client.count(reference("so", name)).await.unwrap();
+        store_scaled_objects(&shared, [declared(None, "m")]);
+        assert_eq!(count().await, 7, "nothing is decided yet");
+        store_scaled_objects(&shared, [declared(Some("3"), "m")]);
+        assert_eq!(count().await, 3);
+        store_scaled_objects(&shared, [declared(Some("3"), "")]);
+        assert_eq!(count().await, 3, "the wrong annotation lowers nothing");
+        store_variants(&shared, [variant("a", "x", Some(2))]);
+        store_scaled_objects(&shared, [declared(Some("3"), "m")]);
+        assert_eq!(count().await, 3, "a dispute lowers nothing");
+        store_variants(&shared, []);
     }
 }
 

@@ -19,9 +19,10 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 18] = [
     "crd",
     "rbac",
+    "annotated-scalers",
     "manager",
     "default",
     "prometheus",
@@ -128,6 +129,14 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     assert_eq!(wide, BTreeSet::from(["namespaces", "nodes"]));
     let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
     assert_eq!(rules(&scoped, "Role", "-pod-autoscalers")?, whole);
+    // Variants by annotation, switched on: the same right in both.
+    let values = set(&[("annotatedScalers.enabled", "true")]);
+    let on = shipping.template(RELEASE, "default", &values).await?;
+    let folder = shipping.kustomize("annotated-scalers").await?;
+    let [base, of_chart] =
+        [&folder, &on].map(|objects| rules(objects, "ClusterRole", "-annotated-scalers"));
+    assert_eq!(base?, of_chart?);
+    assert!(rules(&chart, "ClusterRole", "-annotated-scalers").is_err());
     // Switched off: no right of the kind at all.
     let values = set(&[("podAutoscalers.enabled", "false")]);
     let off = shipping.template(RELEASE, "default", &values).await?;

@@ -27,6 +27,11 @@ pub(super) fn proofs() -> Vec<Proof> {
             pod_autoscalers,
         ),
         Proof::of(
+            &["ANNOTATED_SCALERS_ENABLED"],
+            "annotated_scalers_are_switched",
+            annotated_scalers,
+        ),
+        Proof::of(
             &[
                 "POD_AUTOSCALER_ENDPOINT_HOSTS",
                 "POD_AUTOSCALER_CA_CERT_PATH",
@@ -93,6 +98,34 @@ async fn pod_autoscalers(cx: &Cx) -> Result {
     assert!(!watched("false", &[]).await?);
     assert!(!watched("true", &["--controllers=-pod-autoscaler-controller"]).await?);
     assert!(watched("true", &["--controllers=pod-autoscaler-controller"]).await?);
+    Ok(())
+}
+
+async fn annotated_scalers(cx: &Cx) -> Result {
+    cx.namespace.deploy(&Workload::new("llama", 1)).await?;
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": "llama", "annotations": {
+            "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m",
+        }},
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "llama" },
+            "maxReplicas": 4,
+        },
+    });
+    cx.namespace.apply(scaler).await?;
+    for (enabled, expected) in [("true", true), ("false", false)] {
+        let environment = vec![("ANNOTATED_SCALERS_ENABLED", enabled.to_owned())];
+        let controller = started(cx, environment, &[]).await?;
+        controller.ready().await?;
+        eventually("a count is shown of what is a variant", SOON, async || {
+            let labels = [("variant_name", "llama")];
+            let count = controller.value("wva_desired_replicas", &labels).await?;
+            seen(&count.is_some(), &expected)
+        })
+        .await?;
+        controller.crash();
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
-const LEFT_OUT: [&str; 19] = [
+const LEFT_OUT: [&str; 20] = [
     // Beside an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
@@ -29,6 +29,7 @@ const LEFT_OUT: [&str; 19] = [
     schema::LEADER_ELECTION_ID.name,
     // It would leave objects alone that others decide on.
     schema::POD_AUTOSCALERS_ENABLED.name,
+    schema::ANNOTATED_SCALERS_ENABLED.name,
     // It would decide by other rules than the judge.
     schema::SATURATION_CONFIG_MAP_NAME.name,
     schema::PROACTIVE_MODEL.name,

@@ -1,0 +1,79 @@
+//! Variants: VariantAutoscalings, and what scalers declare.
+
+use std::sync::Arc;
+
+use super::WatcherWiring;
+use crate::actors::config;
+use crate::actors::scale_reader::scale_target;
+use crate::actors::variants::Invalidation;
+use crate::actors::watcher::{WatchSpec, WatchUpdate};
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::kinds::WatchedKind;
+use crate::cluster::project::Interner;
+use crate::cluster::project::variant::{self, VariantRecord};
+use crate::cluster::watch::Malformed;
+use crate::roles::Role;
+use crate::state::changes::FollowedObject;
+use crate::state::mirrors::target_of;
+use wva_supervise::ChildSpec;
+
+impl WatcherWiring<'_> {
+    pub(super) fn variants(&self) -> ChildSpec<Role> {
+        let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let changed = self.variant_changed();
+        let mirror = &self.mirrors.variants;
+        let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
+            WatchUpdate::Changed(update) => {
+                changed(update.before.as_deref(), update.after.as_deref());
+            }
+            WatchUpdate::Synced => {
+                dirty.insert(Invalidation::Everything);
+                config.insert(config::ConfigSource::Variants);
+            }
+        };
+        let kind = WatchedKind::VariantAutoscaling;
+        self.watcher(WatchSpec::<VariantAutoscaling> {
+            malformed: |malformed: &Malformed, texts: &mut Interner| {
+                Some(variant::malformed(malformed, texts))
+            },
+            relists: Some(Arc::clone(&self.relists.variants)),
+            ..Self::spec(kind, self.api(), mirror, notify)
+        })
+    }
+
+    /// Who looks when a variant came, changed or went, whichever kind of object it is.
+    pub(super) fn variant_changed(
+        &self,
+    ) -> impl Fn(Option<&VariantRecord>, Option<&VariantRecord>) + Send + Sync + use<> {
+        let (dirty, config) = (self.dirty.clone(), self.config.clone());
+        let (statuses, named) = (self.statuses.clone(), self.named.clone());
+        let followed = self.shared.changes.clone();
+        move |before, after| {
+            for record in before.into_iter().chain(after) {
+                let key = &record.object.key;
+                followed.wake(&FollowedObject::Variant(key.clone()));
+                dirty.insert(Invalidation::Variant(key.clone()));
+                if let Some(target) = target_of(record) {
+                    followed.wake(&FollowedObject::Target(target.clone()));
+                    dirty.insert(Invalidation::Target(target));
+                }
+            }
+            if let Some(after) = after {
+                // A scaler gets a new version with each of its statuses.
+                let is_news = after.declared_by.is_none()
+                    || before.is_none_or(|before| before.differs_from(after));
+                let before = before.and_then(scale_target);
+                let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
+                named.insert_all(other.map(|(target, _)| target));
+                // Somebody else may have written its status; ours is compared again.
+                if is_news {
+                    statuses.add(after.object.key.clone());
+                }
+            }
+            // Whether a namespace has variants decides whether its ConfigMaps count.
+            if before.is_some() != after.is_some() {
+                config.insert(config::ConfigSource::Variants);
+            }
+        }
+    }
+}

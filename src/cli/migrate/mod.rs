@@ -1,0 +1,72 @@
+//! `wva migrate`: variants in their other form.
+
+mod arguments;
+mod forms;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+pub(super) use self::arguments::MigrateFlags;
+use self::arguments::VariantForm;
+pub(super) use self::forms::{StoredScaler, declared};
+use super::status::FleetObjects;
+use super::usage::{Given, read};
+use super::{fail, misused, print};
+use wva_base::text::printable;
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let flags: MigrateFlags = match read(&super::PROGRAM, arguments) {
+        Ok(Given::Arguments(flags)) => flags,
+        Ok(Given::Help(text)) => return print(&text),
+        Err(error) => return misused([error]),
+    };
+    let objects = super::block_on(async {
+        let (client, namespace) = flags.namespaces.connect().await?;
+        FleetObjects::read(&client, namespace.as_deref()).await
+    });
+    match objects.map(|objects| migrated(&objects, flags.to)) {
+        Ok((text, left_out)) => match print(&text) {
+            ExitCode::SUCCESS if left_out.is_empty() => ExitCode::SUCCESS,
+            _ => fail(left_out.iter().map(|line| printable(line))),
+        },
+        Err(error) => fail([error]),
+    }
+}
+
+/// One document for each variant, and why others have none.
+fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
+    let scalers = objects.scalers();
+    let forms: Vec<Result<Value, String>> = match to {
+        VariantForm::Annotations => {
+            let variants = objects.variants().iter();
+            let forms = variants.map(|object| forms::as_annotations(object, &scalers));
+            forms.collect()
+        }
+        VariantForm::Objects => {
+            let forms = scalers
+                .iter()
+                .filter_map(|scaler| forms::as_object(*scaler));
+            forms
+                .map(|form| form.map_err(|why| why.to_string()))
+                .collect()
+        }
+    };
+    let mut left_out = objects.notes().to_vec();
+    let mut text = String::new();
+    for form in forms {
+        let printed =
+            form.and_then(|form| serde_yaml::to_string(&form).map_err(|error| error.to_string()));
+        match printed {
+            Ok(document) => {
+                text.push_str("---\n");
+                text.push_str(&document);
+            }
+            Err(why) => left_out.push(why),
+        }
+    }
+    (text, left_out)
+}

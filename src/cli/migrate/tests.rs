@@ -1,0 +1,157 @@
+//! Each form of a variant makes the other, but for the count, which the controller alone writes.
+
+use serde_json::{Value, json};
+
+use super::forms::{as_annotations, as_object, declared};
+use crate::policy::actuation::ScalerKind;
+
+const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
+const SCALED_OBJECT: ScalerKind = ScalerKind::ScaledObject;
+
+fn variant() -> Value {
+    json!({
+        "metadata": {
+            "namespace": "ns", "name": "llama", "uid": "u",
+            "labels": { "inference.optimization/acceleratorName": "H100", "team": "a" },
+        },
+        "spec": {
+            "modelID": "m", "variantCost": "40", "minReplicas": 2, "maxReplicas": 6,
+            "scaleTargetRef": { "kind": "Deployment", "name": "d" },
+        },
+        "status": { "desiredOptimizedAlloc": { "numReplicas": 3 } },
+    })
+}
+
+fn hpa(read: &str) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "ns", "name": "scaler", "uid": "h", "resourceVersion": "7",
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": "{}", "llm-d.ai/desired-replicas": "9",
+            },
+        },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+            "maxReplicas": 10,
+            "metrics": [{ "type": "External", "external": {
+                "metric": { "name": "wva_desired_replicas", "selector": { "matchLabels": { "variant_name": read } } },
+                "target": { "type": "AverageValue", "averageValue": "1" },
+            }}],
+        },
+        "status": { "currentReplicas": 3 },
+    })
+}
+
+fn scaled_object() -> Value {
+    json!({
+        "metadata": { "namespace": "ns", "name": "scaler" },
+        "spec": {
+            "scaleTargetRef": { "name": "d" },
+            "triggers": [
+                { "type": "prometheus", "metadata": {
+                    "query": "max(wva_desired_replicas{variant_name=\"llama\"})", "threshold": "1",
+                }},
+                { "type": "external", "metadata": { "variantName": "llama" } },
+            ],
+        },
+    })
+}
+
+#[test]
+fn the_scaler_that_follows_gets_name_bounds_and_labels_of_its_variant() {
+    let hpa = hpa("llama");
+    let other = json!({ "metadata": { "namespace": "ns", "name": "x" }, "spec": {
+        "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 2,
+    }});
+    let printed = as_annotations(&variant(), &[(HPA, &other), (HPA, &hpa)]).unwrap();
+    assert_eq!(
+        printed["metadata"],
+        json!({
+            "namespace": "ns", "name": "scaler",
+            "labels": { "inference.optimization/acceleratorName": "H100" },
+            "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/variant-cost": "40",
+            },
+        })
+    );
+    assert_eq!(
+        (
+            &printed["spec"]["minReplicas"],
+            &printed["spec"]["maxReplicas"]
+        ),
+        (&json!(2), &json!(6))
+    );
+    let selector = printed.pointer("/spec/metrics/0/external/metric/selector/matchLabels");
+    assert_eq!(selector, Some(&json!({ "variant_name": "scaler" })));
+    assert!(printed.get("status").is_none());
+
+    let scaled = scaled_object();
+    let printed = as_annotations(&variant(), &[(SCALED_OBJECT, &scaled)]).unwrap();
+    let triggers = printed["spec"]["triggers"].to_string();
+    assert!(
+        triggers.contains(r#"variant_name=\"scaler\""#),
+        "{triggers}"
+    );
+    assert!(triggers.contains(r#""variantName":"scaler""#), "{triggers}");
+    assert_eq!(printed["spec"]["minReplicaCount"], 2);
+    assert_eq!(printed["kind"], "ScaledObject");
+}
+
+#[test]
+fn a_variant_without_one_scaler_of_its_own_is_left_out_with_the_reason() {
+    let (own, foreign) = (hpa("llama"), hpa("other"));
+    let scaled = scaled_object();
+    for scalers in [
+        vec![],
+        vec![(HPA, &foreign)],
+        vec![(HPA, &own), (SCALED_OBJECT, &scaled)],
+    ] {
+        let why = as_annotations(&variant(), &scalers).unwrap_err();
+        assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
+    }
+}
+
+#[test]
+fn an_annotated_scaler_gives_the_object_that_it_stands_for() {
+    let plain = hpa("llama");
+    assert_eq!(as_object((HPA, &plain)), None);
+    let annotated = as_annotations(&variant(), &[(HPA, &plain)]).unwrap();
+    let object = as_object((HPA, &annotated)).unwrap().unwrap();
+    let expected = json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
+        "metadata": {
+            "namespace": "ns", "name": "scaler",
+            "labels": { "inference.optimization/acceleratorName": "H100" },
+        },
+        "spec": {
+            "modelID": "m", "variantCost": "40", "minReplicas": 2, "maxReplicas": 6,
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+        },
+    });
+    assert_eq!(object, expected);
+    let mut stored = annotated;
+    stored["metadata"]["annotations"]["llm-d.ai/desired-replicas"] = json!("3");
+    stored["metadata"]["managedFields"] = json!([{
+        "manager": "wva-a",
+        "fieldsV1": { "f:metadata": { "f:annotations": { "f:llm-d.ai/desired-replicas": {} } } },
+    }]);
+    let shown = declared((HPA, &stored)).unwrap();
+    assert_eq!(
+        shown.pointer("/status/desiredOptimizedAlloc/numReplicas"),
+        Some(&json!(3))
+    );
+
+    let mut wrong = stored;
+    wrong["metadata"]["annotations"]["llm-d.ai/variant-cost"] = json!("abc");
+    let why = as_object((HPA, &wrong)).unwrap().unwrap_err();
+    assert!(why.contains("llm-d.ai/variant-cost"), "{why}");
+    let shown = declared((HPA, &wrong)).unwrap();
+    assert_eq!(
+        shown.pointer("/status/conditions/0/message"),
+        Some(&json!(&*why))
+    );
+    assert_eq!(
+        shown.pointer("/status/desiredOptimizedAlloc/numReplicas"),
+        Some(&json!(3))
+    );
+}

@@ -1,0 +1,127 @@
+//! Variants without an object of their own: annotations of a HorizontalPodAutoscaler or `ScaledObject` declare them.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::variant::VariantRecord;
+use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
+use crate::api::variant_autoscaling::VariantAutoscalingStatus;
+use crate::api::{
+    ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
+    MODEL_ANNOTATION,
+};
+use crate::cluster::status::annotators;
+use crate::policy::actuation::ScalerKind;
+use crate::policy::key::VariantKey;
+use crate::policy::object::{
+    SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
+};
+use crate::policy::units::{Cost, Replicas};
+use wva_base::text::shortened;
+
+/// What the specification of a scaler says of its variant; each bound with the name of its field.
+pub(super) struct Declaration {
+    pub(super) kind: ScalerKind,
+    pub(super) target: TargetReference,
+    pub(super) min: (&'static str, Option<i32>),
+    pub(super) max: (&'static str, i32),
+}
+
+/// The variant that an object declares, if it does. One whose annotations are wrong is malformed.
+pub(super) fn declared(
+    metadata: &ObjectMeta,
+    declaration: Declaration,
+    texts: &mut Interner,
+) -> Option<Arc<VariantRecord>> {
+    if annotation(metadata, MANAGED_ANNOTATION) != Some("true") {
+        return None;
+    }
+    let kind = declaration.kind;
+    let key = VariantKey::new(namespace_of(metadata, texts), name(metadata));
+    let spec = match spec(metadata, declaration, texts) {
+        Ok(spec) => SpecReading::Read(spec),
+        Err(why) => SpecReading::Malformed {
+            why: Arc::from(format!("{kind} {key}: {why}")),
+        },
+    };
+    let accelerator = label(metadata, ACCELERATOR_LABEL).map(|text| texts.intern(text));
+    let owners = annotators(metadata, COUNT_ANNOTATION);
+    // What no controller of our kind wrote was copied, restored or edited, and was never decided for this object.
+    let count = (!owners.is_empty()).then(|| annotation(metadata, COUNT_ANNOTATION)?.parse().ok());
+    let record = VariantRecord {
+        object: VariantObject {
+            key,
+            uid: uid(metadata),
+            generation: metadata.generation.unwrap_or_default(),
+            lifecycle: lifecycle(metadata),
+            accelerator_label: accelerator.clone(),
+            spec,
+            stored: StoredAllocation {
+                desired: count.flatten().map(Replicas),
+                accelerator,
+            },
+        },
+        declared_by: Some(kind),
+        instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
+        resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
+        created: wall_time(metadata.creation_timestamp.as_ref()),
+        owners: Arc::from(owners),
+        status: VariantAutoscalingStatus::default(),
+    };
+    Some(Arc::new(record))
+}
+
+fn spec(
+    metadata: &ObjectMeta,
+    declaration: Declaration,
+    texts: &mut Interner,
+) -> Result<VariantSpec, String> {
+    let Declaration {
+        target, min, max, ..
+    } = declaration;
+    let model = annotation(metadata, MODEL_ANNOTATION).unwrap_or_default();
+    if model.is_empty() || model.chars().any(char::is_control) {
+        return Err(format!(
+            "annotation {MODEL_ANNOTATION}={:?} names no model; set it to the model name that the engine reports",
+            shortened(model)
+        ));
+    }
+    let cost = match annotation(metadata, COST_ANNOTATION) {
+        Some(text) => Some(cost(text).ok_or_else(|| {
+            format!(
+                "annotation {COST_ANNOTATION}={:?} is no cost; set it to a number of at least 0, or remove it",
+                shortened(text)
+            )
+        })?),
+        None => None,
+    };
+    if target.name.is_empty() {
+        return Err(
+            "spec.scaleTargetRef.name is empty; name the workload that serves the model".to_owned(),
+        );
+    }
+    if let (field, Some(count)) = min
+        && count < 0
+    {
+        return Err(format!("spec.{field} is {count}; it must be at least 0"));
+    }
+    let (field, most) = max;
+    if most < 1 {
+        return Err(format!("spec.{field} is {most}; it must be at least 1"));
+    }
+    Ok(VariantSpec {
+        model_id: texts.intern(model),
+        target,
+        cost: cost.map(|text| texts.intern(&text)),
+        min: min.1,
+        max: Some(most),
+    })
+}
+
+/// A cost as a `VariantAutoscaling` writes it, which knows no exponents.
+fn cost(text: &str) -> Option<String> {
+    let number: f64 = text.parse().ok().filter(|number| *number >= 0.0)?;
+    let decimal = format!("{number:.6}");
+    Cost::parse(&decimal).is_ok().then_some(decimal)
+}

@@ -1,0 +1,257 @@
+//! Variants that annotations of scalers declare.
+
+use super::*;
+use crate::api::scaled_object::ScaledObject;
+use crate::cluster::project::variant::VariantRecord;
+use crate::policy::actuation::ScalerKind;
+use crate::policy::object::VariantSpec;
+use crate::policy::ownership::{Holding, StatusOwner};
+use crate::state::mirrors::tests::count_writer;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+
+const GOOD: [(&str, &str); 2] = [("managed", "true"), ("model-id", "llama")];
+
+fn object(spec: &Value, annotations: &[(&str, &str)]) -> Value {
+    let annotations: serde_json::Map<String, Value> = annotations
+        .iter()
+        .map(|(name, value)| (format!("llm-d.ai/{name}"), json!(value)))
+        .collect();
+    json!({
+        "metadata": {
+            "namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "7",
+            "annotations": annotations,
+        },
+        "spec": spec,
+    })
+}
+
+fn hpa(spec: &Value, annotations: &[(&str, &str)]) -> Option<Arc<VariantRecord>> {
+    project::<HorizontalPodAutoscaler>(&object(spec, annotations)).declared
+}
+
+fn scaled(spec: &Value, annotations: &[(&str, &str)]) -> Option<Arc<VariantRecord>> {
+    project::<ScaledObject>(&object(spec, annotations)).declared
+}
+
+fn plain() -> Value {
+    json!({ "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 4 })
+}
+
+fn spec(record: &VariantRecord) -> &VariantSpec {
+    match &record.object.spec {
+        SpecReading::Read(spec) => spec,
+        SpecReading::Malformed { why } => panic!("{why}"),
+    }
+}
+
+#[test]
+fn only_the_word_true_declares_a_variant() {
+    for value in ["", "TRUE", "True", "1", "yes", "false", " true"] {
+        let annotations = [("managed", value), ("model-id", "llama")];
+        assert_eq!(hpa(&plain(), &annotations), None, "{value:?}");
+    }
+    assert_eq!(hpa(&plain(), &[("model-id", "llama")]), None);
+    let declared = hpa(&plain(), &GOOD).unwrap();
+    assert_eq!(
+        declared.declared_by,
+        Some(ScalerKind::HorizontalPodAutoscaler)
+    );
+    assert_eq!(declared.object.key.to_string(), "ns/v");
+    assert_eq!(
+        (&*declared.object.uid, &*declared.resource_version),
+        ("u", "7")
+    );
+    assert_eq!(&*spec(&declared).model_id, "llama");
+    assert_eq!(declared.object.stored.desired, None);
+}
+
+#[test]
+fn bounds_are_those_that_the_scaler_keeps() {
+    let target = json!({ "name": "d" });
+    let of = |record: Option<Arc<VariantRecord>>| {
+        let record = record.unwrap();
+        let spec = spec(&record);
+        (spec.min, spec.max)
+    };
+    for (fields, expected) in [
+        (json!({ "maxReplicas": 4 }), (Some(1), Some(4))),
+        (
+            json!({ "minReplicas": 0, "maxReplicas": 4 }),
+            (Some(0), Some(4)),
+        ),
+        (
+            json!({ "minReplicas": 2, "maxReplicas": 4 }),
+            (Some(2), Some(4)),
+        ),
+    ] {
+        let mut spec = fields;
+        spec["scaleTargetRef"] = json!({ "kind": "Deployment", "name": "d" });
+        assert_eq!(of(hpa(&spec, &GOOD)), expected);
+    }
+    for (fields, expected) in [
+        (json!({}), (None, Some(100))),
+        (json!({ "minReplicaCount": 0 }), (Some(0), Some(100))),
+        (
+            json!({ "idleReplicaCount": 0, "minReplicaCount": 2 }),
+            (Some(2), Some(100)),
+        ),
+        (
+            json!({ "minReplicaCount": 1, "maxReplicaCount": 9 }),
+            (Some(1), Some(9)),
+        ),
+    ] {
+        let mut spec = fields;
+        spec["scaleTargetRef"] = target.clone();
+        assert_eq!(of(scaled(&spec, &GOOD)), expected);
+    }
+}
+
+#[test]
+fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
+    let with = |extra: &[(&'static str, &'static str)]| [&GOOD[..1], extra].concat();
+    for (annotations, parts) in [
+        (
+            with(&[]),
+            vec![
+                "HorizontalPodAutoscaler ns/v",
+                "llm-d.ai/model-id=\"\"",
+                "set it to",
+            ],
+        ),
+        (with(&[("model-id", "")]), vec!["llm-d.ai/model-id=\"\""]),
+        (
+            with(&[("model-id", "a\nb")]),
+            vec![r#"llm-d.ai/model-id="a\nb""#],
+        ),
+        (
+            with(&[("model-id", "llama"), ("variant-cost", "-1")]),
+            vec![
+                "HorizontalPodAutoscaler ns/v",
+                "llm-d.ai/variant-cost=\"-1\"",
+                "at least 0",
+            ],
+        ),
+        (
+            with(&[("model-id", "llama"), ("variant-cost", "abc")]),
+            vec!["variant-cost=\"abc\""],
+        ),
+        (
+            with(&[("model-id", "llama"), ("variant-cost", "NaN")]),
+            vec!["variant-cost=\"NaN\""],
+        ),
+        (
+            with(&[("model-id", "llama"), ("variant-cost", "inf")]),
+            vec!["variant-cost=\"inf\""],
+        ),
+        (
+            with(&[("model-id", "llama"), ("variant-cost", "")]),
+            vec!["variant-cost=\"\""],
+        ),
+    ] {
+        let counted = [&annotations[..], &[("desired-replicas", "3")]].concat();
+        let mut counted = object(&plain(), &counted);
+        counted["metadata"]["managedFields"] = count_writer();
+        let declared = project::<HorizontalPodAutoscaler>(&counted).declared;
+        let declared = declared.unwrap();
+        let SpecReading::Malformed { why } = &declared.object.spec else {
+            panic!("{annotations:?} is read");
+        };
+        for part in parts {
+            assert!(why.contains(part), "{why} lacks {part}");
+        }
+        // What was decided before stays.
+        assert_eq!(declared.object.stored.desired, Some(Replicas(3)));
+    }
+    let negative = json!({ "scaleTargetRef": { "name": "d" }, "minReplicaCount": -1 });
+    let none = json!({ "scaleTargetRef": { "name": "d" }, "maxReplicaCount": 0 });
+    let nameless = json!({ "scaleTargetRef": { "name": "" } });
+    for (spec, part) in [
+        (negative, "spec.minReplicaCount is -1"),
+        (none, "spec.maxReplicaCount is 0"),
+        (nameless, "spec.scaleTargetRef.name is empty"),
+    ] {
+        let declared = scaled(&spec, &GOOD).unwrap();
+        let SpecReading::Malformed { why } = &declared.object.spec else {
+            panic!("{spec} is read");
+        };
+        assert!(
+            why.contains(part) && why.contains("ScaledObject ns/v"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_cost_is_any_number_that_is_not_negative() {
+    for (text, expected) in [
+        (None, None),
+        (Some("40"), Some("40.000000")),
+        (Some("0"), Some("0.000000")),
+        (Some("2.5"), Some("2.500000")),
+        (Some("1e1"), Some("10.000000")),
+    ] {
+        let annotations: Vec<_> = GOOD
+            .into_iter()
+            .chain(text.map(|text| ("variant-cost", text)))
+            .collect();
+        let declared = hpa(&plain(), &annotations).unwrap();
+        assert_eq!(spec(&declared).cost.as_deref(), expected);
+    }
+}
+
+#[test]
+fn what_another_controller_makes_is_left_to_its_maker() {
+    for (kind, version, is_made) in [
+        ("ScaledObject", "keda.sh/v1alpha1", true),
+        ("PodAutoscaler", "autoscaling.aibrix.ai/v1alpha1", true),
+        ("ScaledObject", "example.com/v1", false),
+        ("Release", "example.com/v1", false),
+    ] {
+        let mut made = object(&plain(), &GOOD);
+        made["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": version, "kind": kind, "name": "o", "uid": "o", "controller": true,
+        }]);
+        let declared = project::<HorizontalPodAutoscaler>(&made).declared;
+        assert_eq!(declared.is_none(), is_made, "{kind}");
+    }
+}
+
+#[test]
+fn count_labels_and_writers_are_read() {
+    let mut annotated = object(&plain(), &[GOOD[0], GOOD[1], ("desired-replicas", "3")]);
+    annotated["metadata"]["labels"] = json!({
+        "inference.optimization/acceleratorName": "H100",
+        "wva.llmd.ai/controller-instance": "blue",
+    });
+    let entry = |manager: &str, annotation: &str| {
+        let fields = json!({ "f:metadata": { "f:annotations": { annotation: {} } } });
+        json!({
+            "manager": manager, "operation": "Apply", "apiVersion": "autoscaling/v2",
+            "time": "1970-01-01T00:00:05Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
+    annotated["metadata"]["managedFields"] = json!([
+        entry("wva-a", "f:llm-d.ai/desired-replicas"),
+        entry("wva-b", "f:llm-d.ai/managed"),
+        entry("kubectl", "f:llm-d.ai/desired-replicas"),
+    ]);
+    let declared = project::<HorizontalPodAutoscaler>(&annotated).declared;
+    let declared = declared.unwrap();
+    assert_eq!(declared.object.stored.desired, Some(Replicas(3)));
+    assert_eq!(declared.object.accelerator_label.as_deref(), Some("H100"));
+    assert_eq!(declared.instance.as_deref(), Some("blue"));
+    let owner = StatusOwner {
+        manager: "wva-a".into(),
+        holds: Holding::Status,
+        reports: false,
+        written: WallTime(5_000),
+    };
+    assert_eq!(&*declared.owners, [owner]);
+    for count in ["", "-1", "3.5", "many"] {
+        annotated["metadata"]["annotations"]["llm-d.ai/desired-replicas"] = json!(count);
+        let declared = project::<HorizontalPodAutoscaler>(&annotated).declared;
+        assert_eq!(declared.unwrap().object.stored.desired, None, "{count:?}");
+    }
+    let copied = hpa(&plain(), &[GOOD[0], GOOD[1], ("desired-replicas", "3")]);
+    assert_eq!(copied.unwrap().object.stored.desired, None);
+}

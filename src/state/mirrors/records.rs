@@ -1,0 +1,156 @@
+//! Variants, whichever kind of object they are: VariantAutoscalings, and scalers whose annotations declare them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Mirrors, object_key, target_of, variant_object_key};
+use crate::api::MANAGED_ANNOTATION;
+use crate::cluster::mirror::{Mirror, ObjectKey};
+use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::variant::VariantRecord;
+use crate::policy::key::{TargetKey, VariantKey};
+use crate::policy::object::SpecReading;
+use crate::policy::variant;
+use crate::settings::AnnotatedScalerSupport;
+
+impl Mirrors {
+    /// The object of a variant, if this controller manages it. One that shares its name or its target with another, of
+    /// which annotations declare one at least, is malformed: none is chosen, and both keep their counts.
+    pub fn managed(&self, key: &VariantKey) -> Option<Arc<VariantRecord>> {
+        let record = self.all_managed(key).into_iter().next()?;
+        match self.disputant(&record) {
+            Some(rival) => Some(Arc::new(disputed(&record, &rival))),
+            None => Some(record),
+        }
+    }
+
+    /// All objects of this controller with the name of a variant, the one that stands for it first.
+    pub fn all_managed(&self, key: &VariantKey) -> Vec<Arc<VariantRecord>> {
+        let mut records = self.named(&variant_object_key(key));
+        records.retain(|record| self.admits(record));
+        records
+    }
+
+    /// Whether any object, of whichever controller, is a variant of this name.
+    pub fn is_variant(&self, key: &VariantKey) -> bool {
+        !self.named(&variant_object_key(key)).is_empty()
+    }
+
+    /// Every object that is a variant, of whichever controller.
+    pub fn all_records(&self) -> Vec<Arc<VariantRecord>> {
+        let variants = self.variants.all().into_iter().map(|(_, record)| record);
+        let declared = self.declaring().flat_map(Mirror::all);
+        let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
+        variants.chain(declared).collect()
+    }
+
+    /// The variants of a namespace, of whichever controller.
+    pub fn variants_in(&self, namespace: &str) -> BTreeSet<VariantKey> {
+        let variants = self.variants.in_namespace(namespace).into_iter();
+        let variants = variants.map(|(_, record)| record.object.key.clone());
+        let declared = self
+            .declaring()
+            .flat_map(|mirror| mirror.in_namespace(namespace));
+        let declared =
+            declared.filter_map(|(_, scaler)| Some(scaler.declared.as_ref()?.object.key.clone()));
+        variants.chain(declared).collect()
+    }
+
+    /// All variants of this controller and of other instances that name a target and make sense,
+    /// sorted: one that does not scales nothing, and takes nothing from others.
+    pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
+        let claims = self.claims(target).into_iter();
+        let keys: BTreeSet<_> = claims.map(|record| record.object.key.clone()).collect();
+        keys.into_iter().collect()
+    }
+
+    fn claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {
+        let variants = self.variants.naming(&object_key(target)).into_iter();
+        let variants = variants.map(|(_, record)| record);
+        let variants = variants.filter(|record| self.claims_it(record, target));
+        variants.chain(self.declared_claims(target)).collect()
+    }
+
+    fn declared_claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {
+        let name = object_key(target);
+        let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
+        let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
+        declared
+            .filter(|record| self.claims_it(record, target))
+            .collect()
+    }
+
+    /// An object of another kind may have the same name.
+    fn claims_it(&self, record: &VariantRecord, target: &TargetKey) -> bool {
+        target_of(record).as_ref() == Some(target) && self.counts(record)
+    }
+
+    fn counts(&self, record: &VariantRecord) -> bool {
+        self.is_handled(record) && variant::read(&record.object).is_ok()
+    }
+
+    /// Whether annotations of scalers declare variants.
+    pub fn takes_annotations(&self) -> bool {
+        self.annotated == AnnotatedScalerSupport::Enabled
+    }
+
+    /// Whether who leads may do without a fresh list of a kind: it declares no variant, or may not be listed.
+    pub fn is_dispensable(&self, mirror: &Mirror<ScalerObject>) -> bool {
+        !self.takes_annotations() || mirror.is_forbidden()
+    }
+
+    /// The kinds that declare variants. While one may not be listed, its variants end, and their counts stay stored.
+    fn declaring(&self) -> impl Iterator<Item = &Mirror<ScalerObject>> {
+        let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
+        let mirrors = mirrors.into_iter();
+        mirrors.filter(|mirror| !self.is_dispensable(mirror))
+    }
+
+    fn named(&self, name: &ObjectKey) -> Vec<Arc<VariantRecord>> {
+        let declared = self
+            .declaring()
+            .filter_map(|mirror| mirror.get(name)?.declared.clone());
+        let all = self.variants.get(name).into_iter();
+        all.chain(declared).collect()
+    }
+
+    /// Another object with the name or the target of a variant, where annotations declare one of both.
+    fn disputant(&self, record: &VariantRecord) -> Option<Arc<VariantRecord>> {
+        if variant::read(&record.object).is_err() {
+            return None;
+        }
+        // Objects of other instances publish under this name with a label of their own.
+        let named = self.all_managed(&record.object.key);
+        let named = named.into_iter().filter(|other| self.counts(other));
+        // Among VariantAutoscalings alone the target is contested, which is judged with the target.
+        let claims = target_of(record).map(|target| match record.declared_by {
+            None => self.declared_claims(&target),
+            Some(_) => self.claims(&target),
+        });
+        named.chain(claims.into_iter().flatten()).find(|other| {
+            record.declared_by != other.declared_by || record.object.key != other.object.key
+        })
+    }
+}
+
+fn disputed(record: &VariantRecord, rival: &VariantRecord) -> VariantRecord {
+    let what = match (target_of(record), target_of(rival)) {
+        (Some(target), other) if other.as_ref() == Some(&target) => {
+            format!("scale target {} {}", target.kind, target.name)
+        }
+        _ => format!("variant name {}", record.object.key.name),
+    };
+    let why = format!(
+        "{} {} and {} {} claim {what}, and none of them scales it; delete one, or remove its annotation {MANAGED_ANNOTATION}",
+        record.kind(),
+        record.object.key,
+        rival.kind(),
+        rival.object.key,
+    );
+    let mut record = record.clone();
+    record.object.spec = SpecReading::Malformed { why: why.into() };
+    record
+}
+
+#[cfg(test)]
+mod tests;
