@@ -118,9 +118,16 @@ fn commands_in_sentences_name_what_is_there() {
                 ["cargo", "test", "--lib", name, ..] => {
                     is_in_sources("src", name.rsplit("::").next().unwrap())
                 }
-                ["cargo", "bench", "--profile", _, "-p", "wva-sim", "--bench", name] => {
-                    path(&format!("crates/sim/benches/{name}.rs")).exists()
-                }
+                [
+                    "cargo",
+                    "bench",
+                    "--profile",
+                    _,
+                    "-p",
+                    "wva-sim",
+                    "--bench",
+                    name,
+                ] => path(&format!("crates/sim/benches/{name}.rs")).exists(),
                 ["cargo", "test", "-p", package, "--lib", name, ..] => {
                     let folder = format!("crates/{}/src", package.trim_start_matches("wva-"));
                     is_in_sources(&folder, name.rsplit("::").next().unwrap())
