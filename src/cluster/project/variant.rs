@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{
     Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid, wall_time,
 };
+pub use crate::api::MANAGED_ANNOTATION;
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingSpec, VariantAutoscalingStatus,
 };

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Mirrors, object_key, target_of, variant_object_key};
-use crate::api::MANAGED_ANNOTATION;
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::cluster::project::scaler::ScalerObject;
-use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::SpecReading;
 use crate::policy::variant;
