@@ -8,27 +8,27 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Both halves; the numbers that they exchange only grow, and outlive who asks and who reads.
+/// Both halves; the numbers that they exchange only grow, and outlive who asks and who reads. Each kind has channels of
+/// its own: those who wait on the same one are woken in any order.
 pub fn halves() -> (RelistRequester, RelistResponders) {
-    let (asked, requests) = watch::channel(0);
-    let responder = || {
+    let kind = || {
+        let (asked, requests) = watch::channel(0);
         let (done, answers) = watch::channel(0);
-        let asked = requests.clone();
-        (Arc::new(RelistResponder { asked, done }), answers)
+        let responder = RelistResponder {
+            asked: requests,
+            done,
+        };
+        ((asked, answers), Arc::new(responder))
     };
-    let (variants, first) = responder();
-    let (horizontal_pod_autoscalers, second) = responder();
-    let (scaled_objects, third) = responder();
-    let requester = RelistRequester {
-        asked,
-        done: [first, second, third],
-    };
+    let (first, variants) = kind();
+    let (second, horizontal_pod_autoscalers) = kind();
+    let (third, scaled_objects) = kind();
     let responders = RelistResponders {
         variants,
         horizontal_pod_autoscalers,
         scaled_objects,
     };
-    (requester, responders)
+    (RelistRequester([first, second, third]), responders)
 }
 
 /// The halves of the watchers of all kinds that may be variants.
@@ -42,19 +42,18 @@ pub struct RelistResponders {
 
 /// The half of leadership.
 #[derive(Debug)]
-pub struct RelistRequester {
-    asked: watch::Sender<u64>,
-    done: [watch::Receiver<u64>; 3],
-}
+pub struct RelistRequester([(watch::Sender<u64>, watch::Receiver<u64>); 3]);
 
 impl RelistRequester {
     /// Asks for readings that begin after this moment, unless one of this number was asked for already, and waits for
     /// the end of all for at most `patience`. Returns of which kinds there was one: VariantAutoscalings,
     /// HorizontalPodAutoscalers, ScaledObjects.
     pub async fn ask(&self, number: u64, patience: Duration) -> [bool; 3] {
-        raise(&self.asked, number);
+        for (asked, _) in &self.0 {
+            raise(asked, number);
+        }
         let all_done = async {
-            for done in &self.done {
+            for (_, done) in &self.0 {
                 if done.clone().wait_for(|done| *done >= number).await.is_err() {
                     pending::<()>().await;
                 }
@@ -62,12 +61,12 @@ impl RelistRequester {
         };
         // What has ended until then is counted below.
         drop(timeout(patience, all_done).await);
-        self.done.each_ref().map(|done| *done.borrow() >= number)
+        (self.0.each_ref()).map(|(_, done)| *done.borrow() >= number)
     }
 
     /// The newest number that is asked for.
     pub fn asked(&self) -> u64 {
-        *self.asked.borrow()
+        *self.0[0].0.borrow()
     }
 }
 
