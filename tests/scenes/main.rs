@@ -12,7 +12,6 @@
 
 mod accelerators;
 mod analyzers;
-mod annotations;
 mod groups;
 mod incidents;
 mod pairs;
