@@ -56,7 +56,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn shipped(file: &str) -> Result<Vec<Value>> {
-    manifest::read(&repository().join("config/rbac").join(file))
+    manifest::read(&repository().join("config").join(file))
 }
 
 async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
@@ -167,7 +167,7 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     let scale = "replicasets/scale";
     names(controller, "[!] read/scale: ", scale).await?;
     let access = "subjectaccessreviews";
-    let rules = without("metrics_auth_role.yaml", access)?;
+    let rules = without("rbac/metrics_auth_role.yaml", access)?;
     account.bind_rules(&role_without(access), &rules).await?;
     account.unbind(REVIEW_ROLE).await?;
     account
@@ -255,7 +255,7 @@ fn role_without(resource: &str) -> String {
 }
 
 async fn takes_away(account: &Account<'_>, resource: &str) -> Result {
-    let rules = without("role.yaml", resource)?;
+    let rules = without("rbac/role.yaml", resource)?;
     account.bind_rules(&role_without(resource), &rules).await?;
     account.unbind(MANAGER_ROLE).await
 }

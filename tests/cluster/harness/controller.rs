@@ -25,12 +25,13 @@ use super::web;
 
 /// The service account of every controller.
 pub(crate) const ACCOUNT: &str = "wva";
-/// The files of `config/rbac` with what every controller may do.
-pub(crate) const SHIPPED_ROLES: [&str; 4] = [
-    "role.yaml",
-    "pod_autoscaler_role.yaml",
-    "leader_election_role.yaml",
-    "metrics_auth_role.yaml",
+/// The files of `config` with what every controller may do.
+pub(crate) const SHIPPED_ROLES: [&str; 5] = [
+    "rbac/role.yaml",
+    "rbac/pod_autoscaler_role.yaml",
+    "rbac/leader_election_role.yaml",
+    "rbac/metrics_auth_role.yaml",
+    "annotated-scalers/role.yaml",
 ];
 /// Longer than the shutdown deadline of the tree.
 const GRACE: Duration = Duration::from_secs(15);
@@ -279,7 +280,7 @@ fn address() -> Result<String> {
 async fn account(system: &Namespace) -> Result<String> {
     let account = Account::create(system, ACCOUNT).await?;
     for file in SHIPPED_ROLES {
-        account.bind_shipped(&format!("rbac/{file}")).await?;
+        account.bind_shipped(file).await?;
     }
     account.token().await
 }
