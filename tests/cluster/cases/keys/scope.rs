@@ -9,7 +9,7 @@ use crate::harness::controller::{Controller, ControllerSpec, Pace};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::suite::Cx;
-use crate::harness::variants::Variants;
+use crate::harness::variants::{Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
 const INTERVAL: &str = "wva_config_optimization_interval_seconds";
@@ -102,7 +102,11 @@ async fn pod_autoscalers(cx: &Cx) -> Result {
 }
 
 async fn annotated_scalers(cx: &Cx) -> Result {
-    cx.namespace.deploy(&Workload::new("llama", 1)).await?;
+    for name in ["llama", "other"] {
+        cx.namespace.deploy(&Workload::new(name, 1)).await?;
+    }
+    let other = variant("other", "other", &json!({ "maxReplicas": 4 }));
+    cx.namespace.apply(other).await?;
     let scaler = json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
         "metadata": { "name": "llama", "annotations": {
@@ -118,10 +122,15 @@ async fn annotated_scalers(cx: &Cx) -> Result {
         let environment = vec![("ANNOTATED_SCALERS_ENABLED", enabled.to_owned())];
         let controller = started(cx, environment, &[]).await?;
         controller.ready().await?;
-        eventually("a count is shown of what is a variant", SOON, async || {
-            let labels = [("variant_name", "llama")];
+        let is_shown = async |name: &str| -> Result<bool> {
+            let labels = [("variant_name", name)];
             let count = controller.value("wva_desired_replicas", &labels).await?;
-            seen(&count.is_some(), &expected)
+            Ok(count.is_some())
+        };
+        eventually("counts are shown of what is a variant", SOON, async || {
+            // Both are shown from the same cycle on.
+            let shown = (is_shown("other").await?, is_shown("llama").await?);
+            seen(&shown, &(true, expected))
         })
         .await?;
         controller.crash();
