@@ -31,7 +31,7 @@ const REST: u32 = 4;
 /// How long the first needs say little: the window of the mean request. Source: that of every mean that is queried.
 const SETTLING: Duration = Duration::from_mins(5);
 /// Share of a need that a forgotten one covers at least, for it to have been worth remembering.
-const WORTH: f64 = 0.5;
+const COVERED: f64 = 0.5;
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
 
@@ -147,7 +147,7 @@ impl NeedMemory {
         }
         if let Some(forgotten) = self.forgotten {
             if need >= forgotten.peak * SAME && need > remembered {
-                if forgotten.peak >= need * WORTH {
+                if forgotten.peak >= need * COVERED {
                     self.resize(self.horizon.saturating_mul(2), shortest, now);
                 }
                 self.forgotten = None;
