@@ -177,12 +177,8 @@ fn bare(kind: ScalerKind, scaler: &Value) -> Value {
         .into_iter()
         .filter_map(|field| Some((field.to_owned(), metadata(field)?)))
         .collect();
-    let version = match kind {
-        ScalerKind::HorizontalPodAutoscaler => "autoscaling/v2",
-        ScalerKind::ScaledObject => "keda.sh/v1alpha1",
-    };
     let mut bare = json!({
-        "apiVersion": version, "kind": kind.to_string(), "metadata": metadata, "spec": scaler.get("spec"),
+        "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, "spec": scaler.get("spec"),
     });
     if let Some(annotations) = bare
         .pointer_mut("/metadata/annotations")
@@ -243,7 +239,8 @@ fn variant_form(record: &VariantRecord, object: &Value) -> Value {
             }
             let words = match stored {
                 Some(_) => format!("the events of {kind} {key} have the reason"),
-                None => "no decision is stored yet".to_owned(),
+                None => "no decision is stored yet; ANNOTATED_SCALERS_ENABLED=true has one made"
+                    .to_owned(),
             };
             let decided = json!({"type": "OptimizationReady", "status": "True", "message": words});
             (form, json!([decided]))

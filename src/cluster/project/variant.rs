@@ -47,20 +47,12 @@ pub struct VariantRecord {
 impl VariantRecord {
     /// Its API version.
     pub fn api_version(&self) -> &'static str {
-        match self.declared_by {
-            None => "llmd.ai/v1alpha1",
-            Some(ScalerKind::HorizontalPodAutoscaler) => "autoscaling/v2",
-            Some(ScalerKind::ScaledObject) => "keda.sh/v1alpha1",
-        }
+        (self.declared_by).map_or("llmd.ai/v1alpha1", ScalerKind::api_version)
     }
 
     /// Its kind.
     pub fn kind(&self) -> &'static str {
-        match self.declared_by {
-            None => "VariantAutoscaling",
-            Some(ScalerKind::HorizontalPodAutoscaler) => "HorizontalPodAutoscaler",
-            Some(ScalerKind::ScaledObject) => "ScaledObject",
-        }
+        (self.declared_by).map_or("VariantAutoscaling", ScalerKind::as_str)
     }
 
     /// Whether another state of the object differs in more than its version.

@@ -17,12 +17,27 @@ pub enum ScalerKind {
     ScaledObject,
 }
 
-impl fmt::Display for ScalerKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+impl ScalerKind {
+    /// Its API version.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::HorizontalPodAutoscaler => "autoscaling/v2",
+            Self::ScaledObject => "keda.sh/v1alpha1",
+        }
+    }
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
             Self::ScaledObject => "ScaledObject",
-        })
+        }
+    }
+}
+
+impl fmt::Display for ScalerKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
