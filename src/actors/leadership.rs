@@ -152,8 +152,8 @@ impl Leadership {
 
     /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
     /// a watch may be behind that, and what is shown would fall back. While nobody can read the
-    /// objects, nobody leads, and the lease is kept. Scalers of a kind that may not be listed declare no variant, and keep
-    /// nobody from leading.
+    /// objects, nobody leads, and the lease is kept. Scalers that declare no variant, since annotations are not taken or
+    /// their kind may not be listed, are not waited for.
     async fn is_up_to_date(
         &mut self,
         cx: &Context<LeadershipMessage>,
@@ -168,15 +168,18 @@ impl Leadership {
         let number = *self
             .reading
             .get_or_insert_with(|| self.writers.relists.asked() + 1);
-        let read = self.writers.relists.ask(number, patience).await;
         let mirrors = &self.mirrors;
-        let may_stay = [
-            false,
-            mirrors.is_dispensable(&mirrors.horizontal_pod_autoscalers),
-            mirrors.is_dispensable(&mirrors.scaled_objects),
-        ];
-        let mut all = read.into_iter().zip(may_stay);
-        let is_read = all.all(|(is_read, may_stay)| is_read || may_stay);
+        let needed = || {
+            [
+                true,
+                !mirrors.is_dispensable(&mirrors.horizontal_pod_autoscalers),
+                !mirrors.is_dispensable(&mirrors.scaled_objects),
+            ]
+        };
+        let relists = &self.writers.relists;
+        let read = relists.ask(number, patience, needed()).await;
+        let mut all = read.into_iter().zip(needed());
+        let is_read = all.all(|(is_read, is_needed)| is_read || !is_needed);
         if !is_read {
             tracing::warn!(
                 "leads only once VariantAutoscalings and annotated scalers are listed, which has taken longer than {patience:?}"

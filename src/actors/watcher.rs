@@ -163,7 +163,7 @@ where
         cx: &Context<WatcherMessage>,
         event: WatchEvent<K>,
     ) -> Result<(), ActorError> {
-        let heard = !matches!(event, WatchEvent::Failed { .. });
+        let is_answered = !matches!(event, WatchEvent::Failed { .. });
         match event {
             WatchEvent::Restarted => self.relist = Some(self.spec.mirror.relist()),
             WatchEvent::Listed(object) => {
@@ -185,11 +185,11 @@ where
             WatchEvent::Absent { retry_in } => self.absent(cx, retry_in)?,
             WatchEvent::Failed { error, retry_in } => self.fail(cx, &error, retry_in)?,
         }
-        if heard {
+        if is_answered {
             self.spec.mirror.touch(cx.epoch(), cx.now())?;
         }
         // While a list comes in, what is there is from before.
-        if heard && self.relist.is_none() && self.spec.mirror.permit(cx.epoch())? {
+        if is_answered && self.relist.is_none() && self.spec.mirror.permit(cx.epoch())? {
             (self.spec.notify)(WatchUpdate::Synced);
         }
         Ok(())
@@ -204,7 +204,7 @@ where
         let kind = self.spec.kind;
         let is_first = !self.spec.mirror.synced();
         if is_first && kind == WatchedKind::VariantAutoscaling {
-            tracing::warn!(
+            tracing::error!(
                 kind = kind.as_str(),
                 "kind is not served, so no object of it is decided on: wva crds | kubectl apply --server-side -f -"
             );

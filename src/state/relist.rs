@@ -45,15 +45,19 @@ pub struct RelistResponders {
 pub struct RelistRequester([(watch::Sender<u64>, watch::Receiver<u64>); 3]);
 
 impl RelistRequester {
-    /// Asks for readings that begin after this moment, unless one of this number was asked for already, and waits for
-    /// the end of all for at most `patience`. Returns of which kinds there was one: VariantAutoscalings,
-    /// HorizontalPodAutoscalers, ScaledObjects.
-    pub async fn ask(&self, number: u64, patience: Duration) -> [bool; 3] {
-        for (asked, _) in &self.0 {
+    /// Asks for readings of the kinds that are needed, which begin after this moment, unless one of this number was
+    /// asked for already, and waits for the end of all for at most `patience`. Returns of which kinds there was one:
+    /// VariantAutoscalings, HorizontalPodAutoscalers, ScaledObjects.
+    pub async fn ask(&self, number: u64, patience: Duration, needed: [bool; 3]) -> [bool; 3] {
+        let kinds = self.0.iter().zip(needed);
+        let kinds: Vec<_> = (kinds.filter(|(_, is_needed)| *is_needed))
+            .map(|(kind, _)| kind)
+            .collect();
+        for (asked, _) in &kinds {
             raise(asked, number);
         }
         let all_done = async {
-            for (_, done) in &self.0 {
+            for (_, done) in &kinds {
                 if done.clone().wait_for(|done| *done >= number).await.is_err() {
                     pending::<()>().await;
                 }

@@ -25,6 +25,8 @@ use crate::state::SharedState;
 use wva_supervise::{ActorRegistry, Address, ExitReason, Kit, SeedTree};
 
 const MINUTE: Duration = Duration::from_mins(1);
+/// VariantAutoscalings alone are waited for.
+const NEEDED: [bool; 3] = [true, false, false];
 
 fn stored(replicas: u32, version: &str) -> FakeResponse {
     let object: Value = json!({
@@ -97,13 +99,16 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
         "nobody asked"
     );
     let relists = &shared.writers.leadership.relists;
-    let early = relists.ask(1, Duration::from_millis(1)).await;
+    let early = relists.ask(1, Duration::from_millis(1), NEEDED).await;
     assert!(!early[0], "the first list failed");
-    assert!(relists.ask(1, MINUTE).await[0]);
+    assert!(relists.ask(1, MINUTE, NEEDED).await[0]);
     assert_eq!(shared.mirrors.stored(&key), Some(Replicas(8)));
 
-    assert!(relists.ask(1, MINUTE).await[0], "it is done already");
-    let late = relists.ask(2, MINUTE).await;
+    assert!(
+        relists.ask(1, MINUTE, NEEDED).await[0],
+        "it is done already"
+    );
+    let late = relists.ask(2, MINUTE, NEEDED).await;
     assert!(!late[0], "the server answers no more");
     watcher.abort();
 }
