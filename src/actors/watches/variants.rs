@@ -65,7 +65,7 @@ impl WatcherWiring<'_> {
                 let before = before.and_then(scale_target);
                 let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
                 named.insert_all(other.map(|(target, _)| target));
-                // Somebody else may have written its status; ours is compared again.
+                // Another program may have written its status; ours is compared again.
                 if is_news {
                     statuses.add(after.object.key.clone());
                 }
