@@ -1,5 +1,5 @@
-//! Each role of the tree is killed while a variant grows, and again while it shrinks, and nothing
-//! comes of it: the way and the end are those of an undisturbed run.
+//! Roles of the tree are killed, three at once, while a variant grows, and again while it shrinks, and nothing
+//! comes of it: the way and the end are those of an undisturbed run. One at a time they are killed by chaos.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,58 +16,44 @@ use crate::harness::wait::{eventually, seen};
 const LOAD_OF_3: f64 = 2.0;
 const VARIANT: &str = "variant";
 const HTTP: &str = "http";
-/// Every role but the root, whose death ends the process.
-const ROLES: [&str; 36] = [
-    "config",
-    "leadership",
-    "egress",
-    "emitter",
-    "status-writer",
-    "autoscaler-writer",
-    "event-recorder",
-    "engine",
-    "collector",
-    "optimizer",
-    "router-scraper",
-    "pod-scraper",
-    "metrics-reader",
-    "variants",
-    VARIANT,
-    "pod-autoscalers",
-    "ingress",
-    "watcher/VariantAutoscaling",
-    "watcher/PodAutoscaler",
-    "watcher/Deployment",
-    "watcher/StatefulSet",
-    "watcher/LeaderWorkerSet",
-    "watcher/ConfigMap",
-    "watcher/Namespace",
-    "watcher/InferencePool.v1",
-    "watcher/InferencePool.v1alpha2",
-    "watcher/HorizontalPodAutoscaler",
-    "watcher/ScaledObject",
-    "watcher/Service",
-    "watcher/ServiceMonitor",
-    "watcher/Pod",
-    "watcher/ReplicaSet",
-    "watcher/Node",
-    "watcher/Pod.bound",
-    "scale-reader",
-    HTTP,
+/// Every role but the root, whose death ends the process; none is together with its supervisor, and the one that
+/// serves the door for kills is the last.
+const ROLES: [[&str; 3]; 12] = [
+    ["config", "metrics-reader", "watcher/InferencePool.v1"],
+    ["leadership", "variants", "watcher/InferencePool.v1alpha2"],
+    ["egress", VARIANT, "watcher/HorizontalPodAutoscaler"],
+    ["emitter", "pod-autoscalers", "watcher/ScaledObject"],
+    ["status-writer", "ingress", "collector"],
+    [
+        "autoscaler-writer",
+        "optimizer",
+        "watcher/VariantAutoscaling",
+    ],
+    ["event-recorder", "router-scraper", "watcher/PodAutoscaler"],
+    ["engine", "watcher/Service", "watcher/Deployment"],
+    ["pod-scraper", "watcher/StatefulSet", "watcher/Pod.bound"],
+    ["watcher/LeaderWorkerSet", "watcher/Pod", "scale-reader"],
+    [
+        "watcher/ConfigMap",
+        "watcher/ServiceMonitor",
+        "watcher/Node",
+    ],
+    ["watcher/Namespace", "watcher/ReplicaSet", HTTP],
 ];
 
 pub(crate) fn cases() -> Vec<Case> {
-    let survives = |role: &'static str| {
-        Case::shared(&format!("role_deaths::{role}"), async move |cx: &Cx| {
-            survives_the_death_of(cx, role).await
+    let survives = |roles: [&'static str; 3]| {
+        let name = format!("role_deaths::{}", roles.join("+"));
+        Case::shared(&name, async move |cx: &Cx| {
+            survives_the_deaths_of(cx, roles).await
         })
     };
     ROLES.into_iter().map(survives).collect()
 }
 
-async fn survives_the_death_of(cx: &Cx, role: &str) -> Result {
+async fn survives_the_deaths_of(cx: &Cx, roles: [&str; 3]) -> Result {
     let variant = format!("variant/{}/{NAME}", cx.namespace.name);
-    let role = if role == VARIANT { &variant } else { role };
+    let roles = roles.map(|role| if role == VARIANT { &variant } else { role });
     let beginning = Beginning {
         bound: Bound::Instance,
         replicas: 1,
@@ -77,23 +63,28 @@ async fn survives_the_death_of(cx: &Cx, role: &str) -> Result {
     let scaling = ScalingLoop::start(cx, beginning).await?;
     let controller = &scaling.controller;
     every_role_has_its_case(controller, &variant).await?;
-    seen(&life(controller, role).await?, &Life::running(0))?;
+    for role in roles {
+        seen(&life(controller, role).await?, &Life::running(0))?;
+    }
 
     scaling.set_load(LOAD_OF_3);
     scaling.asks_for(2).await?;
-    kill(controller, role, 1).await?;
+    kill(controller, roles, 1).await?;
     scaling.rests_at(3).await?;
     scaling.replicas_went(&[1, 2, 3]).await?;
 
     scaling.set_load(0.0);
     scaling.asks_for(2).await?;
-    kill(controller, role, 2).await?;
+    kill(controller, roles, 2).await?;
     scaling.rests_at(1).await?;
     scaling.replicas_went(&[1, 2, 3, 2, 1]).await?;
     scaling.journal.gauge_went(&[1, 2, 3, 2, 1])?;
     scaling.grew_from_rest()?;
     scaling.journal.takes_single_steps_from_rest(1, 3)?;
-    seen(&life(controller, role).await?, &Life::running(2))
+    for role in roles {
+        seen(&life(controller, role).await?, &Life::running(2))?;
+    }
+    Ok(())
 }
 
 /// What the debug tree says about one role.
@@ -127,18 +118,23 @@ async fn life(controller: &Controller, role: &str) -> Result<Life> {
     })
 }
 
-/// Kills a role, and waits until its next life runs.
-async fn kill(controller: &Controller, role: &str, time: u64) -> Result {
-    let answer = controller.kill_role(role).await;
-    // The server may take its answer with it.
-    if role != HTTP {
-        answer?;
+/// Kills roles at once, and waits until the next life of each runs.
+async fn kill(controller: &Controller, roles: [&str; 3], time: u64) -> Result {
+    for role in roles {
+        let answer = controller.kill_role(role).await;
+        // The server may take its answer with it.
+        if role != HTTP {
+            answer?;
+        }
     }
-    let what = format!("{role} is back");
-    eventually(what, Duration::from_secs(20), async || {
-        seen(&life(controller, role).await?, &Life::running(time))
-    })
-    .await
+    for role in roles {
+        let what = format!("{role} is back");
+        eventually(what, Duration::from_secs(20), async || {
+            seen(&life(controller, role).await?, &Life::running(time))
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// A role that is new in the tree must get its case here.
@@ -151,6 +147,7 @@ async fn every_role_has_its_case(controller: &Controller, variant: &str) -> Resu
         .collect();
     let with_case: BTreeSet<String> = ROLES
         .into_iter()
+        .flatten()
         .chain(["root"])
         .map(|role| if role == VARIANT { variant } else { role })
         .map(str::to_owned)

@@ -12,7 +12,7 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Mutex, OnceCell, RwLock};
+use tokio::sync::{Mutex, OnceCell, RwLock, Semaphore};
 use tokio::time::timeout;
 
 use super::audit;
@@ -29,6 +29,8 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// Shared cases wait most of the time, above all for the one-minute peak of V1 to pass, so many more
 /// of them run than there are cores.
 const PARALLEL: usize = 8;
+/// Each of these cases runs a dozen servers.
+const WORLDS_AT_ONCE: usize = 2;
 
 /// Who may use the servers of a case meanwhile. Cases run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +39,7 @@ enum Class {
     Shared,
     /// Nobody: the case disturbs servers of the shared world.
     Exclusive,
-    /// Nobody, and the case gets servers that nobody used before or will use after.
+    /// Nobody, and the case gets servers that nobody used before or will use after. The shared ones have ended.
     OwnServers(Setup),
 }
 
@@ -154,6 +156,7 @@ struct Suite {
     shared: Mutex<Shared>,
     /// Shared cases read, exclusive ones write.
     gate: RwLock<()>,
+    worlds: Semaphore,
     names: AtomicUsize,
 }
 
@@ -214,6 +217,7 @@ impl Suite {
             run,
             shared: Mutex::new(Shared::NotStarted),
             gate: RwLock::new(()),
+            worlds: Semaphore::new(WORLDS_AT_ONCE),
             names: AtomicUsize::new(1),
         })
     }
@@ -255,8 +259,11 @@ impl Suite {
                     verdict
                 }
                 Class::OwnServers(setup) => {
-                    let _alone = self.gate.write().await;
-                    self.stop_shared_world().await;
+                    {
+                        let _alone = self.gate.write().await;
+                        self.stop_shared_world().await;
+                    }
+                    let _world = self.worlds.acquire().await?;
                     let name = self.name_for(case);
                     let world = Arc::new(World::start(&self.run, &name, setup).await?);
                     let verdict = self.attempt(case, &world).await;
