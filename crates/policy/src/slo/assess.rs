@@ -161,12 +161,17 @@ impl ModelLoad {
             let known = known.filter(|known| !known.is_empty())?;
             Some(total(known.into_iter()))
         };
-        let rate = |read: fn(&ThroughputReplicaInput) -> Option<f64>| {
-            all(replicas().map(|(_, one)| read(one)).collect())
-        };
-        let completions = rate(|replica| replica.completions);
-        let generating = replicas().filter(|(role, _)| *role != ServingRole::Prefill);
-        let placed = rate(|replica| replica.arrivals);
+        let generating = || replicas().filter(|(role, _)| *role != ServingRole::Prefill);
+        let reading = || replicas().filter(|(role, _)| *role == ServingRole::Prefill);
+        // Where prompts are read apart, a request is placed and completed twice.
+        let completions = all(generating().map(|(_, one)| one.completions).collect());
+        let placed = [
+            all(reading().map(|(_, one)| one.arrivals).collect()),
+            all(generating().map(|(_, one)| one.arrivals).collect()),
+        ];
+        let placed = placed.into_iter().flatten().reduce(f64::max);
+        let in_flight =
+            |replica: &ThroughputReplicaInput| Some(replica.running? + replica.backlog());
         Self {
             arrivals: (input.arrivals)
                 .or(placed)
@@ -174,8 +179,8 @@ impl ModelLoad {
                 .filter(|rate| rate.is_finite() && *rate >= 0.0),
             completions: completions.unwrap_or(0.0),
             placed,
-            generated: all(generating.map(|(_, one)| one.decode_rate).collect()),
-            in_flight: rate(|replica| Some(replica.running? + replica.backlog())),
+            generated: all(generating().map(|(_, one)| one.decode_rate).collect()),
+            in_flight: all(replicas().map(|(_, one)| in_flight(one)).collect()),
             queue: input.router_queue,
             queue_age: input.router_queue_age,
             waiting: total(replicas().map(|(_, one)| one.backlog())),

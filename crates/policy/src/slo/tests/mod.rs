@@ -4,6 +4,7 @@ mod bursts;
 mod closed_loop;
 mod cold_start;
 mod parts;
+mod roles;
 mod terms;
 
 use std::time::Duration;

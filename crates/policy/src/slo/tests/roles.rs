@@ -1,0 +1,80 @@
+//! Prompts and answers on servers of their own.
+
+use super::at;
+use super::parts::close;
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::units::Replicas;
+
+/// A replica for prompts and one for answers, each with five requests per second. The router says how many arrive, if
+/// this does.
+fn apart(arrivals: Option<f64>, decode_rate: f64) -> ThroughputModelInput {
+    let replica = |decode_rate| ThroughputReplicaInput {
+        kv_capacity: Some(450_000.0),
+        input_tokens: Some(300.0),
+        output_tokens: Some(300.0),
+        inter_token_latency: Some(0.01),
+        time_to_first_token: Some(0.03),
+        arrivals: Some(5.0),
+        completions: Some(5.0),
+        running: Some(15.0),
+        decode_rate,
+        ..ThroughputReplicaInput::default()
+    };
+    let variant = |name: &str, role, decode_rate| {
+        let variant = ThroughputVariantInput {
+            role,
+            ready: Replicas(1),
+            replicas: [("a".into(), replica(decode_rate))].into(),
+            ..ThroughputVariantInput::default()
+        };
+        (VariantKey::new("ns", name), variant)
+    };
+    ThroughputModelInput {
+        arrivals,
+        router_queue: Some(0.0),
+        variants: [
+            variant("p", ServingRole::Prefill, None),
+            variant("d", ServingRole::Decode, Some(decode_rate)),
+        ]
+        .into(),
+        ..ThroughputModelInput::default()
+    }
+}
+
+#[test]
+fn longer_answers_bring_no_more_prompts() {
+    let key = ModelKey::new("ns", "m");
+    let mut learned = LearnedSlo::default();
+    let mut needs = |second, decode_rate| {
+        let input = apart(Some(5.0), decode_rate);
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        learned = learned.learn(&models, at(second));
+        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
+        [ServingRole::Prefill, ServingRole::Decode].map(|role| report.roles[&role].arriving)
+    };
+    for (second, generated) in [(0, 1_500.0), (15, 4_500.0)] {
+        let [prefill, decode] = needs(second, generated);
+        close(prefill, 1_500.0);
+        close(decode, generated);
+    }
+}
+
+/// It is placed, and completed, by a server of each kind.
+#[test]
+fn a_request_on_two_servers_is_one() {
+    let key = ModelKey::new("ns", "m");
+    for arrivals in [Some(5.0), None] {
+        let mut learned = LearnedSlo::default();
+        for second in [0, 15, 30] {
+            let models = [(key.clone(), (apart(arrivals, 1_500.0), SloGoal::default()))].into();
+            learned = learned.learn(&models, at(second));
+            let demand = learned.get(&key).unwrap().demand.unwrap();
+            close(demand.rate(), 5.0);
+            close(demand.served, 5.0);
+            close(demand.surge, 0.0);
+        }
+    }
+}
