@@ -62,6 +62,7 @@ fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -
         load,
         dialect: Dialect::Vllm,
         binding: Binding::Late,
+        handover: Duration::ZERO,
         flow_control: Some(FlowControl::default()),
         variants,
     }

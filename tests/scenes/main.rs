@@ -90,6 +90,7 @@ fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -
         load,
         dialect: Dialect::Vllm,
         binding: Binding::Late,
+        handover: Duration::ZERO,
         flow_control: Some(FlowControl::default()),
         variants,
     }

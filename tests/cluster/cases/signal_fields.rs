@@ -97,6 +97,7 @@ impl Clockwork {
             model: format!("{model}-alias"),
             target_model: model.to_owned(),
             binding: Binding::Late,
+            handover: None,
             weights: Weights::default(),
             flow_control: Some(FlowControl::default()),
         };

@@ -29,6 +29,8 @@ pub(crate) struct Request {
     /// Tokens of the answer; at least one.
     pub(crate) output_tokens: u32,
     pub(crate) prefix: Option<Prefix>,
+    /// Prompt tokens whose KV cache another server has computed and sent.
+    pub(crate) received_tokens: u32,
 }
 
 /// Why a server does not take a request.
@@ -116,6 +118,16 @@ impl Sequence {
     /// answered.
     pub(super) fn prefill_tokens(&self) -> u32 {
         self.request.prompt_tokens.saturating_add(self.generated)
+    }
+
+    /// Of these tokens those that are neither computed, nor cached, nor received. The last one is always computed, and
+    /// what was received is gone with the blocks after a preemption.
+    pub(super) fn missing(&self, tokens: u32, cached: u32) -> u32 {
+        let received = match self.preemptions {
+            0 => self.request.received_tokens.min(tokens.saturating_sub(1)),
+            _ => 0,
+        };
+        tokens.saturating_sub(cached.max(received))
     }
 
     pub(super) fn completion(&self, outcome: RequestEnd, at: Picoseconds) -> Completion {

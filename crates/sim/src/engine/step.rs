@@ -192,9 +192,9 @@ impl Engine {
         self.admissions += 1;
         Some(Prefilling {
             order: self.admissions,
+            missing: sequence.missing(tokens, claim.cached),
             sequence,
             private: claim.private,
-            missing: tokens - claim.cached,
             chunk: 0,
         })
     }

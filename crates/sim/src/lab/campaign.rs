@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, scope};
 
 use super::files::{kept, records, store, write};
-use super::fluid::{FluidDemand, mean_lengths, primary, scored};
+use super::fluid::{FluidDemand, mean_lengths, primaries, scored};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
 use super::record::LabRecord;
@@ -327,8 +327,8 @@ impl Shared<'_> {
         for (model, load) in models {
             let demand = FluidDemand::new(model, load, scored);
             guess = guess.max(demand.map_or(1, |demand| demand.least_static()));
-            most =
-                most.max(primary(model, mean_lengths(load)).map_or(1, |variant| variant.bounds.1));
+            let primaries = primaries(model, mean_lengths(load)).into_iter();
+            most = primaries.map(|one| one.bounds.1).fold(most, u32::max);
         }
         Ok((guess, (1, most)))
     }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use super::schema::{ActuationSpec, LabModel, LabScenario, LoadPart, TokenSpec, VariantSpec};
 use crate::engine::Profile;
+use wva::policy::capacity::ServingRole;
 
 /// Why a scenario cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,6 +163,7 @@ impl Checker<'_> {
         for (place, variant) in model.variants.iter().enumerate() {
             self.variant(&format!("{path}.variants[{place}]"), variant)?;
         }
+        self.roles(path, model)?;
         if model.load.is_empty() {
             return self.wrong(format!("{path}.load"), "empty", "give at least one part");
         }
@@ -169,6 +171,17 @@ impl Checker<'_> {
             self.part(&format!("{path}.load[{place}]"), part)?;
         }
         Ok(())
+    }
+
+    fn roles(&self, path: &str, model: &LabModel) -> Checked {
+        let roles: BTreeSet<ServingRole> = model.variants.iter().map(|one| one.role).collect();
+        let parts = BTreeSet::from([ServingRole::Prefill, ServingRole::Decode]);
+        if roles == parts || roles == BTreeSet::from([ServingRole::Both]) {
+            return Ok(());
+        }
+        let names: Vec<String> = roles.iter().map(ToString::to_string).collect();
+        let remedy = "give prefill and decode variants, or variants without a role";
+        self.wrong(format!("{path}.variants[].role"), names.join(", "), remedy)
     }
 
     fn variant(&self, path: &str, variant: &VariantSpec) -> Checked {

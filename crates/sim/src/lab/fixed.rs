@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::accounting::Scored;
-use super::fluid::{FluidDemand, GOAL, primary};
+use super::fluid::{FluidDemand, GOAL, primaries};
 use super::loads::ModelLoad;
 use super::seats::{lengths, remove_autoscalers};
 use crate::apiserver::Insider;
@@ -43,7 +43,7 @@ impl FixedFleet {
     ) -> Option<Self> {
         let mut counts = Vec::new();
         for model in &scenario.models {
-            let variant = primary(model, lengths(model))?;
+            let variant = *primaries(model, lengths(model)).first()?;
             let bounds = (variant.bounds.0.max(1), variant.bounds.1);
             let count = guess(model, seed).unwrap_or(1).min(bounds.1).max(bounds.0);
             // Whether one replica less is known to be too few.

@@ -9,6 +9,7 @@ use super::number;
 use super::record::Clairvoyant;
 use crate::engine::{Limits, Profile};
 use crate::world::{ScenarioModel, ScenarioVariant, Slo};
+use wva::policy::capacity::ServingRole;
 
 /// Share of the KV cache that sequences fill before requests wait.
 const KV_SHARE: f64 = 0.9;
@@ -78,10 +79,14 @@ pub(super) struct FluidDemand {
     capacity: f64,
 }
 
-/// The variant that does a request of this mean length for the least money.
-pub(super) fn primary(model: &ScenarioModel, lengths: (f64, f64)) -> Option<&ScenarioVariant> {
+/// The variant of a role that does a request of this mean length for the least money.
+fn primary(
+    model: &ScenarioModel,
+    role: ServingRole,
+    lengths: (f64, f64),
+) -> Option<&ScenarioVariant> {
     let cost = |variant: &ScenarioVariant| variant.cost * mean_work(variant, model.slo, lengths);
-    let mut variants = model.variants.iter();
+    let mut variants = model.variants.iter().filter(|one| one.role == role);
     let first = variants.next()?;
     Some(variants.fold(first, |best, other| {
         if cost(other) < cost(best) {
@@ -90,6 +95,14 @@ pub(super) fn primary(model: &ScenarioModel, lengths: (f64, f64)) -> Option<&Sce
             best
         }
     }))
+}
+
+/// The same for each role of a model.
+pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&ScenarioVariant> {
+    let roles = model.roles().into_iter();
+    roles
+        .filter_map(|role| primary(model, role, lengths))
+        .collect()
 }
 
 /// Mean tokens of prompts and of answers.
@@ -115,9 +128,10 @@ fn mean_work(variant: &ScenarioVariant, slo: Slo, (prompt, output): (f64, f64)) 
 }
 
 impl FluidDemand {
+    /// None where prefill and decode are apart.
     pub(super) fn new(model: &ScenarioModel, load: &ModelLoad, scored: Scored) -> Option<Self> {
         let lengths = mean_lengths(load);
-        let primary = primary(model, lengths)?;
+        let primary = primary(model, ServingRole::Both, lengths)?;
         let works = work_model(primary, model.slo, lengths);
         let length = scored.until.saturating_sub(scored.from).as_secs();
         let length = usize::try_from(length).unwrap_or(0);

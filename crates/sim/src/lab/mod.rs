@@ -5,6 +5,7 @@
 
 mod accounting;
 mod campaign;
+mod change;
 mod check;
 mod files;
 mod fixed;
@@ -16,6 +17,7 @@ mod play;
 mod policies;
 mod record;
 pub mod report;
+mod router_spec;
 mod scenario;
 mod schema;
 mod search;
@@ -29,11 +31,12 @@ mod trace_file;
 mod waits;
 
 pub use campaign::{Campaign, CampaignError, LabProgress, run};
+pub use change::ScenarioChange;
 pub use check::ScenarioError;
 pub(crate) use fixed::FixedFleet;
 pub use gates::{GateError, GateReport, gates};
 pub use policies::{POLICIES, PolicyChoice, PolicyKind};
-pub use scenario::{BUILT_IN, LoadedScenario, load};
+pub use scenario::{BUILT_IN, LoadedScenario, load, load_changed};
 pub(crate) use seats::Seats;
 
 use super::number;

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::change::ScenarioChange;
 use super::check::{ScenarioError, check, profile};
 use super::loads::{ModelLoad, load_of};
-use super::schema::{BindingSpec, LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
+use super::router_spec::{BindingSpec, RouterSpec};
+use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::NodeGroup;
 use crate::world::{
     ConfigMap, LoadSource, Replica, RequestLog, Scenario, ScenarioModel, ScenarioVariant, Slo,
 };
-use wva::policy::capacity::ServingRole;
 use wva_base::yaml::check_bounds;
 
 /// The namespace of all that serves.
@@ -28,7 +29,7 @@ macro_rules! built_in {
 
 /// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
 /// the gates are played by name alone.
-pub const BUILT_IN: [(&str, &str); 18] = built_in![
+pub const BUILT_IN: [(&str, &str); 19] = built_in![
     "step",
     "step-early",
     "steady",
@@ -43,6 +44,7 @@ pub const BUILT_IN: [(&str, &str); 18] = built_in![
     "two-variants",
     "shape-swap",
     "to-zero",
+    "prefill-decode",
     "study-step",
     "study-conversation",
     "gate-waves",
@@ -105,6 +107,31 @@ pub fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
             problem: format!("{error}; give a file or one of {}", names.join(", ")),
         }
     })?;
+    LoadedScenario::read(&text, name)
+}
+
+/// The same with fields changed.
+///
+/// # Errors
+/// What is wrong, with field, value and remedy.
+pub fn load_changed(
+    name: &str,
+    changes: &[ScenarioChange],
+) -> Result<LoadedScenario, ScenarioError> {
+    let loaded = load(name)?;
+    if changes.is_empty() {
+        return Ok(loaded);
+    }
+    let wrong = |problem: String| ScenarioError::Syntax {
+        file: name.to_owned(),
+        problem,
+    };
+    let document = serde_yaml::from_str(&loaded.text);
+    let mut document = document.map_err(|error| wrong(error.to_string()))?;
+    for change in changes {
+        change.apply(&mut document).map_err(wrong)?;
+    }
+    let text = serde_yaml::to_string(&document).map_err(|error| wrong(error.to_string()))?;
     LoadedScenario::read(&text, name)
 }
 
@@ -231,6 +258,7 @@ fn model(spec: &LabModel) -> ScenarioModel {
         dialect: Dialect::Vllm,
         flow_control: Some(flow_control(spec.router)),
         binding: binding(spec.router.binding),
+        handover: spec.router.transfer.0 / 1000,
         variants: spec.variants.iter().map(variant).collect(),
     }
 }
@@ -239,7 +267,7 @@ fn variant(spec: &VariantSpec) -> ScenarioVariant {
     let limits = spec.limits;
     ScenarioVariant {
         name: interned(&spec.name),
-        role: ServingRole::Both,
+        role: spec.role,
         accelerator: interned(&spec.accelerator),
         product: interned(&spec.product),
         replica: Replica::Pod,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::number;
+use super::router_spec::RouterSpec;
+use wva::policy::capacity::ServingRole;
 
 /// A length of time as text, for example `150s`, `20m` or `1h 30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -21,7 +23,7 @@ impl<'de> Deserialize<'de> for TimeSpan {
 }
 
 impl TimeSpan {
-    const fn seconds(seconds: u64) -> Self {
+    pub(super) const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 }
@@ -188,46 +190,6 @@ pub(super) struct LatencySlo {
     pub(super) itl: TimeSpan,
 }
 
-/// Where a request waits for a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum BindingSpec {
-    /// In the router, until a server has room.
-    Late,
-    /// In a server with the fewest requests on arrival.
-    Early,
-    /// In the servers in turn.
-    EarlyRoundRobin,
-}
-
-/// The router of a model.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub(super) struct RouterSpec {
-    /// When a request gets its server.
-    pub(super) binding: BindingSpec,
-    /// Requests that are held at most.
-    pub(super) max_requests: usize,
-    /// How long one is held at most.
-    pub(super) ttl: TimeSpan,
-    /// The queue of a server that counts as full.
-    pub(super) queue_depth: f64,
-    /// The KV usage of a server that counts as full, 0 to 1.
-    pub(super) kv_usage: f64,
-}
-
-impl Default for RouterSpec {
-    fn default() -> Self {
-        Self {
-            binding: BindingSpec::Late,
-            max_requests: 10_000,
-            ttl: TimeSpan::seconds(600),
-            queue_depth: 5.0,
-            kv_usage: 0.8,
-        }
-    }
-}
-
 /// One way to serve a model.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -238,6 +200,9 @@ pub(super) struct VariantSpec {
     pub(super) accelerator: String,
     /// The label `nvidia.com/gpu.product` of nodes that it needs.
     pub(super) product: String,
+    /// The part of every request that it does.
+    #[serde(default)]
+    pub(super) role: ServingRole,
     /// GPUs of a replica.
     pub(super) gpus: u32,
     /// Cost of a replica per hour.

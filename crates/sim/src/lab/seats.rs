@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::fluid::{primary, work_model};
+use super::fluid::{primaries, work_model};
 use super::number;
 use super::policies::{Peer, PeerModel, PolicyChoice, read_signals};
 use super::scenario::NAMESPACE;
@@ -15,6 +15,7 @@ use crate::hpa::SYNC;
 use crate::prometheus::Prometheus;
 use crate::workloads::object::path;
 use crate::world::{Frame, LoadSource, Scenario, ScenarioModel, World, WorldError};
+use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
 
 /// Mean tokens of prompts and of answers, where a load does not state them.
@@ -24,11 +25,13 @@ const LENGTHS: (f64, f64) = (400.0, 200.0);
 struct Seat {
     model: usize,
     variant: &'static str,
+    role: ServingRole,
     peer: Box<dyn Peer>,
     next: Duration,
 }
 
-/// One rule a model, for the variant that does its requests for the least money; the others stay as they are.
+/// One rule for each role of a model, for the variant that does its requests for the least money; the others stay as
+/// they are.
 pub(crate) struct Seats(Vec<Seat>);
 
 impl Seats {
@@ -37,18 +40,21 @@ impl Seats {
         policy: &PolicyChoice,
         models: impl Iterator<Item = (&'a ScenarioModel, (f64, f64))>,
     ) -> Self {
-        let seats = models.enumerate().filter_map(|(place, (model, lengths))| {
-            let variant = primary(model, lengths)?;
-            let batch = work_model(variant, model.slo, lengths).batch;
-            let peer = PeerModel::of(model, variant, batch, lengths);
-            Some(Seat {
-                model: place,
-                variant: variant.name,
-                peer: policy.peer(&peer)?,
-                next: Duration::ZERO,
-            })
-        });
-        Self(seats.collect())
+        let mut seats = Vec::new();
+        for (place, (model, lengths)) in models.enumerate() {
+            for variant in primaries(model, lengths) {
+                let batch = work_model(variant, model.slo, lengths).batch;
+                let peer = policy.peer(&PeerModel::of(model, variant, batch, lengths));
+                seats.extend(peer.map(|peer| Seat {
+                    model: place,
+                    variant: variant.name,
+                    role: variant.role,
+                    peer,
+                    next: Duration::ZERO,
+                }));
+            }
+        }
+        Self(seats)
     }
 
     /// Lets every rule that is due decide, and writes what it wants; the variants that changed, with the reasons.
@@ -66,7 +72,7 @@ impl Seats {
             };
             let is_due = now >= seat.next;
             let scraped_at = (is_due && seat.peer.is_scraping()).then_some((prometheus, at));
-            let Some(signals) = read_signals(model, seat.variant, scraped_at) else {
+            let Some(signals) = read_signals(model, (seat.variant, seat.role), scraped_at) else {
                 continue;
             };
             seat.peer.observe(&signals, now);

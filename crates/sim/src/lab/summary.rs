@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::campaign::{Campaign, CampaignError};
 use super::files::write;
-use super::fluid::{FEASIBLE, FluidDemand, mean_lengths, primary, scored};
+use super::fluid::{FEASIBLE, FluidDemand, mean_lengths, primaries, scored};
 use super::number;
 use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
 use super::scenario::{LoadedScenario, prepare};
@@ -44,24 +44,31 @@ fn summary(
     let scored = scored(spec.prelude.0, spec.duration.0);
     let models = prepared.scenario.models.iter().zip(&prepared.loads);
     let mut load: f64 = 0.0;
-    let mut bound = Clairvoyant::default();
+    let mut bound = Some(Clairvoyant::default());
     let (mut chosen, mut others) = (Vec::new(), BTreeMap::new());
     let (mut good, mut all) = (0.0, 0.0);
     for (model, requests) in models {
-        let demand = FluidDemand::new(model, requests, scored)?;
-        load = load.max(demand.load_to_capacity());
-        let found = demand.clairvoyant();
-        let count = number::length(requests.arrivals.len());
-        bound.gpu_hours += found.gpu_hours;
-        good += found.attainment * count;
-        all += count;
-        let primary = primary(model, mean_lengths(requests)).map(|variant| variant.name);
-        chosen.extend(primary);
+        let demand = FluidDemand::new(model, requests, scored);
+        match (&mut bound, demand) {
+            (Some(bound), Some(demand)) => {
+                load = load.max(demand.load_to_capacity());
+                let found = demand.clairvoyant();
+                let count = number::length(requests.arrivals.len());
+                bound.gpu_hours += found.gpu_hours;
+                good += found.attainment * count;
+                all += count;
+            }
+            _ => bound = None,
+        }
+        let primaries = primaries(model, mean_lengths(requests)).into_iter();
+        chosen.extend(primaries.map(|variant| variant.name));
         for variant in &model.variants {
             others.insert(variant.name.to_owned(), variant.bounds.0);
         }
     }
-    bound.attainment = if all > 0.0 { good / all } else { 1.0 };
+    if let Some(bound) = &mut bound {
+        bound.attainment = if all > 0.0 { good / all } else { 1.0 };
+    }
     let best = best_static(scenario.name(), records).map(|(count, gpu_hours, attainment)| {
         for name in &chosen {
             others.insert((*name).to_owned(), count);
@@ -82,7 +89,7 @@ fn summary(
         seconds: spec.duration.0.as_secs_f64(),
         from: spec.prelude.0.as_secs_f64(),
         best_static: best,
-        clairvoyant: Some(bound),
+        clairvoyant: bound,
     })
 }
 

@@ -3,9 +3,11 @@
 
 mod binding;
 mod generation;
+mod handover;
 mod page;
 mod picker;
 mod pool;
+mod reading;
 mod served;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,6 @@ mod tests;
 pub use binding::Binding;
 pub use generation::RouterMetricNames;
 pub use picker::Weights;
-pub(crate) use pool::PoolReading;
-pub(crate) use pool::least;
 pub use pool::{FlowControl, PoolSpec, RouterPool};
+pub(crate) use reading::{PoolReading, least};
 pub(crate) use served::{Rejection, RequestVerdict, Served};

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::binding::{self, Binding};
+use super::handover::Handover;
 use super::picker::{Candidate, Weights, pick};
 use super::served::{Rejection, RequestVerdict, Served};
 use crate::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::load::Arrival;
 use crate::number;
+use wva::policy::capacity::ServingRole;
 use wva_supervise::{Generator, SeedTree};
 
 /// How often the router looks whether a held request can go. Source: the metrics refresh interval of
@@ -58,30 +60,15 @@ pub struct PoolSpec {
     pub weights: Weights,
     /// Whether and how requests are held; without it, a request that finds no server is rejected.
     pub flow_control: Option<FlowControl>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PoolReading {
-    pub(crate) held: usize,
-    /// Requests that servers have, in their queues or running.
-    pub(crate) dispatched: usize,
-    /// Servers that take requests.
-    pub(crate) ready: usize,
-    /// Mean queue per ready server.
-    pub(crate) queue: f64,
-    /// Shortest queue of a ready server; 0 without any.
-    pub(crate) shortest_queue: f64,
-    /// Mean KV usage of ready servers, 0 to 1.
-    pub(crate) kv_usage: f64,
-    /// Mean of running requests per ready server.
-    pub(crate) running: f64,
-    /// How full the ready servers are, 1 at the set point; 1 without any.
-    pub(crate) saturation: f64,
+    /// How long the KV cache of one prompt token takes from a prefill server to a decode server; none where every
+    /// server does whole requests.
+    pub handover: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     pub(super) engine: Engine,
+    role: ServingRole,
     ready: bool,
 }
 
@@ -92,13 +79,13 @@ impl Endpoint {
 }
 
 #[derive(Debug, Clone)]
-struct Held {
-    request: Request,
-    arrival: Duration,
+pub(super) struct Held {
+    pub(super) request: Request,
+    pub(super) arrival: Duration,
 }
 
 #[derive(Debug, Clone)]
-struct Dispatched {
+pub(super) struct Dispatched {
     arrival: Duration,
     held: Duration,
 }
@@ -116,8 +103,9 @@ pub(super) struct RouterStatistics {
 pub struct RouterPool {
     pub(super) spec: PoolSpec,
     pub(super) endpoints: BTreeMap<String, Endpoint>,
-    queue: VecDeque<Held>,
-    dispatched: BTreeMap<RequestId, Dispatched>,
+    pub(super) queue: VecDeque<Held>,
+    pub(super) dispatched: BTreeMap<RequestId, Dispatched>,
+    pub(super) handover: Option<Handover>,
     served: Vec<Served>,
     pub(super) statistics: RouterStatistics,
     generator: Generator,
@@ -132,6 +120,7 @@ impl RouterPool {
     pub fn new(spec: PoolSpec, seed: &SeedTree) -> Self {
         let generator = seed.child(&format!("router/{}/{}", spec.namespace, spec.name));
         Self {
+            handover: spec.handover.map(Handover::new),
             spec,
             endpoints: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -152,10 +141,25 @@ impl RouterPool {
     /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
     /// stopped first.
     pub fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
+        self.add_for(ServingRole::Both, endpoint, engine, at);
+    }
+
+    /// The same for a server that does a part of every request.
+    pub(crate) fn add_for(
+        &mut self,
+        role: ServingRole,
+        endpoint: impl Into<String>,
+        engine: Engine,
+        at: Duration,
+    ) {
         let endpoint = endpoint.into();
         self.remove(&endpoint, at);
-        let ready = false;
-        self.endpoints.insert(endpoint, Endpoint { engine, ready });
+        let added = Endpoint {
+            engine,
+            role,
+            ready: false,
+        };
+        self.endpoints.insert(endpoint, added);
     }
 
     /// Whether the router may send requests to a server, which also has to serve by itself.
@@ -205,6 +209,7 @@ impl RouterPool {
                 prompt_tokens: arrival.prompt_tokens,
                 output_tokens: arrival.output_tokens,
                 prefix: arrival.prefix,
+                received_tokens: 0,
             },
             arrival: at,
         };
@@ -227,13 +232,16 @@ impl RouterPool {
         while self.now < to {
             // Looks lie on a grid of their own, so that it does not matter in which parts time is
             // advanced.
+            let is_handing_over = self.handover.as_ref().is_some_and(Handover::is_busy);
             let next = match (self.queue.front(), self.has_endpoints()) {
+                _ if is_handing_over => to.min(next_look(self.now)),
                 (None, _) => to,
                 (Some(held), false) => to.min(self.expiry(held)).max(self.now),
                 (Some(_), true) => to.min(next_look(self.now)),
             };
             self.now = next;
             self.advance_engines();
+            self.hand_over();
             self.expire();
             if next.as_nanos().is_multiple_of(LOOK.as_nanos()) {
                 self.dispatch_held();
@@ -260,6 +268,11 @@ impl RouterPool {
         };
         let request = completion.request;
         let at = completion.at;
+        if let Some(handover) = &mut self.handover
+            && handover.takes(&completion, dispatched.arrival)
+        {
+            return;
+        }
         self.served.push(Served {
             request,
             arrival: dispatched.arrival,
@@ -307,8 +320,17 @@ impl RouterPool {
         }
     }
 
+    /// The roles that a request meets, the first first.
+    pub(super) fn roles(&self) -> &'static [ServingRole] {
+        match self.handover {
+            None => &[ServingRole::Both],
+            Some(_) => &[ServingRole::Prefill, ServingRole::Decode],
+        }
+    }
+
     fn has_endpoints(&self) -> bool {
-        self.endpoints.values().any(Endpoint::serves)
+        let serves = |role: &ServingRole| ready(&self.endpoints, *role).next().is_some();
+        self.roles().iter().all(serves)
     }
 
     /// Whether a held request can go: by early binding to any server, else to servers below the set point.
@@ -324,40 +346,66 @@ impl RouterPool {
         }
     }
 
+    /// Gives decode servers the requests whose prompts are computed.
+    fn hand_over(&mut self) {
+        while let Some(held) = (self.handover.as_mut()).and_then(|one| one.next(self.now)) {
+            match self.pick_best(&held.request, ServingRole::Decode) {
+                Some(name) => self.send(held, name),
+                None => self.reject(&held, Rejection::NoEndpoints),
+            }
+        }
+    }
+
     fn dispatch(&mut self, held: Held) {
-        let Some(name) = self.pick(&held.request) else {
-            self.reject(&held, Rejection::NoEndpoints);
-            return;
-        };
+        match self.pick(&held.request) {
+            Some(name) => self.send(held, name),
+            None => self.reject(&held, Rejection::NoEndpoints),
+        }
+    }
+
+    fn send(&mut self, held: Held, name: String) {
         *self.statistics.picked.entry(name.clone()).or_default() += 1;
         let Some(endpoint) = self.endpoints.get_mut(&name) else {
             return;
         };
         let request = held.request.id;
         let waited = self.now.saturating_sub(held.arrival);
-        match endpoint.engine.submit(held.request, self.now) {
+        let request_of_role = match &mut self.handover {
+            Some(handover) if endpoint.role == ServingRole::Prefill => {
+                handover.prompt_of(held.request)
+            }
+            _ => held.request,
+        };
+        match endpoint.engine.submit(request_of_role, self.now) {
             Ok(()) => {
                 let (arrival, held) = (held.arrival, waited);
                 self.dispatched
                     .insert(request, Dispatched { arrival, held });
             }
-            Err(refusal) => self.served.push(Served {
-                request,
-                arrival: held.arrival,
-                at: self.now,
-                held: waited,
-                endpoint: Some(name),
-                verdict: RequestVerdict::Refused(refusal),
-            }),
+            Err(refusal) => {
+                if let Some(handover) = &mut self.handover {
+                    handover.forget(request);
+                }
+                self.served.push(Served {
+                    request,
+                    arrival: held.arrival,
+                    at: self.now,
+                    held: waited,
+                    endpoint: Some(name),
+                    verdict: RequestVerdict::Refused(refusal),
+                });
+            }
         }
     }
 
     fn pick(&mut self, request: &Request) -> Option<String> {
+        let role = *self.roles().first()?;
         match self.spec.binding {
-            Binding::Late => self.pick_best(request),
+            Binding::Late => self.pick_best(request, role),
             Binding::RoundRobin => {
                 let last = self.bound.as_deref();
-                let next = binding::next(ready(&self.endpoints).map(|(name, _)| &**name), last);
+                let next =
+                    binding::next(ready(&self.endpoints, role).map(|(name, _)| &**name), last);
                 let next = next.map(str::to_owned);
                 self.bound.clone_from(&next);
                 next
@@ -367,7 +415,7 @@ impl RouterPool {
                     let reading = endpoint.engine.reading();
                     reading.running + reading.waiting
                 };
-                let loads = ready(&self.endpoints);
+                let loads = ready(&self.endpoints, role);
                 let loads = loads.map(|(name, endpoint)| (name, requests(endpoint)));
                 let loads: Vec<_> = loads.collect();
                 binding::least_loaded(&loads, &mut self.generator).cloned()
@@ -375,8 +423,8 @@ impl RouterPool {
         }
     }
 
-    fn pick_best(&mut self, request: &Request) -> Option<String> {
-        let ready = ready(&self.endpoints);
+    fn pick_best(&mut self, request: &Request, role: ServingRole) -> Option<String> {
+        let ready = ready(&self.endpoints, role);
         let candidate = |(name, endpoint): (_, &Endpoint)| {
             let reading = endpoint.engine.reading();
             let cached = f64::from(endpoint.engine.kv().lookup(request));
@@ -389,34 +437,6 @@ impl RouterPool {
         };
         let candidates: Vec<Candidate<&String>> = ready.map(candidate).collect();
         pick(&candidates, self.spec.weights, &mut self.generator).cloned()
-    }
-
-    fn saturation(&self) -> f64 {
-        let control = self.spec.flow_control.unwrap_or_default();
-        mean(ready(&self.endpoints).map(|(_, endpoint)| {
-            let reading = endpoint.engine.reading();
-            let queue = number::length(reading.waiting) / control.queue_depth.max(f64::EPSILON);
-            queue.max(reading.kv_usage / control.kv_usage.max(f64::EPSILON))
-        }))
-        .unwrap_or(1.0)
-    }
-
-    pub(crate) fn reading(&self) -> PoolReading {
-        let readings = ready(&self.endpoints).map(|(_, endpoint)| endpoint.engine.reading());
-        let readings: Vec<_> = readings.collect();
-        let of = |value: fn(&crate::engine::EngineReading) -> f64| {
-            mean(readings.iter().map(value)).unwrap_or(0.0)
-        };
-        PoolReading {
-            held: self.queue.len(),
-            dispatched: self.dispatched.len(),
-            ready: readings.len(),
-            queue: of(|reading| number::length(reading.waiting)),
-            shortest_queue: least(readings.iter().map(|one| number::length(one.waiting))),
-            kv_usage: of(|reading| reading.kv_usage),
-            running: of(|reading| number::length(reading.running)),
-            saturation: self.saturation(),
-        }
     }
 
     pub(super) fn held(&self) -> usize {
@@ -437,27 +457,17 @@ impl RouterPool {
     }
 }
 
-/// The servers that take requests.
-fn ready(endpoints: &BTreeMap<String, Endpoint>) -> impl Iterator<Item = (&String, &Endpoint)> {
-    endpoints.iter().filter(|(_, endpoint)| endpoint.serves())
+/// The servers of a role that take requests.
+pub(super) fn ready(
+    endpoints: &BTreeMap<String, Endpoint>,
+    role: ServingRole,
+) -> impl Iterator<Item = (&String, &Endpoint)> {
+    let serves = move |(_, one): &(&String, &Endpoint)| one.role == role && one.serves();
+    endpoints.iter().filter(serves)
 }
 
 /// The first time after `now` at which the router looks at its queue.
 fn next_look(now: Duration) -> Duration {
     let looks = now.as_nanos() / LOOK.as_nanos() + 1;
     LOOK.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX))
-}
-
-/// The least of these; 0 without any.
-pub(crate) fn least(values: impl Iterator<Item = f64>) -> f64 {
-    values.reduce(f64::min).unwrap_or(0.0)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for value in values {
-        sum += value;
-        count += 1.0;
-    }
-    (count > 0.0).then(|| sum / count)
 }

@@ -16,6 +16,7 @@ use crate::engine::{Dialect, Engine};
 use crate::exposition::Page;
 use crate::load::{Arrival, Arrivals, RequestTrace, TraceError};
 use crate::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use wva::policy::capacity::ServingRole;
 use wva_supervise::SeedTree;
 
 pub(super) trait Backend: Send {
@@ -112,6 +113,7 @@ pub(super) fn backend(
         binding: model.binding,
         weights: Weights::default(),
         flow_control: model.flow_control,
+        handover: (model.roles().contains(&ServingRole::Prefill)).then_some(model.handover),
     };
     Ok(Box::new(Requests {
         id: model.id,
@@ -149,7 +151,7 @@ impl Backend for Requests {
 
     fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
         let engine = Engine::new(variant.profile, variant.limits, now, Duration::ZERO);
-        self.pool.add(pod, engine, now);
+        self.pool.add_for(variant.role, pod, engine, now);
         self.pool.set_ready(pod, true, now);
     }
 

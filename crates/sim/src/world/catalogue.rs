@@ -222,6 +222,7 @@ fn llama_70b() -> ScenarioModel {
         ),
         dialect: Dialect::Vllm,
         binding: Binding::Late,
+        handover: Duration::ZERO,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             ScenarioVariant {
@@ -269,6 +270,7 @@ fn qwen_8b() -> ScenarioModel {
         ),
         dialect: Dialect::Vllm,
         binding: Binding::Late,
+        handover: Duration::ZERO,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
@@ -313,6 +315,7 @@ fn llama_8b() -> ScenarioModel {
         ),
         dialect: Dialect::Vllm,
         binding: Binding::Late,
+        handover: Duration::ZERO,
         flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),

@@ -50,7 +50,7 @@ impl Flow {
             shape,
             mixes,
             control: model.flow_control.unwrap_or_default(),
-            crews: ReplicaGroup::of(&model.variants),
+            crews: model.roles().into_iter().map(ReplicaGroup::new).collect(),
             namespace: namespace.to_owned(),
             held: 0.0,
             rest: 0.0,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::scenario::ScenarioVariant;
 use crate::engine::{CoarseEngine, Mix};
 use crate::number;
 use wva::policy::capacity::ServingRole;
@@ -39,14 +38,8 @@ pub(super) struct ReplicaGroup {
 }
 
 impl ReplicaGroup {
-    /// The crews of a model in the order in which a request meets them: one, or prefill and decode.
-    pub(super) fn of(variants: &[ScenarioVariant]) -> Vec<Self> {
-        let order = [ServingRole::Prefill, ServingRole::Decode, ServingRole::Both];
-        let has = |role: &ServingRole| variants.iter().any(|variant| variant.role == *role);
-        order.into_iter().filter(has).map(Self::new).collect()
-    }
-
-    fn new(role: ServingRole) -> Self {
+    /// The servers of a role, none yet.
+    pub(super) fn new(role: ServingRole) -> Self {
         Self {
             role,
             vessels: BTreeMap::new(),

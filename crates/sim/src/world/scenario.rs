@@ -66,11 +66,20 @@ pub struct ScenarioModel {
     pub binding: Binding,
     /// How requests are held before the servers.
     pub flow_control: Option<FlowControl>,
+    /// How long the KV cache of one prompt token takes from prefill to decode servers, where there are such.
+    pub handover: Duration,
     /// The ways to serve it.
     pub variants: Vec<ScenarioVariant>,
 }
 
 impl ScenarioModel {
+    /// The roles of its variants, in the order in which a request meets them.
+    pub(crate) fn roles(&self) -> Vec<ServingRole> {
+        let order = [ServingRole::Prefill, ServingRole::Decode, ServingRole::Both];
+        let has = |role: &ServingRole| self.variants.iter().any(|variant| variant.role == *role);
+        order.into_iter().filter(has).collect()
+    }
+
     /// Its item in a service class.
     fn objective(&self) -> String {
         let Slo {

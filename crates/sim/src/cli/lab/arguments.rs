@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::cli::PROGRAM;
-use crate::lab::{BUILT_IN, Campaign, PolicyChoice, load};
+use crate::lab::{BUILT_IN, Campaign, PolicyChoice, ScenarioChange, load_changed};
 use wva::cli::usage::{Given, Refused, read};
 
 /// Policies of a campaign that names none.
@@ -71,6 +71,9 @@ pub(in crate::cli) struct LabRunFlags {
     /// Names of built-in scenarios, or files; without any all built-in ones but study-… and gate-…
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
+    /// Change a field of every scenario, for example scrape=60s or models.*.variants.*.startUp.median=420s; can be repeated
+    #[arg(long, value_name = "PATH=VALUE", action = clap::ArgAction::Append)]
+    set: Vec<ScenarioChange>,
     /// A policy, or one with a value of its knob; can be repeated
     #[arg(long, value_name = "NAME", value_parser = PolicyChoice::parse, action = clap::ArgAction::Append)]
     policy: Vec<PolicyChoice>,
@@ -117,7 +120,7 @@ pub(super) fn parse(
     }
     let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
     for name in names {
-        match load(&name) {
+        match load_changed(&name, &given.set) {
             Ok(scenario) => scenarios.push(scenario),
             Err(error) => problems.push(error.to_string()),
         }

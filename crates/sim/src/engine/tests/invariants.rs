@@ -77,6 +77,7 @@ fn play(
             prompt_tokens: ask.prompt,
             output_tokens: ask.output,
             prefix: Some(prefix),
+            received_tokens: 0,
         };
         engine.submit(request, now).unwrap();
         left.extend(engine.take_completions());

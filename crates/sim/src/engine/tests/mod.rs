@@ -26,6 +26,7 @@ fn request(id: u64, prompt_tokens: u32, output_tokens: u32) -> Request {
         prompt_tokens,
         output_tokens,
         prefix: None,
+        received_tokens: 0,
     }
 }
 

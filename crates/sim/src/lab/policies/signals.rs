@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::engine::Profile;
 use crate::prometheus::{Prometheus, QueryValue};
 use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
+use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
 
 /// What a rule knows of its model before it begins.
@@ -34,12 +35,27 @@ impl PeerModel {
         Self {
             lengths,
             sequences: variant.limits.max_num_seqs,
-            slo: model.slo,
+            slo: of_role(model.slo, variant.role),
             profile: variant.profile,
             batch,
             min: variant.bounds.0,
             max: variant.bounds.1,
         }
+    }
+}
+
+/// What a role answers for: prefill for the first token, decode for the others.
+fn of_role(slo: Slo, role: ServingRole) -> Slo {
+    match role {
+        ServingRole::Both => slo,
+        ServingRole::Prefill => Slo {
+            per_token: Duration::MAX,
+            ..slo
+        },
+        ServingRole::Decode => Slo {
+            first_token: Duration::MAX,
+            ..slo
+        },
     }
 }
 
@@ -104,11 +120,18 @@ pub(in crate::lab) trait Peer: Send {
 /// Reads the signals of one model.
 pub(in crate::lab) fn read_signals(
     model: &ModelFrame,
-    variant: &str,
+    (variant, role): (&str, ServingRole),
     scraped_at: Option<(&Mutex<Prometheus>, WallTime)>,
 ) -> Option<ModelSignals> {
     let frame = model.variants.iter().find(|one| one.name == variant)?;
-    let scraped = scraped_at.map(|(prometheus, now)| scraped(prometheus, now, &model.id));
+    let scraped = scraped_at.map(|(prometheus, now)| {
+        // Where roles are apart, each is scaled by its own servers.
+        let pods = match role {
+            ServingRole::Both => "",
+            ServingRole::Prefill | ServingRole::Decode => variant,
+        };
+        scraped(prometheus, now, &model.id, pods)
+    });
     let real = crate::number::length;
     Some(ModelSignals {
         scraped: scraped.unwrap_or_default(),
@@ -127,22 +150,38 @@ pub(in crate::lab) fn read_signals(
     })
 }
 
-fn scraped(prometheus: &Mutex<Prometheus>, now: WallTime, model: &str) -> ScrapedSignals {
+/// Of the servers whose pods begin with `pods`.
+fn scraped(
+    prometheus: &Mutex<Prometheus>,
+    now: WallTime,
+    model: &str,
+    pods: &str,
+) -> ScrapedSignals {
     let prometheus = prometheus.lock().unwrap_or_else(PoisonError::into_inner);
-    let sum = |name: &str| {
-        let query = format!("sum({name}{{model_name={model:?}}})");
+    let sum_of = |name: &str, pods: &str| {
+        let query = format!("sum by (pod) ({name}{{model_name={model:?}}})");
         let answer = prometheus.query(&query, now).ok()?;
-        match answer.value {
-            QueryValue::Vector(samples) => samples.first().map(|sample| sample.value),
-            QueryValue::Matrix(_) => None,
-        }
+        let QueryValue::Vector(samples) = answer.value else {
+            return None;
+        };
+        let of_pods = samples.iter().filter(|sample| {
+            let pod = sample.labels.get("pod");
+            pod.starts_with(pods)
+        });
+        of_pods
+            .map(|sample| sample.value)
+            .reduce(|sum, one| sum + one)
     };
+    let (by_router, by_server) = (|name| sum_of(name, ""), |name| sum_of(name, pods));
     ScrapedSignals {
-        router_queue: sum("llm_d_epp_flow_control_queue_size"),
-        router_running: sum("llm_d_epp_request_running"),
-        router_bytes: sum("llm_d_epp_flow_control_queue_bytes"),
-        waiting: sum("vllm:num_requests_waiting"),
-        kv_usage: sum("vllm:kv_cache_usage_perc"),
+        router_queue: by_router("llm_d_epp_flow_control_queue_size"),
+        router_running: match pods {
+            "" => by_router("llm_d_epp_request_running"),
+            _ => by_server("vllm:num_requests_running"),
+        },
+        router_bytes: by_router("llm_d_epp_flow_control_queue_bytes"),
+        waiting: by_server("vllm:num_requests_waiting"),
+        kv_usage: by_server("vllm:kv_cache_usage_perc"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fluid model against what can be computed by hand.
 
 use crate::engine::{Limits, Profile};
-use crate::lab::fluid::{FluidDemand, GOAL, WorkModel, mean_lengths, primary, scored};
+use crate::lab::fluid::{FluidDemand, GOAL, WorkModel, mean_lengths, primaries, scored};
 use crate::lab::scenario::{LoadedScenario, prepare};
 use crate::lab::search::least_count;
 use crate::world::Slo;
@@ -63,12 +63,11 @@ fn the_variant_with_the_least_cost_a_request_is_the_primary_one() {
     let text = include_str!("../scenarios/two-variants.yaml");
     let scenario = LoadedScenario::read(text, "two.yaml").unwrap();
     let prepared = prepare(&scenario.spec, None, 1).unwrap();
-    let chosen = primary(
+    let chosen = primaries(
         &prepared.scenario.models[0],
         mean_lengths(&prepared.loads[0]),
-    )
-    .unwrap();
-    assert_eq!(chosen.name, "qwen3-8b-h100");
+    );
+    assert_eq!(chosen[0].name, "qwen3-8b-h100");
 }
 
 #[test]

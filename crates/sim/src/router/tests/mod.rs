@@ -1,4 +1,5 @@
 mod binding;
+mod handover;
 mod holding;
 mod pages;
 mod whole;
@@ -17,7 +18,11 @@ fn pool(flow_control: Option<FlowControl>) -> RouterPool {
 }
 
 fn pool_with(binding: Binding, flow_control: Option<FlowControl>) -> RouterPool {
-    let spec = PoolSpec {
+    RouterPool::new(spec(binding, flow_control), &SeedTree::new(9))
+}
+
+fn spec(binding: Binding, flow_control: Option<FlowControl>) -> PoolSpec {
+    PoolSpec {
         name: "pool".to_owned(),
         namespace: "ns".to_owned(),
         model: "chat".to_owned(),
@@ -25,8 +30,8 @@ fn pool_with(binding: Binding, flow_control: Option<FlowControl>) -> RouterPool 
         binding,
         weights: Weights::default(),
         flow_control,
-    };
-    RouterPool::new(spec, &SeedTree::new(9))
+        handover: None,
+    }
 }
 
 fn engine(start: Duration) -> Engine {
