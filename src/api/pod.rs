@@ -1,7 +1,7 @@
 //! The few fields of a `Pod` that we read. The full type costs several times the time and memory,
 //! and a cluster has more pods than anything else.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSchedulingGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub struct SlimPodSpec {
     /// The node that it is bound to.
     #[serde(default)]
     pub node_name: Option<String>,
+    /// What keeps the scheduler off it.
+    #[serde(default)]
+    pub scheduling_gates: Vec<PodSchedulingGate>,
 }
 
 /// The state of a pod.

@@ -9,6 +9,7 @@ use super::key::{ModelKey, VariantKey};
 use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grows_by_load};
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
+use super::startup::GATED_FOR;
 use super::units::{Cost, Replicas};
 use crate::params::DynamicSettings;
 use wva_base::moment::Moment;
@@ -202,20 +203,18 @@ fn check_pending(
     settings: &DynamicSettings,
     at: Moment,
 ) -> Result<(), PlanViolation> {
-    let is_pending = view
-        .target
-        .resolved()
-        .is_some_and(super::snapshot::ResolvedTarget::is_pending);
+    let gated = view.gated();
+    let is_starting = (view.target.resolved()).is_some_and(|target| target.is_starting(gated));
     let expired = view
         .pending_since
         .is_some_and(|since| since.elapsed(at) >= settings.transition_limits.pending);
+    let is_gated = gated.is_some_and(|(_, newest)| at.wall.since(newest) < GATED_FOR);
+    let is_held = is_starting && !expired || is_gated;
     match step_of(decision) {
-        Some(step) if step.to > step.from && is_pending && !expired => {
-            Err(PlanViolation::GrownWhilePending {
-                key: view.key.clone(),
-                target: step.to,
-            })
-        }
+        Some(step) if step.to > step.from && is_held => Err(PlanViolation::GrownWhilePending {
+            key: view.key.clone(),
+            target: step.to,
+        }),
         _ => Ok(()),
     }
 }

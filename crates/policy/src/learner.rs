@@ -8,7 +8,7 @@ use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{PodOrigin, StartOutlook, StartingPod};
+use super::startup::{Admission, PodOrigin, StartOutlook, StartingPod};
 use super::transition::Hearing;
 use super::variant::oldest_unready;
 use crate::params::DynamicSettings;
@@ -91,7 +91,11 @@ fn pods_of(
             created: pod.created,
             ready: match pod.readiness {
                 Readiness::Ready => Some(pod.ready_since.unwrap_or(now.wall)),
-                Readiness::NotReady => None,
+                Readiness::NotReady | Readiness::Gated => None,
+            },
+            admission: match pod.readiness {
+                Readiness::Gated => Admission::Gated,
+                Readiness::Ready | Readiness::NotReady => Admission::Admitted,
             },
             origin: PodOrigin::Own,
         });

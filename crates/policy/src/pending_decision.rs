@@ -122,13 +122,16 @@ impl<'a> PendingDecision<'a> {
     /// The replicas of a Deployment that have not been ready for longer than their limit. They serve nothing, and
     /// a ReplicaSet that shrinks gives them up first; other kinds give up the newest, ready or not.
     pub(super) fn overdue(&self) -> Replicas {
-        let mut expired = self.transitions.expired.iter();
-        let is_expired = expired.any(|cause| matches!(cause, TransitionReason::Pending { .. }));
-        if is_expired && self.scale.key.kind == TargetKind::Deployment {
-            self.scale.pending()
-        } else {
-            Replicas::ZERO
+        if self.scale.key.kind != TargetKind::Deployment {
+            return Replicas::ZERO;
         }
+        let waiting = self.view.gated().map_or(Replicas::ZERO, |(count, _)| count);
+        let overdue = self.transitions.expired.iter().map(|cause| match cause {
+            TransitionReason::Pending { .. } => self.scale.pending().saturating_sub(waiting),
+            TransitionReason::Gated { gated, .. } => self.scale.pending().min(*gated),
+            TransitionReason::Unapplied { .. } | TransitionReason::Silent { .. } => Replicas::ZERO,
+        });
+        Replicas(overdue.map(|count| count.0).sum())
     }
 
     /// The replicas that it will have if nothing of its growth is granted.

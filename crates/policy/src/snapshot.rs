@@ -66,7 +66,7 @@ pub struct VariantView {
     pub target: TargetView,
     /// Live pods of the target, by name: those in the pod mirror that are not being deleted.
     pub pods: Arc<[PodView]>,
-    /// Since when `current > ready` or the target lags behind its own specification. Starts anew
+    /// Since when `current > ready`, gated replicas aside, or the target lags behind its own specification. Starts anew
     /// when replicas are added: those deserve the whole limit.
     pub pending_since: Option<Since>,
     /// Since when the published count differs from the current one. Starts anew when either
@@ -88,6 +88,20 @@ impl VariantView {
         let exist = || Some(self.target.resolved()?.current_excluding_surge());
         self.desired.or_else(exist)
     }
+
+    /// Its replicas that wait behind a scheduling gate, and when the newest one was created.
+    pub fn gated(&self) -> Option<(Replicas, WallTime)> {
+        gated(&self.pods)
+    }
+}
+
+/// Those of some pods that wait behind a scheduling gate, and when the newest one was created: each that is
+/// added deserves the whole limit.
+pub(crate) fn gated(pods: &[PodView]) -> Option<(Replicas, WallTime)> {
+    let gated = (pods.iter()).filter(|pod| pod.readiness == Readiness::Gated);
+    let newest = gated.clone().map(|pod| pod.created).max()?;
+    let count = u32::try_from(gated.count()).unwrap_or(u32::MAX);
+    Some((Replicas(count), newest))
 }
 
 /// Bounds on the replica count, as the object states them.
@@ -232,9 +246,15 @@ impl ResolvedTarget {
         self.current.saturating_sub(self.ready)
     }
 
-    /// Whether replicas are on their way up.
+    /// Whether replicas are on their way up or asked for.
     pub(crate) fn is_pending(&self) -> bool {
-        self.pending() > Replicas::ZERO || self.generation == GenerationState::Lagging
+        self.is_starting(None)
+    }
+
+    /// Whether replicas are on their way up, besides those that wait behind a scheduling gate.
+    pub(crate) fn is_starting(&self, gated: Option<(Replicas, WallTime)>) -> bool {
+        let gated = gated.map_or(Replicas::ZERO, |(count, _)| count);
+        self.pending() > gated || self.generation == GenerationState::Lagging
     }
 }
 
@@ -261,6 +281,8 @@ pub enum Readiness {
     Ready,
     /// Loads, or is unhealthy.
     NotReady,
+    /// Waits behind a scheduling gate, as of Kueue or of a gang: it is asked for, and no start has begun.
+    Gated,
 }
 
 /// One collection: raw samples with their ages, and one error per query that failed.

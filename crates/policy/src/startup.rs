@@ -40,6 +40,10 @@ const UNSCHEDULED: Duration = Duration::from_mins(5);
 /// seldom comes back within minutes, and each further try costs minutes of overload.
 const STALLED_FOR: Duration = Duration::from_mins(30);
 
+/// Time for which a pod may wait behind a scheduling gate. A quota with room admits within seconds, and one
+/// without is given back no sooner than Kueue evicts what does not become ready, by default after as long.
+pub(crate) const GATED_FOR: Duration = Duration::from_mins(5);
+
 /// Whether a further replica of a variant can be expected to become ready.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartProspect {
@@ -61,9 +65,23 @@ pub struct StartingPod {
     pub created: WallTime,
     /// When it became ready; `None` while it is not.
     pub ready: Option<WallTime>,
+    /// Whether the scheduler may place it.
+    #[serde(default)]
+    pub admission: Admission,
     /// Whose it is.
     #[serde(default)]
     pub origin: PodOrigin,
+}
+
+/// Whether the scheduler may place a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admission {
+    /// It may.
+    #[default]
+    Admitted,
+    /// A scheduling gate forbids it: its start has not begun.
+    Gated,
 }
 
 /// Whose pod it is.
@@ -133,6 +151,9 @@ struct VariantStarts {
     /// had its container or its node back, which took much less than its whole age.
     #[serde(default)]
     served: BTreeSet<Arc<str>>,
+    /// When pods among those on their way up were last seen behind a gate: there their start begins.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    gated: BTreeMap<Arc<str>, WallTime>,
     /// When its starts were last seen stalled.
     #[serde(default)]
     stalled: Option<WallTime>,
@@ -161,10 +182,30 @@ impl StartOutlook<'_> {
         let estimate = self.of(&view.key);
         let is_late = |pod: &&PodView| {
             let limit = estimate.late_after(pod.node.is_some(), self.pending);
-            pod.readiness == Readiness::NotReady && self.now.wall.since(pod.created) >= limit
+            pod.readiness == Readiness::NotReady && self.age(&view.key, pod) >= limit
         };
         let late = view.pods.iter().filter(is_late).count();
         Replicas(u32::try_from(late).unwrap_or(u32::MAX))
+    }
+
+    /// Replicas of a variant that have waited behind a gate for longer than their limit, where its starts are
+    /// stalled: they are no capacity to come.
+    pub(crate) fn gated_too_long(&self, view: &VariantView) -> Replicas {
+        let is_late = |pod: &&PodView| {
+            pod.readiness == Readiness::Gated && self.now.wall.since(pod.created) >= GATED_FOR
+        };
+        let late = match self.prospect(&view.key) {
+            StartProspect::Open => 0,
+            StartProspect::Stalled => view.pods.iter().filter(is_late).count(),
+        };
+        Replicas(u32::try_from(late).unwrap_or(u32::MAX))
+    }
+
+    /// Time since the start of a pod began: its creation, or the end of its gates.
+    pub(crate) fn age(&self, variant: &VariantKey, pod: &PodView) -> Duration {
+        let known = self.starts.variants.get(variant);
+        let gated = known.and_then(|known| known.gated.get(&pod.name));
+        self.now.wall.since(*gated.unwrap_or(&pod.created))
     }
 
     /// Whether a further replica of a variant can be expected to become ready.
@@ -277,8 +318,11 @@ impl VariantStarts {
     fn learn(mut self, pods: &[StartingPod], now: WallTime) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
+        let gated = (pods.iter()).filter(|pod| pod.admission == Admission::Gated);
+        self.gated
+            .extend(gated.map(|pod| (Arc::clone(&pod.name), now)));
         let is_unseen = |pod: &StartingPod| {
-            !self.starting.contains(&pod.name) && now.since(pod.created) > UNSEEN
+            !self.starting.contains(&pod.name) && now.since(self.begun(pod)) > UNSEEN
         };
         let (served, starting): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
             pod.ready.is_some() || self.served.contains(&pod.name) || is_unseen(pod)
@@ -288,6 +332,7 @@ impl VariantStarts {
         for pod in pods {
             let Some(ready) = pod.ready else { continue };
             let is_cached = (pod.node.as_ref()).is_some_and(|node| self.nodes.contains(node));
+            let begun = self.begun(pod);
             if pod.origin == PodOrigin::Own && started.contains(&pod.name) {
                 self.stalled = None;
                 let kind = if is_cached {
@@ -297,7 +342,7 @@ impl VariantStarts {
                 };
                 push(
                     self.starts.entry(kind).or_default(),
-                    ready.since(pod.created),
+                    ready.since(begun),
                     KEPT_STARTS,
                 );
             }
@@ -307,7 +352,13 @@ impl VariantStarts {
                 push(&mut self.nodes, Arc::clone(node), KEPT_NODES);
             }
         }
+        let starting = &self.starting;
+        self.gated.retain(|name, _| starting.contains(name));
         self
+    }
+
+    fn begun(&self, pod: &StartingPod) -> WallTime {
+        *self.gated.get(&pod.name).unwrap_or(&pod.created)
     }
 }
 
@@ -322,17 +373,23 @@ impl VariantStarts {
         now: WallTime,
     ) -> Self {
         let late = pods.iter().filter(|pod| {
-            let limit = estimate.late_after(pod.node.is_some(), pending);
+            let (limit, begun) = match pod.admission {
+                Admission::Admitted => {
+                    let limit = estimate.late_after(pod.node.is_some(), pending);
+                    (limit, self.begun(pod))
+                }
+                Admission::Gated => (GATED_FOR, pod.created),
+            };
             let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
-            pod.ready.is_none() && is_new && now.since(pod.created) >= limit
+            pod.ready.is_none() && is_new && now.since(begun) >= limit
         });
-        let created = late.map(|pod| pod.created);
+        let created: Vec<_> = late.map(|pod| pod.created).collect();
         let landed_since = |first: WallTime| {
             let landed = (pods.iter()).filter(|pod| pod.ready.is_some() && pod.created >= first);
             landed.count()
         };
-        match created.clone().min() {
-            Some(first) if created.count() > landed_since(first) => self.stalled = Some(now),
+        match created.iter().min() {
+            Some(first) if created.len() > landed_since(*first) => self.stalled = Some(now),
             _ => self.stalled = self.stalled.filter(|at| now.since(*at) < STALLED_FOR),
         }
         self

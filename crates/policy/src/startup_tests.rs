@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::{
-    KEPT_NODES, KEPT_STARTS, PodOrigin, StartOutlook, StartProspect, StartSource, StartTimes,
-    StartingPod, VariantKey, WallTime,
+    Admission, KEPT_NODES, KEPT_STARTS, PodOrigin, StartOutlook, StartProspect, StartSource,
+    StartTimes, StartingPod, VariantKey, WallTime,
 };
 use crate::tests::vectors::{Tally, run};
 use wva_base::moment::Moment;
@@ -49,6 +49,7 @@ fn pod(name: &str, node: Option<&str>, created: i64, ready: i64, lent: bool) -> 
         node: node.map(Arc::from),
         created: WallTime(created * 1000),
         ready: (ready >= 0).then_some(WallTime(ready * 1000)),
+        admission: Admission::Admitted,
         origin: if lent {
             PodOrigin::Lent
         } else {
@@ -214,6 +215,38 @@ fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() 
         (430, new(430)),
     ];
     assert_eq!(prospects(&looks), [Stalled, Stalled, Stalled, Open]);
+}
+
+#[test]
+fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone() {
+    use StartProspect::{Open, Stalled};
+    let gated = |created| StartingPod {
+        admission: Admission::Gated,
+        ..pod("p", None, created, -1, false)
+    };
+    let looks = [
+        (10, vec![gated(0)]),
+        (299, vec![gated(0)]),
+        (300, vec![gated(0)]),
+    ];
+    assert_eq!(prospects(&looks), [Open, Open, Stalled]);
+    // Admitted after four minutes it has as much time as any other.
+    let admitted = |ready| vec![pod("p", Some("n"), 0, ready, false)];
+    let looks = [
+        (240, vec![gated(0)]),
+        (300, admitted(-1)),
+        (839, admitted(-1)),
+        (840, admitted(-1)),
+    ];
+    assert_eq!(prospects(&looks), [Open, Open, Open, Stalled]);
+    // What it waited is no part of its start, and the wait of a day does not hide the start.
+    let mut times = StartTimes::default();
+    for (second, pods) in [(86_400, vec![gated(0)]), (86_500, admitted(86_490))] {
+        let pods = BTreeMap::from([(key(), Some(pods))]);
+        times = times.learn(&pods, LIMITS, WallTime(second * 1000));
+    }
+    let learned = times.expect(&key(), SEED);
+    assert_eq!(learned.cold, Some(Duration::from_secs(90)));
 }
 
 proptest! {

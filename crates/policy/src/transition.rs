@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::learned::Reporting;
 use super::plan::VariantFigures;
 use super::snapshot::{ResolvedTarget, VariantView};
+use super::startup::GATED_FOR;
 use super::units::Replicas;
 use crate::params::TransitionLimits;
 use wva_base::moment::{Moment, Since};
@@ -24,6 +25,15 @@ pub enum TransitionReason {
         current: Replicas,
         /// Replicas that are ready.
         ready: Replicas,
+    },
+    /// Replicas wait behind a scheduling gate: they are asked for, and no start has begun.
+    Gated {
+        /// How long the newest one does.
+        since: Duration,
+        /// Those that wait.
+        gated: Replicas,
+        /// Replicas that exist.
+        current: Replicas,
     },
     /// The published count is not the current one.
     Unapplied {
@@ -50,9 +60,17 @@ impl TransitionReason {
     pub fn label(self) -> &'static str {
         match self {
             Self::Pending { .. } => "replicas are not ready yet",
+            Self::Gated { .. } => "replicas are gated",
             Self::Unapplied { .. } => "the published count is not applied yet",
             Self::Silent { .. } => "not every replica reports",
         }
+    }
+}
+
+impl TransitionReason {
+    /// Whether it is of replicas that do not serve.
+    fn is_overdue(&self) -> bool {
+        matches!(self, Self::Pending { .. } | Self::Gated { .. })
     }
 }
 
@@ -66,6 +84,15 @@ impl fmt::Display for TransitionReason {
             } => write!(
                 formatter,
                 "pending for {}s ({ready} of {current} replicas ready)",
+                since.as_secs()
+            ),
+            Self::Gated {
+                since,
+                gated,
+                current,
+            } => write!(
+                formatter,
+                "gated for {}s (scheduling gates hold {gated} of {current} replicas)",
                 since.as_secs()
             ),
             Self::Unapplied {
@@ -127,13 +154,22 @@ impl Transitions {
             hearing: Hearing::of(target, figures.ready, figures.reporting),
             ..Self::default()
         };
-        if target.is_pending() {
+        let gated = view.gated();
+        if target.is_starting(gated) {
             let cause = TransitionReason::Pending {
                 since: elapsed(view.pending_since, now),
                 current: target.current,
                 ready: target.ready,
             };
             found.sort_in(cause, limits.pending);
+        }
+        if let Some((count, newest)) = gated {
+            let cause = TransitionReason::Gated {
+                since: now.wall.since(newest),
+                gated: count,
+                current: target.current,
+            };
+            found.sort_in(cause, GATED_FOR);
         }
         if let Some(desired) = view.desired.filter(|desired| !target.is_applied(*desired)) {
             let cause = TransitionReason::Unapplied {
@@ -156,8 +192,7 @@ impl Transitions {
             // Replicas that are not ready report nothing: beyond their limit that holds nobody, either.
             let is_overdue = found.hearing == Hearing::ReadyOnly
                 && figures.reporting < target.current.0
-                && (found.expired.iter())
-                    .any(|cause| matches!(cause, TransitionReason::Pending { .. }));
+                && found.expired.iter().any(TransitionReason::is_overdue);
             if is_overdue {
                 found.expired.push(cause);
             } else {
@@ -180,13 +215,12 @@ impl Transitions {
     /// Whether enough of the variant is heard to shrink it. Replicas that have not been ready for longer
     /// than their limit carry no load, so what they do not report is not missing.
     pub(super) fn may_shrink(&self) -> bool {
-        let is_overdue =
-            |cause: &TransitionReason| matches!(cause, TransitionReason::Pending { .. });
         let are_fewer = |cause: &TransitionReason| matches!(cause, TransitionReason::Silent { reporting, current, .. } if reporting < current);
         match self.hearing {
             Hearing::Complete => true,
             Hearing::ReadyOnly => {
-                self.expired.iter().any(is_overdue) && self.expired.iter().any(are_fewer)
+                self.expired.iter().any(TransitionReason::is_overdue)
+                    && self.expired.iter().any(are_fewer)
             }
             Hearing::Incomplete => false,
         }
@@ -194,6 +228,7 @@ impl Transitions {
 
     fn sort_in(&mut self, cause: TransitionReason, limit: Duration) {
         let (TransitionReason::Pending { since, .. }
+        | TransitionReason::Gated { since, .. }
         | TransitionReason::Unapplied { since, .. }
         | TransitionReason::Silent { since, .. }) = cause;
         if since < limit {

@@ -29,6 +29,7 @@ impl Projected for SlimPod {
             controller: controller(&self.metadata, texts),
             readiness: match ready {
                 Some(_) => Readiness::Ready,
+                None if !self.spec.scheduling_gates.is_empty() => Readiness::Gated,
                 None => Readiness::NotReady,
             },
             ready_since: ready

@@ -93,6 +93,23 @@ fn a_variant_keeps_what_decides_and_what_is_compared() {
 }
 
 #[test]
+fn a_pod_behind_a_scheduling_gate_is_not_on_its_way() {
+    let gate = json!([{ "name": "kueue.x-k8s.io/admission" }]);
+    for (gates, ready, expected) in [
+        (json!([]), "False", Readiness::NotReady),
+        (gate.clone(), "False", Readiness::Gated),
+        (json!([]), "True", Readiness::Ready),
+    ] {
+        let pod = project::<SlimPod>(&json!({
+            "metadata": { "namespace": "a", "name": "p" },
+            "spec": { "schedulingGates": gates },
+            "status": { "conditions": [{ "type": "Ready", "status": ready }] },
+        }));
+        assert_eq!(pod.readiness, expected);
+    }
+}
+
+#[test]
 fn a_key_shares_the_texts_of_its_view() {
     let object = json!({"metadata": {"namespace": "a", "name": "p"}});
     let pod = project::<SlimPod>(&object);

@@ -103,7 +103,7 @@ pub(crate) fn analyzer_inputs(
             replicas.insert(pod, builder.replica(samples));
             stale += u32::from(builder.stale);
         }
-        let (ready, pending) = counts(target);
+        let (ready, pending) = counts(subject, view, target);
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
             let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
@@ -214,8 +214,15 @@ pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f6
     Some(subject.reader.queued(key)?.requests)
 }
 
-fn counts(target: &ResolvedTarget) -> (Replicas, Replicas) {
-    (target.ready.min(target.current), target.pending())
+/// The replicas that are ready, and those that are to become so.
+fn counts(
+    subject: AnalyzedModel<'_>,
+    view: &VariantView,
+    target: &ResolvedTarget,
+) -> (Replicas, Replicas) {
+    let gated = subject.outlook.gated_too_long(view);
+    let pending = target.pending().saturating_sub(gated);
+    (target.ready.min(target.current), pending)
 }
 
 /// The arguments of a variant's engine; `None` while its containers are not known.

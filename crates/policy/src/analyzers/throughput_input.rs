@@ -49,7 +49,7 @@ pub(super) fn variant(
     let start = outlook.of(&view.key);
     let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
     let mut remaining: Vec<_> = starting
-        .filter_map(|pod| start.remaining(outlook.now.wall.since(pod.created)))
+        .filter_map(|pod| start.remaining(outlook.age(&view.key, pod)))
         .collect();
     remaining.sort_unstable();
     // Of a variant whose starts are stalled those that are late do not come.

@@ -18,6 +18,9 @@ pub struct PodDocument {
     /// Whether its Ready condition is true. Left out: true.
     #[serde(default = "yes")]
     pub ready: bool,
+    /// Whether it waits behind a scheduling gate. Left out: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gated: bool,
     /// How long ago it was created. Left out: just now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<Span>,

@@ -50,10 +50,10 @@ impl Reader {
             .iter()
             .map(|pod| PodView {
                 name: Arc::clone(&pod.name),
-                readiness: if pod.ready {
-                    Readiness::Ready
-                } else {
-                    Readiness::NotReady
+                readiness: match (pod.gated, pod.ready) {
+                    (true, _) => Readiness::Gated,
+                    (false, true) => Readiness::Ready,
+                    (false, false) => Readiness::NotReady,
                 },
                 created: self.wall_before(pod.age.unwrap_or_default().0),
                 ready_since: (pod.ready_for).map(|span| self.wall_before(span.0)),

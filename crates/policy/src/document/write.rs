@@ -84,6 +84,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
     let pods = view.pods.iter().map(|pod| PodDocument {
         name: Arc::clone(&pod.name),
         ready: pod.readiness == Readiness::Ready,
+        gated: pod.readiness == Readiness::Gated,
         age: Some(Span(now.wall.since(pod.created))),
         ready_for: (pod.ready_since).map(|since| Span(now.wall.since(since))),
         node: pod.node.clone(),

@@ -29,6 +29,9 @@ pub(crate) struct Candidate {
     /// Those of `count` that are late, where its starts are stalled: they are not among what is anticipated of
     /// it.
     pub late: Replicas,
+    /// Those of `count` that wait behind a scheduling gate for too long, where its starts are stalled: no
+    /// analyzer anticipates them.
+    pub gated: Replicas,
     /// Whether a further replica can be expected to become ready.
     pub prospect: StartProspect,
     pub bounds: Bounds,
@@ -127,19 +130,23 @@ pub(super) fn outstanding<'a>(
         .collect()
 }
 
-/// What the late replicas of a role would supply to a claim. Tokens and queueing anticipate them still.
+/// What the late replicas of a role would supply to a claim. Tokens and queueing anticipate them still, unless
+/// a gate holds them.
 pub(super) fn late_supply<'a>(
     candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
     role: ServingRole,
     claim: &CapacityClaim,
 ) -> f64 {
-    if !matches!(claim.analyzer, AnalyzerName::Slo | AnalyzerName::Throughput) {
-        return 0.0;
-    }
+    let is_anticipated = !matches!(claim.analyzer, AnalyzerName::Slo | AnalyzerName::Throughput);
     let of_role = candidates.filter(|(_, candidate)| candidate.role == role);
     let supplied = of_role.filter_map(|(key, candidate)| {
         let per_replica = claim.per_replica.get(key)?;
-        Some(per_replica * candidate.late.to_f64())
+        let late = if is_anticipated {
+            Replicas::ZERO
+        } else {
+            candidate.late
+        };
+        Some(per_replica * (late.to_f64() + candidate.gated.to_f64()))
     });
     supplied.sum()
 }

@@ -75,7 +75,9 @@ pub(crate) fn cost_aware(
     let mut allocation = joint::grow(candidates, role_targets, method);
     let is_covered = allocation.unmet.is_empty()
         && allocation.changes.values().all(|one| one.to == one.from)
-        && candidates.values().any(|one| one.late > Replicas::ZERO);
+        && candidates
+            .values()
+            .any(|one| one.late.max(one.gated) > Replicas::ZERO);
     if is_covered {
         // A role that waits for late replicas alone holds no other one back.
         let shrinks = |change: &CountChange| change.to < change.from;

@@ -341,6 +341,7 @@ fn candidates(
                     StartProspect::Open => Replicas::ZERO,
                     StartProspect::Stalled => cycle.outlook().late(draft.view),
                 },
+                gated: cycle.outlook().gated_too_long(draft.view),
                 prospect: draft.prospect,
                 bounds: Bounds {
                     min: draft.bounds.min.max(woken),

@@ -32,6 +32,7 @@ fn candidates(given: &[Given]) -> BTreeMap<VariantKey, Candidate> {
             standing: Replicas(count),
             overdue: Replicas(late),
             late: Replicas(late),
+            gated: Replicas::ZERO,
             prospect: if late > 0 {
                 StartProspect::Stalled
             } else {
@@ -113,6 +114,29 @@ fn others_grow_before_a_variant_whose_starts_are_stalled() {
         let (to, why) = counts(&given, &targets)["cheap"].clone();
         assert_eq!(to, expected);
         assert!(!matches!(why, Reason::StartsStalled), "{why:?}");
+    }
+}
+
+#[test]
+fn what_is_gated_covers_no_claim_and_is_not_ordered_twice() {
+    for (analyzer, amount, expected) in [
+        (AnalyzerName::Saturation, 200.0, [4, 10]),
+        (AnalyzerName::Saturation, 500.0, [4, 10]),
+        (AnalyzerName::Saturation, 600.0, [5, 10]),
+        (AnalyzerName::Slo, 600.0, [5, 10]),
+    ] {
+        let given = [
+            ("cheap", ServingRole::Both, "4", 4, 3),
+            ("dear", ServingRole::Both, "10", 8, 0),
+        ];
+        let mut candidates = candidates(&given);
+        for one in candidates.values_mut() {
+            one.gated = std::mem::take(&mut one.late);
+        }
+        let targets = [(ServingRole::Both, grow(analyzer, &given, amount))].into();
+        let changes = cost_aware(&candidates, &targets, Method::LeastCost).changes;
+        let to = ["cheap", "dear"].map(|name| changes[&key(name)].to.0);
+        assert_eq!(to, expected, "{analyzer:?} {amount}");
     }
 }
 

@@ -65,6 +65,7 @@ impl Round {
                 standing: Replicas(count),
                 overdue: Replicas::ZERO,
                 late: Replicas::ZERO,
+                gated: Replicas::ZERO,
                 prospect: StartProspect::Open,
                 bounds: Bounds::effective(&declared, ZeroPolicy::Enabled),
             };

@@ -69,6 +69,7 @@ impl ModelGiven {
                     standing: Replicas(*count),
                     overdue: Replicas::ZERO,
                     late: Replicas::ZERO,
+                    gated: Replicas::ZERO,
                     prospect: StartProspect::Open,
                     bounds: Bounds::effective(&DeclaredBounds::default(), ZeroPolicy::Enabled),
                 },

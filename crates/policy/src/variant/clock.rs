@@ -1,8 +1,8 @@
 //! Since when a variant has been pending, and since when its published count waits to be applied.
 
-use crate::snapshot::{PodView, Readiness, ResolvedTarget, VariantView};
+use crate::snapshot::{PodView, Readiness, ResolvedTarget, VariantView, gated};
 use crate::units::Replicas;
-use wva_base::moment::{Moment, Since};
+use wva_base::moment::{Moment, Since, WallTime};
 
 /// Both clocks of one variant. They stand still while the target is out of sight, so that a short
 /// gap does not begin a limit anew.
@@ -71,7 +71,7 @@ impl Clocks {
             (Sight::First, Some(pods)) => Some(oldest_unready(pods, now)),
             (Sight::First, None) => None,
         };
-        self.advance_pending(target, began, now);
+        self.advance_pending(target, gated(pods.unwrap_or_default()), began, now);
         self.advance_unapplied(target, desired, began, now);
         if pods.is_some() {
             self.sight = Sight::Followed;
@@ -87,9 +87,15 @@ impl Clocks {
         self.unapplied.map(|unapplied| unapplied.since)
     }
 
-    fn advance_pending(&mut self, target: &ResolvedTarget, began: Option<Since>, now: Moment) {
+    fn advance_pending(
+        &mut self,
+        target: &ResolvedTarget,
+        gated: Option<(Replicas, WallTime)>,
+        began: Option<Since>,
+        now: Moment,
+    ) {
         let current = target.current;
-        self.pending = if target.is_pending() {
+        self.pending = if target.is_starting(gated) {
             let since = match self.pending {
                 Some(pending) if current <= pending.current => Some(pending.since),
                 Some(_) => Some(Since::at(now)),

@@ -161,6 +161,7 @@ pub(super) fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                     .map(|(number, signals)| PodDocument {
                         name: format!("{}-{number}", variant.name).into(),
                         ready: true,
+                        gated: false,
                         age: None,
                         ready_for: None,
                         node: None,
@@ -410,6 +411,7 @@ fn engine(costs: &[u32], counts: &[usize], tokens: f64, waiting: bool) -> Snapsh
             .map(|number| PodDocument {
                 name: format!("{}-{number}", variant.name).into(),
                 ready: true,
+                gated: false,
                 age: None,
                 ready_for: None,
                 node: None,

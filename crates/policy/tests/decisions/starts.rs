@@ -85,3 +85,35 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
         .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
     assert_eq!(start.typical, Duration::from_secs(90));
 }
+
+/// Variant `v` with `a`, which serves, and `b`, and the dearer `w` of the same model.
+fn gated(age: u32, second: &str) -> String {
+    let busy = "signals: {kvUsage: 0.9, queueLength: 9}";
+    let target = "target: {current: 1, ready: 1}";
+    format!(
+        "version: 1\ntime: {{uptime: {}s}}\nvariants:\n\
+         - {{namespace: ns, name: v, model: m, cost: 5, target: {{current: 2, ready: 1}}, pods: [\
+         {{name: a, {busy}}}, {{name: b, age: {age}s, {second}}}]}}\n\
+         - {{namespace: ns, name: w, model: m, cost: 50, {target}, pods: [{{name: c, {busy}}}]}}\n",
+        10_000 + age
+    )
+}
+
+#[test]
+fn gated_replicas_hold_their_variant_for_five_minutes_in_a_word_of_their_own() {
+    for (age, held, expected) in [
+        (30, "in transition, keeps its own target", [2, 2]),
+        (299, "in transition, keeps its own target", [2, 2]),
+        (300, "limit reached, no longer held back", [3, 1]),
+    ] {
+        let (_, plan) = told(&[gated(age, "ready: false, gated: true")], "");
+        let decision = |name: &str| &plan.decisions[&VariantKey::new("ns", name)];
+        let steps = decision("v").steps.iter();
+        let why: Vec<String> = steps.map(|step| step.why.to_string()).collect();
+        let word = format!("{held}: gated for {age}s (scheduling gates hold 1 of 2 replicas)");
+        assert!(why.iter().any(|why| why.starts_with(&word)), "{why:?}");
+        assert!(!why.iter().any(|why| why.contains("pending")), "{why:?}");
+        let counts = ["v", "w"].map(|name| decision(name).target.map(|count| count.0));
+        assert_eq!(counts, expected.map(Some), "{age}");
+    }
+}
