@@ -197,6 +197,7 @@ impl ModelLoad {
             in_flight: self.in_flight,
             queue: self.queue,
             queue_age: self.queue_age,
+            waiting: self.waiting,
             shape: self.shape,
         }
     }

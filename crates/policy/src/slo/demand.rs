@@ -87,6 +87,9 @@ pub struct DemandTrack {
     pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
+    /// Requests that wait in replicas.
+    #[serde(default)]
+    pub waiting: f64,
     /// Requests in replicas, waiting or running; `None` where one of them does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<f64>,
@@ -101,7 +104,8 @@ pub struct DemandTrack {
     /// without a router.
     #[serde(default)]
     pub jump: f64,
-    /// When that queue was last seen to shrink fast: tokens were generated for requests of before.
+    /// When that queue, or those in replicas, were last seen to shrink fast: tokens were generated for requests of
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Moment>,
     /// Tokens per second that would be generated if no request had to wait; `None` where no replica says
@@ -129,6 +133,8 @@ pub struct DemandObservation {
     pub queue: Option<f64>,
     /// How long ago they were counted.
     pub queue_age: Duration,
+    /// Requests that wait in replicas.
+    pub waiting: f64,
     /// The mean request; `None` where no replica has served one.
     pub shape: Option<RequestShape>,
 }
@@ -149,6 +155,7 @@ impl DemandTrack {
                 queue: observation.queue.unwrap_or(0.0),
                 queue_age: observation.queue_age,
                 queue_growth: 0.0,
+                waiting: observation.waiting,
                 in_flight: observation.in_flight,
                 surge: 0.0,
                 surged: None,
@@ -168,11 +175,15 @@ impl DemandTrack {
             arrivals: known.arrivals.after(recent, passed),
             served: observation.completions,
             queue_age: known.queue_age + passed,
+            waiting: observation.waiting,
             in_flight: observation.in_flight,
             shape: observation.shape.or(known.shape),
             ..known
         };
         next.count(known, observation, now);
+        if next.empties_replicas(known.waiting, passed) {
+            next.drained = Some(now);
+        }
         let is_draining = next.is_draining(now);
         next.surge = if is_draining {
             0.0
@@ -216,6 +227,14 @@ impl DemandTrack {
         if -self.queue_growth > DRAINING * self.arrivals.smoothed {
             self.drained = Some(now);
         }
+    }
+
+    /// Whether many fewer requests wait in replicas than before, and not in the router instead.
+    fn empties_replicas(&self, before: f64, passed: Duration) -> bool {
+        let left = before - self.waiting;
+        let rate = left / passed.as_secs_f64() - self.queue_growth.max(0.0);
+        left > SIGNIFICANT * (before + self.waiting).sqrt()
+            && rate > DRAINING * self.arrivals.smoothed
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.

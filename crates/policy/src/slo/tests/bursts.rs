@@ -73,6 +73,28 @@ fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
 }
 
 #[test]
+fn queues_of_replicas_that_drain_are_no_demand() {
+    let waiting = |waiting, queue_growth: f64| {
+        let observation = DemandObservation {
+            waiting,
+            queue: Some(queue_growth * 15.0),
+            ..QUIET
+        };
+        let full = DemandObservation {
+            waiting: 60.0,
+            ..QUIET
+        };
+        let first = DemandTrack::after(None, full, at(0)).unwrap();
+        after(&first, observation, 15).is_draining(at(15))
+    };
+    // 1.6 a second of fifteen that arrive are more than a tenth, and more than chance where few wait then.
+    assert!(!waiting(36.0, 0.0));
+    assert!(waiting(10.0, 0.0));
+    // What the router holds instead is not served.
+    assert!(!waiting(10.0, 3.0));
+}
+
+#[test]
 fn a_queue_that_drains_is_no_demand() {
     let key = ModelKey::new("ns", "m");
     let mut learned = LearnedSlo::default();

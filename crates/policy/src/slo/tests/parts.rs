@@ -10,7 +10,7 @@ use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
 use crate::slo::memory::NeedMemory;
-use crate::slo::{LearnedSlo, SloGoal, assess, hides_sequences};
+use crate::slo::{LearnedSlo, SloGoal, hides_sequences};
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -192,6 +192,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
         in_flight: None,
         queue: Some(queue),
         queue_age: Duration::ZERO,
+        waiting: 0.0,
         shape: Some(SHAPE),
     };
     let nothing = DemandObservation {
@@ -222,6 +223,7 @@ pub(super) const QUIET: DemandObservation = DemandObservation {
     in_flight: Some(60.0),
     queue: Some(0.0),
     queue_age: Duration::ZERO,
+    waiting: 0.0,
     shape: Some(SHAPE),
 };
 
