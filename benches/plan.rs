@@ -34,7 +34,8 @@ use wva_base::moment::{Moment, WallTime};
 
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
 /// the third of the models that grows wants more.
-const APPROACHES: [(&str, &str); 6] = [
+const APPROACHES: [(&str, &str); 7] = [
+    ("slo", "saturation: {default: {analyzerName: slo}}"),
     (
         "tokens",
         "saturation: {default: {analyzerName: saturation}}",

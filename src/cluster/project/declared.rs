@@ -1,9 +1,12 @@
-//! Variants without an object of their own: annotations of a HorizontalPodAutoscaler or `ScaledObject` declare them.
+//! Variants without an object of their own: annotations of a HorizontalPodAutoscaler or `ScaledObject` declare them, or
+//! the trigger of a `ScaledObject`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::scaler::{COST_KEY, MODEL_KEY};
 use super::variant::VariantRecord;
 use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::variant_autoscaling::VariantAutoscalingStatus;
@@ -21,20 +24,50 @@ use crate::policy::units::{Cost, Replicas};
 use wva_base::text::shortened;
 
 /// What the specification of a scaler says of its variant; each bound with the name of its field.
-pub(super) struct Declaration {
+pub(super) struct Declaration<'a> {
     pub(super) kind: ScalerKind,
     pub(super) target: TargetReference,
     pub(super) min: (&'static str, Option<i32>),
     pub(super) max: (&'static str, i32),
+    /// The triggers of a `ScaledObject` that name a model.
+    pub(super) triggers: Vec<&'a BTreeMap<String, String>>,
+}
+
+impl Declaration<'_> {
+    /// What the annotation or a trigger says, with what says it. They may say the same.
+    fn stated<'a>(
+        &'a self,
+        metadata: &'a ObjectMeta,
+        name: &str,
+        key: &str,
+    ) -> Result<Option<(String, &'a str)>, String> {
+        let annotated = annotation(metadata, name).map(|text| (format!("annotation {name}"), text));
+        let triggers = self.triggers.iter().filter_map(|trigger| {
+            let text = trigger.get(key)?;
+            Some((format!("trigger metadata {key}"), text.as_str()))
+        });
+        let mut all = annotated.into_iter().chain(triggers);
+        let first = all.next();
+        let other = (first.as_ref()).and_then(|(_, one)| all.find(|(_, other)| other != one));
+        match (first, other) {
+            (Some((one, first)), Some((other, second))) => Err(format!(
+                "{one}={:?} and {other}={:?} differ; remove one of them",
+                shortened(first),
+                shortened(second)
+            )),
+            (first, _) => Ok(first),
+        }
+    }
 }
 
 /// The variant that an object declares, if it does. One whose annotations are wrong is malformed.
 pub(super) fn declared(
     metadata: &ObjectMeta,
-    declaration: Declaration,
+    declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Option<Arc<VariantRecord>> {
-    if annotation(metadata, MANAGED_ANNOTATION) != Some("true") {
+    let is_managed = annotation(metadata, MANAGED_ANNOTATION) == Some("true");
+    if !is_managed && declaration.triggers.is_empty() {
         return None;
     }
     let kind = declaration.kind;
@@ -74,28 +107,30 @@ pub(super) fn declared(
 
 fn spec(
     metadata: &ObjectMeta,
-    declaration: Declaration,
+    declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
-    let Declaration {
-        target, min, max, ..
-    } = declaration;
-    let model = annotation(metadata, MODEL_ANNOTATION).unwrap_or_default();
+    let model = declaration.stated(metadata, MODEL_ANNOTATION, MODEL_KEY)?;
+    let (source, model) = model.unwrap_or((format!("annotation {MODEL_ANNOTATION}"), ""));
     if model.is_empty() || model.chars().any(char::is_control) {
         return Err(format!(
-            "annotation {MODEL_ANNOTATION}={:?} names no model; set it to the model name that the engine reports",
+            "{source}={:?} names no model; set it to the model name that the engine reports",
             shortened(model)
         ));
     }
-    let cost = match annotation(metadata, COST_ANNOTATION) {
-        Some(text) => Some(cost(text).ok_or_else(|| {
+    let cost = match declaration.stated(metadata, COST_ANNOTATION, COST_KEY)? {
+        Some((source, text)) => Some(cost(text).ok_or_else(|| {
             format!(
-                "annotation {COST_ANNOTATION}={:?} is no cost; set it to a number of at least 0, or remove it",
+                "{source}={:?} is no cost; set it to a number of at least 0, or remove it",
                 shortened(text)
             )
         })?),
         None => None,
     };
+    let model = texts.intern(model);
+    let Declaration {
+        target, min, max, ..
+    } = declaration;
     if target.name.is_empty() {
         return Err(
             "spec.scaleTargetRef.name is empty; name the workload that serves the model".to_owned(),
@@ -111,7 +146,7 @@ fn spec(
         return Err(format!("spec.{field} is {most}; it must be at least 1"));
     }
     Ok(VariantSpec {
-        model_id: texts.intern(model),
+        model_id: model,
         target,
         cost: cost.map(|text| texts.intern(&text)),
         min: min.1,

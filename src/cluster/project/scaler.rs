@@ -34,6 +34,11 @@ const VARIANT: &str = "variant_name";
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Metadata of a trigger of the external scaler that names the variant.
 pub const EXTERNAL_VARIANT: &str = "variantName";
+/// Metadata of a trigger of the external scaler by which its `ScaledObject` is a variant: the model, and the cost.
+/// Source: llm-scaling-manager, external scaler.
+pub const MODEL_KEY: &str = "modelID";
+/// See [`MODEL_KEY`].
+pub const COST_KEY: &str = "variantCost";
 /// Source: KEDA's documentation of `maxReplicaCount`.
 const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling.
@@ -95,6 +100,7 @@ impl Projected for HorizontalPodAutoscaler {
                     target: reference,
                     min: ("minReplicas", Some(spec.min_replicas.unwrap_or(1))),
                     max: ("maxReplicas", spec.max_replicas),
+                    triggers: Vec::new(),
                 };
                 declared(&self.metadata, declaration, texts)
             })
@@ -142,6 +148,10 @@ impl Projected for ScaledObject {
             target: reference,
             min: ("minReplicaCount", spec.min_replica_count),
             max: ("maxReplicaCount", max),
+            triggers: (spec.triggers.iter())
+                .filter(|one| is_external(one) && one.metadata.contains_key(MODEL_KEY))
+                .map(|one| &one.metadata)
+                .collect(),
         };
         let declared = declared(&self.metadata, declaration, texts);
         let behavior = spec
@@ -271,13 +281,17 @@ fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
     by_label.chain(by_expression).next().map(Arc::from)
 }
 
-/// A trigger of an external scaler that is ours: it names a variant, or KEDA has our metric in its status.
+fn is_external(trigger: &Trigger) -> bool {
+    matches!(trigger.kind.as_str(), "external" | "external-push")
+}
+
+/// A trigger of an external scaler that is ours: it names a variant or declares one, or KEDA has our metric in its status.
 fn external(at: usize, trigger: &Trigger, metrics: &[String]) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
-    let is_ours = variant.is_some() || metrics.contains(&metric);
-    let is_external = matches!(trigger.kind.as_str(), "external" | "external-push");
-    (is_external && is_ours).then(|| Input::ExternalScaler {
+    let names_ours = variant.is_some() || trigger.metadata.contains_key(MODEL_KEY);
+    let is_ours = names_ours || metrics.contains(&metric);
+    (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.
         aim: keda_aim(trigger, "1"),

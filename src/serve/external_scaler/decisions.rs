@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 
 use super::super::visibility::{NotVisible, scaler_visible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
+use crate::cluster::project::scaler::MODEL_KEY;
 use crate::cluster::project::variant::VariantRecord;
 use crate::policy::actuation::ScalerKind;
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
@@ -56,8 +57,8 @@ pub(super) enum Unanswerable {
     )]
     NoObject { object: ObjectKey },
     #[error(
-        "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, or state \
-         {VARIANT_NAME} in the trigger metadata"
+        "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, state \
+         {VARIANT_NAME} in the trigger metadata, or with ANNOTATED_SCALERS_ENABLED=true {MODEL_KEY}"
     )]
     NoClaimant { object: ObjectKey, target: String },
     #[error(

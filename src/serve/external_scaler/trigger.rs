@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
+use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY};
 use crate::policy::key::ObjectKey;
 use crate::signals::names::is_dns_subdomain;
 use wva_base::text::shortened;
@@ -11,6 +12,9 @@ use wva_base::text::shortened;
 /// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
 const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
 const FROM_ENV: &str = "FromEnv";
+
+/// The last two are read from the ScaledObject itself, which they make a variant.
+const OWN: [&str; 3] = [VARIANT_NAME, MODEL_KEY, COST_KEY];
 
 /// A trigger of a ScaledObject, as far as it concerns the scaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +29,8 @@ pub(super) enum TriggerError {
     #[error("the reference names no ScaledObject: its {0} is empty")]
     Unnamed(&'static str),
     #[error(
-        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the only key is \
-         {VARIANT_NAME}"
+        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the keys are \
+         {VARIANT_NAME}, {MODEL_KEY} and {COST_KEY}"
     )]
     UnknownKey { object: ObjectKey, key: String },
     #[error(
@@ -50,7 +54,7 @@ impl ScalerTrigger {
         let metadata = &reference.scaler_metadata;
         let is_known = |key: &str| {
             let of_keda = OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key));
-            of_keda || key == VARIANT_NAME
+            of_keda || OWN.contains(&key)
         };
         if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
             let key = shortened(key);

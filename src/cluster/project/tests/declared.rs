@@ -255,3 +255,83 @@ fn count_labels_and_writers_are_read() {
     let copied = hpa(&plain(), &[GOOD[0], GOOD[1], ("desired-replicas", "3")]);
     assert_eq!(copied.unwrap().object.stored.desired, None);
 }
+
+/// A ScaledObject with a trigger of each type, and the metadata of the first one.
+fn triggered(
+    kind: &str,
+    metadata: &Value,
+    annotations: &[(&str, &str)],
+) -> Option<Arc<VariantRecord>> {
+    let spec = json!({
+        "scaleTargetRef": { "name": "d" },
+        "triggers": [
+            { "type": kind, "metadata": metadata },
+            { "type": "prometheus", "metadata": { "modelID": "of another scaler" } },
+        ],
+    });
+    scaled(&spec, annotations)
+}
+
+#[test]
+fn a_trigger_that_names_a_model_declares_a_variant() {
+    assert_eq!(
+        triggered("external", &json!({ "scalerAddress": "x" }), &[]),
+        None
+    );
+    let metadata = json!({ "modelID": "llama", "variantCost": "12.5" });
+    assert_eq!(triggered("prometheus", &metadata, &[]), None);
+    for kind in ["external", "external-push"] {
+        let declared = triggered(kind, &metadata, &[]).unwrap();
+        let read = spec(&declared);
+        assert_eq!(
+            (&*read.model_id, read.cost.as_deref()),
+            ("llama", Some("12.500000"))
+        );
+        assert_eq!((read.min, read.max), (None, Some(100)));
+        assert_eq!(declared.object.key.to_string(), "ns/v");
+    }
+    // An annotation may say the same, and add what the trigger leaves out.
+    let model = json!({ "modelID": "llama" });
+    let both = [
+        ("managed", "true"),
+        ("model-id", "llama"),
+        ("variant-cost", "3"),
+    ];
+    let declared = triggered("external", &model, &both).unwrap();
+    assert_eq!(spec(&declared).cost.as_deref(), Some("3.000000"));
+}
+
+#[test]
+fn what_a_trigger_says_wrong_is_named_with_its_key() {
+    for (metadata, annotations, parts) in [
+        (
+            json!({ "modelID": "" }),
+            &[][..],
+            ["trigger metadata modelID=\"\"", "names no model"],
+        ),
+        (
+            json!({ "modelID": "llama", "variantCost": "-1" }),
+            &[],
+            [
+                "trigger metadata variantCost=\"-1\"",
+                "number of at least 0",
+            ],
+        ),
+        (
+            json!({ "modelID": "llama" }),
+            &[("model-id", "qwen")],
+            [
+                "annotation llm-d.ai/model-id=\"qwen\"",
+                "trigger metadata modelID=\"llama\" differ",
+            ],
+        ),
+    ] {
+        let declared = triggered("external", &metadata, annotations).unwrap();
+        let SpecReading::Malformed { why } = &declared.object.spec else {
+            panic!("{metadata} is read")
+        };
+        for part in parts {
+            assert!(why.contains(part), "{why} lacks {part}");
+        }
+    }
+}

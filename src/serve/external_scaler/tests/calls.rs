@@ -95,6 +95,28 @@ async fn a_declared_variant_is_answered_what_is_stored_whatever_its_annotations_
 }
 
 #[tokio::test]
+async fn a_trigger_that_names_a_model_is_answered_for_its_own_object() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    store_variants(&shared, []);
+    store_deployments(&shared, [deployment("x", 7)]);
+    let metadata = [("modelID", "m"), ("variantCost", "3")];
+    let mut object = scaled_object("so", "x");
+    store_scaled_objects(&shared, [object.clone()]);
+    let count = async || client.count(reference("so", &metadata)).await;
+    assert!(count().await.is_err(), "nothing is declared");
+    object["spec"]["triggers"] =
+        json!([{ "type": "external", "metadata": { "modelID": "m", "variantCost": "3" } }]);
+    store_scaled_objects(&shared, [object.clone()]);
+    assert_eq!(count().await.unwrap(), 7, "nothing is decided yet");
+    object["metadata"]["managedFields"] = count_writer();
+    object["metadata"]["annotations"] = json!({ "llm-d.ai/desired-replicas": "3" });
+    store_scaled_objects(&shared, [object]);
+    assert_eq!(count().await.unwrap(), 3);
+}
+
+#[tokio::test]
 async fn without_a_name_the_variant_of_the_target_is_followed() {
     let shared = shared();
     let server = in_plain_text(&shared).await;
