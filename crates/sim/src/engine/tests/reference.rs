@@ -197,6 +197,7 @@ impl Fleet {
             .map(|replica| PodDocument {
                 name: replica.name.as_str().into(),
                 ready: replica.ready.is_some(),
+                gated: false,
                 age: Some(Span(self.at.saturating_sub(replica.created))),
                 ready_for: replica
                     .ready
