@@ -235,14 +235,14 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     PodsGated = 90, Variants, Warning,
         "pods wait for admission",
-        "A scheduling gate, such as Kueue's, holds them. They are no sign of missing GPUs, and count as pending replicas.",
+        "A scheduling gate, such as Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead.",
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
         "The target holds GPUs by dynamic resource allocation. Limits to GPUs count those of resource requests only.",
         "kubectl get resourceclaims --namespace {namespace}";
     AtZeroByHand = 92, Variants, Warning,
-        "the target is at zero, and may not go there",
+        "the target is at zero by hand",
         "A person or another program scaled it to 0. A HorizontalPodAutoscaler pauses at 0 until something raises it.",
         "kubectl scale {kind} {name} --namespace {namespace} --replicas 1";
     ParentOwnsReplicas = 93, Variants, Warning,

@@ -348,12 +348,18 @@ fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Scaler
         let rests = is_made && condition.reason.as_deref() == Some("ScalingDisabled");
         matters && condition.status == "False" && !rests
     });
-    failing.map_or(ScalerActivity::Working, |condition| {
-        ScalerActivity::Failing {
-            reason: Arc::from(condition.reason.as_deref().unwrap_or(&condition.type_)),
+    let Some(condition) = failing else {
+        return ScalerActivity::Working;
+    };
+    let went_itself = (status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "ScaledToZero" && condition.status == "True");
+    match condition.reason.as_deref() {
+        Some("ScalingDisabled") if !went_itself => ScalerActivity::AtZeroByHand,
+        reason => ScalerActivity::Failing {
+            reason: Arc::from(reason.unwrap_or(&condition.type_)),
             message: own_words(condition.message.as_deref().unwrap_or_default()),
-        }
-    })
+        },
+    }
 }
 
 fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerActivity {

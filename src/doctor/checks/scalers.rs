@@ -6,7 +6,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
-use super::targets::{claimed, missing_kind, target_key};
+use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
 use super::{Check, Need};
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -188,6 +188,9 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 || own.iter().any(|one| misread.contains(&one.object.title()));
             let mut judged = judged(variant, &own);
             judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
+            // Where zero is forbidden, another check says that the target is there.
+            let is_new = may_go_to_zero(facts, variant);
+            judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
             found.extend(judged);
         }
     }
@@ -213,7 +216,13 @@ fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
             ActuationObstacle::NoScaler | ActuationObstacle::SeveralScalers { .. }
         );
         let object = scaler.filter(|_| !is_of_variant).unwrap_or(variant);
-        code.at(object.title(), obstacle.text(&key))
+        let paused = scalers.first().and_then(|one| one.kept.target.as_ref());
+        let paused = paused.filter(|_| code == FindingCode::AtZeroByHand);
+        let title = paused.map_or_else(
+            || object.title(),
+            |key| ObjectName::new(key.kind.to_string(), &*key.namespace, &*key.name),
+        );
+        code.at(title, obstacle.text(&key))
     });
     found.collect()
 }
@@ -235,6 +244,7 @@ pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> Fi
         ActuationObstacle::NotRead { .. } => FindingCode::CountNotRead,
         ActuationObstacle::WrongAim { .. } => FindingCode::WrongTarget,
         ActuationObstacle::Paused { .. } => FindingCode::ScalerPaused,
+        ActuationObstacle::AtZeroByHand { .. } => FindingCode::AtZeroByHand,
         ActuationObstacle::Failing { .. } => FindingCode::ScalerFails,
         ActuationObstacle::Minimum { .. } => FindingCode::ScalerMinimum,
         ActuationObstacle::Maximum { .. } => FindingCode::ScalerMaximum,

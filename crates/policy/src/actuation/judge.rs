@@ -35,6 +35,11 @@ pub enum ActuationObstacle {
         /// The annotation that says so.
         annotation: String,
     },
+    /// The scaler rests since the target was scaled to 0 past it.
+    AtZeroByHand {
+        /// Kind and name.
+        title: String,
+    },
     /// The scaler says that it does not work.
     Failing {
         /// Kind and name.
@@ -80,6 +85,9 @@ pub enum ActuationObstacle {
     },
 }
 
+const RESTS: &str =
+    "rests: the target was scaled to 0, and not by it; scale the target to 1 to go on";
+
 impl ActuationObstacle {
     /// What is wrong, and what to do.
     pub fn text(&self, variant: &VariantKey) -> String {
@@ -104,6 +112,7 @@ impl ActuationObstacle {
             Self::Paused { title, annotation } => {
                 format!("{title} is paused by its annotation {annotation}; remove it")
             }
+            Self::AtZeroByHand { title } => format!("{title} {RESTS}"),
             Self::Failing {
                 title,
                 reason,
@@ -233,6 +242,7 @@ fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
             title,
             annotation: annotation.to_string(),
         }),
+        ScalerActivity::AtZeroByHand => Some(ActuationObstacle::AtZeroByHand { title }),
         ScalerActivity::Failing { reason, message } => Some(ActuationObstacle::Failing {
             title,
             reason: reason.to_string(),

@@ -193,6 +193,8 @@ pub enum ScalerActivity {
         /// The annotation that says so, with its value.
         annotation: Arc<str>,
     },
+    /// It rests since its target was scaled to 0, and not by it.
+    AtZeroByHand,
     /// It says why it does not.
     Failing {
         /// Reason of its condition.

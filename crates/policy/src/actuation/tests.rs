@@ -161,6 +161,13 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
         ),
         (
             Scaler {
+                activity: ScalerActivity::AtZeroByHand,
+                ..native()
+            },
+            "HorizontalPodAutoscaler s rests: the target was scaled to 0, and not by it; scale the target to 1 to go on",
+        ),
+        (
+            Scaler {
                 activity: ScalerActivity::Failing {
                     reason: "FailedGetExternalMetric".into(),
                     message: "no metrics returned from external metrics API".into(),

@@ -67,7 +67,9 @@ fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
         ActuationObstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
         ActuationObstacle::NotRead { .. } => ConditionReason::CountNotRead,
         ActuationObstacle::WrongAim { .. } => ConditionReason::WrongTarget,
-        ActuationObstacle::Paused { .. } => ConditionReason::ScalerPaused,
+        ActuationObstacle::Paused { .. } | ActuationObstacle::AtZeroByHand { .. } => {
+            ConditionReason::ScalerPaused
+        }
         ActuationObstacle::Failing { .. } => ConditionReason::ScalerFailing,
         ActuationObstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
         ActuationObstacle::Maximum { .. } => ConditionReason::ScalerMaximum,

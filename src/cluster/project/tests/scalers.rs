@@ -217,7 +217,6 @@ fn a_scaler_that_does_not_work_says_why() {
         failing("FailedGetScale")
     );
     let disabled = "ScalingDisabled";
-    assert_eq!(hpa(None, "ScalingActive", disabled).1, failing(disabled));
     let made = hpa(Some("so"), "ScalingActive", disabled);
     assert_eq!(
         made,
@@ -251,6 +250,34 @@ fn a_scaler_that_does_not_work_says_why() {
         panic!("it does not fail");
     };
     assert_eq!(message.len(), 300);
+}
+
+#[test]
+fn a_scaler_that_did_not_go_to_zero_itself_is_paused_by_hand() {
+    let activity = |kind: &str, scaled: &str| {
+        let object = json!({
+            "metadata": { "namespace": "ns", "name": "hpa" },
+            "spec": { "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 1 },
+            "status": { "conditions": [
+                { "type": "ScalingActive", "status": "False", "reason": "ScalingDisabled" },
+                { "type": kind, "status": scaled, "reason": "x" },
+            ], "desiredReplicas": 0 },
+        });
+        project::<HorizontalPodAutoscaler>(&object).scaler.activity
+    };
+    let at_zero = activity("ScalingLimited", "False");
+    assert_eq!(
+        at_zero,
+        ScalerActivity::AtZeroByHand,
+        "before Kubernetes 1.37"
+    );
+    let by_hand = activity("ScaledToZero", "False");
+    assert_eq!(by_hand, ScalerActivity::AtZeroByHand);
+    let failing = ScalerActivity::Failing {
+        reason: "ScalingDisabled".into(),
+        message: "".into(),
+    };
+    assert_eq!(activity("ScaledToZero", "True"), failing);
 }
 
 #[test]
