@@ -111,7 +111,7 @@ fn spec(
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
     let model = declaration.stated(metadata, MODEL_ANNOTATION, MODEL_KEY)?;
-    let (source, model) = model.unwrap_or((format!("annotation {MODEL_ANNOTATION}"), ""));
+    let (source, model) = model.unwrap_or_else(|| (format!("annotation {MODEL_ANNOTATION}"), ""));
     if model.is_empty() || model.chars().any(char::is_control) {
         return Err(format!(
             "{source}={:?} names no model; set it to the model name that the engine reports",
