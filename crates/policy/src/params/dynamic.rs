@@ -9,6 +9,7 @@ use super::saturation::SaturationLayers;
 use super::scale_to_zero::ScaleToZeroLayers;
 use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;
+use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::reuse::Reuse;
 use crate::signal::FreshnessBands;
@@ -111,7 +112,9 @@ impl DynamicSettings {
 
     /// Whether the queueing model is asked about any model, which latency targets are for.
     pub fn asks_queueing_model(&self) -> bool {
-        self.proactive_model || self.queueing_model.selected()
+        self.proactive_model
+            || self.queueing_model.selected()
+            || self.saturation.asks(AnalyzerName::QueueingModel)
     }
 
     /// Whether any model is sized, and not only moved by steps.

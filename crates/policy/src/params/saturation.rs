@@ -278,20 +278,28 @@ impl SaturationLayers {
     }
 
     pub(super) fn any_by_tokens(&self) -> bool {
-        let models = self.entries.models_named();
-        let mut policies = models.iter().map(|named| self.policy(&named.model));
-        policies.any(|policy| policy.analysis != SaturationMethod::Percentage)
+        self.any_policy(|policy| policy.analysis != SaturationMethod::Percentage)
     }
 
     /// Whether the throughput analyzer looks at any model.
     pub fn any_by_throughput(&self) -> bool {
-        let kind = AnalyzerName::Throughput.as_str();
+        self.asks(AnalyzerName::Throughput)
+    }
+
+    /// Whether an analyzer is named or listed for any model.
+    pub(super) fn asks(&self, analyzer: AnalyzerName) -> bool {
+        self.any_policy(|policy| {
+            let is_named =
+                analyzer == AnalyzerName::Slo && policy.analysis == SaturationMethod::Slo;
+            let mut listed = policy.analyzers.iter();
+            is_named || listed.any(|item| item.enabled && item.kind == analyzer.as_str())
+        })
+    }
+
+    fn any_policy(&self, holds: impl Fn(&SaturationPolicy) -> bool) -> bool {
         let models = self.entries.models_named();
         let mut policies = models.iter().map(|named| self.policy(&named.model));
-        policies.any(|policy| {
-            let mut listed = policy.analyzers.iter();
-            listed.any(|analyzer| analyzer.enabled && analyzer.kind == kind)
-        })
+        policies.any(|policy| holds(&policy))
     }
 
     /// Whether any entry lets models go to zero.

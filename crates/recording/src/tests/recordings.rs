@@ -5,7 +5,8 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wva_policy::key::VariantKey;
-use wva_policy::params::SaturationMethod;
+use wva_policy::params::{AnalyzerSettings, SaturationMethod};
+use wva_policy::queueing::learned::LearnedParameters;
 
 use super::fleet::{Cycle, Fleet, settings};
 use crate::{
@@ -19,7 +20,10 @@ fn encoder() -> SegmentEncoder {
 
 /// So many cycles of a small fleet, with the recording of them.
 fn recorded(count: usize, method: SaturationMethod) -> (Vec<Cycle>, Vec<u8>) {
-    let mut fleet = Fleet::new(4, 6, settings(method));
+    record(count, Fleet::new(4, 6, settings(method)))
+}
+
+fn record(count: usize, mut fleet: Fleet) -> (Vec<Cycle>, Vec<u8>) {
     let mut encoder = encoder();
     let mut recording = Vec::new();
     let mut cycles = Vec::new();
@@ -63,6 +67,32 @@ fn every_decision_is_repeated_to_the_bit() {
         assert!(is_scaled, "{method:?}: nothing was ever scaled");
         assert!(reader.next_cycle().unwrap().is_none());
         assert_eq!(reader.header().unwrap().version, "1.2.3");
+    }
+}
+
+#[test]
+fn what_a_listed_queueing_model_learned_is_recorded() {
+    for (enabled, is_recorded) in [(false, false), (true, true)] {
+        let mut settings = settings(SaturationMethod::Tokens);
+        let entry = settings.saturation.entries.global.default.as_mut().unwrap();
+        entry.analyzers = Some(vec![AnalyzerSettings {
+            kind: "queueing-model".to_owned(),
+            enabled,
+            score: 1.0,
+            scale_up_threshold: None,
+            scale_down_boundary: None,
+        }]);
+        let (cycles, recording) = record(20, Fleet::new(4, 6, settings));
+        let mut reader = RecordingReader::new(&*recording);
+        let mut last = None;
+        for cycle in &cycles {
+            let read = reader.next_cycle().unwrap().unwrap();
+            assert_eq!(replay(&read, None).unwrap().plan, cycle.plan);
+            last = Some((read.learned.queueing, &cycle.learned.queueing));
+        }
+        let (read, learned) = last.unwrap();
+        assert_ne!(*learned, LearnedParameters::default());
+        assert_eq!(read == *learned, is_recorded);
     }
 }
 
