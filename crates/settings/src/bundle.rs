@@ -342,6 +342,33 @@ namespaces:
     }
 
     #[test]
+    fn latency_targets_act_by_whichever_analyzer_reads_them() {
+        let targets = "queueingModel: {m: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}\n\
+                       serviceClasses: {a: {name: A, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}";
+        for (saturation, notes, asks_queueing_model) in [
+            ("analyzerName: saturation", 2, false),
+            (
+                "analyzers: [{name: saturation}, {name: queueing-model, enabled: false}]",
+                2,
+                false,
+            ),
+            ("analyzerName: slo", 0, false),
+            ("analyzers: [{name: saturation}, {name: slo}]", 0, false),
+            (
+                "analyzers: [{name: saturation}, {name: queueing-model}]",
+                0,
+                true,
+            ),
+        ] {
+            let text = format!("saturation: {{default: {{{saturation}}}}}\n{targets}");
+            let read = read_noted(&text).unwrap();
+            assert_eq!(read.notes.len(), notes, "{saturation}: {:?}", read.notes);
+            let asks = read.settings.asks_queueing_model();
+            assert_eq!(asks, asks_queueing_model, "{saturation}");
+        }
+    }
+
+    #[test]
     fn nothing_stated_is_everything_at_its_default() {
         assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
     }

@@ -47,7 +47,7 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             );
         }
     }
-    if !settings.asks_queueing_model() {
+    if !settings.acts_on_targets() {
         for place in queueing_model::entries(&settings.queueing_model) {
             advise(
                 place,

@@ -71,7 +71,7 @@ pub(super) fn unused_entries(
 
 /// Classes that variants name while there are none, where their targets would act.
 pub(super) fn classless(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
-    if !settings.asks_queueing_model() || settings.service_classes.all().next().is_some() {
+    if !settings.acts_on_targets() || settings.service_classes.all().next().is_some() {
         return Vec::new();
     }
     let named: BTreeSet<&str> = (document.variants.iter())

@@ -195,5 +195,10 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
     assert_eq!(notes(&labelled, ""), Vec::<String>::new());
     let note = "fleet.yaml: serviceClass \"gold\" is not defined, so it has no targets; define it in \
                 serviceClasses of the settings";
-    assert_eq!(notes(&labelled, &format!("{asked}}}")), [note]);
+    for settings in [
+        format!("{asked}}}"),
+        "saturation: {default: {analyzerName: slo}}".to_owned(),
+    ] {
+        assert_eq!(notes(&labelled, &settings), [note], "{settings}");
+    }
 }

@@ -117,6 +117,11 @@ impl DynamicSettings {
             || self.saturation.asks(AnalyzerName::QueueingModel)
     }
 
+    /// Whether latency targets act on any model.
+    pub fn acts_on_targets(&self) -> bool {
+        self.asks_queueing_model() || self.saturation.asks(AnalyzerName::Slo)
+    }
+
     /// Whether any model is sized, and not only moved by steps.
     pub fn sizes_models(&self) -> bool {
         self.asks_queueing_model() || self.saturation.any_by_tokens()
