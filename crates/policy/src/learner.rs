@@ -8,7 +8,7 @@ use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{Admission, PodOrigin, StartOutlook, StartingPod};
+use super::startup::{PodOrigin, SchedulingGate, StartOutlook, StartingPod};
 use super::transition::Hearing;
 use super::variant::oldest_unready;
 use crate::params::DynamicSettings;
@@ -93,9 +93,9 @@ fn pods_of(
                 Readiness::Ready => Some(pod.ready_since.unwrap_or(now.wall)),
                 Readiness::NotReady | Readiness::Gated => None,
             },
-            admission: match pod.readiness {
-                Readiness::Gated => Admission::Gated,
-                Readiness::Ready | Readiness::NotReady => Admission::Admitted,
+            gate: match pod.readiness {
+                Readiness::Gated => SchedulingGate::Closed,
+                Readiness::Ready | Readiness::NotReady => SchedulingGate::Open,
             },
             origin: PodOrigin::Own,
         });

@@ -67,7 +67,7 @@ pub struct StartingPod {
     pub ready: Option<WallTime>,
     /// Whether the scheduler may place it.
     #[serde(default)]
-    pub admission: Admission,
+    pub gate: SchedulingGate,
     /// Whose it is.
     #[serde(default)]
     pub origin: PodOrigin,
@@ -76,12 +76,12 @@ pub struct StartingPod {
 /// Whether the scheduler may place a pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Admission {
+pub enum SchedulingGate {
     /// It may.
     #[default]
-    Admitted,
+    Open,
     /// A scheduling gate forbids it: its start has not begun.
-    Gated,
+    Closed,
 }
 
 /// Whose pod it is.
@@ -318,7 +318,7 @@ impl VariantStarts {
     fn learn(mut self, pods: &[StartingPod], now: WallTime) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
-        let gated = (pods.iter()).filter(|pod| pod.admission == Admission::Gated);
+        let gated = (pods.iter()).filter(|pod| pod.gate == SchedulingGate::Closed);
         self.gated
             .extend(gated.map(|pod| (Arc::clone(&pod.name), now)));
         let is_unseen = |pod: &StartingPod| {
@@ -373,12 +373,12 @@ impl VariantStarts {
         now: WallTime,
     ) -> Self {
         let late = pods.iter().filter(|pod| {
-            let (limit, begun) = match pod.admission {
-                Admission::Admitted => {
+            let (limit, begun) = match pod.gate {
+                SchedulingGate::Open => {
                     let limit = estimate.late_after(pod.node.is_some(), pending);
                     (limit, self.begun(pod))
                 }
-                Admission::Gated => (GATED_FOR, pod.created),
+                SchedulingGate::Closed => (GATED_FOR, pod.created),
             };
             let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
             pod.ready.is_none() && is_new && now.since(begun) >= limit

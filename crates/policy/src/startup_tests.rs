@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::{
-    Admission, KEPT_NODES, KEPT_STARTS, PodOrigin, StartOutlook, StartProspect, StartSource,
+    KEPT_NODES, KEPT_STARTS, PodOrigin, SchedulingGate, StartOutlook, StartProspect, StartSource,
     StartTimes, StartingPod, VariantKey, WallTime,
 };
 use crate::tests::vectors::{Tally, run};
@@ -49,7 +49,7 @@ fn pod(name: &str, node: Option<&str>, created: i64, ready: i64, lent: bool) -> 
         node: node.map(Arc::from),
         created: WallTime(created * 1000),
         ready: (ready >= 0).then_some(WallTime(ready * 1000)),
-        admission: Admission::Admitted,
+        gate: SchedulingGate::Open,
         origin: if lent {
             PodOrigin::Lent
         } else {
@@ -221,7 +221,7 @@ fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() 
 fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone() {
     use StartProspect::{Open, Stalled};
     let gated = |created| StartingPod {
-        admission: Admission::Gated,
+        gate: SchedulingGate::Closed,
         ..pod("p", None, created, -1, false)
     };
     let looks = [

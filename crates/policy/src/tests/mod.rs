@@ -3,6 +3,7 @@
 mod conditions;
 mod decisions;
 pub(super) mod fleet;
+mod gated;
 mod metrics_gaps;
 mod properties;
 mod records;

@@ -74,7 +74,7 @@ pub(super) fn objects<'a>(
     }
 }
 
-fn pods(created: &[(u64, Readiness)]) -> Arc<[PodView]> {
+pub(super) fn pods(created: &[(u64, Readiness)]) -> Arc<[PodView]> {
     (0..)
         .zip(created)
         .map(|(number, (seconds, readiness))| PodView {
@@ -88,7 +88,7 @@ fn pods(created: &[(u64, Readiness)]) -> Arc<[PodView]> {
 }
 
 /// Refreshes `ns/va` with these replica counts and pods.
-fn refresh(
+pub(super) fn refresh(
     state: &mut VariantState,
     (current, ready): (u32, u32),
     published: Option<u32>,
@@ -105,11 +105,11 @@ fn refresh(
     state.refresh(&objects, now).view
 }
 
-fn state() -> VariantState {
+pub(super) fn state() -> VariantState {
     VariantState::new(object().key, None)
 }
 
-fn pending_for(view: &VariantView, now: Moment) -> Option<u64> {
+pub(super) fn pending_for(view: &VariantView, now: Moment) -> Option<u64> {
     view.pending_since.map(|since| since.elapsed(now).as_secs())
 }
 
@@ -134,24 +134,6 @@ fn pending_begins_when_it_appears_and_anew_with_every_added_replica() {
     assert_eq!(pending_for(&view, at(45)), Some(15), "one was taken away");
     let view = refresh(&mut state, (3, 3), None, &none, at(50));
     assert_eq!(pending_for(&view, at(50)), None);
-}
-
-#[test]
-fn a_gated_replica_is_not_pending_until_its_gates_are_gone() {
-    let mut state = state();
-    let both = |second| pods(&[(0, Readiness::Ready), (0, second)]);
-    let view = refresh(&mut state, (2, 1), None, &both(Readiness::Gated), at(20));
-    assert_eq!(pending_for(&view, at(20)), None);
-    assert_eq!(view.gated(), Some((Replicas(1), WallTime(START))));
-    let view = refresh(
-        &mut state,
-        (2, 1),
-        None,
-        &both(Readiness::NotReady),
-        at(900),
-    );
-    assert_eq!(pending_for(&view, at(905)), Some(5));
-    assert_eq!(view.gated(), None);
 }
 
 #[test]
