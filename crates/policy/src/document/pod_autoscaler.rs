@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::SnapshotDocument;
 use super::read::Reader;
-use super::reading::{DocumentReading, ReadingFailure, ReadingState};
+use super::reading::{DocumentReading, ReadingState};
 use super::scalar::Span;
 use crate::pod_autoscaler::amounts::AMOUNTS;
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
@@ -315,7 +315,7 @@ impl Reader {
     fn signal(&mut self, path: &str, reading: DocumentReading) -> Signal {
         let lag: Duration = self.lag;
         match reading.sample(&self.bands, lag) {
-            Ok(Some(sample)) if !AMOUNTS.contains(&sample.value) => {
+            Ok(Some(sample)) if reading.why.is_none() && !AMOUNTS.contains(&sample.value) => {
                 self.fault(
                     path,
                     format!("{:?} is no amount; write 0 to 1e100", sample.value),
@@ -331,7 +331,6 @@ impl Reader {
             Ok(None) => Signal::Failed {
                 why: match (reading.state, reading.why) {
                     (Some(ReadingState::Failed), None) => Failure::QueryFailed,
-                    (_, Some(ReadingFailure::Invalid)) => Failure::Invalid,
                     _ => Failure::Absent,
                 },
             },

@@ -260,7 +260,8 @@ impl Reader {
         lag: Duration,
     ) -> Option<Sample> {
         let judged = reading.sample(&self.bands, lag).and_then(|sample| {
-            sample.map_or(Ok(()), |sample| quantity.check(sample.value))?;
+            let stated = sample.filter(|_| reading.why.is_none());
+            stated.map_or(Ok(()), |sample| quantity.check(sample.value))?;
             Ok(sample)
         });
         judged.unwrap_or_else(|why| {
@@ -287,7 +288,8 @@ impl Reader {
         ranks: &BTreeMap<Arc<str>, RankSamples>,
     ) {
         let own = signals.kv_usage.and_then(|reading| reading.value);
-        let held = ranks.values().map(|rank| Some(rank.kv_usage?.value));
+        let usage = |rank: &RankSamples| Some(rank.kv_usage?.value).filter(|kv| kv.is_finite());
+        let held = ranks.values().map(usage);
         let held: Option<Vec<f64>> = held.collect();
         let (Some(own), Some(held)) = (own, held.filter(|held| !held.is_empty())) else {
             return;

@@ -175,14 +175,20 @@ impl DocumentReading {
         if self.value.is_some() {
             return Err("a failed signal has no value; drop the value or the state".into());
         }
-        let too_old = Sample {
+        let age = self.age.unwrap_or_default().0;
+        Ok(match self.why {
             // Every quantity can be 1, and at this age nobody acts on it.
-            value: 1.0,
-            age: self
-                .age
-                .map_or(bands.unavailable, |age| age.0.max(bands.unavailable)),
-        };
-        Ok((self.why == Some(ReadingFailure::TooOld)).then_some(too_old))
+            Some(ReadingFailure::TooOld) => Some(Sample {
+                value: 1.0,
+                age: age.max(bands.unavailable),
+            }),
+            // Other than a series that is not there: some of these count as zero.
+            Some(ReadingFailure::Invalid) => Some(Sample {
+                value: f64::NAN,
+                age,
+            }),
+            Some(ReadingFailure::Absent) | None => None,
+        })
     }
 
     fn check_state(&self, value: f64, age: Duration, bands: &FreshnessBands) -> Result<(), String> {

@@ -471,3 +471,21 @@ variants:
     let again = read(&serde_json::to_string(&written).unwrap()).unwrap();
     assert_eq!(again.snapshot, situation.snapshot);
 }
+
+#[test]
+fn a_sample_that_is_no_number_is_no_series_that_is_missing() {
+    for (why, is_there) in [("absent", false), ("invalid", true)] {
+        let failed = format!("{{state: failed, why: {why}}}");
+        let signals = format!("arrivalRate: {failed}, ranks: {{'0': {{kvUsage: {failed}}}}}");
+        let text = SMALL.replacen("kvUsage: 0.5", &format!("kvUsage: 0.5, {signals}"), 1);
+        let situation = read(&text).unwrap();
+        let mut models = situation.snapshot.metrics.models.values();
+        let pod = models.next().unwrap().values().next().unwrap();
+        let rate = pod.arrival_rate.map(|sample| sample.value.is_nan());
+        assert_eq!(rate, is_there.then_some(true), "{why}");
+        let written = SnapshotDocument::of(&situation.snapshot, &Learned::default(), situation.now);
+        let json = serde_json::to_string(&written).unwrap();
+        assert_eq!(json.contains("\"invalid\""), is_there, "{why}");
+        assert_eq!(SnapshotDocument::parse(&json).unwrap(), written);
+    }
+}
