@@ -12,12 +12,14 @@ use super::SnapshotDocument;
 use super::read::Reader;
 use super::reading::{DocumentReading, ReadingState};
 use super::scalar::Span;
+use crate::key::{TargetKey, TargetKind};
 use crate::pod_autoscaler::amounts::AMOUNTS;
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
 use crate::signal::{Failure, Signal};
+use crate::snapshot::VariantView;
 use crate::units::Replicas;
 use wva_base::names::{check_namespace, check_object_name};
 
@@ -99,16 +101,40 @@ pub struct AutoscalerSituation {
 }
 
 impl Reader {
-    pub(super) fn autoscalers(&mut self, document: &SnapshotDocument) -> Vec<AutoscalerSituation> {
+    pub(super) fn autoscalers(
+        &mut self,
+        document: &SnapshotDocument,
+        views: &[VariantView],
+    ) -> Vec<AutoscalerSituation> {
         let mut seen: Vec<(&PodAutoscalerObject, usize)> = Vec::new();
         let mut found = Vec::new();
         for (index, one) in document.pod_autoscalers.iter().enumerate() {
             let path = format!("podAutoscalers[{index}]");
             self.check_rivals(&path, &one.object, &seen);
+            self.check_variants(&path, &one.object, views);
             seen.push((&one.object, index));
             found.extend(self.autoscaler(&path, one));
         }
         found
+    }
+
+    /// A variant scales whole targets, so a role of one is the target, too.
+    fn check_variants(&mut self, path: &str, object: &PodAutoscalerObject, views: &[VariantView]) {
+        let target = &object.spec.scale_target_ref;
+        let group = target.api_version.split_once('/');
+        let group = Arc::from(group.map_or("", |(group, _)| group));
+        let kind = TargetKind::of(&group, &target.kind);
+        let namespace = Arc::clone(&object.metadata.namespace);
+        let key = TargetKey::new(namespace, kind, Arc::clone(&target.name));
+        let rival = views
+            .iter()
+            .position(|view| view.target.resolved().is_some_and(|own| own.key == key));
+        if let Some(index) = rival {
+            let why = format!(
+                "variants[{index}] scales it, too; leave one of them out, or write state: contested there"
+            );
+            self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
+        }
     }
 
     fn check_rivals(

@@ -122,7 +122,7 @@ impl SnapshotDocument {
         let variants = reader.variants(self);
         let metrics = reader.metrics(self, &variants);
         let direct = reader.direct_queues(self);
-        let autoscalers = reader.autoscalers(self);
+        let autoscalers = reader.autoscalers(self, &variants);
         let gpus = self
             .inventory
             .as_ref()

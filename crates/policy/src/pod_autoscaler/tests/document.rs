@@ -133,3 +133,21 @@ fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let expected = expected.map(|line| format!("podAutoscalers[0].object.{line}"));
     assert_eq!(faults(&[bad]), expected);
 }
+
+#[test]
+fn a_variant_and_an_autoscaler_do_not_scale_one_target() {
+    let faults = |target: &str| {
+        let variant =
+            format!("variants:\n- {{namespace: ns, name: v, model: m, target: {target}}}");
+        let text = format!("{HEAD}{}", entry("a", "t", "sources: [{}, {}]"));
+        let document = SnapshotDocument::parse(&text.replace("variants: []", &variant)).unwrap();
+        let found = document.situation(&FreshnessBands::default());
+        found.err().map(|error| error.to_string())
+    };
+    assert_eq!(faults("{name: u, current: 1}"), None);
+    assert_eq!(faults("{name: t, kind: StatefulSet, current: 1}"), None);
+    let contested = "{name: t, state: contested, owner: PodAutoscaler ns/a}";
+    assert_eq!(faults(contested), None);
+    let why = "podAutoscalers[0].object.spec.scaleTargetRef: variants[0] scales it, too; leave one of them out, or write state: contested there";
+    assert_eq!(faults("{name: t, current: 1}").as_deref(), Some(why));
+}
