@@ -53,5 +53,5 @@ fn the_decision_in_the_docs_is_what_the_page_shows() {
     }
     write!(shown, "  \"steps\": [\n{}\n  ]\n}}\n", steps.join(",\n")).unwrap();
     assert!(serde_json::from_str::<Value>(&shown).is_ok(), "{shown}");
-    check_block("docs/operations.md", "One variant in it", &shown);
+    check_block("docs/development/plan.md", "One variant in it", &shown);
 }

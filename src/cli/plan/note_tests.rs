@@ -195,10 +195,8 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
     assert_eq!(notes(&labelled, ""), Vec::<String>::new());
     let note = "fleet.yaml: serviceClass \"gold\" is not defined, so it has no targets; define it in \
                 serviceClasses of the settings";
-    for settings in [
-        format!("{asked}}}"),
-        "saturation: {default: {analyzerName: slo}}".to_owned(),
-    ] {
+    let slo = "saturation: {default: {analyzerName: slo}}".to_owned();
+    for settings in [format!("{asked}}}"), slo] {
         assert_eq!(notes(&labelled, &settings), [note], "{settings}");
     }
 }

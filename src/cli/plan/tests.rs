@@ -35,9 +35,9 @@ pub(super) fn block(after: &str) -> &'static str {
 fn the_worked_example_of_the_docs_gives_what_they_show() {
     let (snapshot, settings) = (block("`fleet.yaml`:"), block("`settings.yaml`:"));
     let shown = answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap();
-    check_block(FILE, "prints:", &shown);
     let explained = answer(snapshot, settings, &how(Format::Table, Detail::Everything)).unwrap();
-    check_block(FILE, "adds the steps:", &explained);
+    check_block(FILE, "prints the steps", &explained);
+    assert!(shown.lines().all(|line| explained.contains(line)));
 }
 
 #[test]
