@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
 use super::capacity::{self, SloCapacity};
-use super::demand::{DemandObservation, DemandTrack};
+use super::demand::{DemandObservation, DemandTrack, ReplicaQueues};
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{LearnedSlo, LearnedSloModel};
 use super::release::{ReleaseHold, orders_nothing};
@@ -147,6 +147,7 @@ pub(super) struct ModelLoad {
     queue: Option<f64>,
     queue_age: Duration,
     waiting: f64,
+    queues: Option<ReplicaQueues>,
     shape: Option<RequestShape>,
 }
 
@@ -163,13 +164,14 @@ impl ModelLoad {
         };
         let generating = || replicas().filter(|(role, _)| *role != ServingRole::Prefill);
         let reading = || replicas().filter(|(role, _)| *role == ServingRole::Prefill);
-        // Where prompts are read apart, a request is placed and completed twice.
+        // Where prompts are read apart, a request is placed and completed twice. Replicas that do whole requests are
+        // placed what those that read prompts are not.
+        let has_whole = replicas().any(|(role, _)| role == ServingRole::Both);
         let completions = all(generating().map(|(_, one)| one.completions).collect());
-        let placed = [
-            all(reading().map(|(_, one)| one.arrivals).collect()),
-            all(generating().map(|(_, one)| one.arrivals).collect()),
-        ];
-        let placed = placed.into_iter().flatten().reduce(f64::max);
+        let answered = all(generating().map(|(_, one)| one.arrivals).collect());
+        let read = all(reading().map(|(_, one)| one.arrivals).collect());
+        let read = read.filter(|_| answered.is_some() || !has_whole);
+        let placed = [answered, read].into_iter().flatten().reduce(f64::max);
         let in_flight =
             |replica: &ThroughputReplicaInput| Some(replica.running? + replica.backlog());
         Self {
@@ -184,6 +186,12 @@ impl ModelLoad {
             queue: input.router_queue,
             queue_age: input.router_queue_age,
             waiting: total(replicas().map(|(_, one)| one.backlog())),
+            queues: all(replicas().map(|(_, one)| one.waiting).collect()).map(|requests| {
+                ReplicaQueues {
+                    requests,
+                    replicas: u32::try_from(replicas().count()).unwrap_or(u32::MAX),
+                }
+            }),
             shape: shape(replicas()),
         }
     }
@@ -197,7 +205,7 @@ impl ModelLoad {
             in_flight: self.in_flight,
             queue: self.queue,
             queue_age: self.queue_age,
-            waiting: self.waiting,
+            waiting: self.queues,
             shape: self.shape,
         }
     }

@@ -71,6 +71,15 @@ impl SmoothedRate {
     }
 }
 
+/// Requests that wait in replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReplicaQueues {
+    /// Their number.
+    pub requests: f64,
+    /// Replicas that say so.
+    pub replicas: u32,
+}
+
 /// Requests of one model: how many arrive, and what they are like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DemandTrack {
@@ -87,9 +96,9 @@ pub struct DemandTrack {
     pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
-    /// Requests that wait in replicas.
-    #[serde(default)]
-    pub waiting: f64,
+    /// Requests that wait in replicas; `None` where one of them does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<ReplicaQueues>,
     /// Requests in replicas, waiting or running; `None` where one of them does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<f64>,
@@ -133,8 +142,8 @@ pub struct DemandObservation {
     pub queue: Option<f64>,
     /// How long ago they were counted.
     pub queue_age: Duration,
-    /// Requests that wait in replicas.
-    pub waiting: f64,
+    /// Requests that wait in replicas; `None` where one of them does not say.
+    pub waiting: Option<ReplicaQueues>,
     /// The mean request; `None` where no replica has served one.
     pub shape: Option<RequestShape>,
 }
@@ -229,12 +238,17 @@ impl DemandTrack {
         }
     }
 
-    /// Whether many fewer requests wait in replicas than before, and not in the router instead.
-    fn empties_replicas(&self, before: f64, passed: Duration) -> bool {
-        let left = before - self.waiting;
-        let rate = left / passed.as_secs_f64() - self.queue_growth.max(0.0);
-        left > SIGNIFICANT * (before + self.waiting).sqrt()
-            && rate > DRAINING * self.arrivals.smoothed
+    /// Whether many fewer requests wait in replicas than before, and not in the router instead. What waited in a
+    /// replica that is not seen any more was not served.
+    fn empties_replicas(&self, before: Option<ReplicaQueues>, passed: Duration) -> bool {
+        let both = before.zip(self.waiting);
+        both.is_some_and(|(before, now)| {
+            let left = before.requests - now.requests;
+            let rate = left / passed.as_secs_f64() - self.queue_growth.max(0.0);
+            now.replicas >= before.replicas
+                && left > SIGNIFICANT * (before.requests + now.requests).sqrt()
+                && rate > DRAINING * self.arrivals.smoothed
+        })
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.

@@ -7,7 +7,7 @@ use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
-use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::demand::{DemandObservation, DemandTrack, ReplicaQueues};
 use crate::slo::memory::NeedMemory;
 use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
@@ -74,24 +74,50 @@ fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
 
 #[test]
 fn queues_of_replicas_that_drain_are_no_demand() {
-    let waiting = |waiting, queue_growth: f64| {
+    let queues = |requests, replicas| Some(ReplicaQueues { requests, replicas });
+    let drains = |before, waiting, queue_growth: f64| {
+        let full = DemandObservation {
+            waiting: before,
+            ..QUIET
+        };
         let observation = DemandObservation {
             waiting,
             queue: Some(queue_growth * 15.0),
             ..QUIET
         };
-        let full = DemandObservation {
-            waiting: 60.0,
-            ..QUIET
-        };
         let first = DemandTrack::after(None, full, at(0)).unwrap();
         after(&first, observation, 15).is_draining(at(15))
     };
+    let before = queues(60.0, 2);
     // 1.6 a second of fifteen that arrive are more than a tenth, and more than chance where few wait then.
-    assert!(!waiting(36.0, 0.0));
-    assert!(waiting(10.0, 0.0));
+    assert!(!drains(before, queues(36.0, 2), 0.0));
+    assert!(drains(before, queues(10.0, 2), 0.0));
+    assert!(drains(before, queues(10.0, 3), 0.0));
     // What the router holds instead is not served.
-    assert!(!waiting(10.0, 3.0));
+    assert!(!drains(before, queues(10.0, 2), 3.0));
+    // Nor is what waited in a replica that does not say so any more, or is not seen.
+    assert!(!drains(before, queues(10.0, 1), 0.0));
+    assert!(!drains(before, None, 0.0));
+    assert!(!drains(None, queues(10.0, 2), 0.0));
+}
+
+#[test]
+fn the_queues_of_some_replicas_are_not_those_of_all() {
+    let key = ModelKey::new("ns", "m");
+    let seen = |waiting: [Option<f64>; 2]| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        let replicas = input.variants.values_mut();
+        let replicas = replicas.flat_map(|one| one.replicas.values_mut());
+        for (replica, waiting) in replicas.zip(waiting) {
+            replica.waiting = waiting;
+        }
+        let models = [(key.clone(), (input, SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        let queues = learned.get(&key).unwrap().demand.unwrap().waiting;
+        queues.map(|queues| (queues.requests, queues.replicas))
+    };
+    assert_eq!(seen([Some(100.0), None]), None);
+    assert_eq!(seen([Some(100.0), Some(0.0)]), Some((100.0, 2)));
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
         in_flight: None,
         queue: Some(queue),
         queue_age: Duration::ZERO,
-        waiting: 0.0,
+        waiting: None,
         shape: Some(SHAPE),
     };
     let nothing = DemandObservation {
@@ -223,7 +223,7 @@ pub(super) const QUIET: DemandObservation = DemandObservation {
     in_flight: Some(60.0),
     queue: Some(0.0),
     queue_age: Duration::ZERO,
-    waiting: 0.0,
+    waiting: None,
     shape: Some(SHAPE),
 };
 

@@ -78,3 +78,23 @@ fn a_request_on_two_servers_is_one() {
         }
     }
 }
+
+/// Beside a replica that does whole requests, those that read prompts are placed a part of them.
+#[test]
+fn prompts_alone_are_not_the_requests_of_replicas_that_do_whole_ones() {
+    let key = ModelKey::new("ns", "m");
+    let rate = |role, arrivals| {
+        let mut input = apart(None, 1_500.0);
+        let other = input.variants.get_mut(&VariantKey::new("ns", "d")).unwrap();
+        other.role = role;
+        for replica in other.replicas.values_mut() {
+            (replica.arrivals, replica.completions) = (arrivals, Some(20.0));
+        }
+        let models = [(key.clone(), (input, SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        learned.get(&key).unwrap().demand.unwrap().rate()
+    };
+    close(rate(ServingRole::Decode, None), 5.0);
+    close(rate(ServingRole::Both, Some(20.0)), 20.0);
+    close(rate(ServingRole::Both, None), 20.0);
+}
