@@ -364,7 +364,8 @@ impl VariantStarts {
 
 impl VariantStarts {
     /// Compares the pods that are late with those that became ready and are as young. One without a node never
-    /// had a start; of one with a node it is known that it never served.
+    /// had a start; of one with a node it is known that it never served. Behind a gate none is to become ready while
+    /// none did for as long as it may wait there.
     fn judge(
         mut self,
         pods: &[StartingPod],
@@ -372,24 +373,26 @@ impl VariantStarts {
         pending: Duration,
         now: WallTime,
     ) -> Self {
-        let late = pods.iter().filter(|pod| {
-            let (limit, begun) = match pod.gate {
-                SchedulingGate::Open => {
-                    let limit = estimate.late_after(pod.node.is_some(), pending);
-                    (limit, self.begun(pod))
-                }
-                SchedulingGate::Closed => (GATED_FOR, pod.created),
-            };
+        let late = (pods.iter()).filter(|pod| {
+            let limit = estimate.late_after(pod.node.is_some(), pending);
             let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
-            pod.ready.is_none() && is_new && now.since(begun) >= limit
+            let is_admitted = pod.gate == SchedulingGate::Open;
+            pod.ready.is_none() && is_admitted && is_new && now.since(self.begun(pod)) >= limit
         });
         let created: Vec<_> = late.map(|pod| pod.created).collect();
         let landed_since = |first: WallTime| {
             let landed = (pods.iter()).filter(|pod| pod.ready.is_some() && pod.created >= first);
             landed.count()
         };
+        // Those that were admitted of one batch say nothing of the rest.
+        let is_recent = |ready: WallTime| now.since(ready) < GATED_FOR;
+        let is_gated = pods
+            .iter()
+            .any(|pod| pod.gate == SchedulingGate::Closed && now.since(pod.created) >= GATED_FOR)
+            && !pods.iter().any(|pod| pod.ready.is_some_and(is_recent));
         match created.iter().min() {
             Some(first) if created.len() > landed_since(*first) => self.stalled = Some(now),
+            _ if is_gated => self.stalled = Some(now),
             _ => self.stalled = self.stalled.filter(|at| now.since(*at) < STALLED_FOR),
         }
         self

@@ -230,6 +230,13 @@ fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone(
         (300, vec![gated(0)]),
     ];
     assert_eq!(prospects(&looks), [Open, Open, Stalled]);
+    // Of a batch of four three were admitted, and served after 100 s.
+    let batch = |ready: i64| {
+        let served = ["a", "b", "c"].map(|name| pod(name, Some("n"), 0, ready, false));
+        served.into_iter().chain([gated(0)]).collect::<Vec<_>>()
+    };
+    let looks = [(10, batch(-1)), (399, batch(100)), (400, batch(100))];
+    assert_eq!(prospects(&looks), [Open, Open, Stalled]);
     // Admitted after four minutes it has as much time as any other.
     let admitted = |ready| vec![pod("p", Some("n"), 0, ready, false)];
     let looks = [
