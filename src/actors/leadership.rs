@@ -151,8 +151,8 @@ impl Leadership {
     }
 
     /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
-    /// a watch may be behind that, and what is shown would fall back. While nobody can read the
-    /// objects, nobody leads, and the lease is kept. Scalers that declare no variant, since annotations are not taken or
+    /// a watch may be behind that, and what is shown would fall back. While the
+    /// objects cannot be read, no replica leads, and the lease is kept. Scalers that declare no variant, since annotations are not taken or
     /// their kind may not be listed, are not waited for.
     async fn is_up_to_date(
         &mut self,

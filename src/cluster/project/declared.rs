@@ -66,9 +66,10 @@ pub(super) fn declared(
     declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Option<Arc<VariantRecord>> {
-    let is_managed = annotation(metadata, MANAGED_ANNOTATION) == Some("true");
-    if !is_managed && declaration.triggers.is_empty() {
-        return None;
+    match annotation(metadata, MANAGED_ANNOTATION) {
+        Some("true") => {}
+        None if !declaration.triggers.is_empty() => {}
+        _ => return None,
     }
     let kind = declaration.kind;
     let key = VariantKey::new(namespace_of(metadata, texts), name(metadata));

@@ -1,5 +1,6 @@
 //! Scalers of targets: `HorizontalPodAutoscaler` and `ScaledObject`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::{
@@ -149,7 +150,7 @@ impl Projected for ScaledObject {
             min: ("minReplicaCount", spec.min_replica_count),
             max: ("maxReplicaCount", max),
             triggers: (spec.triggers.iter())
-                .filter(|one| is_external(one) && one.metadata.contains_key(MODEL_KEY))
+                .filter(|one| is_external(one) && declares(&one.metadata))
                 .map(|one| &one.metadata)
                 .collect(),
         };
@@ -285,12 +286,16 @@ fn is_external(trigger: &Trigger) -> bool {
     matches!(trigger.kind.as_str(), "external" | "external-push")
 }
 
-/// A trigger of an external scaler that is ours: it names a variant or declares one, or KEDA has our metric in its status.
+/// Whether the metadata of a trigger make its ScaledObject a variant. One that names another variant does not.
+fn declares(metadata: &BTreeMap<String, String>) -> bool {
+    metadata.contains_key(MODEL_KEY) && !metadata.contains_key(EXTERNAL_VARIANT)
+}
+
+/// A trigger of an external scaler that is ours: it names a variant, or KEDA has our metric in its status.
 fn external(at: usize, trigger: &Trigger, metrics: &[String]) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
-    let names_ours = variant.is_some() || trigger.metadata.contains_key(MODEL_KEY);
-    let is_ours = names_ours || metrics.contains(&metric);
+    let is_ours = variant.is_some() || metrics.contains(&metric);
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.

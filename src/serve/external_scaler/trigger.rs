@@ -38,6 +38,11 @@ pub(super) enum TriggerError {
          of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
     )]
     BadVariantName { object: ObjectKey, value: String },
+    #[error(
+        "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} names a variant, and {MODEL_KEY} makes the \
+         ScaledObject one; remove one of the keys"
+    )]
+    TwoVariants { object: ObjectKey, value: String },
 }
 
 impl ScalerTrigger {
@@ -64,6 +69,10 @@ impl ScalerTrigger {
             Some(value) if !is_dns_subdomain(value) => {
                 let value = shortened(value);
                 return Err(TriggerError::BadVariantName { object, value });
+            }
+            Some(value) if metadata.contains_key(MODEL_KEY) => {
+                let value = shortened(value);
+                return Err(TriggerError::TwoVariants { object, value });
             }
             stated => stated.map(|name| Arc::from(&**name)),
         };
@@ -149,6 +158,12 @@ mod tests {
                 "a",
                 vec![("variantName", "B")],
                 vec!["variantName=\"B\""],
+            ),
+            (
+                "ns",
+                "a",
+                vec![("variantName", "b"), ("modelID", "m")],
+                vec!["variantName=\"b\"", "modelID", "remove one"],
             ),
         ] {
             let error = read(namespace, name, &metadata).unwrap_err();

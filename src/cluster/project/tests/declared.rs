@@ -290,6 +290,11 @@ fn a_trigger_that_names_a_model_declares_a_variant() {
         assert_eq!((read.min, read.max), (None, Some(100)));
         assert_eq!(declared.object.key.to_string(), "ns/v");
     }
+    // It may be switched off, and one that names another variant is none itself.
+    let off = triggered("external", &metadata, &[("managed", "false")]);
+    assert_eq!(off, None);
+    let named = json!({ "modelID": "llama", "variantName": "other" });
+    assert_eq!(triggered("external", &named, &[]), None);
     // An annotation may say the same, and add what the trigger leaves out.
     let model = json!({ "modelID": "llama" });
     let both = [
