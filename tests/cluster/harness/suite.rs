@@ -39,7 +39,7 @@ enum Class {
     Shared,
     /// Nobody: the case disturbs servers of the shared world.
     Exclusive,
-    /// Nobody, and the case gets servers that nobody used before or will use after. The shared ones have ended.
+    /// No other case: the servers are new, and end with it.
     OwnServers(Setup),
 }
 
