@@ -201,6 +201,7 @@ fn world(spec: &LabScenario) -> Scenario {
         troubles: Vec::new(),
         interval: spec.interval.0,
         scrape_interval: spec.scrape.0,
+        missing: spec.missing.clone(),
         without: None,
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::number;
 use super::router_spec::RouterSpec;
+use crate::world::MissingSignal;
 use wva::policy::capacity::ServingRole;
 
 /// A length of time as text, for example `150s`, `20m` or `1h 30m`.
@@ -50,6 +51,9 @@ pub(super) struct LabScenario {
     /// How often Prometheus scrapes.
     #[serde(default = "scrape")]
     pub(super) scrape: TimeSpan,
+    /// Signals that no page shows.
+    #[serde(default)]
+    pub(super) missing: Vec<MissingSignal>,
     /// How counts reach the workloads.
     #[serde(default)]
     pub(super) actuation: ActuationSpec,

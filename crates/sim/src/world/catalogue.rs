@@ -39,6 +39,7 @@ fn fleet() -> Scenario {
         troubles: Vec::new(),
         interval: Duration::from_secs(30),
         scrape_interval: Duration::from_secs(15),
+        missing: Vec::new(),
         without: None,
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
+use super::missing::without;
 use super::objects::{SYSTEM, VARIANT};
 use super::pod_listeners::PodListeners;
 use super::record::Recorder;
@@ -126,16 +127,16 @@ impl Driver {
                 }
                 Event::Asked(question) => {
                     let page = match question.listener(&self.state.pods) {
-                        Some(Listener::Router(pod)) => {
-                            let router = self.answering_router(pod);
-                            router.map(ModelService::router_queue_page)
-                        }
+                        Some(Listener::Router(pod)) => self
+                            .answering_router(pod)
+                            .map(ModelService::router_queue_page),
                         Some(Listener::Server(pod)) if self.state.pages_back.is_none() => {
                             self.server_page(pod.name())
                         }
                         Some(Listener::Server(_)) | None => None,
                     };
-                    question.answer(page.map(|page| page.to_string()));
+                    let page = page.map(|page| without(page, &self.scenario.missing).to_string());
+                    question.answer(page);
                 }
             }
         }
@@ -341,11 +342,12 @@ impl Driver {
                 Some(("router", name)) => {
                     let mut pods = self.state.pods.iter();
                     let pod = pods.find(|pod| pod.name() == name);
-                    let router = pod.and_then(|pod| self.answering_router(pod));
-                    router.map(ModelService::router_page)
+                    pod.and_then(|pod| self.answering_router(pod))
+                        .map(ModelService::router_page)
                 }
                 _ => None,
             };
+            let page = page.map(|page| without(page, &self.scenario.missing));
             let scraped = page.as_ref().map_or(Scraped::Failed, Scraped::Page);
             self.prometheus().scraped(id, at, scraped);
         }

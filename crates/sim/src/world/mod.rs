@@ -13,6 +13,7 @@ mod driver;
 mod external;
 mod flow;
 mod frame;
+mod missing;
 pub(crate) mod objects;
 pub(crate) mod pace;
 mod pod_listeners;
@@ -42,6 +43,7 @@ pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
 pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
+pub(crate) use missing::MissingSignal;
 pub(crate) use record::RunRecord;
 pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
 pub use scenario::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::autoscaled::AutoscaledModel;
+use super::missing::MissingSignal;
 use super::request_log::RequestLog;
 use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::load::{Arrival, Demand, RateProfile};
@@ -36,6 +37,8 @@ pub struct Scenario {
     pub interval: Duration,
     /// How often Prometheus scrapes.
     pub scrape_interval: Duration,
+    /// What no page shows.
+    pub(crate) missing: Vec<MissingSignal>,
     /// A term that the SLO analyzer leaves out.
     pub without: Option<SloTerm>,
 }

@@ -14,7 +14,7 @@ fn every_built_in_scenario_is_one() {
 }
 
 /// What is replaced in the file, by what, and the error.
-const WRONG: [(&str, &str, &str); 17] = [
+const WRONG: [(&str, &str, &str); 18] = [
     ("duration: 60s", "duration: 60", "\"60\" is not a time"),
     (
         "duration: 60s",
@@ -85,6 +85,11 @@ const WRONG: [(&str, &str, &str); 17] = [
         "  variants:",
         "  router: {binding: soon}\n  variants:",
         "unknown variant `soon`, expected one of `late`, `early`, `early-round-robin`",
+    ),
+    (
+        "nodes:",
+        "missing: [runing]\nnodes:",
+        "unknown variant `runing`, expected one of `running`, `waiting`, `kvUsage`",
     ),
     (
         "nodes:",
