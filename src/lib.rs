@@ -10,6 +10,7 @@ mod docs;
 pub mod doctor;
 pub mod hooks;
 pub mod metrics;
+pub mod page;
 pub mod roles;
 pub mod serve;
 pub mod signals;

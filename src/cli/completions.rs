@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use super::program::Program;
 use super::usage::{Given, read};
-use super::{bundle, crds, doctor, migrate, misused, plan, print, replay, status, why};
+use super::{bundle, crds, doctor, migrate, misused, page, plan, print, replay, status, why};
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
 
@@ -61,6 +61,7 @@ pub(super) fn tree() -> Command {
         .subcommand(doctor::DoctorFlags::command())
         .subcommand(plan::PlanFlags::command())
         .subcommand(replay::ReplayFlags::command())
+        .subcommand(page::PageFlags::command())
         .subcommand(bundle::BundleFlags::command())
         .subcommand(status::StatusFlags::command())
         .subcommand(migrate::MigrateFlags::command())

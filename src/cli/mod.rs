@@ -15,6 +15,7 @@ pub mod crds;
 pub mod doctor;
 pub mod migrate;
 mod namespace_flags;
+pub mod page;
 pub mod plan;
 pub mod program;
 pub mod replay;
@@ -42,6 +43,7 @@ commands:
   wva why NAMESPACE/NAME                  show the steps of a decision and what would change it
   wva plan --snapshot FILE                show what the controller would decide, from a file
   wva replay FILE                         repeat recorded decisions and show what differs
+  wva page                                write recorded decisions as one page for a browser
   wva migrate                             print variants as annotations of scalers, or as objects
   wva bundle                              write one archive for a bug report, without secrets
   wva crds                                print the custom resource definitions
@@ -76,6 +78,7 @@ pub(crate) const PROGRAM: Program = Program {
         "why",
         "plan",
         "replay",
+        "page",
         "migrate",
         "bundle",
         "crds",
@@ -97,6 +100,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("why") => why::run(rest),
         Some("plan") => plan::run(rest),
         Some("replay") => replay::run(rest),
+        Some("page") => page::run(rest),
         Some("migrate") => migrate::run(rest),
         Some("bundle") => bundle::run(rest),
         Some("crds") => crds::run(rest),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::number;
 use super::router_spec::RouterSpec;
-use crate::world::MissingSignal;
+use crate::world::HiddenSignal;
 use wva::policy::capacity::ServingRole;
 
 /// A length of time as text, for example `150s`, `20m` or `1h 30m`.
@@ -53,7 +53,7 @@ pub(super) struct LabScenario {
     pub(super) scrape: TimeSpan,
     /// Signals that no page shows.
     #[serde(default)]
-    pub(super) missing: Vec<MissingSignal>,
+    pub(super) missing: Vec<HiddenSignal>,
     /// How counts reach the workloads.
     #[serde(default)]
     pub(super) actuation: ActuationSpec,

@@ -5,16 +5,12 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use ring::digest::{SHA256, digest};
 
 use super::film::Film;
+use wva::page;
 use wva::serve::access::AccessDenied;
 use wva::serve::answer::HttpResponse;
 use wva::serve::connection::Routes;
-
-const DOCUMENT: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = concat!(include_str!("plot.js"), include_str!("page.js"));
 
 #[derive(Debug)]
 pub(super) struct PageRoutes {
@@ -25,13 +21,13 @@ pub(super) struct PageRoutes {
 
 impl PageRoutes {
     pub(super) fn new(film: Film) -> Self {
-        let document = DOCUMENT
-            .replace("/* style */", STYLE)
-            .replace("/* script */", SCRIPT);
+        // It is ASCII; a document without its script would say why nothing is drawn.
+        let policy = HeaderValue::from_str(&page::live_policy())
+            .unwrap_or_else(|_invalid| HeaderValue::from_static("default-src 'none'"));
         Self {
             film,
-            document: document.into(),
-            policy: policy(),
+            document: page::live("wva-sim demo").into(),
+            policy,
         }
     }
 
@@ -84,46 +80,6 @@ impl Routes for PageRoutes {
     fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         text(StatusCode::FORBIDDEN, &refusal.to_string())
     }
-}
-
-/// Only the script and the style of the document itself, and only requests to where it came from.
-fn policy() -> HeaderValue {
-    let source = |text: &str| {
-        let hash = digest(&SHA256, text.as_bytes());
-        format!("'sha256-{}'", base64(hash.as_ref()))
-    };
-    let policy = format!(
-        "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        source(SCRIPT),
-        source(STYLE),
-    );
-    // It is ASCII; a document without its script would say why nothing is drawn.
-    HeaderValue::from_str(&policy)
-        .unwrap_or_else(|_invalid| HeaderValue::from_static("default-src 'none'"))
-}
-
-/// Base64 with padding, as RFC 4648 has it.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let letter = |bits: u32| {
-        let place = usize::try_from(bits & 63).unwrap_or_default();
-        char::from(LETTERS.get(place).copied().unwrap_or(b'='))
-    };
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let letters = [
-            letter(bits >> 18),
-            letter(bits >> 12),
-            letter(bits >> 6),
-            letter(bits),
-        ];
-        for (place, letter) in letters.into_iter().enumerate() {
-            text.push(if place <= chunk.len() { letter } else { '=' });
-        }
-    }
-    text
 }
 
 fn text(status: StatusCode, text: &str) -> HttpResponse {

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
-use super::missing::without;
+use super::hidden::without;
 use super::objects::{SYSTEM, VARIANT};
 use super::pod_listeners::PodListeners;
 use super::record::Recorder;

@@ -122,14 +122,6 @@ impl Totals {
 /// What each stage did, in words.
 pub(super) fn steps(decision: &Decision) -> Vec<String> {
     let steps = decision.steps.iter();
-    let steps = steps.map(|one| {
-        format!(
-            "{}: {} → {}, {}",
-            one.stage.as_str(),
-            one.from,
-            one.to,
-            one.why
-        )
-    });
+    let steps = steps.map(wva::page::step);
     steps.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::autoscaled::AutoscaledModel;
-use super::missing::MissingSignal;
+use super::hidden::HiddenSignal;
 use super::request_log::RequestLog;
 use crate::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use crate::load::{Arrival, Demand, RateProfile};
@@ -38,7 +38,7 @@ pub struct Scenario {
     /// How often Prometheus scrapes.
     pub scrape_interval: Duration,
     /// What no page shows.
-    pub(crate) missing: Vec<MissingSignal>,
+    pub(crate) missing: Vec<HiddenSignal>,
     /// A term that the SLO analyzer leaves out.
     pub without: Option<SloTerm>,
 }

@@ -6,6 +6,8 @@ const FRAMES = 1200;
 /** Milliseconds between two questions. */
 const PAUSE = 500;
 
+/** A film in the document itself, instead of frames that come. */
+const recording = document.getElementById("film") ? JSON.parse(document.getElementById("film").textContent) : null;
 const known = { run: null, number: 0, frames: [], latest: null };
 const shown = { models: new Map(), names: null, fleet: null };
 
@@ -19,14 +21,42 @@ function made(tag, text = "", kind = "") {
   return element;
 }
 
-const money = (value) => `$${value >= 1000 ? short(value) : value.toFixed(2)}`;
+const amount = (value) => (value >= 1000 ? short(value) : value.toFixed(2));
+const money = (value) => (recording ? amount(value) : `$${amount(value)}`);
 const percent = (share) => (share === null || share === undefined ? "–" : `${(share * 100).toFixed(1)} %`);
 const judged = (share) => (share === null || share === undefined ? "" : share >= 0.99 ? "good" : share >= 0.9 ? "warn" : "bad");
 
 /** Cost per hour of the pods of a variant. */
 const cost = (variant) => variant.cost * (variant.ready + variant.pending);
 
+/** Figures of a recording: no request was seen, so none is judged. */
+function recordedTiles(frame) {
+  const variants = frame.models.flatMap((model) => model.variants);
+  const sum = (read) => variants.reduce((sum, variant) => sum + (read(variant) ?? 0), 0);
+  return [
+    ["Cost", `${money(frame.cost_per_hour)}/h`, `${money(recording.cost)} in this recording`],
+    ["Replicas", String(sum((variant) => variant.scaled_to)), `${sum((variant) => variant.desired)} desired, ${sum((variant) => variant.ready)} ready`],
+    ["GPUs", short(sum((variant) => variant.gpus * variant.scaled_to)), "of all replicas"],
+    ["Counts changed", short(recording.changes), `in ${span(known.latest.seconds)}`],
+    ["Models", String(frame.models.length), `${variants.length} variants`],
+  ];
+}
+
 function tiles(frame) {
+  const entries = recording ? recordedTiles(frame) : liveTiles(frame);
+  const list = find("tiles");
+  list.replaceChildren(
+    ...entries.map(([name, value, note, kind]) => {
+      const group = made("div");
+      const figure = made("dd", value, kind ?? "");
+      figure.append(made("small", note));
+      group.append(made("dt", name), figure);
+      return group;
+    }),
+  );
+}
+
+function liveTiles(frame) {
   const totals = frame.totals;
   const ended = totals.answered + totals.failed;
   const kept = ended > 0 ? totals.good / ended : null;
@@ -46,17 +76,16 @@ function tiles(frame) {
     const share = ended > 0 ? other.good / ended : null;
     entries.splice(3, 0, [`${rival.name}, same load`, percent(share), `within SLO, for ${money(other.cost)}`, judged(share)]);
   }
-  const list = find("tiles");
-  list.replaceChildren(
-    ...entries.map(([name, value, note, kind]) => {
-      const group = made("div");
-      const figure = made("dd", value, kind ?? "");
-      figure.append(made("small", note));
-      group.append(made("dt", name), figure);
-      return group;
-    }),
-  );
+  return entries;
 }
+
+/** Latency in milliseconds: the mean in a recording, else the 95th percentile. */
+const latency = {
+  words: recording ? "Mean latency" : "95th percentile of latency",
+  first: (model) => (recording ? model.first_token_mean_ms : model.first_token_p95_ms),
+  between: (model) => (recording ? model.per_token_mean_ms : model.per_token_p95_ms),
+};
+const shareOf = (value, limit) => (value === null || !limit ? null : (value / limit) * 100);
 
 class Model {
   constructor(model) {
@@ -64,7 +93,7 @@ class Model {
     this.section.setAttribute("aria-label", model.name);
     const head = made("div", "", "head");
     this.facts = made("p", "", "facts");
-    head.append(made("h2", model.name), made("p", model.id === model.name ? "" : model.id, "id"), this.facts);
+    head.append(made("h2", model.name), made("p", model.id === model.name ? "" : model.id ?? "", "id"), this.facts);
     const area = made("div", "", "plots");
     this.section.append(head, area);
     find("models").append(this.section);
@@ -91,7 +120,7 @@ class Model {
     this.load = new Plot(area, "Load", [{ label: "requests/s", key: 2 }], { whole: true });
     this.latency = new Plot(
       area,
-      "95th percentile of latency, in % of the SLO",
+      `${latency.words}, in % of the SLO`,
       [
         { label: "first token", key: 3 },
         { label: "between tokens", key: 4 },
@@ -141,11 +170,11 @@ class Model {
   /** The present. */
   show(model) {
     const facts = [
-      made("span", `SLO kept ${percent(model.attainment)}`, judged(model.attainment)),
-      ` · KV cache ${percent(model.kv_usage)}`,
-      ` · first token ${short(model.first_token_p95_ms)} of ${short(model.slo_ms[0])} ms`,
-      ` · between tokens ${short(model.per_token_p95_ms)} of ${short(model.slo_ms[1])} ms`,
+      `KV cache ${percent(model.kv_usage)}`,
+      ` · first token ${short(latency.first(model))} of ${short(model.slo_ms[0])} ms`,
+      ` · between tokens ${short(latency.between(model))} of ${short(model.slo_ms[1])} ms`,
     ];
+    if (!recording) facts.unshift(made("span", `SLO kept ${percent(model.attainment)}`, judged(model.attainment)), " · ");
     if (model.broken) facts.push(" · ", made("span", `load ended: ${model.broken}`, "bad"));
     this.facts.replaceChildren(...facts);
     model.variants.forEach((variant, place) => {
@@ -153,10 +182,7 @@ class Model {
         variant.name,
         `${variant.gpus} × ${variant.accelerator}`,
         `${money(variant.cost)}/h`,
-        variant.desired === null ? "–" : String(variant.desired),
-        String(variant.scaled_to),
-        String(variant.ready),
-        String(variant.pending),
+        ...[variant.desired, variant.scaled_to, variant.ready, variant.pending].map((count) => String(count ?? "–")),
         `${money(cost(variant))}/h`,
         variant.action,
         variant.why,
@@ -171,7 +197,6 @@ class Model {
   /** The past: this model in every frame. */
   draw(times, models) {
     const of = (read) => models.map((model) => (model ? read(model) : null));
-    const share = (value, limit) => (value === null || !limit ? null : (value / limit) * 100);
     const variants = this.rows.map((_, place) => [
       of((model) => model.variants[place]?.ready ?? null),
       of((model) => model.variants[place]?.desired ?? null),
@@ -181,8 +206,8 @@ class Model {
     this.queue.set(times, [of((model) => model.held), of((model) => model.queue)]);
     this.load.set(times, [of((model) => model.rate)]);
     this.latency.set(times, [
-      of((model) => share(model.first_token_p95_ms, model.slo_ms[0])),
-      of((model) => share(model.per_token_p95_ms, model.slo_ms[1])),
+      of((model) => shareOf(latency.first(model), model.slo_ms[0])),
+      of((model) => shareOf(latency.between(model), model.slo_ms[1])),
       of(() => 100),
     ]);
   }
@@ -190,7 +215,7 @@ class Model {
   /** The steps of a decision. */
   explain({ time, key, from, variant }) {
     const list = made("ol");
-    list.append(...(variant.steps ?? [variant.why]).map((step) => made("li", step)));
+    list.append(...(variant.steps?.length ? variant.steps : [variant.why]).map((step) => made("li", step)));
     const title = made("h3", `${span(time)}: ${variant.name} ${from} → ${variant.desired}, ${variant.action}`, `k${key}`);
     this.decision.replaceChildren(title, list);
   }
@@ -224,7 +249,9 @@ function arrange(frame) {
     const area = find("fleet-plots");
     shown.fleet = {
       cost: new Plot(area, "Cost of the fleet per hour", [{ label: "$/h", key: 0, stepped: true }]),
-      kept: new Plot(area, "Requests of the last minute within SLO, all models", [{ label: "kept", key: 2 }], { unit: " %", least: 100 }),
+      kept: recording
+        ? new Plot(area, `${latency.words} of the slowest model, in % of its SLO`, [{ label: "latency", key: 2 }], { unit: " %", least: 120 })
+        : new Plot(area, "Requests of the last minute within SLO, all models", [{ label: "kept", key: 2 }], { unit: " %", least: 100 }),
     };
   }
   if (names === shown.names) return;
@@ -233,8 +260,13 @@ function arrange(frame) {
   shown.models = new Map(frame.models.map((model) => [model.name, new Model(model)]));
 }
 
-/** The share over all models, weighed by their load. */
+/** The share over all models, weighed by their load; in a recording the latency of the slowest. */
 function kept(frame) {
+  if (recording) {
+    const shares = frame.models.flatMap((model) => [shareOf(latency.first(model), model.slo_ms[0]), shareOf(latency.between(model), model.slo_ms[1])]);
+    const seen = shares.filter((share) => share !== null);
+    return seen.length > 0 ? Math.max(...seen) : null;
+  }
   const judged = frame.models.filter((model) => model.attainment !== null && model.rate > 0);
   const rate = judged.reduce((sum, model) => sum + model.rate, 0);
   return rate > 0 ? (judged.reduce((sum, model) => sum + model.attainment * model.rate, 0) / rate) * 100 : null;
@@ -245,7 +277,7 @@ function show() {
   if (!latest) return;
   const frame = latest.frame;
   arrange(frame);
-  find("clock").textContent = `${span(latest.seconds)} since the start · ${frame.at}`;
+  find("clock").textContent = `${span(latest.seconds)} since the ${recording ? "first recorded cycle" : "start"} · ${frame.at}`;
   tiles(frame);
   const last = known.frames.at(-1);
   const shots = last && last.number === latest.number ? known.frames : [...known.frames, latest];
@@ -305,4 +337,10 @@ async function follow() {
   }
 }
 
-follow();
+if (recording) {
+  take(recording);
+  show();
+  say("", `recorded by wva ${recording.run}`);
+} else {
+  follow();
+}

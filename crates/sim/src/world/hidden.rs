@@ -7,7 +7,7 @@ use crate::exposition::Page;
 /// A signal that servers or routers do not show, by what controllers take it for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum MissingSignal {
+pub(crate) enum HiddenSignal {
     /// Running requests of each server.
     Running,
     /// Waiting requests of each server.
@@ -36,7 +36,7 @@ pub(crate) enum MissingSignal {
     Router,
 }
 
-impl MissingSignal {
+impl HiddenSignal {
     /// Parts of the names of its series.
     fn names(self) -> &'static [&'static str] {
         match self {
@@ -61,7 +61,7 @@ impl MissingSignal {
 }
 
 /// The page without what is missing.
-pub(super) fn without(mut page: Page, missing: &[MissingSignal]) -> Page {
+pub(super) fn without(mut page: Page, missing: &[HiddenSignal]) -> Page {
     page.families.retain(|family| {
         let mut names = missing.iter().flat_map(|signal| signal.names());
         !names.any(|name| family.name.contains(name))
@@ -87,17 +87,17 @@ mod tests {
         let page = Page {
             families: names.into_iter().map(family).collect(),
         };
-        let shown = |missing: &[MissingSignal]| {
+        let shown = |missing: &[HiddenSignal]| {
             let left = without(page.clone(), missing).families.into_iter();
             let left = left.filter_map(|left| names.iter().position(|name| left.name == *name));
             left.collect::<Vec<_>>()
         };
         assert_eq!(shown(&[]), [0, 1, 2, 3, 4]);
-        assert_eq!(shown(&[MissingSignal::Itl]), [0, 1, 2, 3, 4]);
-        assert_eq!(shown(&[MissingSignal::Running]), [1, 2, 3, 4]);
-        assert_eq!(shown(&[MissingSignal::RouterQueue]), [0, 1, 2]);
-        let several = [MissingSignal::RouterRequests, MissingSignal::Lengths];
+        assert_eq!(shown(&[HiddenSignal::Itl]), [0, 1, 2, 3, 4]);
+        assert_eq!(shown(&[HiddenSignal::Running]), [1, 2, 3, 4]);
+        assert_eq!(shown(&[HiddenSignal::RouterQueue]), [0, 1, 2]);
+        let several = [HiddenSignal::RouterRequests, HiddenSignal::Lengths];
         assert_eq!(shown(&several), [0, 3, 4]);
-        assert_eq!(shown(&[MissingSignal::Router]), [0, 1]);
+        assert_eq!(shown(&[HiddenSignal::Router]), [0, 1]);
     }
 }

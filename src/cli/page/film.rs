@@ -1,0 +1,263 @@
+//! A recording as the frames that the page draws.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::replay::time;
+use crate::page;
+use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::samples::{PodSamples, Sample};
+use crate::policy::slo::SloGoal;
+use crate::policy::snapshot::VariantView;
+use crate::policy::units::Replicas;
+use wva_base::moment::WallTime;
+use wva_recording::{RecordedCycle, RecordingError, RecordingReader};
+
+/// Most frames of a film. Past them every other one goes.
+const FRAMES: usize = 600;
+
+/// What the page draws. Names of fields are those of the demo's frames.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct RecordedFilm {
+    /// The version that recorded.
+    run: String,
+    frames: Vec<Shot>,
+    latest: Option<Shot>,
+    /// Changes of published counts, also between two frames.
+    changes: usize,
+    /// Cost of the replicas that existed: `variantCost` times hours.
+    cost: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Shot {
+    number: usize,
+    /// Since the first cycle.
+    seconds: f64,
+    frame: FilmFrame,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct FilmFrame {
+    at: String,
+    cost_per_hour: f64,
+    models: Vec<FilmModel>,
+}
+
+/// Means over the pods that report them.
+#[derive(Debug, Clone, Serialize)]
+struct FilmModel {
+    name: String,
+    rate: Option<f64>,
+    held: Option<f64>,
+    queue: Option<f64>,
+    kv_usage: Option<f64>,
+    first_token_mean_ms: Option<f64>,
+    per_token_mean_ms: Option<f64>,
+    /// First token, between tokens.
+    slo_ms: (f64, f64),
+    variants: Vec<FilmVariant>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct FilmVariant {
+    name: Arc<str>,
+    accelerator: String,
+    gpus: f64,
+    cost: f64,
+    desired: Option<i32>,
+    scaled_to: Option<i32>,
+    ready: Option<i32>,
+    pending: Option<i32>,
+    /// The last change of the published count.
+    #[serde(flatten)]
+    change: Option<Arc<CountChange>>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct CountChange {
+    /// When it was decided.
+    action: String,
+    why: String,
+    steps: Vec<String>,
+}
+
+/// Published counts with their last changes.
+type Counts = BTreeMap<VariantKey, (Option<Replicas>, Arc<CountChange>)>;
+
+/// Reads a recording.
+///
+/// # Errors
+/// It cannot be read, or has no cycle.
+pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedFilm, String> {
+    let mut film = RecordedFilm::default();
+    let mut counts = Counts::new();
+    let (mut begin, mut number, mut every) = (None, 0_usize, 1_usize);
+    loop {
+        let cycle = match reader.next_cycle() {
+            Ok(Some(cycle)) => cycle,
+            Ok(None) => break,
+            // What comes before is whole.
+            Err(RecordingError::Truncated) if number > 0 => break,
+            Err(error) => return Err(error.to_string()),
+        };
+        let seconds = seconds(*begin.get_or_insert(cycle.now.wall), cycle.now.wall);
+        film.changes = film.changes.saturating_add(take(&mut counts, &cycle));
+        let frame = frame(&cycle, &counts);
+        if let Some(before) = &film.latest {
+            film.cost += before.frame.cost_per_hour * (seconds - before.seconds) / 3_600.0;
+        }
+        let shot = Shot {
+            number,
+            seconds,
+            frame,
+        };
+        if number.is_multiple_of(every) {
+            film.frames.push(shot.clone());
+        }
+        film.latest = Some(shot);
+        number = number.saturating_add(1);
+        if film.frames.len() > FRAMES {
+            let mut shots = film.frames.drain(..).enumerate().collect::<Vec<_>>();
+            shots.retain(|(place, _)| place.is_multiple_of(2));
+            film.frames = shots.into_iter().map(|(_, shot)| shot).collect();
+            every = every.saturating_mul(2);
+        }
+    }
+    if film.latest.is_none() {
+        return Err("the recording has no cycle".to_owned());
+    }
+    let header = reader.header();
+    film.run = header.map_or_else(String::new, |header| header.version.clone());
+    drop_repeated(&mut film.frames);
+    Ok(film)
+}
+
+/// Takes in what a cycle decided. Returns how many counts changed.
+fn take(counts: &mut Counts, cycle: &RecordedCycle) -> usize {
+    counts.retain(|key, _| cycle.decided.variants.contains_key(key));
+    let mut changes = 0_usize;
+    for (key, decision) in &cycle.decided.variants {
+        let before = counts.get(key).map(|(target, _)| *target);
+        if before == Some(decision.target) {
+            continue;
+        }
+        if before.flatten().is_some() && decision.target.is_some() {
+            changes = changes.saturating_add(1);
+        }
+        let change = CountChange {
+            action: time(cycle.now.wall),
+            why: decision.to_string(),
+            steps: decision.steps.iter().map(page::step).collect(),
+        };
+        counts.insert(key.clone(), (decision.target, Arc::new(change)));
+    }
+    changes
+}
+
+/// A change is shown once, with the first frame after it.
+fn drop_repeated(frames: &mut [Shot]) {
+    let mut shown: BTreeMap<(String, Arc<str>), Arc<CountChange>> = BTreeMap::new();
+    for model in frames.iter_mut().flat_map(|shot| &mut shot.frame.models) {
+        for variant in &mut model.variants {
+            let Some(change) = variant.change.take() else {
+                continue;
+            };
+            let key = (model.name.clone(), Arc::clone(&variant.name));
+            let before = shown.insert(key, Arc::clone(&change));
+            if before.is_none_or(|before| !Arc::ptr_eq(&before, &change)) {
+                variant.change = Some(change);
+            }
+        }
+    }
+}
+
+fn frame(cycle: &RecordedCycle, counts: &Counts) -> FilmFrame {
+    let mut models: BTreeMap<&ModelKey, FilmModel> = BTreeMap::new();
+    let mut cost_per_hour = 0.0;
+    for (key, view) in &cycle.snapshot.variants {
+        let variant = variant(view, counts.get(key));
+        cost_per_hour += variant.cost * variant.scaled_to.map_or(0.0, f64::from);
+        let model = models.entry(&view.model);
+        let model = model.or_insert_with(|| model_of(cycle, view));
+        model.variants.push(variant);
+    }
+    FilmFrame {
+        at: time(cycle.now.wall),
+        cost_per_hour,
+        models: models.into_values().collect(),
+    }
+}
+
+fn variant(
+    view: &VariantView,
+    count: Option<&(Option<Replicas>, Arc<CountChange>)>,
+) -> FilmVariant {
+    let target = view.target.resolved();
+    let current = target.map(|target| target.current.to_count());
+    let ready = target.map(|target| target.ready.to_count());
+    FilmVariant {
+        name: Arc::clone(&view.key.name),
+        accelerator: view.accelerator.label().to_owned(),
+        gpus: view.template.gpus_per_replica().to_f64(),
+        cost: view.cost.millionths() / 1e6,
+        desired: count.and_then(|(target, _)| target.map(Replicas::to_count)),
+        scaled_to: current,
+        ready,
+        pending: current
+            .zip(ready)
+            .map(|(current, ready)| current.saturating_sub(ready).max(0)),
+        change: count.map(|(_, change)| Arc::clone(change)),
+    }
+}
+
+/// A model without its variants.
+fn model_of(cycle: &RecordedCycle, view: &VariantView) -> FilmModel {
+    let metrics = &cycle.snapshot.metrics;
+    let pods = metrics.models.get(&view.model);
+    let router = metrics.routers.get(&view.model);
+    let values = |read: fn(&PodSamples) -> Option<Sample>| {
+        let pods = pods.into_iter().flat_map(BTreeMap::values);
+        pods.filter_map(read)
+            .map(|sample| sample.value)
+            .filter(|value| value.is_finite())
+            .collect::<Vec<f64>>()
+    };
+    let mean = |read| {
+        let values = values(read);
+        let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        (count > 0).then(|| values.iter().sum::<f64>() / f64::from(count))
+    };
+    let sum = |read| {
+        let values = values(read);
+        (!values.is_empty()).then(|| values.iter().sum::<f64>())
+    };
+    let of_router = |sample: Option<Sample>| sample.map(|sample| sample.value);
+    let class = view.template.service_class.as_deref();
+    let goal = SloGoal::from(cycle.settings.latency_goal(&view.model, class));
+    let milliseconds = |seconds: f64| seconds * 1e3;
+    FilmModel {
+        name: format!("{}/{}", view.model.namespace, view.model.model),
+        rate: router
+            .and_then(|router| of_router(router.arrival_rate))
+            .or_else(|| sum(|pod| pod.arrival_rate.or(pod.completion_rate))),
+        held: router.and_then(|router| of_router(router.queue_requests)),
+        queue: mean(|pod| pod.queue_length),
+        kv_usage: mean(|pod| pod.kv_usage),
+        first_token_mean_ms: mean(|pod| pod.time_to_first_token).map(milliseconds),
+        per_token_mean_ms: mean(|pod| pod.inter_token_latency).map(milliseconds),
+        slo_ms: (
+            milliseconds(goal.time_to_first_token),
+            milliseconds(goal.inter_token_latency),
+        ),
+        variants: Vec::new(),
+    }
+}
+
+fn seconds(from: WallTime, to: WallTime) -> f64 {
+    let milliseconds = u64::try_from(to.0.saturating_sub(from.0)).unwrap_or_default();
+    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+}

@@ -1,0 +1,51 @@
+//! `wva page`: recorded decisions as one document for a browser.
+
+mod arguments;
+mod film;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+pub(super) use self::arguments::PageFlags;
+use self::arguments::PageSource;
+use super::usage::{Given, read};
+use super::{fail, misused, print, replay};
+use crate::page;
+use wva_recording::RecordingReader;
+
+/// Runs the command.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let flags: PageFlags = match read(&super::PROGRAM, arguments) {
+        Ok(Given::Arguments(flags)) => flags,
+        Ok(Given::Help(text)) => return print(&text),
+        Err(error) => return misused([error]),
+    };
+    match flags.source() {
+        Err(error) => misused([error]),
+        Ok(source) => match super::block_on(document(&source)) {
+            Ok(document) => print(&document),
+            Err(error) => fail([error]),
+        },
+    }
+}
+
+/// Reads a recording, and draws it.
+///
+/// # Errors
+/// What cannot be read, with the remedy.
+async fn document(source: &PageSource) -> Result<String, String> {
+    let film = match source {
+        PageSource::Recording(file) => {
+            let film = film::film(&mut replay::open(file)?);
+            film.map_err(|error| format!("{file}: {error}"))?
+        }
+        PageSource::Controller(api) => {
+            let recording = api.page("/debug/recording").await?;
+            film::film(&mut RecordingReader::new(&*recording))?
+        }
+    };
+    let film = serde_json::to_string(&film);
+    let film = film.map_err(|error| format!("the recording cannot be shown: {error}"))?;
+    Ok(page::recorded("Decisions", &film))
+}

@@ -1,0 +1,80 @@
+//! What a page of a recording holds.
+
+use std::ffi::OsStr;
+
+use clap::Parser as _;
+use serde_json::Value;
+
+use super::PageFlags;
+use super::film::film;
+use crate::cli::replay::tests::recording;
+use crate::page;
+use wva_recording::RecordingReader;
+
+fn film_of(argument: &str) -> Value {
+    let bytes = recording(argument);
+    let film = film(&mut RecordingReader::new(&*bytes)).unwrap();
+    serde_json::to_value(&film).unwrap()
+}
+
+#[test]
+fn a_recording_becomes_frames_and_each_change_has_its_steps_once() {
+    let film = film_of("--x");
+    let frames = film["frames"].as_array().unwrap();
+    let of = |path: &str| -> Vec<&Value> {
+        let values = frames.iter().map(|frame| frame.pointer(path));
+        values.map(|value| value.unwrap_or(&Value::Null)).collect()
+    };
+    assert_eq!(of("/seconds"), [0.0, 60.0, 120.0]);
+    assert_eq!(of("/frame/models/0/name"), ["ns/m"; 3]);
+    assert_eq!(of("/frame/models/0/kv_usage"), [0.2, 0.5, 0.78]);
+    assert_eq!(of("/frame/cost_per_hour"), [10.0; 3]);
+    assert_eq!(of("/frame/models/0/slo_ms/0"), [2_000.0; 3]);
+    let variant = "/frame/models/0/variants/0";
+    assert_eq!(of(&format!("{variant}/ready")), [1; 3]);
+    let desired = of(&format!("{variant}/desired"));
+    assert_eq!(desired, [1, 1, 2]);
+    let decided = of(&format!("{variant}/action"));
+    assert_eq!(decided[0], "2026-03-01T12:00:00Z");
+    assert_eq!(decided[1], &Value::Null);
+    assert_eq!(decided[2], "2026-03-01T12:02:00Z");
+    let steps = of(&format!("{variant}/steps"))[2].as_array().unwrap();
+    let grown = steps[1].as_str().unwrap();
+    assert!(grown.starts_with("saturation: 1 → 2, "), "{steps:?}");
+    assert_eq!(
+        (&film["changes"], &film["run"]),
+        (&1.into(), &"9.9.9".into())
+    );
+    assert_eq!(film["cost"], 10.0 / 30.0);
+    assert_eq!(film["latest"]["seconds"], 120.0);
+}
+
+#[test]
+fn what_a_recording_holds_ends_no_element_of_the_page() {
+    let film = serde_json::to_string(&film_of("</script><b>")).unwrap();
+    let document = page::recorded("Decisions", "{\"run\":\"</script><b>\"}");
+    assert!(document.contains(r#"id="film">{"run":"\u003c/script>\u003cb>"}</script>"#));
+    assert!(!page::recorded("Decisions", &film).contains("</script><b>"));
+    assert_eq!(document.matches("<script").count(), 2);
+    assert!(document.contains("default-src 'none'; script-src 'sha256-"));
+    assert!(!document.contains("<!--") && !document.contains("/* title */"));
+    for outside in ["src=", "http://", "https://", "connect-src"] {
+        assert!(!document.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn one_source_is_given() {
+    for (line, said) in [
+        ("", "no recording; give --recording FILE"),
+        (
+            "--recording f --address http://a",
+            "--recording excludes --address; give one",
+        ),
+    ] {
+        let words = ["page"].into_iter().chain(line.split_whitespace());
+        let flags = PageFlags::try_parse_from(words.map(OsStr::new)).unwrap();
+        let refused = flags.source().unwrap_err();
+        assert!(refused.0.starts_with(said), "{}", refused.0);
+    }
+}

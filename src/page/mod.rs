@@ -1,0 +1,66 @@
+//! The page that shows counts and decisions over time in a browser: one document that needs nothing from outside.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+
+use crate::policy::plan::Step;
+
+const DOCUMENT: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = concat!(include_str!("plot.js"), include_str!("page.js"));
+
+/// The document that asks `/frames` for what it shows.
+pub fn live(title: &str) -> String {
+    filled(title)
+        .replace("<!-- policy -->\n", "")
+        .replace("<!-- film -->\n", "")
+}
+
+/// The document that shows a film, which is JSON, without asking anything.
+pub fn recorded(title: &str, film: &str) -> String {
+    let policy = policy("");
+    let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    // Nothing in it ends the element.
+    let film = film.replace('<', "\\u003c");
+    let film = format!("<script type=\"application/json\" id=\"film\">{film}</script>");
+    filled(title)
+        .replacen("<!-- policy -->", &policy, 1)
+        .replacen("<!-- film -->", &film, 1)
+}
+
+fn filled(title: &str) -> String {
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    DOCUMENT
+        .replace("/* title */", &title)
+        .replace("/* style */", STYLE)
+        .replace("/* script */", SCRIPT)
+}
+
+/// The content security policy of [`live`]: only its own script and style, and requests to where it came from.
+pub fn live_policy() -> String {
+    policy(" connect-src 'self'; frame-ancestors 'none';")
+}
+
+fn policy(more: &str) -> String {
+    let source = |text: &str| {
+        let hash = digest(&SHA256, text.as_bytes());
+        format!("'sha256-{}'", STANDARD.encode(hash))
+    };
+    format!(
+        "default-src 'none'; script-src {}; style-src {};{more} img-src data:; base-uri 'none'; form-action 'none'",
+        source(SCRIPT),
+        source(STYLE),
+    )
+}
+
+/// A step of a decision in words.
+pub fn step(step: &Step) -> String {
+    format!(
+        "{}: {} → {}, {}",
+        step.stage.as_str(),
+        step.from,
+        step.to,
+        step.why
+    )
+}
