@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::amounts::DemandRange;
+use super::amounts::{DemandRange, exceeds};
 use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
@@ -340,8 +340,26 @@ impl Draft<'_> {
         }
     }
 
+    /// KPA compares a total with one target, so that a mean near one holds any count. It holds the present one for a
+    /// long window, then what is more than one goes.
+    fn spare(&mut self, source: &MetricSource, wanted: Replicas, means: WindowMeans) -> Replicas {
+        let current = self.view.current;
+        let one = source.target.get() * (1.0 + self.policy.tuning.scale_up_tolerance.get());
+        let is_spare = wanted == current
+            && self.band(source) < current
+            && !exceeds(means.stable.high.max(means.now.high), one);
+        let window = self.state.windows.get_mut(&source.identity());
+        let lasting = window.map(|window| window.spare(self.now, is_spare));
+        let is_over = lasting.is_some_and(|lasting| lasting >= self.policy.windows.stable);
+        if is_spare && is_over {
+            Replicas::ONE
+        } else {
+            wanted
+        }
+    }
+
     fn judge(
-        &self,
+        &mut self,
         source: &MetricSource,
         demand: &MeasuredDemand,
         means: WindowMeans,
@@ -363,6 +381,7 @@ impl Draft<'_> {
                 apa(means, current, source.target, tuning)
             }
         };
+        let wanted = self.spare(source, wanted, means);
         let figures = SourceFigures {
             source: source.to_string().into(),
             target: source.target.get(),

@@ -23,6 +23,9 @@ pub struct DemandWindow {
     /// Since when there is no gap longer than the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<Moment>,
+    /// Since when one replica carries the mean, where more exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spare_since: Option<Moment>,
     /// By the second of the monotonic clock.
     slots: BTreeMap<u64, DemandRange>,
 }
@@ -70,6 +73,14 @@ impl DemandWindow {
             .collect();
         let at = seconds(now.monotonic.saturating_add(horizon).as_secs());
         line_at(&points, at, length.as_secs_f64() / 2.0)
+    }
+
+    /// How long one replica has carried the mean although more exist; `is_spare` says whether it does now.
+    pub(super) fn spare(&mut self, now: Moment, is_spare: bool) -> Duration {
+        let since = self.spare_since.filter(|_| is_spare);
+        self.spare_since = since.or_else(|| is_spare.then_some(now));
+        self.spare_since
+            .map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// How long demands were seen without a gap.

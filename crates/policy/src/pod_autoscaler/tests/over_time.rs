@@ -445,3 +445,29 @@ fn a_total_is_compared_with_the_target_under_kpa_and_pods_with_theirs() {
     let mut run = Loop::new(policy(EXTERNAL, &[]), 0);
     assert_eq!(run.decide(&total(0, 9.5)).desired, Replicas(1));
 }
+
+#[test]
+fn a_total_that_one_replica_carries_releases_the_others_after_a_long_window() {
+    let mut run = Loop::new(policy(EXTERNAL, &[]), 1);
+    let counts = |run: &mut Loop, seconds: u64, demand: f64| -> Vec<u32> {
+        let mut decide = || run.decide(&total(run.current, demand)).desired.0;
+        (0..seconds / 10).map(|_| decide()).collect()
+    };
+    assert_eq!(counts(&mut run, 400, 10.0), [1; 40]);
+    assert_eq!(counts(&mut run, 120, 100.0).last(), Some(&10));
+    // Panic lasts for a long window, the mean needs one to come down, the band holds for one, and the stabilisation for
+    // five minutes.
+    let after = counts(&mut run, 1_500, 10.0);
+    assert_eq!(after[..60], [10; 60]);
+    assert!(
+        after.is_sorted_by(|before, next| before >= next),
+        "{after:?}"
+    );
+    assert_eq!(after.last(), Some(&1));
+    // A demand that comes back within the band's time is served by what is there.
+    assert_eq!(counts(&mut run, 120, 100.0).last(), Some(&10));
+    counts(&mut run, 500, 10.0);
+    assert_eq!(counts(&mut run, 10, 95.0), [10]);
+    // Two replicas' worth is no band of one.
+    assert_eq!(counts(&mut run, 1_200, 19.0).last(), Some(&2));
+}
