@@ -170,6 +170,7 @@ fn view(variant: usize) -> VariantView {
     });
     VariantView {
         key: VariantKey::new(&*namespace, &*name),
+        uid: Arc::default(),
         generation: 1,
         model: ModelKey::new(&*namespace, format!("meta/model-{}", variant / 2)),
         cost: Cost::DEFAULT,

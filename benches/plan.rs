@@ -143,6 +143,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
     let name = format!("llama-70b-variant-{number}");
     let model = format!("meta/llama-70b-{}", number / VARIANTS_PER_MODEL);
     VariantView {
+        uid: Arc::default(),
         target: TargetView::Resolved(ResolvedTarget {
             key: TargetKey::new("inference", TargetKind::Deployment, name.as_str()),
             current: Replicas(PODS),

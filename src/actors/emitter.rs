@@ -281,6 +281,8 @@ impl Emitter {
 
     /// Whether a record raises what is shown beyond what is stored.
     fn awaits_storage(&self, record: &PublishedRecord, previous: Option<&PublishedRecord>) -> bool {
+        // What was shown of another object of this name says nothing of this one.
+        let previous = previous.filter(|previous| previous.uid == record.uid);
         let Some((values, shown)) = record.values.zip(previous.and_then(|known| known.values))
         else {
             return false;
@@ -312,6 +314,7 @@ impl Emitter {
         let is_known = stored.is_some() || view.target.resolved().is_some();
         let undecided = previous
             .as_deref()
+            .filter(|previous| previous.uid == view.uid)
             .is_none_or(PublishedRecord::awaits_decision);
         let behind = undecided && is_known && stored != view.desired;
         let view = &if behind {

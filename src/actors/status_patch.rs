@@ -24,13 +24,16 @@ pub enum StatusDifference {
 }
 
 /// The patch that makes an object show a record, and what it changes; `None` if the object shows it
-/// already.
+/// already, or the record was made from another one of this name.
 pub fn patch(
     record: &PublishedRecord,
     object: &VariantRecord,
     manager: &str,
     now: WallTime,
 ) -> Option<(StatusPatch, StatusDifference)> {
+    if record.uid != object.object.uid {
+        return None;
+    }
     let stored = &object.status;
     let conflict = judged::conflict(&record.standing);
     let ours: Vec<_> = match record.standing {
@@ -87,9 +90,12 @@ pub fn patch(
 }
 
 /// The count that a scaler is to hold that declares its variant, where it holds another one. What cannot be read, and
-/// what is not decided yet, changes nothing.
+/// what is not decided yet or was for another object of this name, changes nothing.
 pub fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPatch> {
     let kind = object.declared_by?;
+    if record.uid != object.object.uid {
+        return None;
+    }
     let desired = match record.allocation {
         AllocationStatus::Kept => return None,
         AllocationStatus::Written if record.awaits_decision() => return None,
@@ -218,6 +224,7 @@ mod tests {
         };
         PublishedRecord {
             key: VariantKey::new("ns", "va"),
+            uid: Arc::from("uid"),
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 4,
             allocation: if desired.is_some() {

@@ -227,6 +227,7 @@ fn what_kept_a_cycle_from_its_wish_is_shown() {
 fn decision(steps: Vec<Step>) -> Decision {
     Decision {
         key: VariantKey::new("ns", "va"),
+        uid: std::sync::Arc::default(),
         model: ModelKey::new("m", "ns"),
         role: ServingRole::Both,
         accelerator: Accelerator::Unresolved,

@@ -44,10 +44,12 @@ impl Records {
         self.get(key)?.values.map(|values| values.desired)
     }
 
-    /// The count that a cycle decided last for a variant. What is shown before the first one only
-    /// repeats the status, or the replicas that exist.
-    pub fn decided(&self, key: &VariantKey) -> Option<Replicas> {
-        let record = self.get(key).filter(|record| !record.awaits_decision())?;
+    /// The count that a cycle decided last for the object with this uid. What is shown before the first one only repeats
+    /// the status, or the replicas that exist.
+    pub fn decided(&self, key: &VariantKey, uid: &str) -> Option<Replicas> {
+        let counts =
+            |record: &Arc<PublishedRecord>| *record.uid == *uid && !record.awaits_decision();
+        let record = self.get(key).filter(counts)?;
         record.values.map(|values| values.desired)
     }
 

@@ -83,7 +83,7 @@ impl Readers {
             claimants: &claimants,
             owner: owner.as_ref(),
             yielding: &yielding,
-            published: self.decided(key),
+            published: self.decided(key, &record.object.uid),
             scalers: &scalers,
         };
         Some(state.refresh(&shared, now))
@@ -102,7 +102,8 @@ impl Readers {
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
         for (key, view) in &mut variants {
-            let published = self.decided(key).or_else(|| self.mirrors.stored(key));
+            let decided = self.decided(key, &view.uid);
+            let published = decided.or_else(|| self.mirrors.stored(key));
             if published != view.desired && view.target.resolved().is_some() {
                 *view = Arc::new(VariantView {
                     desired: published,
@@ -122,9 +123,11 @@ impl Readers {
     }
 
     /// The count that a cycle of this term decided last.
-    fn decided(&self, key: &VariantKey) -> Option<Replicas> {
+    fn decided(&self, key: &VariantKey, uid: &str) -> Option<Replicas> {
         let is_of_this_term = self.records.term() == self.claim.term();
-        is_of_this_term.then(|| self.records.decided(key)).flatten()
+        is_of_this_term
+            .then(|| self.records.decided(key, uid))
+            .flatten()
     }
 
     /// GPUs of the cluster; `None` where no setting asks for them.

@@ -1,6 +1,7 @@
 //! A decision in the making: one resolved variant on its way through the stages.
 
 use std::mem::discriminant;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounds::Bounds;
@@ -261,6 +262,7 @@ impl<'a> PendingDecision<'a> {
         self.step(PlanStage::Bounds, count, why);
         Decision {
             key: self.view.key.clone(),
+            uid: Arc::clone(&self.view.uid),
             model: self.view.model.clone(),
             role: self.view.template.role,
             accelerator: self.view.accelerator.clone(),

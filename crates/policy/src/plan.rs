@@ -48,6 +48,9 @@ pub struct Plan {
 pub struct Decision {
     /// The variant.
     pub key: VariantKey,
+    /// Unique id of the object that it was made for. One for another object of this name is not published.
+    #[serde(skip)]
+    pub uid: Arc<str>,
     /// Its model.
     pub model: ModelKey,
     /// The part of a request that it serves.

@@ -1,6 +1,8 @@
 //! What is published about one variant. Gauge, status and conditions are made from one record, so
 //! they cannot disagree.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::condition::{
@@ -31,6 +33,8 @@ pub struct Troubles<'a> {
 pub struct PublishedRecord {
     /// The variant.
     pub key: VariantKey,
+    /// Unique id of the object that it was made from.
+    pub uid: Arc<str>,
     /// Its accelerator, the value of the `accelerator_type` label.
     pub accelerator: Accelerator,
     /// Generation of the object that it was made from.
@@ -97,6 +101,8 @@ impl PublishedRecord {
             hints,
             standing,
         } = troubles;
+        // Of another object with this name nothing goes on.
+        let previous = previous.filter(|previous| previous.uid == view.uid);
         let is_resolved = view.target.resolved().is_some();
         let outlived = if takes_gauges_down(&view.target) {
             plan.map(|plan| plan.cycle)
@@ -106,11 +112,13 @@ impl PublishedRecord {
         let decision = plan
             .filter(|plan| !is_resolved || outlived.is_none_or(|cycle| plan.cycle > cycle))
             .and_then(|plan| plan.decisions.get(&view.key))
+            .filter(|decision| decision.uid == view.uid)
             .filter(|decision| decision.current.is_some() == is_resolved);
         let is_behind = matches!(standing, Ownership::Behind { .. });
         let values = values(view, decision, previous).filter(|_| !is_behind);
         let record = Self {
             key: view.key.clone(),
+            uid: Arc::clone(&view.uid),
             accelerator: view.accelerator.clone(),
             generation: view.generation,
             allocation: if is_behind {
@@ -139,7 +147,8 @@ impl PublishedRecord {
 
     /// Direction of the change from the count published before, if there was one and it changed.
     pub fn change_from(&self, previous: Option<&Self>) -> Option<Action> {
-        let before = previous?.values?.desired;
+        let before = previous.filter(|previous| previous.uid == self.uid)?;
+        let before = before.values?.desired;
         let after = self.values?.desired;
         match after.cmp(&before) {
             std::cmp::Ordering::Greater => Some(Action::ScaleUp),

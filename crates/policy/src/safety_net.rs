@@ -1,5 +1,7 @@
 //! The safety net: without usable metrics the count published last stays, else the current one.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::pending_decision::PendingDecision;
@@ -110,6 +112,7 @@ pub(super) fn unpublished(
     let count = view.desired.unwrap_or(Replicas::ZERO);
     Decision {
         key: view.key.clone(),
+        uid: Arc::clone(&view.uid),
         model: view.model.clone(),
         role: view.template.role,
         accelerator: view.accelerator.clone(),

@@ -49,6 +49,9 @@ impl fmt::Display for CycleId {
 pub struct VariantView {
     /// The object.
     pub key: VariantKey,
+    /// Unique id of the object that declares it; empty in a recording, which holds no two of one name.
+    #[serde(skip)]
+    pub uid: Arc<str>,
     /// `metadata.generation` of the object that this view was made from.
     pub generation: i64,
     /// The model it serves.

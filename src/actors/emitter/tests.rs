@@ -40,6 +40,7 @@ pub(in crate::actors) fn key() -> VariantKey {
 pub(in crate::actors) fn view(min: u32) -> VariantView {
     VariantView {
         key: key(),
+        uid: Arc::from("u"),
         generation: 1,
         model: ModelKey::new("ns", "m"),
         cost: Cost::DEFAULT,
@@ -263,31 +264,58 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
     assert_eq!(gauge(&shared).await, "6", "the write has failed");
 }
 
+/// A scaler with this count in place of the VariantAutoscaling.
+fn declare(shared: &SharedState, uid: &str, count: &str) {
+    let mirrors = &shared.writers.mirrors;
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    let object = json!({
+        "metadata": {"namespace": "ns", "name": "v", "uid": uid, "managedFields": count_writer(), "annotations": {
+            "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
+        }},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+    });
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
+    let mut shared = leading(3);
+    shared.readers.manager = "wva-me".into();
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 5, 1));
+    sleep(STORAGE_PATIENCE).await;
+    assert_eq!(gauge(&shared).await, "5");
+
+    declare(&shared, "other", "20");
+    let scaler = VariantView {
+        uid: Arc::from("other"),
+        desired: Some(Replicas(20)),
+        ..view(1)
+    };
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(scaler)).unwrap();
+    running.address.hint(EmitterMessage::ClaimChanged);
+    assert_eq!(gauge(&shared).await, "20");
+    assert_eq!(shared.records.decided(&key(), "other"), None);
+    let snapshot = shared.snapshot(CycleId(2));
+    assert_eq!(snapshot.variants[&key()].desired, Some(Replicas(20)));
+}
+
 /// A variant without an object of its own, whose count stands in an annotation of its scaler.
 #[tokio::test(start_paused = true)]
 async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_its_leader() {
     let mut shared = leading(3);
     shared.readers.manager = "wva-me".into();
-    let mirrors = &shared.writers.mirrors;
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
-    let store = |count: &str| {
-        let object = json!({
-            "metadata": {"namespace": "ns", "name": "v", "uid": "u", "managedFields": count_writer(), "annotations": {
-                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
-            }},
-            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
-        });
-        let kind = WatchedKind::HorizontalPodAutoscaler;
-        list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
-    };
-    store("3");
+    declare(&shared, "u", "3");
     let running = Running::start(&shared);
     running.plans.put(plan(&shared, 1, 1));
     assert_eq!(gauge(&shared).await, "3");
     running.plans.put(plan(&shared, 4, 2));
     assert_eq!(gauge(&shared).await, "3", "four are not stored");
-    store("4");
+    declare(&shared, "u", "4");
     running.settled.insert(StatusWriteResult {
         key: key(),
         stored: Some(Replicas(4)),

@@ -179,6 +179,16 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     let outcome = writer.write(now, &key()).await;
     assert!(matches!(outcome, WriteOutcome::Nothing(_)), "{outcome:?}");
 
+    // Another object of this name holds a count of its own.
+    let mut other = stored("20", "9");
+    other["metadata"]["uid"] = json!("other");
+    store(other);
+    let outcome = writer.write(now, &key()).await;
+    assert!(
+        matches!(outcome, WriteOutcome::Nothing(Some(Replicas(20)))),
+        "{outcome:?}"
+    );
+
     // A person has written it, and then another controller.
     store(stored("5", "9"));
     let conflict = |manager: &str| {

@@ -71,6 +71,7 @@ impl Reader {
             (since(variant.pending_for), since(variant.unapplied_for));
         VariantView {
             key: VariantKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.name)),
+            uid: Arc::default(),
             generation: variant.generation.unwrap_or_default(),
             model: ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model)),
             cost: variant.cost.map_or(Cost::DEFAULT, |cost| cost.0),

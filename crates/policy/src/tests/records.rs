@@ -9,7 +9,7 @@ use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::key::{TargetKey, TargetKind};
 use crate::metrics_gap::MetricsGap;
 use crate::plan::{Action, Plan};
-use crate::record::{GaugeValues, PublishedRecord, Troubles};
+use crate::record::{AllocationStatus, GaugeValues, PublishedRecord, Troubles};
 use crate::snapshot::{Accelerator, CycleId, SignalName, TargetPast, TargetView};
 use crate::tests::world::{Variant, World, at};
 use crate::units::Replicas;
@@ -122,6 +122,30 @@ fn a_decision_on_another_state_of_the_target_is_not_used() {
         record(&found, Some(&plan), None, at(1)).values,
         Some(values(4, 4, 1.0))
     );
+}
+
+/// A VariantAutoscaling with five goes, and a scaler with twenty takes its name over.
+#[test]
+fn nothing_passes_to_another_object_of_the_same_name() {
+    let mut first = Variant::new("a").replicas(5, 0.5, 0.0).desired(Some(5));
+    first.view.uid = "first".into();
+    let plan = plan_of(&first, at(0));
+    let shown = record(&first, Some(&plan), None, at(0));
+    assert!(!shown.awaits_decision());
+    assert_eq!(shown.values.map(|values| values.current), Some(Replicas(5)));
+
+    let mut second = Variant::new("a").replicas(20, 0.5, 0.0).desired(Some(20));
+    second.view.uid = "second".into();
+    for previous in [None, Some(&shown)] {
+        let next = record(&second, Some(&plan), previous, at(1));
+        assert_eq!(next.values, Some(values(20, 20, 1.0)));
+        assert!(next.awaits_decision());
+        assert_eq!(next.change_from(previous), None);
+    }
+    second.view.target = TargetView::Malformed { why: "no".into() };
+    let unreadable = record(&second, Some(&plan), Some(&shown), at(1));
+    assert_eq!(unreadable.values, None);
+    assert_eq!(unreadable.allocation, AllocationStatus::Kept);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::attribution::{Controlled, OwnerIdentity, pods_of};
 use crate::key::TargetKind;
 use crate::object::{Drain, Lifecycle, PodObject, TargetReference};
 use crate::snapshot::{Readiness, TargetView, VariantView};
-use crate::units::Gpus;
+use crate::units::{Gpus, Replicas};
 use crate::variant::{TargetLookupRef, VariantState};
 use wva_base::moment::WallTime;
 
@@ -78,6 +78,23 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
 }
 
 /// Target `d` controls set `set`, which controls pods; of a group the leader controls the rest.
+/// What it was about is gone, and status does not say so yet.
+#[test]
+fn a_stored_count_counts_again_for_another_object_of_the_name() {
+    let mut object = object();
+    object.stored.desired = Some(Replicas(20));
+    let mut state = VariantState::new(object.key.clone(), None);
+    for second in 0..2 {
+        state.refresh(&objects(&object, TargetLookupRef::Missing), at(second));
+    }
+    let target = deployment(20, 20);
+    for (uid, stored) in [("va-uid", None), ("other", Some(Replicas(20)))] {
+        object.uid = uid.into();
+        let found = objects(&object, TargetLookupRef::Found(&target));
+        assert_eq!(state.refresh(&found, at(2)).view.desired, stored, "{uid}");
+    }
+}
+
 #[test]
 fn pods_of_a_target_are_alive_its_own_and_sorted() {
     let pod = |name: &str, lifecycle: Lifecycle| {

@@ -78,6 +78,7 @@ impl Variant {
         Self {
             view: VariantView {
                 key: VariantKey::new("ns", name),
+                uid: Arc::default(),
                 generation: 1,
                 model: ModelKey::new("ns", "m"),
                 cost: Cost::DEFAULT,

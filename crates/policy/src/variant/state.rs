@@ -143,6 +143,11 @@ impl VariantState {
 
     /// Joins the facts into the next view.
     pub fn refresh(&mut self, objects: &VariantObjects<'_>, now: Moment) -> Refreshed {
+        let is_of_another = |last: &Arc<VariantView>| last.uid != objects.object.uid;
+        if self.last.as_ref().is_some_and(is_of_another) {
+            // Of another object with this name nothing goes on.
+            *self = Self::new(self.key.clone(), None);
+        }
         let spec = match read(objects.object) {
             Ok(spec) => spec,
             Err(why) => return self.malformed(objects, why),
@@ -167,6 +172,7 @@ impl VariantState {
         let stored = self.stored(objects);
         let mut view = VariantView {
             key: self.key.clone(),
+            uid: Arc::clone(&objects.object.uid),
             generation: objects.object.generation,
             model: ModelKey::new(Arc::clone(&self.key.namespace), Arc::clone(&spec.model_id)),
             cost,
@@ -200,6 +206,7 @@ impl VariantState {
             .cloned()
             .unwrap_or_else(|| VariantView {
                 key: self.key.clone(),
+                uid: Arc::clone(&objects.object.uid),
                 generation: objects.object.generation,
                 model: ModelKey::new(Arc::clone(&self.key.namespace), ""),
                 cost: Cost::DEFAULT,

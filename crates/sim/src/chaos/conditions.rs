@@ -174,6 +174,7 @@ mod tests {
         };
         PublishedRecord {
             key: VariantKey::new("n", "v"),
+            uid: Arc::default(),
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 1,
             values: Some(GaugeValues {

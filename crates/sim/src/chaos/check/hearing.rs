@@ -134,6 +134,7 @@ mod tests {
         });
         VariantView {
             key: VariantKey::new("n", "v"),
+            uid: Arc::default(),
             generation: 1,
             model: ModelKey::new("n", "m"),
             cost: Cost::DEFAULT,
