@@ -14,7 +14,9 @@ use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::status_patch::{self, StatusDifference};
 use crate::cluster::permit::WritePermit;
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::{StatusApi, StatusError, StoredStatus, apply_count, apply_status};
+use crate::cluster::status::{
+    CountPatch, StatusApi, StatusError, StoredStatus, apply_count, apply_status,
+};
 use crate::policy::key::VariantKey;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
@@ -117,9 +119,11 @@ impl StatusWriter {
         }
     }
 
-    /// Everything that was published; what is in the objects already is found out one by one.
+    /// Everything that was published, and what stayed on scalers; what is in the objects already is found out one by
+    /// one.
     fn full_pass(&self) {
-        for key in self.shared.records.snapshot().into_keys() {
+        let left = self.shared.mirrors.left_counts(&self.api.manager);
+        for key in self.shared.records.snapshot().into_keys().chain(left) {
             self.intents.add(key);
         }
     }
@@ -181,6 +185,27 @@ impl StatusWriter {
     }
 
     async fn write(&self, now: Moment, key: &VariantKey) -> WriteOutcome {
+        let outcome = self.write_variant(now, key).await;
+        let left = self.shared.mirrors.left_count(key, &self.api.manager);
+        match (&outcome, left) {
+            (WriteOutcome::Absent | WriteOutcome::Nothing(_), Some(left)) => {
+                self.remove_count(now, &left).await.unwrap_or(outcome)
+            }
+            _ => outcome,
+        }
+    }
+
+    /// Takes our count from a scaler that declares no variant any more, so that it is not believed when it declares one
+    /// again; what went wrong.
+    async fn remove_count(&self, now: Moment, left: &CountPatch) -> Option<WriteOutcome> {
+        let Some(permit) = self.permit(now, self.shared.claim.term()) else {
+            return Some(WriteOutcome::NoClaim);
+        };
+        let removed = apply_count(permit, &self.api, left, &BTreeSet::new()).await;
+        removed.err().map(WriteOutcome::Failed)
+    }
+
+    async fn write_variant(&self, now: Moment, key: &VariantKey) -> WriteOutcome {
         // Read before the record, which may be replaced meanwhile.
         let term = self.shared.records.term();
         let record = self.shared.records.get(key);

@@ -370,7 +370,7 @@ impl WatcherWiring<'_> {
         let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
         let followed = self.shared.changes.clone();
         let declared = self.variant_changed();
-        let config = self.config.clone();
+        let (config, statuses) = (self.config.clone(), self.statuses.clone());
         let takes_annotations = self.shared.mirrors.takes_annotations();
         let relists = match kind {
             WatchedKind::ScaledObject => &self.relists.scaled_objects,
@@ -384,6 +384,14 @@ impl WatcherWiring<'_> {
                 let (before, after) = (variant(&changed.before), variant(&changed.after));
                 if takes_annotations && before != after {
                     declared(before.as_deref(), after.as_deref());
+                }
+                let left = |scaler: &Option<Arc<ScalerObject>>| scaler.as_ref()?.leftover.clone();
+                // A scaler gets a new version with each of its statuses.
+                let other = left(&changed.after).filter(|after| {
+                    left(&changed.before).is_none_or(|before| before.owners != after.owners)
+                });
+                if let Some(other) = other.filter(|_| takes_annotations) {
+                    statuses.add(other.removal.key.clone());
                 }
                 let scalers = changed.before.iter().chain(&changed.after);
                 if kind == WatchedKind::ScaledObject {

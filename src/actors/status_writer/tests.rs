@@ -129,17 +129,20 @@ fn stored(count: &str, version: &str) -> Value {
     })
 }
 
+/// It is in the mirror, alone.
+fn hold(shared: &SharedState, scaler: Value) {
+    let mirrors = &shared.writers.mirrors;
+    let kind = WatchedKind::VariantAutoscaling;
+    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [scaler]);
+}
+
 /// The count of a variant that a scaler declares is an annotation of the scaler, which is written once it differs.
 #[tokio::test(start_paused = true)]
 async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     let shared = leading(8);
-    let mirrors = &shared.writers.mirrors;
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
-    let store = |object| {
-        let kind = WatchedKind::HorizontalPodAutoscaler;
-        list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
-    };
+    let store = |object| hold(&shared, object);
     store(stored("3", "6"));
     let decided = plan(&shared, 1, 1).plan;
     store(stored("8", "7"));
@@ -211,6 +214,49 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
         matches!(outcome, WriteOutcome::Failed(StatusError::Conflict { .. })),
         "{outcome:?}"
     );
+}
+
+/// An object that declared a variant, and begins anew should it declare one again.
+#[tokio::test(start_paused = true)]
+async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
+    let shared = leading(3);
+    enter(&shared, 1);
+    let server = FakeServer::default();
+    let writer = writer(&shared, &server);
+    let now = shared.clock.now();
+    let mut scaler = stored("3", "6");
+    hold(&shared, scaler.clone());
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+
+    let annotations = scaler["metadata"]["annotations"].as_object_mut().unwrap();
+    annotations.remove("llm-d.ai/managed");
+    let mut foreign = scaler.clone();
+    foreign["metadata"]["managedFields"][0]["manager"] = json!("wva-other");
+    hold(&shared, foreign);
+    writer.full_pass();
+    assert!(writer.intents.is_empty());
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    assert!(server.asked().is_empty());
+
+    hold(&shared, scaler);
+    writer.full_pass();
+    assert_eq!(writer.intents.len(), 1, "whoever leads next goes on");
+    server.then(refusal(403, "Forbidden", "no"));
+    server.then(FakeResponse::Json(200, stored("3", "7")));
+    let outcome = writer.write(now, &key()).await;
+    assert!(
+        matches!(outcome, WriteOutcome::Failed(StatusError::Forbidden { .. })),
+        "{outcome:?}"
+    );
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    let metadata = &server.asked()[1].body["metadata"];
+    let expected = json!({
+        "namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "6", "annotations": {},
+    });
+    assert_eq!(*metadata, expected);
 }
 
 /// The writer at work on one status whose first write is answered like this; how many requests there were just before

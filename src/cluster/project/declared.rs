@@ -14,12 +14,13 @@ use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
     MODEL_ANNOTATION,
 };
-use crate::cluster::status::annotators;
+use crate::cluster::status::{CountPatch, annotators};
 use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
+use crate::policy::ownership::StatusOwner;
 use crate::policy::units::{Cost, Replicas};
 use wva_base::text::shortened;
 
@@ -60,16 +61,17 @@ impl Declaration<'_> {
     }
 }
 
-/// The variant that an object declares, if it does. One whose annotations are wrong is malformed.
+/// The variant that an object declares, if it does, else the count that stayed from one. One whose annotations are
+/// wrong is malformed.
 pub(super) fn declared(
     metadata: &ObjectMeta,
     declaration: Declaration<'_>,
     texts: &mut Interner,
-) -> Option<Arc<VariantRecord>> {
+) -> (Option<Arc<VariantRecord>>, Option<Arc<LeftoverCount>>) {
     match annotation(metadata, MANAGED_ANNOTATION) {
         Some("true") => {}
         None if !declaration.triggers.is_empty() => {}
-        _ => return None,
+        _ => return (None, leftover(metadata, declaration.kind, texts)),
     }
     let kind = declaration.kind;
     let key = VariantKey::new(namespace_of(metadata, texts), name(metadata));
@@ -103,7 +105,34 @@ pub(super) fn declared(
         owners: Arc::from(owners),
         status: VariantAutoscalingStatus::default(),
     };
-    Some(Arc::new(record))
+    (Some(Arc::new(record)), None)
+}
+
+/// A count that stayed on an object which declares no variant any more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftoverCount {
+    /// What removes it.
+    pub removal: CountPatch,
+    /// The controllers of our kind that wrote it.
+    pub owners: Vec<StatusOwner>,
+}
+
+/// The count of an object that declares no variant, if a controller of our kind wrote it.
+fn leftover(
+    metadata: &ObjectMeta,
+    kind: ScalerKind,
+    texts: &mut Interner,
+) -> Option<Arc<LeftoverCount>> {
+    annotation(metadata, COUNT_ANNOTATION)?;
+    let owners = annotators(metadata, COUNT_ANNOTATION);
+    let removal = CountPatch {
+        kind,
+        key: VariantKey::new(namespace_of(metadata, texts), name(metadata)),
+        uid: uid(metadata),
+        resource_version: Arc::from(metadata.resource_version.as_deref().unwrap_or_default()),
+        desired: None,
+    };
+    (!owners.is_empty()).then(|| Arc::new(LeftoverCount { removal, owners }))
 }
 
 fn spec(

@@ -9,7 +9,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::declared::{Declaration, declared};
+use super::declared::{Declaration, LeftoverCount, declared};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
@@ -72,6 +72,8 @@ pub struct ScalerObject {
     pub generated: Option<Arc<HorizontalPodAutoscaler>>,
     /// The variant that its annotations declare.
     pub declared: Option<Arc<VariantRecord>>,
+    /// The count that stayed from a variant that its annotations declared.
+    pub leftover: Option<Arc<LeftoverCount>>,
 }
 
 impl Projected for HorizontalPodAutoscaler {
@@ -94,18 +96,18 @@ impl Projected for HorizontalPodAutoscaler {
         );
         let target = reference.resolve(&namespace);
         // KEDA copies annotations to the one that it makes, and a PodAutoscaler decides for its own.
-        let declared = (made_for.is_none() && !is_generated)
-            .then(|| {
-                let declaration = Declaration {
-                    kind: ScalerKind::HorizontalPodAutoscaler,
-                    target: reference,
-                    min: ("minReplicas", Some(spec.min_replicas.unwrap_or(1))),
-                    max: ("maxReplicas", spec.max_replicas),
-                    triggers: Vec::new(),
-                };
-                declared(&self.metadata, declaration, texts)
-            })
-            .flatten();
+        let (declared, leftover) = if made_for.is_none() && !is_generated {
+            let declaration = Declaration {
+                kind: ScalerKind::HorizontalPodAutoscaler,
+                target: reference,
+                min: ("minReplicas", Some(spec.min_replicas.unwrap_or(1))),
+                max: ("maxReplicas", spec.max_replicas),
+                triggers: Vec::new(),
+            };
+            declared(&self.metadata, declaration, texts)
+        } else {
+            (None, None)
+        };
         let status = self.status.unwrap_or_default();
         let scaler = Scaler {
             kind: ScalerKind::HorizontalPodAutoscaler,
@@ -121,6 +123,7 @@ impl Projected for HorizontalPodAutoscaler {
             owner,
             generated,
             declared,
+            leftover,
             ..object(namespace, target, scaler, &self.metadata)
         }
     }
@@ -154,7 +157,7 @@ impl Projected for ScaledObject {
                 .map(|one| &one.metadata)
                 .collect(),
         };
-        let declared = declared(&self.metadata, declaration, texts);
+        let (declared, leftover) = declared(&self.metadata, declaration, texts);
         let behavior = spec
             .advanced
             .and_then(|advanced| advanced.horizontal_pod_autoscaler_config)
@@ -177,6 +180,7 @@ impl Projected for ScaledObject {
         };
         ScalerObject {
             declared,
+            leftover,
             ..object(namespace, target, scaler, &self.metadata)
         }
     }
@@ -201,6 +205,7 @@ fn object(
         lifecycle: lifecycle(metadata),
         generated: None,
         declared: None,
+        leftover: None,
     }
 }
 

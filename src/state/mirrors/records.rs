@@ -7,8 +7,9 @@ use super::{Mirrors, object_key, target_of, variant_object_key};
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
+use crate::cluster::status::CountPatch;
 use crate::policy::key::{TargetKey, VariantKey};
-use crate::policy::object::SpecReading;
+use crate::policy::object::{Lifecycle, SpecReading};
 use crate::policy::variant;
 use crate::settings::AnnotatedScalerSupport;
 
@@ -113,6 +114,20 @@ impl Mirrors {
         all.chain(declared).collect()
     }
 
+    /// The names of objects that declare no variant any more and hold a count that this field manager wrote.
+    pub fn left_counts(&self, manager: &str) -> Vec<VariantKey> {
+        let scalers = self.declaring().flat_map(Mirror::all);
+        let left = scalers.filter_map(|(_, scaler)| left_by(manager, &scaler));
+        left.map(|left| left.key).collect()
+    }
+
+    /// What removes such a count from an object of this name.
+    pub fn left_count(&self, key: &VariantKey, manager: &str) -> Option<CountPatch> {
+        let name = variant_object_key(key);
+        let mut scalers = self.declaring().filter_map(|mirror| mirror.get(&name));
+        scalers.find_map(|scaler| left_by(manager, &scaler))
+    }
+
     /// Another object with the name or the target of a variant, where annotations declare one of both.
     fn disputant(&self, record: &VariantRecord) -> Option<Arc<VariantRecord>> {
         if variant::read(&record.object).is_err() {
@@ -130,6 +145,12 @@ impl Mirrors {
             record.declared_by != other.declared_by || record.object.key != other.object.key
         })
     }
+}
+
+fn left_by(manager: &str, scaler: &ScalerObject) -> Option<CountPatch> {
+    let left = (scaler.leftover.as_ref()).filter(|_| scaler.lifecycle == Lifecycle::Live)?;
+    let is_ours = left.owners.iter().any(|owner| &*owner.manager == manager);
+    is_ours.then(|| left.removal.clone())
 }
 
 fn disputed(record: &VariantRecord, rival: &VariantRecord) -> VariantRecord {

@@ -1,6 +1,6 @@
 //! Scalers that are variants by annotation: no object of this project is in the namespace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -188,10 +188,13 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
         })
         .await
     };
+    let annotations = async || -> Result<BTreeMap<String, String>> {
+        let metadata = hpas.get(NAME).await?.metadata;
+        Ok(metadata.annotations.unwrap_or_default())
+    };
     let holds_two = async || {
         eventually("2 are stored", SOON, async || {
-            let annotations = hpas.get(NAME).await?.metadata.annotations;
-            let annotations = annotations.unwrap_or_default();
+            let annotations = annotations().await?;
             let count = annotations.get("llm-d.ai/desired-replicas");
             seen(&count.map(String::as_str), &Some("2"))
         })
@@ -235,5 +238,10 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
 
     annotate("llm-d.ai/managed", Value::Null).await?;
     let found = [("TargetResolved", "True/TargetFound")];
-    variants.says("other", &found, SOON).await.map(drop)
+    variants.says("other", &found, SOON).await?;
+    eventually("no count stays", SOON, async || {
+        let names = annotations().await?.into_keys();
+        seen(&names.filter(|name| name.ends_with("replicas")).count(), &0)
+    })
+    .await
 }
