@@ -18,6 +18,8 @@ use wva_supervise::{Actor, ActorError, Address, Context, Event, Fenced, Generato
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
+/// Without a lease, until it is seen whether the variants are listed.
+const LISTING: Duration = Duration::from_millis(250);
 
 /// Messages of leadership.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub struct Listeners {
 /// How the right to write is come by.
 #[derive(Debug, Clone)]
 pub enum Election {
-    /// `LEADER_ELECT=false`: a claim without end.
+    /// `LEADER_ELECT=false`: a claim without end, once it is known which objects are variants.
     Off,
     /// By a lease.
     On {
@@ -257,7 +259,13 @@ impl Actor for Leadership {
         _occasion: Event<LeadershipMessage>,
     ) -> Result<(), ActorError> {
         let (rules, api) = match &self.election {
-            Election::Off => return self.publish(cx, ClaimDuration::Unlimited),
+            Election::Off if self.mirrors.knows_variants() => {
+                return self.publish(cx, ClaimDuration::Unlimited);
+            }
+            Election::Off => {
+                cx.arm(LISTING, LeadershipMessage::Renew);
+                return Ok(());
+            }
             Election::On { rules, api } => (rules.clone(), api.clone()),
         };
         self.notice_expiry(cx)?;

@@ -6,12 +6,14 @@ use std::time::Duration;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use super::{Election, Leadership, Listeners};
+use super::{Election, LISTING, Leadership, Listeners};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
+use crate::api::scaled_object::ScaledObject;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::lease::LeaseApi;
@@ -40,7 +42,6 @@ struct Running {
 
 impl Running {
     fn start(server: &FakeServer) -> Self {
-        let shared = shared();
         let rules = LeaseRules {
             identity: Arc::from(ME),
             duration: Duration::from_secs(20),
@@ -53,6 +54,10 @@ impl Running {
             rules,
             api: Box::new(lease),
         };
+        Self::by(election, shared())
+    }
+
+    fn by(election: Election, shared: SharedState) -> Self {
         let events = Events::new(shared.series.process.events_dropped.clone(), || {});
         let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
         let listeners = Listeners {
@@ -182,6 +187,31 @@ async fn scalers_are_waited_for_unless_they_may_not_be_listed() {
             soon(server.is_asked(5)).await;
             assert!(!running.leads(), "its count may have grown");
             relists.horizontal_pod_autoscalers.done(1);
+        }
+        soon(claims.changed()).await;
+        assert!(running.leads());
+    }
+}
+
+/// What is not listed yet may have the name or the target of what is.
+#[tokio::test(start_paused = true)]
+async fn without_a_lease_nothing_is_decided_until_variants_were_listed_or_may_not_be() {
+    for is_forbidden in [true, false] {
+        let running = Running::by(Election::Off, shared());
+        let mirrors = &running.shared.writers.mirrors;
+        list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
+        list::<ScaledObject>(&mirrors.scaled_objects, WatchedKind::ScaledObject, []);
+        sleep(LISTING * 2).await;
+        assert!(!running.leads());
+
+        let kind = WatchedKind::HorizontalPodAutoscaler;
+        let hpas = &mirrors.horizontal_pod_autoscalers;
+        let mut claims = running.shared.claim.follow();
+        if is_forbidden {
+            let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+            assert!(hpas.forbid(&epoch).unwrap());
+        } else {
+            list::<HorizontalPodAutoscaler>(hpas, kind, []);
         }
         soon(claims.changed()).await;
         assert!(running.leads());

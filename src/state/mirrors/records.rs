@@ -99,6 +99,13 @@ impl Mirrors {
         !self.takes_annotations() || mirror.is_forbidden()
     }
 
+    /// Whether each kind that can be a variant was listed once, or may not be: what is missing until then may have the
+    /// name or the target of what is there. Among VariantAutoscalings alone that is judged with the target.
+    pub fn knows_variants(&self) -> bool {
+        let is_listed = || self.variants.synced() && self.declaring().all(Mirror::synced);
+        !self.takes_annotations() || is_listed()
+    }
+
     /// The kinds that declare variants. While one may not be listed, its variants end, and their counts stay stored.
     fn declaring(&self) -> impl Iterator<Item = &Mirror<ScalerObject>> {
         let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
