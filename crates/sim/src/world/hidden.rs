@@ -7,7 +7,7 @@ use crate::exposition::Page;
 /// A signal that servers or routers do not show, by what controllers take it for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum HiddenSignal {
+pub enum HiddenSignal {
     /// Running requests of each server.
     Running,
     /// Waiting requests of each server.

@@ -43,7 +43,7 @@ pub use catalogue::scenario;
 pub(crate) use catalogue::scenarios;
 pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
-pub(crate) use hidden::HiddenSignal;
+pub use hidden::HiddenSignal;
 pub(crate) use record::RunRecord;
 pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
 pub use scenario::{

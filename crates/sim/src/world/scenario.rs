@@ -38,7 +38,7 @@ pub struct Scenario {
     /// How often Prometheus scrapes.
     pub scrape_interval: Duration,
     /// What no page shows.
-    pub(crate) missing: Vec<HiddenSignal>,
+    pub missing: Vec<HiddenSignal>,
     /// A term that the SLO analyzer leaves out.
     pub without: Option<SloTerm>,
 }
