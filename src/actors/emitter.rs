@@ -24,6 +24,7 @@ mod succession;
 #[cfg(test)]
 pub(in crate::actors) mod tests;
 
+pub use news::WrongNamesake;
 pub use succession::Succession;
 
 /// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
@@ -85,6 +86,8 @@ pub enum EmitterEffect {
         /// The record before it.
         previous: Option<Arc<PublishedRecord>>,
     },
+    /// Tell what is wrong with other objects of the name of a variant, all of it.
+    TellNamesakes(VariantKey, Vec<WrongNamesake>),
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
     /// Note that nothing is left of an earlier term of the claim.
@@ -104,7 +107,9 @@ impl EmitterEffect {
             Self::Adopt(PlanProposal { plan, .. }) | Self::Keep(Succession { plan, .. }) => {
                 Some(plan.cycle)
             }
-            Self::Forget { .. } | Self::Reveal(_) | Self::Enter(_) => None,
+            Self::Forget { .. } | Self::TellNamesakes(..) | Self::Reveal(_) | Self::Enter(_) => {
+                None
+            }
         }
     }
 }
@@ -124,6 +129,8 @@ pub struct Emitter {
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
     unstored: BTreeMap<VariantKey, Moment>,
+    /// What is wrong with other objects of the name of a variant, as it was said last.
+    wrong: BTreeMap<VariantKey, Vec<WrongNamesake>>,
 }
 
 /// The bells and slots that the emitter answers, and those that it rings.
@@ -168,6 +175,7 @@ impl Emitter {
             settled,
             plan,
             unstored: BTreeMap::new(),
+            wrong: BTreeMap::new(),
         }
     }
 
@@ -347,6 +355,10 @@ impl Emitter {
                 action,
             });
         }
+        let wrong = self.wrong_namesakes(&view.key);
+        if wrong != *self.wrong.get(&view.key).unwrap_or(&Vec::new()) {
+            effects.push(EmitterEffect::TellNamesakes(view.key.clone(), wrong));
+        }
         if previous.as_ref() != Some(&record) {
             effects.push(EmitterEffect::Tell {
                 record: Arc::clone(&record),
@@ -450,6 +462,7 @@ impl StateMachine for Emitter {
             EmitterEffect::Reveal(keys) => self.reveal(&keys),
             EmitterEffect::Forget { previous } => {
                 self.unstored.remove(&previous.key);
+                self.wrong.remove(&previous.key);
                 let remove = |table: &mut RecordTable| table.records.remove(&previous.key);
                 if self.writers.records.update(&self.epoch, remove).is_ok()
                     && !self.shared.hooks.keeps_series()
@@ -469,6 +482,7 @@ impl StateMachine for Emitter {
             EmitterEffect::Tell { record, previous } => {
                 self.tell(cx.now(), &record, previous.as_deref());
             }
+            EmitterEffect::TellNamesakes(key, wrong) => self.tell_namesakes(cx.now(), key, wrong),
             EmitterEffect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.

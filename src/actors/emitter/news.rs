@@ -1,17 +1,60 @@
 //! What the emitter says besides the gauges: log lines and Kubernetes events.
 
+use std::sync::Arc;
+
 use super::{Emitter, labels};
-use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::metrics::UnhealthyCondition;
-use crate::policy::condition::{self, ConditionStatus, ConditionType};
+use crate::policy::condition::{self, ConditionReason, ConditionStatus, ConditionType};
+use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
 use crate::policy::plan::{Action, Decision, PlanStage};
 use crate::policy::record::PublishedRecord;
 use crate::policy::safety_net;
 use crate::policy::units::Replicas;
+use crate::policy::variant;
 use wva_base::moment::Moment;
 
+/// An object of the name of a variant that cannot stand for it: another one does, and it is malformed itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongNamesake {
+    regarding: Regarding,
+    why: Arc<str>,
+}
+
 impl Emitter {
+    /// Objects that no record is made from, and that nothing else would say it of.
+    pub(super) fn wrong_namesakes(&self, key: &VariantKey) -> Vec<WrongNamesake> {
+        let others = self.shared.mirrors.all_managed(key).into_iter().skip(1);
+        let wrong = others.filter_map(|other| {
+            let why = variant::read(&other.object).err()?;
+            let regarding = other.regarding();
+            Some(WrongNamesake { regarding, why })
+        });
+        wrong.collect()
+    }
+
+    /// One event for each that was not said before.
+    pub(super) fn tell_namesakes(
+        &mut self,
+        now: Moment,
+        key: VariantKey,
+        wrong: Vec<WrongNamesake>,
+    ) {
+        let known = self.wrong.insert(key, wrong.clone()).unwrap_or_default();
+        for one in wrong.into_iter().filter(|one| !known.contains(one)) {
+            let notice = EventNotice {
+                regarding: one.regarding,
+                severity: EventType::Warning,
+                reason: EventReason::Condition(ConditionReason::MalformedObject),
+                action: ConditionType::TargetResolved.as_str(),
+                note: one.why.to_string(),
+                cycle: None,
+            };
+            self.events.throw(now, notice);
+        }
+    }
+
     /// One log line, one count and one event per change of a published count.
     pub(super) fn announce(
         &self,
@@ -77,7 +120,9 @@ impl Emitter {
                 (_, ConditionStatus::True | ConditionStatus::Unknown) => EventType::Normal,
             };
             // Several objects may claim one name, and each shows why none of them counts.
-            for object in self.shared.mirrors.all_managed(&record.key) {
+            let of_all = condition.reason == ConditionReason::MalformedObject;
+            let objects = self.shared.mirrors.all_managed(&record.key).into_iter();
+            for object in objects.take(if of_all { usize::MAX } else { 1 }) {
                 let notice = EventNotice {
                     regarding: object.regarding(),
                     severity,

@@ -104,6 +104,7 @@ struct Running {
     address: Address<EmitterMessage>,
     plans: Slot<PlanProposal>,
     settled: DirtySet<StatusWriteResult>,
+    events: Events,
     actors: ActorRegistry<Role>,
     task: JoinHandle<ExitReason>,
 }
@@ -123,11 +124,12 @@ impl Running {
         }
         let bell = address.clone();
         let settled = DirtySet::new(move || bell.hint(EmitterMessage::StatusSettled));
+        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
         let connections = EmitterConnections {
             plans: plans.clone(),
             changed: DirtySet::new(|| {}),
             statuses: RetryQueue::new(|| {}),
-            events: Events::new(shared.series.process.events_dropped.clone(), || {}),
+            events: events.clone(),
             settled: settled.clone(),
         };
         let (readers, writers) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
@@ -146,6 +148,7 @@ impl Running {
             address,
             plans,
             settled,
+            events,
             actors,
             task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
         }
@@ -302,6 +305,27 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
     assert_eq!(shared.records.decided(&key(), "other"), None);
     let snapshot = shared.snapshot(CycleId(2));
     assert_eq!(snapshot.variants[&key()].desired, Some(Replicas(20)));
+}
+
+/// Where another one stands for the variant and is in good order.
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_told_once() {
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    let object = json!({
+        "metadata": {"namespace": "ns", "name": "v", "annotations": {"llm-d.ai/managed": "true"}},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+    });
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
+    list::<HorizontalPodAutoscaler>(mirror, kind, [object]);
+    for (cycle, times) in [(1, 1), (2, 0)] {
+        running.plans.put(plan(&shared, 1, cycle));
+        assert_eq!(gauge(&shared).await, "3");
+        let told = std::iter::from_fn(|| running.events.last());
+        let wrong = told.filter(|one| one.notice.note.contains("llm-d.ai/model-id"));
+        assert_eq!(wrong.count(), times, "cycle {cycle}");
+    }
 }
 
 /// A variant without an object of its own, whose count stands in an annotation of its scaler.
