@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::object::LiveObject;
 use super::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
+use crate::settings::AnnotatedScalerSupport;
 use crate::settings::generation::Generation;
 
 /// The outcome of one look.
@@ -262,6 +263,14 @@ impl Facts {
     /// The deployments of the controller that were read.
     pub fn controllers(&self) -> &[ControllerFacts] {
         self.controllers.known().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether annotations may declare variants: some controller takes them, or none is known.
+    pub fn takes_annotations(&self) -> bool {
+        let controllers = self.controllers().iter();
+        let mut settings = controllers.filter_map(|one| one.generation()).peekable();
+        settings.peek().is_none()
+            || settings.any(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled)
     }
 
     /// The series of an answer.

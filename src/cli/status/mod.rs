@@ -48,6 +48,7 @@ async fn repeat(
     let (client, namespace) = flags.namespaces.connect().await?;
     loop {
         let objects = FleetObjects::read(&client, namespace.as_deref()).await?;
+        let objects = objects.decided(&client).await;
         let mut status = FleetStatus::of(&objects);
         if let Some(controller) = controller {
             enrich::enrich(&mut status, controller).await;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::fleet::{TargetPlace, identity, target_place};
 use crate::cli::migrate::{StoredScaler, declared};
 use crate::cluster::client::{RequestError, within};
+use crate::doctor::look::takes_annotations;
 use crate::policy::actuation::ScalerKind;
 
 /// Longest wait for one page of a list.
@@ -120,6 +121,19 @@ impl FleetObjects {
     pub(super) fn declare(&mut self) {
         let declared: Vec<Value> = self.scalers().into_iter().filter_map(declared).collect();
         self.declared = declared;
+    }
+
+    /// Without what scalers declare, where no controller takes annotations.
+    pub(in crate::cli) async fn decided(mut self, client: &Client) -> Self {
+        if !self.declared.is_empty() && !takes_annotations(client).await {
+            self.declared.clear();
+            self.notes.push(
+                "what is annotated llm-d.ai/managed is no variant; set ANNOTATED_SCALERS_ENABLED=true in the controller, \
+                 or remove the annotation"
+                    .to_owned(),
+            );
+        }
+        self
     }
 
     /// `VariantAutoscaling` objects.

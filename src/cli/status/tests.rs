@@ -189,3 +189,40 @@ async fn a_cluster_without_the_definitions_is_named() {
     let error = error.unwrap_err();
     assert!(error.contains("apply the output of wva crds"), "{error}");
 }
+
+/// An annotated scaler is a variant to a controller that takes annotations, and to one that is not seen.
+#[tokio::test]
+async fn what_no_controller_takes_for_a_variant_is_none() {
+    let controller = |switch: &str| {
+        let variables = json!([
+            {"name": "PROMETHEUS_BASE_URL", "value": "https://prometheus"},
+            {"name": "POD_NAMESPACE", "value": "wva-system"},
+            {"name": "ANNOTATED_SCALERS_ENABLED", "value": switch},
+        ]);
+        let containers = json!([{"name": "manager", "image": "wva:1", "env": variables}]);
+        list(&[json!({
+            "metadata": {"namespace": "wva-system", "name": "wva"},
+            "spec": {"template": {"spec": {"containers": containers}}},
+        })])
+    };
+    for (answer, shown) in [
+        (controller("false"), 0),
+        (controller("true"), 1),
+        (list(&[]), 1),
+        (refused(403), 1),
+    ] {
+        let mut annotated = scaler("follows", "l4", None);
+        annotated["metadata"]["annotations"] =
+            json!({"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"});
+        annotated["spec"]["maxReplicas"] = json!(4);
+        let mut objects = FleetObjects {
+            hpas: vec![annotated],
+            ..FleetObjects::default()
+        };
+        objects.declare();
+        let server = FakeServer::new([answer, list(&[])]);
+        let objects = objects.decided(&server.client()).await;
+        assert_eq!(FleetStatus::of(&objects).variants.len(), shown);
+        assert_eq!(objects.notes.len(), 1 - shown);
+    }
+}

@@ -165,10 +165,14 @@ async fn from_status(object: &ObjectKey) -> Result<String, String> {
         .await
         .map_err(|error| error.to_string())?;
     let objects = FleetObjects::read(&client, Some(&object.namespace)).await?;
+    let objects = objects.decided(&client).await;
     let fleet = FleetStatus::of(&objects);
     render::status(&objects, &fleet, object).ok_or_else(|| {
-        format!(
+        let missing = format!(
             "there is no VariantAutoscaling and no PodAutoscaler {object}; wva status -A lists them"
-        )
+        );
+        let notes = objects.notes().iter().map(|note| format!("note: {note}"));
+        let lines: Vec<String> = [missing].into_iter().chain(notes).collect();
+        lines.join("\n")
     })
 }

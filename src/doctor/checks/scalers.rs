@@ -20,7 +20,6 @@ use crate::policy::key::VariantKey;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
-use crate::settings::AnnotatedScalerSupport;
 
 /// The longest window that does not matter, in seconds.
 const SHORT_WINDOW: i64 = 30;
@@ -100,16 +99,8 @@ pub(super) fn scalers(facts: &Facts) -> Vec<ReadScaler<'_>> {
     read.collect()
 }
 
-/// Whether annotations may declare variants: some controller takes them, or none is known.
-fn takes_annotations(facts: &Facts) -> bool {
-    let controllers = facts.controllers().iter();
-    let mut settings = controllers.filter_map(|one| one.generation()).peekable();
-    settings.peek().is_none()
-        || settings.any(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled)
-}
-
 fn shapes(facts: &Facts) -> Vec<Finding> {
-    let takes_annotations = takes_annotations(facts);
+    let takes_annotations = facts.takes_annotations();
     let found = objects(facts).filter_map(|object| {
         let why = match read(object) {
             Err(error) => error.to_string(),

@@ -87,6 +87,13 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     (facts, times)
 }
 
+/// Looks whether annotations may declare variants.
+pub async fn takes_annotations(client: &Client) -> bool {
+    let mut facts = Facts::default();
+    facts.controllers = controllers::read(client, &DoctorScope::default(), &mut facts).await;
+    facts.takes_annotations()
+}
+
 /// Kinds that are read where variants and PodAutoscalers are.
 const NEAR_VARIANTS: [LiveKind; 5] = [
     LiveKind::Deployment,
