@@ -9,12 +9,13 @@ use http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
-use self::values::{ExternalMetric, ReplicaCounts, Unknown, list};
+use self::values::{ExternalMetric, ReplicaCounts, Unknown, VARIANT, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::Routes;
 use super::visibility::{scaler_visible, visible};
 use crate::cluster::review::Access;
+use crate::policy::key::VariantKey;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
 use crate::state::Readers;
@@ -78,7 +79,7 @@ impl ExternalMetricsRoutes {
         let now = self.shared.clock.now();
         let scope = self.shared.mirrors.scope();
         let found = self
-            .all_counts(namespace, metric, now)
+            .counts(namespace, metric, &selector, now)
             .and_then(|all_counts| {
                 list(
                     metric,
@@ -101,10 +102,13 @@ impl ExternalMetricsRoutes {
         }
     }
 
-    fn all_counts(
+    /// Those of at least all variants that the selector picks. Each HPA asks for the one that it follows, which is not
+    /// worth a look at all others.
+    fn counts(
         &self,
         namespace: &str,
         metric: ExternalMetric,
+        selector: &LabelSelector,
         now: Moment,
     ) -> Result<Vec<ReplicaCounts>, Unknown> {
         let mirrors = &self.shared.mirrors;
@@ -115,8 +119,16 @@ impl ExternalMetricsRoutes {
         if metric != ExternalMetric::Desired {
             visible("Deployments", &mirrors.deployments, now)?;
         }
-        let keys = mirrors.variants_in(namespace).into_iter();
-        let ours = keys.filter_map(|key| mirrors.managed(&key));
+        let keys = match selector.values(VARIANT) {
+            Some(names) => {
+                let names = names.iter();
+                names
+                    .map(|name| VariantKey::new(namespace, &**name))
+                    .collect()
+            }
+            None => mirrors.variants_in(namespace),
+        };
+        let ours = keys.into_iter().filter_map(|key| mirrors.managed(&key));
         let all_counts = ours.map(|record| {
             let stored = &record.object.stored;
             let target = mirrors.target_of(&record);

@@ -1,4 +1,12 @@
-use super::{GROUP_VERSION, Place, discovery, selector};
+use hyper::StatusCode;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use serde_json::json;
+
+use super::{ExternalMetricsRoutes, GROUP_VERSION, Place, discovery, selector};
+use crate::actors::variants::tests::shared;
+use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::kinds::WatchedKind;
+use crate::state::mirrors::tests::{count_writer, list};
 
 #[test]
 fn paths_are_told_apart() {
@@ -71,4 +79,42 @@ fn discovery_names_every_metric_and_nothing_that_a_namespace_controller_would_de
     );
     let group = &discovery::groups()["groups"][0];
     assert_eq!(group["preferredVersion"]["groupVersion"], GROUP_VERSION);
+}
+
+/// An HPA asks for one variant, of whichever kind; others are left alone, also those that have no value.
+#[test]
+fn a_variant_is_found_by_the_name_that_a_selector_wants() {
+    let shared = shared();
+    let mirrors = &shared.writers.mirrors;
+    list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
+    let scaler = |name: &str, count: &str| {
+        json!({
+            "metadata": {"namespace": "ns", "name": name, "managedFields": count_writer(), "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
+            }},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": name}, "maxReplicas": 9},
+        })
+    };
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    let mirror = &mirrors.horizontal_pod_autoscalers;
+    let scalers = [scaler("a", "3"), scaler("b", "none"), scaler("c", "4")];
+    list::<HorizontalPodAutoscaler>(mirror, kind, scalers);
+    let routes = ExternalMetricsRoutes::new(shared.readers.clone());
+    for (selector, status) in [
+        ("variant_name=a", StatusCode::OK),
+        (
+            "variant_name in (a,c),exported_namespace=ns",
+            StatusCode::OK,
+        ),
+        ("variant_name in (a,b)", StatusCode::SERVICE_UNAVAILABLE),
+        ("variant_name!=b", StatusCode::OK),
+        ("", StatusCode::SERVICE_UNAVAILABLE),
+        ("variant_name=x", StatusCode::OK),
+    ] {
+        let query: String = form_urlencoded::Serializer::new(String::new())
+            .append_pair("labelSelector", selector)
+            .finish();
+        let answer = routes.values("ns", "wva_desired_replicas", Some(&query));
+        assert_eq!(answer.status(), status, "{selector}");
+    }
 }

@@ -16,6 +16,9 @@ use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 
+/// The label with the name of the variant.
+pub(super) const VARIANT: &str = "variant_name";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExternalMetric {
     /// `wva_desired_replicas`.
@@ -107,7 +110,7 @@ impl<'a> Labels<'a> {
 
     fn get(&self, label: &str) -> Option<&'a str> {
         match label {
-            "variant_name" => Some(self.variant_name),
+            VARIANT => Some(self.variant_name),
             "namespace" => Some(self.namespace),
             "exported_namespace" => Some(self.exported_namespace),
             "accelerator_type" => Some(self.accelerator_type),

@@ -79,6 +79,15 @@ impl LabelSelector {
         self
     }
 
+    /// The values that a label may have, where the selector lists them.
+    pub fn values(&self, label: &str) -> Option<&BTreeSet<String>> {
+        let mut of_label = self.requirements.iter().filter(|one| one.label == label);
+        of_label.find_map(|one| match &one.holds {
+            LabelRequirement::OneOf(values) => Some(values),
+            _ => None,
+        })
+    }
+
     /// Whether every requirement holds for an object whose labels `value_of` looks up.
     pub fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| {
@@ -214,6 +223,11 @@ mod tests {
         ] {
             let selector = LabelSelector::parse(text).unwrap();
             assert_eq!(selector.to_string(), shown, "{text}");
+            assert_eq!(
+                selector.values("a").is_some(),
+                shown.contains("a in"),
+                "{text}"
+            );
             assert_eq!(LabelSelector::parse(shown).unwrap(), selector, "{shown}");
         }
     }
