@@ -40,6 +40,9 @@ pub type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
 /// Tells those who depend on a kind.
 pub type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
 
+/// Makes a view of an object that cannot be read.
+pub type MalformedReader<V> = fn(&Malformed, Option<&V>, &mut Interner) -> Option<V>;
+
 /// What one kind needs to be watched.
 pub struct WatchSpec<K: Projected> {
     /// The kind.
@@ -50,8 +53,8 @@ pub struct WatchSpec<K: Projected> {
     pub options: WatchOptions,
     /// Whether somebody here reads the object.
     pub wanted: ObjectFilter<K::View>,
-    /// What is kept of an object that cannot be read; `None` treats it as absent.
-    pub malformed: fn(&Malformed, &mut Interner) -> Option<K::View>,
+    /// What is kept of an object that cannot be read, of which this is known from before; `None` treats it as absent.
+    pub malformed: MalformedReader<K::View>,
     /// Where it is kept.
     pub mirror: Arc<MirrorWriter<K::View>>,
     /// Who is told.
@@ -346,10 +349,9 @@ where
     ) -> Result<(), ActorError> {
         let key = malformed.key();
         tracing::warn!(kind = self.spec.kind.as_str(), error = %malformed, "object cannot be read");
-        match (
-            (self.spec.malformed)(malformed, &mut self.texts),
-            self.relist.is_some(),
-        ) {
+        let before = self.spec.mirror.get(&key);
+        let view = (self.spec.malformed)(malformed, before.as_deref(), &mut self.texts);
+        match (view, self.relist.is_some()) {
             (Some(view), true) => self.list(key, view),
             (Some(view), false) => self.apply(cx, key, view)?,
             (None, true) => {}

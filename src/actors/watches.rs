@@ -176,7 +176,7 @@ impl WatcherWiring<'_> {
                 ..WatchOptions::default()
             },
             wanted: Arc::new(|_| true),
-            malformed: |_, _| None,
+            malformed: |_, _, _| None,
             mirror: Arc::clone(mirror),
             notify: Arc::new(notify),
             relists: None,
@@ -409,6 +409,8 @@ impl WatcherWiring<'_> {
             }
         };
         self.watcher(WatchSpec::<K> {
+            // One that declares a variant has no status that says what is wrong.
+            malformed: |_, before, _| before.cloned(),
             relists: Some(Arc::clone(relists)),
             ..Self::spec(kind, self.api(), mirror, notify)
         })

@@ -43,6 +43,14 @@ fn stored(replicas: u32, version: &str) -> FakeResponse {
     FakeResponse::Json(200, list)
 }
 
+/// The object, in a list or an event, with something else in place of its specification.
+fn unreadable(version: &str) -> Value {
+    json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "spec": 5,
+        "metadata": {"namespace": "ns", "name": "v", "uid": "u", "resourceVersion": version},
+    })
+}
+
 /// A watch that is open and says nothing.
 fn silent() -> (mpsc::UnboundedSender<String>, FakeResponse) {
     let (lines, body) = mpsc::unbounded_channel();
@@ -58,7 +66,7 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         api: Arc::new(Api::all(server.client())),
         options: WatchOptions::default(),
         wanted: Arc::new(|_| true),
-        malformed: |_, _| None,
+        malformed: |_, before, _| before.cloned(),
         mirror: Arc::clone(&shared.writers.mirrors.variants),
         notify: Arc::new(|_| {}),
         relists: Some(Arc::clone(&shared.writers.relists.variants)),
@@ -110,5 +118,35 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     );
     let late = relists.ask(2, MINUTE, NEEDED).await;
     assert!(!late[0], "the server answers no more");
+    watcher.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_stays_as_it_was_where_that_is_wanted() {
+    let shared = shared();
+    let key = VariantKey::new("ns", "v");
+    let (lines, watch) = silent();
+    let (second, rewatch) = silent();
+    let server = FakeServer::new([stored(3, "7"), watch]);
+    let watcher = start(&server, &shared);
+    server.is_asked(2).await;
+    let event = json!({"type": "MODIFIED", "object": unreadable("8")});
+    lines.send(event.to_string()).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(shared.mirrors.stored(&key), Some(Replicas(3)));
+
+    let list = json!({
+        "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscalingList",
+        "metadata": {"resourceVersion": "9"}, "items": [unreadable("8")],
+    });
+    server.then(FakeResponse::Json(200, list));
+    server.then(rewatch);
+    let relists = &shared.writers.leadership.relists;
+    assert!(relists.ask(1, MINUTE, NEEDED).await[0]);
+    assert_eq!(shared.mirrors.stored(&key), Some(Replicas(3)));
+    let event = json!({"type": "DELETED", "object": unreadable("10")});
+    second.send(event.to_string()).unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(shared.mirrors.stored(&key), None);
     watcher.abort();
 }

@@ -40,7 +40,7 @@ impl WatcherWiring<'_> {
             }
         };
         self.watcher(WatchSpec::<PodAutoscaler> {
-            malformed: |malformed, texts| Some(pod_autoscaler::malformed(malformed, texts)),
+            malformed: |malformed, _, texts| Some(pod_autoscaler::malformed(malformed, texts)),
             ..Self::spec(WatchedKind::PodAutoscaler, self.api(), mirror, notify)
         })
     }

@@ -9,9 +9,7 @@ use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
-use crate::cluster::project::Interner;
 use crate::cluster::project::variant::{self, VariantRecord};
-use crate::cluster::watch::Malformed;
 use crate::roles::Role;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::target_of;
@@ -33,9 +31,7 @@ impl WatcherWiring<'_> {
         };
         let kind = WatchedKind::VariantAutoscaling;
         self.watcher(WatchSpec::<VariantAutoscaling> {
-            malformed: |malformed: &Malformed, texts: &mut Interner| {
-                Some(variant::malformed(malformed, texts))
-            },
+            malformed: |malformed, _, texts| Some(variant::malformed(malformed, texts)),
             relists: Some(Arc::clone(&self.relists.variants)),
             ..Self::spec(kind, self.api(), mirror, notify)
         })
