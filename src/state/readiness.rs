@@ -80,6 +80,11 @@ impl Readers {
             let kind = contact.kind;
             let mut reason = mirror_reason(contact, now);
             if kind == WatchedKind::VariantAutoscaling {
+                let is_served = self.mirrors.variants.sync() != SyncState::KindAbsent;
+                if !is_served && !self.mirrors.all_records().is_empty() {
+                    // Annotated scalers are variants without that kind.
+                    reason.state = ReadinessState::Ok;
+                }
                 let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
                 for one in self.mirrors.left_out() {
                     *reasons.entry(one.admission.to_string()).or_default() += 1;
@@ -157,5 +162,42 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
             Some(why) => format!("{detail}; {why}"),
             None => detail,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+    use serde_json::json;
+
+    use super::*;
+    use crate::actors::variants::tests::shared;
+    use crate::state::mirrors::tests::list;
+    use wva_supervise::Epoch;
+
+    #[test]
+    fn without_the_definition_annotated_scalers_suffice() {
+        let shared = shared();
+        let mirrors = &shared.writers.mirrors;
+        let kind = WatchedKind::VariantAutoscaling;
+        let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+        mirrors.variants.kind_absent(&epoch).unwrap();
+        let state = || {
+            let mut reasons = shared.readiness().into_iter();
+            let reason = reasons.find(|one| one.name == "mirror/VariantAutoscaling");
+            reason.unwrap().state
+        };
+        assert_eq!(state(), ReadinessState::Degraded);
+
+        let scaler = json!({
+            "metadata": {"namespace": "ns", "name": "v", "annotations": {
+                "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m",
+            }},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
+        });
+        let kind = WatchedKind::HorizontalPodAutoscaler;
+        let mirror = &mirrors.horizontal_pod_autoscalers;
+        list::<HorizontalPodAutoscaler>(mirror, kind, [scaler]);
+        assert_eq!(state(), ReadinessState::Ok);
     }
 }
