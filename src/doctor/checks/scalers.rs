@@ -7,6 +7,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
+use super::variants::is_handled;
 use super::{Check, Need};
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -117,17 +118,22 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
 
 /// Annotated scalers whose target another variant names.
 fn disputed(facts: &Facts) -> Vec<Finding> {
+    // Which of them count is not known without a controller.
+    let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
     let mut declared = scalers(facts);
-    declared.retain(|one| one.kept.declared.is_some());
-    let claims: Vec<_> = declared
-        .iter()
-        .map(|one| (one.kept.target.clone(), one.object))
-        .chain(facts.variants().map(|one| (target_key(one), one)))
-        .collect();
+    declared.retain(|one| one.kept.declared.is_some() && counts(one.object));
+    let mut claims = claimed(facts);
+    for all in claims.values_mut() {
+        all.retain(|one| counts(one));
+    }
+    for ReadScaler { object, kept } in &declared {
+        if let Some(target) = &kept.target {
+            claims.entry(target.clone()).or_default().push(object);
+        }
+    }
     let found = declared.iter().filter_map(|one| {
-        let (_, other) = claims.iter().find(|(target, object)| {
-            target.is_some() && *target == one.kept.target && object.title() != one.object.title()
-        })?;
+        let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
+        let other = all.find(|other| other.title() != one.object.title())?;
         let cause = format!("{} names its target too; keep one of both", other.title());
         Some(FindingCode::TargetContested.at(one.object.title(), cause))
     });

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use self::causes::{CLUSTER, CONTROLLER, VARIANTS, WAKING, bundle, edit, pod};
-use self::healthy::facts;
+use self::healthy::{controller, facts, resolve};
 use super::facts::{Facts, LiveKind, Reading};
 use super::{Finding, FindingCode, examine};
 
@@ -133,4 +133,27 @@ fn what_cannot_be_read_is_never_fine() {
         "{text}"
     );
     assert!(!text.contains("√ pods start"), "{text}");
+}
+
+#[test]
+fn an_annotated_scaler_contests_a_target_where_a_controller_takes_it() {
+    let mut facts = facts();
+    let annotations = json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": "meta/llama" });
+    let place = "/metadata/annotations";
+    let kind = LiveKind::HorizontalPodAutoscaler;
+    edit(&mut facts, kind, "a", place, annotations);
+    assert_eq!(codes(&facts), Vec::new(), "annotations are not taken");
+
+    let mut object = controller("wva");
+    let mut set = |facts: &mut Facts, name: &str, value: &str| {
+        let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+        let variables = container["env"].as_array_mut().unwrap();
+        variables.push(json!({ "name": name, "value": value }));
+        resolve(facts, &[object.clone()]);
+    };
+    set(&mut facts, "ANNOTATED_SCALERS_ENABLED", "true");
+    assert_eq!(codes(&facts), [FindingCode::TargetContested]);
+    set(&mut facts, "CONTROLLER_INSTANCE", "blue");
+    let found = codes(&facts);
+    assert!(!found.contains(&FindingCode::TargetContested), "{found:?}");
 }
