@@ -327,6 +327,7 @@ pub(super) fn limiter(decision: &Decision) -> Option<&str> {
         Reason::Limited { by: pools, .. } | Reason::BudgetUnknown { pools, .. } => {
             pools.first().map(GpuPool::limiter)
         }
+        Reason::GpusNotCounted(why) => why.pools.first().map(GpuPool::limiter),
         Reason::ShareLimited { by, .. }
         | Reason::WakeRefused { by, .. }
         | Reason::MinimumAboveGpus { by, .. } => by.first().map(|pool| &*pool.limiter),

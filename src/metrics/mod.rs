@@ -215,10 +215,13 @@ impl Metrics {
                 || matches!(
                     step.why,
                     Reason::ShareLimited { .. }
+                        | Reason::GpusNotCounted(_)
                         | Reason::MinimumAboveGpus { .. }
                         | Reason::HeldForStart { .. }
                         | Reason::WakeRefused {
-                            obstacle: WakeObstacle::NoGpus | WakeObstacle::NoGpusForPair,
+                            obstacle: WakeObstacle::NoGpus
+                                | WakeObstacle::GpusNotCounted
+                                | WakeObstacle::NoGpusForPair,
                             ..
                         }
                 )

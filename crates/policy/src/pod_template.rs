@@ -1,10 +1,11 @@
 //! From the pod templates of a scale target to one replica of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
+use super::limit::GpuCount;
 use super::object::{ObjectLabels, Placement};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
@@ -35,6 +36,8 @@ pub struct PodTemplate {
     pub labels: Arc<ObjectLabels>,
     /// Its containers, without init containers.
     pub containers: Vec<TemplateContainer>,
+    /// Its resource claims by name (`spec.resourceClaims`).
+    pub claims: Vec<Arc<str>>,
     /// Where its pods may run.
     pub placement: Placement,
 }
@@ -88,6 +91,15 @@ impl ReplicaPods {
         gpus
     }
 
+    /// Claims of all pods together, each name once.
+    fn claims(&self) -> Arc<[Arc<str>]> {
+        let worker = (self.size > Replicas::ONE).then_some(&self.worker);
+        let templates = [Some(self.serving()), worker];
+        let claims = templates.into_iter().flatten().flat_map(|one| &one.claims);
+        let names: BTreeSet<&Arc<str>> = claims.collect();
+        names.into_iter().map(Arc::clone).collect()
+    }
+
     /// Where the pod that answers requests may run.
     pub fn placement(&self) -> &Placement {
         &self.serving().placement
@@ -104,6 +116,7 @@ impl ReplicaPods {
         ReplicaTemplate {
             role: role(serving.role.as_deref()),
             gpus: self.gpus(),
+            gpu_count: GpuCount::of(self.claims()),
             containers: essence(&engines(&serving.containers)).into(),
             service_class: None,
         }

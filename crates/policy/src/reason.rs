@@ -13,7 +13,7 @@ use super::capacity::{AnalyzerName, ServingRole};
 use super::combine::BlockReason;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::{GpuPool, HeldGpus, PoolFigures, Withheld};
+use super::limit::{GpuPool, HeldGpus, NotCounted, PoolFigures, Withheld};
 use super::optimize::{Method, WantedAmount};
 use super::plan::MetricsState;
 use super::router_queue::{HeldQueue, QueueSource};
@@ -263,6 +263,8 @@ pub enum Reason {
         /// The pools whose GPUs are not known.
         pools: Vec<GpuPool>,
     },
+    /// Its GPUs cannot be counted: no growth above the floor.
+    GpusNotCounted(NotCounted),
     /// No GPUs are to be granted: it does not grow.
     NotGrowing {
         /// Replicas that are wanted.
@@ -369,6 +371,9 @@ pub enum Reason {
         gpus: Gpus,
         /// The pools that cannot grant them, or that nobody knows.
         by: Vec<PoolFigures>,
+        /// Resource claims whose GPUs are not counted.
+        #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+        claims: Arc<[Arc<str>]>,
     },
     /// Saturation and the queueing model were arbitrated.
     Arbitrated {

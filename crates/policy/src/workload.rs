@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
 use super::engine_args::ContainerCommand;
-use super::limit::{GpuPod, NodeView, Physical, leaving, physical};
+use super::limit::{GpuCount, GpuPod, NodeView, Physical, leaving, physical};
 use super::units::Gpus;
 use crate::params::LabelSelector;
 
@@ -18,6 +18,9 @@ pub struct ReplicaTemplate {
     pub role: ServingRole,
     /// GPUs of one replica by resource, such as `nvidia.com/gpu`; empty where none are stated.
     pub gpus: BTreeMap<Arc<str>, Gpus>,
+    /// Whether these are all.
+    #[serde(default, skip_serializing_if = "GpuCount::is_counted")]
+    pub gpu_count: GpuCount,
     /// Containers of its pod template; empty where they are not known.
     pub containers: Arc<[ContainerCommand]>,
     /// The service class that the object names.
@@ -29,6 +32,7 @@ impl Default for ReplicaTemplate {
         Self {
             role: ServingRole::Both,
             gpus: BTreeMap::new(),
+            gpu_count: GpuCount::default(),
             containers: Arc::from([]),
             service_class: None,
         }
@@ -38,11 +42,17 @@ impl Default for ReplicaTemplate {
 impl ReplicaTemplate {
     /// GPUs of one replica, of all vendors; one where none are stated, since it takes a place.
     pub fn gpus_per_replica(&self) -> Gpus {
-        let sum = self
-            .gpus
-            .values()
-            .fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus));
-        sum.at_least_one()
+        self.requested().at_least_one()
+    }
+
+    /// GPUs that one replica takes of limited pools: none where all that it holds are those of claims.
+    pub fn gpus_taken(&self) -> Gpus {
+        self.gpu_count.taken(self.requested())
+    }
+
+    fn requested(&self) -> Gpus {
+        let gpus = self.gpus.values();
+        gpus.fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus))
     }
 }
 

@@ -35,6 +35,10 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
             .flat_map(|spec| &spec.containers)
             .map(|one| container(one, texts))
             .collect(),
+        claims: (spec.into_iter())
+            .flat_map(|spec| spec.resource_claims.iter().flatten())
+            .map(|claim| texts.intern(&claim.name))
+            .collect(),
         placement: spec.map(|spec| placement(spec, texts)).unwrap_or_default(),
     }
 }

@@ -11,6 +11,7 @@ use crate::actuation::Scalers;
 use crate::bounds::CEILING;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use crate::limit::GpuCount;
 use crate::object::TargetReference;
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
@@ -94,6 +95,7 @@ impl Reader {
                     .iter()
                     .map(|(resource, count)| (Arc::clone(resource), Gpus(*count)))
                     .collect(),
+                gpu_count: GpuCount::of(variant.resource_claims.clone().into()),
                 containers: variant.containers.iter().map(command).collect(),
                 service_class: variant.service_class.clone(),
             },

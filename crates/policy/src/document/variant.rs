@@ -33,6 +33,10 @@ pub struct VariantDocument {
     /// GPUs of one replica by resource, such as `nvidia.com/gpu: 2`. Left out: one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpus: BTreeMap<Arc<str>, u32>,
+    /// Resource claims of one replica, by the names that its pod template gives them. GPUs that they hold are not
+    /// counted: no limit on GPUs grows it above its minimum. Left out: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_claims: Vec<Arc<str>>,
     /// The service class that the object names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_class: Option<Arc<str>>,

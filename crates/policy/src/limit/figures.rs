@@ -24,9 +24,9 @@ pub struct PoolFigures {
     pub kind: Arc<str>,
     /// GPUs that it allows.
     pub limit: Budget,
-    /// GPUs in use, and taken in this cycle.
+    /// GPUs in use, and taken in this cycle; those of resource claims are not counted.
     pub used: Gpus,
-    /// What it leaves.
+    /// What it leaves; unknown where resource claims use some of it.
     pub left: Budget,
     /// The types that nodes have, where none has this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub enum PoolScope {
 }
 
 impl PoolFigures {
-    pub(super) fn of(pool: &GpuPool, limit: Budget, used: Gpus) -> Self {
+    pub(super) fn of(pool: &GpuPool, limit: Budget, used: Gpus, left: Budget) -> Self {
         let (limiter, scope, namespace, kind) = match pool {
             GpuPool::Inventory { accelerator } | GpuPool::NoNode { accelerator, .. } => {
                 (NODES.into(), PoolScope::Inventory, None, accelerator)
@@ -73,7 +73,7 @@ impl PoolFigures {
             kind: Arc::clone(kind),
             limit,
             used,
-            left: limit.less(used),
+            left,
             known: match pool {
                 GpuPool::NoNode { known, .. } => Some(known.clone()),
                 _ => None,

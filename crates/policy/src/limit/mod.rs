@@ -2,7 +2,8 @@
 //! Both bind: a replica is granted where every pool that it draws from has room.
 //!
 //! An unknown, an unlimited and a finite budget are three things. Where it is unknown nothing grows
-//! above its floor and nothing is lowered.
+//! above its floor and nothing is lowered. What a replica holds by resource claims is unknown as well: it takes
+//! nothing of what nodes offer as a resource, and leaves a quota that counts it unknown to all.
 //!
 //! [`rescale()`] shares a contended budget by priority, `headroom` says how it would be shared by headroom.
 
@@ -13,6 +14,7 @@ mod gpu_demand;
 mod headroom;
 mod held;
 mod inventory;
+mod not_counted;
 mod pass;
 mod pool;
 mod pools;
@@ -28,6 +30,7 @@ pub use gpu_demand::HeadroomShare;
 pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
 pub use inventory::{NodeGpus, NodeView, Scheduling, discover};
+pub use not_counted::{GpuCount, NotCounted};
 pub use pool::GpuPool;
 pub use pools::Physical;
 pub use rescale::BudgetClaim;
@@ -37,8 +40,9 @@ pub use withheld::{DemandGap, Withheld};
 pub(crate) use accelerator_name::short_name;
 pub(crate) use gpu_demand::{GpuDemand, by_headroom};
 pub(crate) use inventory::{leaving, physical};
+pub(crate) use not_counted::claims_not_counted;
 pub(crate) use pass::{GrowthRequest, allocate};
-pub(crate) use pools::{GpuPools, GpuSupply, ManagedUse};
+pub(crate) use pools::{GpuPools, GpuSupply, ManagedUse, UncountedUse};
 pub(crate) use rescale::{AwaitedStart, RescaleSwitches, Turn, rescale};
 pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
 

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::budget::Budget;
+use super::not_counted::{GpuCount, NotCounted};
 use super::pool::{GpuPool, Room};
 use super::pools::GpuPools;
 use crate::change::CountChange;
@@ -24,6 +26,8 @@ pub(crate) struct GrowthRequest {
     pub max: Option<Replicas>,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
+    /// Whether these are all.
+    pub count: GpuCount,
     /// Weight of its model among others.
     pub priority: f64,
     /// Spare capacity: the smaller, the more urgent.
@@ -52,7 +56,7 @@ pub(crate) fn allocate(
         pools.take(
             &request.key.namespace,
             &request.accelerator,
-            request.gpus.at_least_one().times(owed),
+            request.count.taken(request.gpus).times(owed),
         );
         floors.insert(&request.key, owed);
     }
@@ -97,15 +101,23 @@ impl GrowthRequest {
         let namespace = &self.key.namespace;
         let rooms = pools.rooms(namespace, &self.accelerator);
         let asked = per_replica.times(wanted.saturating_sub(owed));
-        let granted = pools
-            .budget(namespace, &self.accelerator)
-            .grant(asked)
-            .replicas(per_replica);
-        pools.take(namespace, &self.accelerator, per_replica.times(granted));
+        let budget = self
+            .count
+            .within(pools.budget(namespace, &self.accelerator));
+        let granted = budget.grant(asked).replicas(per_replica);
+        let taken = self.count.taken(self.gpus).times(granted);
+        pools.take(namespace, &self.accelerator, taken);
         let added = Replicas(owed.0.saturating_add(granted.0));
         let gpus = per_replica.times(added);
         let why = if added == wanted {
             Reason::Granted { gpus, added }
+        } else if let GpuCount::Claimed { claims } = &self.count {
+            Reason::GpusNotCounted(NotCounted {
+                added,
+                wanted,
+                claims: Arc::clone(claims),
+                pools: bounded(&rooms),
+            })
         } else {
             shortfall(&rooms, asked, added, wanted, gpus)
         };
@@ -157,4 +169,10 @@ fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpu
             pools: unknown,
         }
     }
+}
+
+/// The pools that limit.
+fn bounded(rooms: &[Room]) -> Vec<GpuPool> {
+    let bounded = rooms.iter().filter(|room| room.left != Budget::Unlimited);
+    bounded.map(|room| room.pool.clone()).collect()
 }

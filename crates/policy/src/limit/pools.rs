@@ -36,11 +36,15 @@ pub enum Physical {
 /// GPUs that our own variants hold, by namespace, then type as declared.
 pub(crate) type ManagedUse = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>;
 
+/// Types of our own variants that hold GPUs which are not counted, by namespace, as declared.
+pub(crate) type UncountedUse = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
+
 #[derive(Debug, Clone)]
 pub(crate) struct GpuPools {
     physical: Physical,
     quotas: Vec<QuotaLimiter>,
     managed: ManagedUse,
+    uncounted: UncountedUse,
     /// GPUs that pods on their way out still hold, by short type name.
     leaving: BTreeMap<Arc<str>, Gpus>,
     taken: BTreeMap<GpuPool, Gpus>,
@@ -63,13 +67,30 @@ struct Level {
     pool: GpuPool,
     cap: Budget,
     used: Gpus,
+    /// Whether more than that is in use.
+    extent: UseExtent,
+}
+
+/// Whether all of what is in use of a pool is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UseExtent {
+    Whole,
+    AtLeast,
 }
 
 impl Level {
     fn budget(&self, supply: GpuSupply) -> Budget {
         match supply {
-            GpuSupply::Left => self.cap.less(self.used),
+            GpuSupply::Left => self.left(self.used),
             GpuSupply::Limit => self.cap,
+        }
+    }
+
+    /// What is left where as many are in use, and more where some are not counted.
+    fn left(&self, used: Gpus) -> Budget {
+        match (self.extent, self.cap.less(used)) {
+            (UseExtent::AtLeast, Budget::Finite(left)) if left > Gpus::ZERO => Budget::Unknown,
+            (_, left) => left,
         }
     }
 
@@ -88,6 +109,7 @@ impl Level {
             pool,
             cap: Budget::Finite(Gpus::ZERO),
             used: Gpus::ZERO,
+            extent: UseExtent::Whole,
         }
     }
 }
@@ -112,6 +134,7 @@ impl GpuPools {
             physical,
             quotas,
             managed,
+            uncounted: UncountedUse::new(),
             leaving: BTreeMap::new(),
             taken: BTreeMap::new(),
             held: Vec::new(),
@@ -126,13 +149,20 @@ impl GpuPools {
         self
     }
 
+    /// Says whose GPUs no quota counts: what is left of those that they draw from is not known.
+    #[must_use]
+    pub(crate) fn with_uncounted(mut self, uncounted: UncountedUse) -> Self {
+        self.uncounted = uncounted;
+        self
+    }
+
     /// The pools that a variant draws from, in the order in which they are credited, and what is
     /// left in each. A limiter that does not concern it has no pool here.
     pub(crate) fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels
             .map(|level| Room {
-                left: level.cap.less(level.used),
+                left: level.left(level.used),
                 pool: level.pool,
             })
             .collect()
@@ -142,7 +172,10 @@ impl GpuPools {
     pub(crate) fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels
-            .map(|level| PoolFigures::of(&level.pool, level.cap, level.used))
+            .map(|level| {
+                let left = level.left(level.used);
+                PoolFigures::of(&level.pool, level.cap, level.used, left)
+            })
             .collect()
     }
 
@@ -204,7 +237,7 @@ impl GpuPools {
                 | GpuPool::ClusterQuota { .. }
                 | GpuPool::NamespaceQuota { .. } => level.used,
             };
-            budget.and(level.cap.less(staying))
+            budget.and(level.left(staying))
         })
     }
 
@@ -318,7 +351,12 @@ impl GpuPools {
             }
         };
         let pool = GpuPool::Inventory { accelerator };
-        Some(Level { pool, cap, used })
+        Some(Level {
+            pool,
+            cap,
+            used,
+            extent: UseExtent::Whole,
+        })
     }
 
     fn quota_level(
@@ -334,12 +372,18 @@ impl GpuPools {
         match &limiter.scope {
             LimiterScope::Cluster(quotas) => {
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let used = self.managed_in_cluster(limiter, &accelerator, quotas);
+                let counts = |namespace: &Arc<str>| !limiter.exclude.contains(&**namespace);
+                let (used, extent) = self.managed_in(counts, &accelerator, quotas);
                 let pool = GpuPool::ClusterQuota {
                     limiter: Arc::clone(name),
                     accelerator,
                 };
-                Some(Level { pool, cap, used })
+                Some(Level {
+                    pool,
+                    cap,
+                    used,
+                    extent,
+                })
             }
             LimiterScope::Namespaces(namespaces) => {
                 let none = Quotas::new();
@@ -348,35 +392,44 @@ impl GpuPools {
                     .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
                     .unwrap_or(&none);
                 let (accelerator, cap) = cap_of(quotas, accelerator);
-                let used = self.managed_in(namespace, &accelerator, quotas);
+                let counts = |one: &Arc<str>| **one == *namespace;
+                let (used, extent) = self.managed_in(counts, &accelerator, quotas);
                 let pool = GpuPool::NamespaceQuota {
                     limiter: Arc::clone(name),
                     namespace: namespace.into(),
                     accelerator,
                 };
-                Some(Level { pool, cap, used })
+                Some(Level {
+                    pool,
+                    cap,
+                    used,
+                    extent,
+                })
             }
         }
     }
 
-    fn managed_in_cluster(
+    /// What our own variants hold of a type in the namespaces that count.
+    fn managed_in(
         &self,
-        limiter: &Limiter,
+        counts: impl Fn(&Arc<str>) -> bool,
         accelerator: &Arc<str>,
         quotas: &Quotas,
-    ) -> Gpus {
-        self.managed
-            .iter()
-            .filter(|(namespace, _)| !limiter.exclude.contains(&***namespace))
-            .fold(Gpus::ZERO, |sum, (_, used)| {
-                sum.plus(used_of(used, accelerator, quotas))
-            })
-    }
-
-    fn managed_in(&self, namespace: &str, accelerator: &Arc<str>, quotas: &Quotas) -> Gpus {
-        self.managed
-            .get(namespace)
-            .map_or(Gpus::ZERO, |used| used_of(used, accelerator, quotas))
+    ) -> (Gpus, UseExtent) {
+        let managed = self.managed.iter().filter(|(one, _)| counts(one));
+        let used = managed.fold(Gpus::ZERO, |sum, (_, used)| {
+            sum.plus(used_of(used, accelerator, quotas))
+        });
+        let uncounted = self.uncounted.iter().filter(|(one, _)| counts(one));
+        let is_more = uncounted
+            .flat_map(|(_, names)| names)
+            .any(|name| counts_under(name, accelerator, quotas));
+        let extent = if is_more {
+            UseExtent::AtLeast
+        } else {
+            UseExtent::Whole
+        };
+        (used, extent)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::candidate::{Candidate, late_supply, outstanding};
 use super::cover::prices;
@@ -15,7 +16,7 @@ use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::{ModelKey, VariantKey};
-use crate::limit::{Budget, GpuPool, GpuPools, PoolFigures};
+use crate::limit::{Budget, GpuCount, GpuPool, GpuPools, NotCounted, PoolFigures};
 use crate::reason::Reason;
 use crate::rounding;
 use crate::snapshot::Accelerator;
@@ -28,6 +29,8 @@ pub(crate) struct Contender {
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
+    /// Whether these are all.
+    pub gpu_count: GpuCount,
     /// Replicas beyond those that stand whose GPUs it has already.
     pub reserved: Replicas,
 }
@@ -337,6 +340,7 @@ impl Taker<'_> {
         let Contender {
             accelerator,
             gpus,
+            gpu_count,
             reserved,
             ..
         } = self.contender;
@@ -345,9 +349,10 @@ impl Taker<'_> {
         let own = asked.min(reserved.saturating_sub(Replicas(self.added)));
         let more = asked.saturating_sub(own);
         let namespace = &self.key.namespace;
-        let free = pools.budget(namespace, accelerator);
+        let free = gpu_count.within(pools.budget(namespace, accelerator));
         let granted = free.grant(per_replica.times(more)).replicas(per_replica);
-        pools.take(namespace, accelerator, per_replica.times(granted));
+        let taken = gpu_count.taken(*gpus).times(granted);
+        pools.take(namespace, accelerator, taken);
         let count = own.0.saturating_add(granted.0);
         self.added = self.added.saturating_add(count);
         count
@@ -357,13 +362,13 @@ impl Taker<'_> {
         let Contender {
             accelerator,
             gpus,
+            gpu_count,
             reserved,
             ..
         } = self.contender;
         let one = gpus.at_least_one();
-        self.room() > 0
-            && (Replicas(self.added) < *reserved
-                || pools.budget(&self.key.namespace, accelerator).grant(one) == one)
+        let free = gpu_count.within(pools.budget(&self.key.namespace, accelerator));
+        self.room() > 0 && (Replicas(self.added) < *reserved || free.grant(one) == one)
     }
 
     /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
@@ -397,6 +402,15 @@ impl Taker<'_> {
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));
         let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
+        if let GpuCount::Claimed { claims } = &self.contender.gpu_count {
+            let bounded = all.iter().filter(|pool| pool.left != Budget::Unlimited);
+            return Reason::GpusNotCounted(NotCounted {
+                added,
+                wanted,
+                claims: Arc::clone(claims),
+                pools: bounded.map(PoolFigures::pool).collect(),
+            });
+        }
         let pools: Vec<GpuPool> = (all.iter())
             .filter(|pool| pool.left == Budget::Unknown)
             .map(PoolFigures::pool)

@@ -10,7 +10,8 @@ use super::{Cycle, Work};
 use crate::change::CountChange;
 use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{
-    Budget, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures, allocate,
+    Budget, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures,
+    UncountedUse, allocate,
 };
 use crate::optimize::{Contender, Contest, Method, cost_aware, share};
 use crate::pending_decision::PendingDecision;
@@ -138,7 +139,7 @@ pub(super) fn aside_minima<T>(
             let has = counts.get(key).copied().unwrap_or_default();
             let (least, _) = draft.bounds.clamp(Replicas::ZERO);
             let more = least.saturating_sub(has.max(Replicas(taken)));
-            let owed = gpus(draft).at_least_one().times(more);
+            let owed = gpus(draft).times(more);
             let place = || (Arc::clone(&key.namespace), draft.view.accelerator.clone());
             (owed > Gpus::ZERO)
                 .then(place)
@@ -165,7 +166,10 @@ pub(super) fn mark_minima(works: &mut [Work<'_>], pools: &GpuPools) {
             continue;
         }
         let all = pools.figures(&draft.view.key.namespace, &draft.view.accelerator);
-        let own = gpus(draft).at_least_one().times(min);
+        let own = gpus(draft).times(min);
+        if own == Gpus::ZERO {
+            continue;
+        }
         let is_over = |pool: &PoolFigures| matches!(pool.limit, Budget::Finite(cap) if pool.used.max(own) > cap);
         let by: Vec<PoolFigures> = all.into_iter().filter(is_over).collect();
         if !by.is_empty() {
@@ -233,15 +237,32 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
     let leaving = (snapshot.gpus.as_ref())
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
-    let mut pools = GpuPools::new(physical, limiters, managed).with_leaving(leaving);
+    let mut pools = GpuPools::new(physical, limiters, managed)
+        .with_leaving(leaving)
+        .with_uncounted(uncounted(snapshot, works));
     if let Some(GpuInventory::Nodes { pods, .. }) = snapshot.gpus.as_deref() {
         let holders = Holders::of(pods);
         for draft in works.iter().flat_map(|work| &work.drafts) {
-            let unplaced = gpus(draft).at_least_one().times(unplaced(draft, &holders));
+            let unplaced = gpus(draft).times(unplaced(draft, &holders));
             pools.take_physical(&draft.view.accelerator, unplaced);
         }
     }
     pools
+}
+
+/// Types of GPUs that replicas hold by resource claims, which exist or that nothing keeps from existing.
+fn uncounted(snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> UncountedUse {
+    let drafts = works.iter().flat_map(|work| &work.drafts);
+    let seen = drafts.filter(|draft| draft.guaranteed() > Replicas::ZERO);
+    let unseen = unseen(snapshot).filter(|(view, _)| view.desired > Some(Replicas::ZERO));
+    let mut uncounted = UncountedUse::new();
+    for view in (seen.map(|draft| draft.view)).chain(unseen.map(|(view, _)| view)) {
+        if !view.template.gpu_count.is_counted() {
+            let types = uncounted.entry(Arc::clone(&view.key.namespace));
+            types.or_default().insert(view.accelerator.label().into());
+        }
+    }
+    uncounted
 }
 
 /// Variants whose replicas nobody can count just now, with the GPUs that they were last to have: they are
@@ -260,7 +281,7 @@ fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpu
             | TargetView::NotFound { .. }
             | TargetView::UnsupportedKind { .. } => false,
         };
-        let each = view.template.gpus_per_replica().at_least_one();
+        let each = view.template.gpus_taken();
         is_there.then_some((view, each.times(view.desired?)))
     })
 }
@@ -308,8 +329,9 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     waiting.max(count(&missed))
 }
 
+/// GPUs that one replica takes of limited pools.
 pub(super) fn gpus(draft: &PendingDecision<'_>) -> Gpus {
-    draft.view.template.gpus_per_replica()
+    draft.view.template.gpus_taken()
 }
 
 /// What a variant has or was granted before: replicas that exist, but for those that a rollout has for a
@@ -325,7 +347,7 @@ pub(super) fn take(draft: &mut PendingDecision<'_>, count: Replicas, pools: &mut
     let missing = count.saturating_sub(draft.scale.current_excluding_surge());
     let more = missing.saturating_sub(draft.reserved);
     let view = draft.view;
-    let taken = gpus(draft).at_least_one().times(more);
+    let taken = gpus(draft).times(more);
     pools.take(&view.key.namespace, &view.accelerator, taken);
     draft.reserved = draft.reserved.max(missing);
 }
@@ -397,6 +419,7 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
         let contender = Contender {
             accelerator: draft.view.accelerator.clone(),
             gpus: gpus(draft),
+            gpu_count: draft.view.template.gpu_count.clone(),
             reserved: draft.reserved.saturating_sub(candidate.ordered()),
             candidate,
         };
@@ -449,6 +472,7 @@ fn requests<'a>(work: &'a Work<'_>) -> impl Iterator<Item = GrowthRequest> + 'a 
             floor: draft.bounds.min,
             max: draft.bounds.max,
             gpus: gpus(draft),
+            count: draft.view.template.gpu_count.clone(),
             priority: work.policy.priority,
             spare: draft.figures.spare_kv,
             cost: draft.view.cost,

@@ -11,8 +11,8 @@ use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, CapacitySource};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    AwaitedStart, DemandGap, GpuDemand, GpuPool, GpuPools, RescaleCandidate, RescaleSwitches,
-    ShareVariant, Turn, Withheld, by_headroom, rescale,
+    AwaitedStart, DemandGap, GpuCount, GpuDemand, GpuPool, GpuPools, RescaleCandidate,
+    RescaleSwitches, ShareVariant, Turn, Withheld, by_headroom, rescale,
 };
 use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, PlanStage, Reason};
@@ -176,10 +176,13 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
     }
 }
 
-/// Whether a budget that a model may draw from is to be shared.
+/// Whether a budget that a model may draw from is to be shared. One with GPUs that are not counted has none to give.
 fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     let settings = &cycle.settings.saturation;
-    settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace))
+    let mut counts = (work.drafts.iter()).map(|draft| &draft.view.template.gpu_count);
+    let is_shared =
+        settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace));
+    is_shared && counts.all(GpuCount::is_counted)
 }
 
 fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {

@@ -10,7 +10,7 @@ use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::key::VariantKey;
-use crate::limit::{Budget, GpuPools, GpuSupply, PoolFigures};
+use crate::limit::{Budget, GpuCount, GpuPools, GpuSupply, PoolFigures};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
 use crate::snapshot::{Accelerator, VariantView};
@@ -108,10 +108,7 @@ fn judge(
         let demands: Vec<(&Accelerator, Gpus)> = (work.drafts.iter())
             .filter(|draft| [decode, prefill].contains(&&draft.view.key))
             .filter(|draft| !has_gpus(draft))
-            .map(|draft| {
-                let gpus = draft.view.template.gpus_per_replica();
-                (&draft.view.accelerator, gpus.at_least_one())
-            })
+            .map(|draft| (&draft.view.accelerator, gpus(draft)))
             .collect();
         pools.is_none_or(|(pools, supply)| pools.fits(&decode.namespace, &demands, supply))
     };
@@ -138,7 +135,7 @@ pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut 
 fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut GpuPools) {
     take_one(work, key, pools);
     if let Some(view) = find(work, key).map(|draft| draft.view) {
-        let gpus = view.template.gpus_per_replica().at_least_one();
+        let gpus = view.template.gpus_taken();
         pools.note_partner(work.key, (&key.namespace, &view.accelerator), gpus);
     }
 }
@@ -183,7 +180,7 @@ fn needs<'a>(cycle: &Cycle<'_>, work: &Work<'a>, pools: &GpuPools) -> Vec<(&'a V
     let second = (work.drafts.iter()).filter(|draft| Some(&draft.view.key) == next.as_ref());
     (first.chain(second))
         .filter(|draft| !has_gpus(draft))
-        .map(|draft| (draft.view, gpus(draft).at_least_one()))
+        .map(|draft| (draft.view, gpus(draft)))
         .collect()
 }
 
@@ -209,7 +206,8 @@ fn wake_member(
 ) -> WakeMember {
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |(pools, supply)| {
-        pools.supply(&view.key.namespace, &view.accelerator, supply)
+        let budget = pools.supply(&view.key.namespace, &view.accelerator, supply);
+        view.template.gpu_count.within(budget)
     });
     let budget = if has_gpus(draft) {
         Budget::Unlimited
@@ -341,9 +339,13 @@ fn refuse(
         if draft.count() > Replicas::ZERO {
             continue;
         }
-        let gpus = view.template.gpus_per_replica().at_least_one();
+        let (gpus, count) = (view.template.gpus_per_replica(), &view.template.gpu_count);
+        let obstacle = match (obstacle, count) {
+            (WakeObstacle::NoGpus, GpuCount::Claimed { .. }) => WakeObstacle::GpusNotCounted,
+            (obstacle, _) => obstacle,
+        };
         let lacks = |pool: &PoolFigures| {
-            pool.left.grant(gpus) < gpus || obstacle == WakeObstacle::NoGpusForPair
+            count.within(pool.left).grant(gpus) < gpus || obstacle == WakeObstacle::NoGpusForPair
         };
         let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
         let why = Reason::WakeRefused {
@@ -351,6 +353,7 @@ fn refuse(
             obstacle,
             gpus,
             by: all.into_iter().flatten().filter(lacks).collect(),
+            claims: count.claims().into(),
         };
         draft.keep_still(PlanStage::Zero, why);
     }

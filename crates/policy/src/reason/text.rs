@@ -212,6 +212,7 @@ impl Reason {
                     .iter()
                     .try_for_each(|pool| write!(f, "; {pool} is not known"))
             }
+            Self::GpusNotCounted(why) => write!(f, "{why}"),
             Self::CountedOn { standing } => write!(
                 f,
                 "its {standing} replicas, published or its minimum, are counted on"
@@ -298,7 +299,8 @@ impl Reason {
                 obstacle,
                 gpus,
                 by,
-            } => wake_refused(f, (*obstacle, *gpus, by), *cause),
+                claims,
+            } => wake_refused(f, (*obstacle, *gpus, by), claims, *cause),
             Self::Arbitrated { reason, .. } => f.write_str(reason),
             Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),

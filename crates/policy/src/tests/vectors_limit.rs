@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use crate::key::VariantKey;
 use crate::limit::{
-    Budget, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical, PodPhase,
-    Scheduling, allocate, discover, physical, short_name, usage_by_product,
+    Budget, GpuCount, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical,
+    PodPhase, Scheduling, allocate, discover, physical, short_name, usage_by_product,
 };
 use crate::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
 use crate::reason::Reason;
@@ -38,12 +38,11 @@ impl RequestGiven {
             accelerator: named(accelerator.as_deref()),
             current: Replicas(*current),
             target: Replicas(*target),
-            floor: Replicas::ZERO,
             max,
             gpus: Gpus(*gpus),
-            priority: 1.0,
             spare: *spare,
             cost: Cost::parse(&cost.to_string()).unwrap(),
+            ..growth("ns", None, 0)
         }
     }
 }
@@ -350,6 +349,7 @@ fn growth(namespace: &str, kind: Option<&str>, wanted: u32) -> GrowthRequest {
         floor: Replicas::ZERO,
         max: None,
         gpus: Gpus(1),
+        count: GpuCount::Counted,
         priority: 1.0,
         spare: 0.0,
         cost: Cost::DEFAULT,
@@ -452,15 +452,12 @@ prop_compose! {
     )) -> Vec<GrowthRequest> {
         given.into_iter().enumerate().map(|(index, (kind, current, target, floor, max, gpus, spare))| GrowthRequest {
             key: VariantKey::new("ns", format!("v{index}")),
-            accelerator: named(Some(if kind == 0 { "A100" } else { "H100" })),
             current: Replicas(current),
-            target: Replicas(target),
             floor: Replicas(floor),
             max: max.map(Replicas),
             gpus: Gpus(gpus),
-            priority: 1.0,
             spare: f64::from(spare),
-            cost: Cost::DEFAULT,
+            ..growth("ns", Some(if kind == 0 { "A100" } else { "H100" }), target)
         }).collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::{ModelKey, VariantKey};
-use crate::limit::{Budget, GpuPools, ManagedUse, Physical};
+use crate::limit::{Budget, GpuCount, GpuPools, ManagedUse, Physical};
 use crate::optimize::{Candidate, Contender, Contest, share};
 use crate::params::{Limiter, LimiterScope, Quota};
 use crate::snapshot::{Accelerator, DeclaredBounds};
@@ -75,6 +75,7 @@ impl ModelGiven {
                 },
                 accelerator: named(kind),
                 gpus: Gpus(*gpus),
+                gpu_count: GpuCount::Counted,
                 reserved: Replicas::ZERO,
             };
             (key(name), contender)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use super::serving_set::{ServingMember, cheapest_fitting};
 use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
-use crate::limit::{Budget, PoolFigures};
+use crate::limit::{Budget, PoolFigures, claims_not_counted};
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +78,8 @@ pub enum WakeObstacle {
     AtMaximum,
     /// Its pools hold too little, or nobody knows what they hold.
     NoGpus,
+    /// Its GPUs cannot be counted, and a limit is to.
+    GpusNotCounted,
     /// It could start, and nothing that it would serve with can.
     NoPartner,
     /// It could start, and so could what it would serve with, but not both.
@@ -237,6 +240,12 @@ impl WakeObstacle {
             (Self::NoGpus | Self::NoGpusForPair, _) => {
                 "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
             }
+            (Self::GpusNotCounted, WakeCause::Queued(_)) => {
+                "requests wait, and GpusNotCounted: limits cannot count GPUs of resource claims"
+            }
+            (Self::GpusNotCounted, _) => {
+                "GpusNotCounted: limits cannot count GPUs of resource claims"
+            }
             (Self::AtMaximum, WakeCause::Queued(_)) => "requests wait, and the maximum is 0",
             (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
             (Self::NoPartner, WakeCause::Queued(_)) => {
@@ -251,15 +260,22 @@ impl WakeObstacle {
 pub(crate) fn wake_refused(
     f: &mut fmt::Formatter<'_>,
     (obstacle, gpus, by): (WakeObstacle, Gpus, &[PoolFigures]),
+    claims: &[Arc<str>],
     cause: WakeCause,
 ) -> fmt::Result {
     for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
         write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
     }
+    let is_uncounted = obstacle == WakeObstacle::GpusNotCounted;
+    f.write_str(if is_uncounted { "GpusNotCounted: " } else { "" })?;
     f.write_str("wake refused: ")?;
     match obstacle {
         WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
         WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
+        WakeObstacle::GpusNotCounted => {
+            claims_not_counted(f, claims)?;
+            f.write_str("; ")?;
+        }
         WakeObstacle::NoGpus => {
             free_gpus(f, by)?;
             write!(f, "one replica takes {gpus}; ")?;

@@ -26,6 +26,7 @@ mod losses;
 mod missing;
 mod multi_analyzer;
 mod multi_analyzer_properties;
+mod not_counted;
 mod refit;
 mod releases;
 mod starts;

@@ -87,6 +87,7 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
                     | Reason::Limited { .. }
                     | Reason::ShareLimited { .. }
                     | Reason::BudgetUnknown { .. }
+                    | Reason::GpusNotCounted(_)
                     | Reason::CountedOn { .. }
                     | Reason::FedByPrefill { .. }
                     | Reason::ServedByOthers

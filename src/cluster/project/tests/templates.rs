@@ -105,6 +105,59 @@ fn a_group_is_one_replica_described_by_its_leader() {
     assert_eq!(alike.observed_generation, 4);
 }
 
+/// The claims whose GPUs are not counted, of each kind that has pod templates.
+#[test]
+fn what_resource_claims_hold_is_not_counted() {
+    let pods = |claims: &[&str]| {
+        let names: Vec<Value> = (claims.iter().map(|name| json!({ "name": name }))).collect();
+        let mut template = template("decode", &requests("2"));
+        if !names.is_empty() {
+            template["spec"]["resourceClaims"] = json!(names);
+        }
+        template
+    };
+    let alone = |claims: &[&str]| {
+        let object = json!({
+            "metadata": { "namespace": "a", "name": "d" },
+            "spec": { "selector": {}, "serviceName": "", "template": pods(claims) },
+        });
+        let [deployment, set] = [
+            project::<Deployment>(&object).template,
+            project::<StatefulSet>(&object).template,
+        ];
+        assert_eq!(deployment, set);
+        deployment
+    };
+    let group = |size: u32, leader: Option<&[&str]>, worker: &[&str]| {
+        let object = json!({
+            "metadata": { "namespace": "a", "name": "l" },
+            "spec": { "leaderWorkerTemplate": {
+                "size": size, "leaderTemplate": leader.map(pods), "workerTemplate": pods(worker),
+            }},
+        });
+        project::<LeaderWorkerSet>(&object).template
+    };
+    for (found, claims, requested) in [
+        (alone(&[]), vec![], 2),
+        (alone(&["nic", "gpu"]), vec!["gpu", "nic"], 2),
+        (group(2, None, &[]), vec![], 4),
+        (group(2, None, &["gpu"]), vec!["gpu"], 4),
+        (group(2, Some(&["gpu"]), &[]), vec!["gpu"], 4),
+        (group(2, Some(&["a"]), &["b", "a"]), vec!["a", "b"], 4),
+        // The only pod is the leader.
+        (group(1, Some(&[]), &["gpu"]), vec![], 2),
+    ] {
+        let names: Vec<&str> = found
+            .gpu_count
+            .claims()
+            .iter()
+            .map(|name| &**name)
+            .collect();
+        assert_eq!(names, claims);
+        assert_eq!(found.gpus_taken(), Gpus(requested), "{claims:?}");
+    }
+}
+
 #[test]
 fn the_text_of_a_shell_finds_the_variables_that_it_asks_for_and_no_secret_is_kept() {
     let sequences = |script: &str| {

@@ -1,0 +1,95 @@
+//! GPUs of replicas that no limit can count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::pool::GpuPool;
+use crate::reason::listed;
+use crate::units::{Gpus, Replicas};
+
+/// Whether the GPUs of a replica can be counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuCount {
+    /// What its pods request is all that they hold.
+    #[default]
+    Counted,
+    /// Its pods have resource claims, too, and what those hold is not known.
+    Claimed {
+        /// The claims, by the names that its pod templates give them.
+        claims: Arc<[Arc<str>]>,
+    },
+}
+
+impl GpuCount {
+    /// That of a replica whose pods have these claims.
+    pub fn of(claims: Arc<[Arc<str>]>) -> Self {
+        if claims.is_empty() {
+            Self::Counted
+        } else {
+            Self::Claimed { claims }
+        }
+    }
+
+    /// Whether all is counted.
+    pub fn is_counted(&self) -> bool {
+        *self == Self::Counted
+    }
+
+    /// The claims that are not counted.
+    pub fn claims(&self) -> &[Arc<str>] {
+        match self {
+            Self::Counted => &[],
+            Self::Claimed { claims } => claims,
+        }
+    }
+
+    /// What a budget is worth to one more replica: nobody knows whether a limit has room for what cannot be counted.
+    pub(crate) fn within(&self, budget: Budget) -> Budget {
+        match self {
+            Self::Claimed { .. } if budget != Budget::Unlimited => Budget::Unknown,
+            Self::Counted | Self::Claimed { .. } => budget,
+        }
+    }
+
+    /// GPUs that one replica takes of pools: those requested, at least one, or what is requested besides claims.
+    pub(crate) fn taken(&self, requested: Gpus) -> Gpus {
+        match self {
+            Self::Counted => requested.at_least_one(),
+            Self::Claimed { .. } => requested,
+        }
+    }
+}
+
+/// A limit let a variant grow no further, since its replicas hold GPUs that cannot be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotCounted {
+    /// Replicas added, up to the floor.
+    pub added: Replicas,
+    /// Replicas that were to be added.
+    pub wanted: Replicas,
+    /// The claims that hold them.
+    pub claims: Arc<[Arc<str>]>,
+    /// The pools that limit it.
+    pub pools: Vec<GpuPool>,
+}
+
+impl fmt::Display for NotCounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { added, wanted, .. } = self;
+        write!(f, "GpusNotCounted: +{added} of +{wanted} replicas; ")?;
+        claims_not_counted(f, &self.claims)
+    }
+}
+
+/// Names claims, and what to do about them.
+pub(crate) fn claims_not_counted(f: &mut fmt::Formatter<'_>, claims: &[Arc<str>]) -> fmt::Result {
+    f.write_str("GPUs of its resource claims ")?;
+    listed(f, claims)?;
+    f.write_str(
+        " are not counted: request GPUs as a resource such as nvidia.com/gpu, or raise minReplicas",
+    )
+}
