@@ -16,8 +16,8 @@ use crate::plan::{PlanStage, Reason};
 use crate::snapshot::{Accelerator, VariantView};
 use crate::units::{Gpus, Replicas};
 use crate::zero::{
-    ModelActivity, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, ZeroMember, ZeroRule,
-    to_zero, wake,
+    ModelActivity, Restart, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, ZeroMember,
+    ZeroRule, to_zero, wake,
 };
 
 /// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
@@ -61,7 +61,9 @@ fn apply_one(cycle: &Cycle<'_>, work: &mut Work<'_>, mut pools: Option<&mut GpuP
     }
     match (start(cycle, work, pools.as_deref_mut()), pools) {
         (Start::Refused, Some(pools)) => hold(cycle, work, pools),
-        (Start::NotDue, _) if work.zero == ZeroPolicy::Enabled => scale_down_idle(cycle, work),
+        (Start::NotDue, pools) if work.zero == ZeroPolicy::Enabled => {
+            scale_down_idle(cycle, work, pools.as_deref());
+        }
         _ => {}
     }
 }
@@ -375,10 +377,11 @@ fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
 }
 
 /// Sends an idle model to zero, or says what keeps it.
-fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>) {
+fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&GpuPools>) {
     let rule = ZeroRule {
         policy: work.zero,
         retention: cycle.settings.scale_to_zero.retention(work.key),
+        restart: restart(work, pools),
     };
     let members = members(cycle, work);
     let load = load_of(work.key, work.subject(cycle));
@@ -390,6 +393,29 @@ fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>) {
         for draft in &mut work.drafts {
             draft.cancel_release();
         }
+    }
+}
+
+/// Whether all that some serving set holds is counted, or not limited.
+fn restart(work: &Work<'_>, pools: Option<&GpuPools>) -> Restart {
+    let can_start = |draft: &PendingDecision<'_>| {
+        let view = draft.view;
+        let supply = |pools: &GpuPools| {
+            pools.supply(&view.key.namespace, &view.accelerator, GpuSupply::Limit)
+        };
+        view.template.gpu_count.is_counted()
+            || pools.is_none_or(|pools| supply(pools) == Budget::Unlimited)
+    };
+    let of = |role: ServingRole| {
+        (work.drafts.iter()).filter(move |draft| draft.view.template.role == role)
+    };
+    let can = |role: ServingRole| of(role).any(can_start);
+    let is_fed = can(ServingRole::Prefill) || of(ServingRole::Prefill).next().is_none();
+    let is_served = can(ServingRole::Both) || can(ServingRole::Decode) && is_fed;
+    if is_served || work.drafts.iter().all(can_start) {
+        Restart::Possible
+    } else {
+        Restart::NotCounted
     }
 }
 

@@ -14,8 +14,8 @@ use crate::limit::Budget;
 use crate::reason::Reason;
 use crate::units::{Cost, Gpus, Replicas};
 use crate::zero::{
-    ActivityLog, Look, ModelLoad, ServingMember, Wake, WakeCause, WakeLog, WakeMember, ZeroMember,
-    ZeroRule, to_zero, wake,
+    ActivityLog, Look, ModelLoad, Restart, ServingMember, Wake, WakeCause, WakeLog, WakeMember,
+    ZeroMember, ZeroRule, to_zero, wake,
 };
 
 #[derive(Deserialize)]
@@ -86,6 +86,7 @@ fn to_zero_and_minimum_of_one() {
             let rule = ZeroRule {
                 policy,
                 retention: Duration::from_secs(given.retention),
+                restart: Restart::Possible,
             };
             let idle = Some(Duration::from_secs(given.idle));
             let changes = to_zero(&rule, &members, &load, idle);

@@ -20,6 +20,16 @@ pub(crate) struct ZeroRule {
     pub policy: ZeroPolicy,
     /// How long it must have been idle.
     pub retention: Duration,
+    /// Whether a limit on GPUs could ever start it again.
+    pub restart: Restart,
+}
+
+/// Whether a limit on GPUs could start a model again that it lets go to zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restart {
+    Possible,
+    /// Whatever serves it holds GPUs that are not counted.
+    NotCounted,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +64,8 @@ pub enum ZeroBlock {
     },
     /// Nobody reports its queue in the router, so nothing could wake it.
     NoWakeSignal,
+    /// Its GPUs are not counted, so a limit could not start it again.
+    GpusNotCounted,
     /// It is in use.
     Busy,
     /// Running or waiting requests are not known to be zero.
@@ -75,6 +87,7 @@ impl ZeroBlock {
             Self::VariantFloor { .. } => "variant-floor",
             Self::Woken { .. } => "activation-retention",
             Self::NoWakeSignal => "no-wake-signal",
+            Self::GpusNotCounted => "gpus-not-counted",
             Self::Busy => "busy",
             Self::LoadUnknown => "load-unknown",
             Self::Retained { .. } => "retention",
@@ -108,6 +121,9 @@ impl ZeroBlock {
                 ago,
                 hold,
             });
+        }
+        if rule.restart == Restart::NotCounted {
+            return Some(Self::GpusNotCounted);
         }
         match (load.activity(), load.queued, idle) {
             (ModelActivity::Busy, _, _) => Some(Self::Busy),

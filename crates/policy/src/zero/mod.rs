@@ -15,7 +15,7 @@ pub use wake::{WakeCause, WakeObstacle};
 pub use wake_log::WakeLog;
 
 pub(crate) use activity::Look;
-pub(crate) use idle::{ZeroMember, ZeroRule, to_zero};
+pub(crate) use idle::{Restart, ZeroMember, ZeroRule, to_zero};
 pub(crate) use load::ModelLoad;
 pub(crate) use serving_set::ServingMember;
 pub(crate) use wake::{Wake, WakeMember, wake, wake_refused};

@@ -187,6 +187,46 @@ fn a_start_from_zero_that_cannot_be_counted_says_so() {
     assert_eq!(obstacle, Some((WakeObstacle::GpusNotCounted, 1)));
 }
 
+/// Nothing could start it again.
+#[test]
+fn what_is_not_counted_does_not_go_to_zero_under_a_limit() {
+    let with = |variants: &[(&str, &str)], limit: &str| {
+        let one = |(index, (role, fields)): (usize, &(&str, &str))| {
+            format!(
+                "- {{namespace: ns, name: v{index}, model: m, accelerator: H100, role: {role}, {fields}, target: {{current: 1}}, \
+                 pods: [{{name: v{index}-0, age: 2h, signals: {{kvUsage: 0, queueLength: 0, running: 0}}}}]}}\n"
+            )
+        };
+        let variants: String = variants.iter().enumerate().map(one).collect();
+        let text = format!(
+            "version: 1\nvariants:\n{variants}\
+             models: [{{namespace: ns, model: m, router: {{queueRequests: 0}}}}]\n\
+             learned: {{version: 2, activity: {{ns/m: {{monotonic: {{secs: 86100, nanos: 0}}, wall: 0}}}}}}\n{FREE}\n"
+        );
+        let settings = format!(
+            "scaleToZero: {{default: {{enable_scale_to_zero: true, retention_period: 5m}}}}\nsaturation: {{default: {{{limit}}}}}"
+        );
+        let made = planned(&text, &settings);
+        let said = reason(&made, "v0");
+        (targets(&made).values().sum::<u32>(), said)
+    };
+    let limit = "enableLimiter: true";
+    assert_eq!(with(&[("both", COUNTED)], limit).0, 0);
+    assert_eq!(with(&[("both", CLAIMED)], "").0, 0);
+    let kept = "gpus-not-counted".to_owned();
+    assert_eq!(with(&[("both", CLAIMED)], limit), (1, kept.clone()));
+    for (variants, count) in [
+        ([("both", CLAIMED), ("both", COUNTED)], 0),
+        ([("decode", CLAIMED), ("both", COUNTED)], 0),
+        ([("decode", CLAIMED), ("prefill", COUNTED)], 2),
+        ([("decode", COUNTED), ("prefill", CLAIMED)], 2),
+        ([("decode", COUNTED), ("decode", CLAIMED)], 0),
+        ([("prefill", COUNTED), ("prefill", COUNTED)], 0),
+    ] {
+        assert_eq!(with(&variants, limit).0, count, "{variants:?}");
+    }
+}
+
 #[test]
 fn a_document_keeps_the_claims() {
     let settings = read_bundle("").unwrap();
