@@ -78,10 +78,12 @@ fn generating(
 ) -> Option<SloCapacity> {
     let per_request = work::of_request(given.role, shape);
     let generated = shape.output / per_request;
-    let law = curve.law(given.resident_sequences(shape), generated, now)?;
+    let objective = goal.inter_token_latency;
+    let resident = given.resident_sequences(shape);
+    let law = curve.law(resident, generated, objective, now)?;
     let sequences = given.full_sequences(shape);
     let one = law.work_of(1.0, generated);
-    let within = law.work_within(goal.inter_token_latency).max(one);
+    let within = law.work_within(objective).max(one);
     let by_sequences =
         sequences.map(|most| (law.work_of(most, generated), CapacityBound::Sequences));
     let by_queue = (curve.full()).map(|full| (full, CapacityBound::ObservedQueue));

@@ -151,8 +151,16 @@ impl LatencyCurve {
 
     /// The law, by least squares over points that weigh as often and as recently as they were seen. Where work
     /// varied too little for a slope, the latency is taken to double at a third of `resident`, the sequences
-    /// that fit into the KV cache; `generated` is the part of the work that is generated tokens.
-    pub fn law(&self, resident: Option<f64>, generated: f64, now: Moment) -> Option<LatencyLaw> {
+    /// that fit into the KV cache; `generated` is the part of the work that is generated tokens. Then
+    /// an empty engine is at least twice as fast as the `objective`, seconds between tokens, which latency that is seen
+    /// exceeds: it is that of load.
+    pub fn law(
+        &self,
+        resident: Option<f64>,
+        generated: f64,
+        objective: f64,
+        now: Moment,
+    ) -> Option<LatencyLaw> {
         let weighted: Vec<(f64, &CurvePoint)> = (self.points.values())
             .map(|point| (point.weight(now), point))
             .collect();
@@ -180,11 +188,13 @@ impl LatencyCurve {
                 most: (-highest / slope).min(end),
             });
         }
-        let doubles_at = resident.filter(|resident| *resident > 0.0)? / 3.0;
-        let idle = (pace + generated * work / doubles_at).recip();
+        let resident = resident.filter(|resident| *resident > 0.0);
+        let by_cache = resident.map(|resident| pace + 3.0 * generated * work / resident);
+        let by_objective = (pace * objective < 1.0).then_some(2.0 / objective);
+        let highest = by_cache.into_iter().chain(by_objective).reduce(f64::max)?;
         Some(LatencyLaw {
-            idle,
-            most: doubles_at / (generated * idle),
+            idle: highest.recip(),
+            most: work / (1.0 - pace / highest),
         })
     }
 
