@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::client::{RequestError, within};
 use super::permit::WritePermit;
-use super::project::pod_autoscaler::StoredAutoscaler;
+use super::project::pod_autoscaler::{StoredAutoscaler, read_status};
 use super::scale::{ScaleApi, ScaleKind, ServedKind};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::policy::key::TargetKey;
@@ -259,7 +259,11 @@ impl AutoscalerApi {
         name: &str,
         manifest: &Value,
     ) -> Result<(), AutoscalerWriteError> {
-        let parameters = PatchParams::apply(&self.manager).force();
+        // One that was made since it was looked for is another's, and its fields are not taken.
+        let parameters = PatchParams {
+            force: manifest.pointer("/metadata/uid").is_some(),
+            ..PatchParams::apply(&self.manager)
+        };
         let patch = Patch::Apply(manifest);
         let applied = self
             .request(permit, api.patch(name, &parameters, &patch))
@@ -301,13 +305,13 @@ impl AutoscalerApi {
         Api::namespaced(self.client.clone(), &stored.key.namespace)
     }
 
-    /// Stores a status over the version that it was made from.
+    /// Stores a status over the version that it was made from. Returns what the server kept of it.
     pub async fn write_status(
         &self,
         permit: WritePermit,
         stored: &StoredAutoscaler,
         status: &PodAutoscalerStatus,
-    ) -> Result<(), AutoscalerWriteError> {
+    ) -> Result<PodAutoscalerStatus, AutoscalerWriteError> {
         let api: Api<PodAutoscaler> = Api::namespaced(self.client.clone(), &stored.key.namespace);
         let object = PodAutoscaler {
             metadata: ObjectMeta {
@@ -323,11 +327,11 @@ impl AutoscalerApi {
         let (name, parameters) = (&stored.key.name, self.post());
         let replaced = api.replace_status(name, &parameters, &object);
         let replaced = self.request(&permit, replaced).await?;
-        replaced.map_err(|error| {
+        let replaced = replaced.map_err(|error| {
             let resource = format!("{}/status", PodAutoscaler::plural(&()));
             AutoscalerWriteError::of(error, "update", &resource)
         })?;
-        Ok(())
+        Ok(read_status(replaced.status))
     }
 
     fn post(&self) -> PostParams {

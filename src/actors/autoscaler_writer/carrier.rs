@@ -14,7 +14,7 @@ use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::decide::AutoscalerDecision;
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
-use crate::policy::pod_autoscaler::status::{ScaleOutcome, next_status};
+use crate::policy::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome, next_status};
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
@@ -27,6 +27,15 @@ const LONGEST_AGE: Duration = Duration::from_secs(20);
 pub(super) struct WrittenRecord {
     pub(super) record: Arc<AutoscalerRecord>,
     pub(super) outcome: ScaleOutcome,
+    /// The last status that was written.
+    pub(super) status: Option<WrittenStatus>,
+}
+
+/// A status, and what the server kept of it: a definition of another version drops fields.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WrittenStatus {
+    sent: PodAutoscalerStatus,
+    kept: PodAutoscalerStatus,
 }
 
 /// What became of one entry.
@@ -82,19 +91,29 @@ impl DecisionCarrier {
             None => self.carry_out(&record, &stored, before.as_ref()).await,
         };
         let is_open = failure.is_some();
-        let status = next_status(&record, &stored.status, &outcome, record.decided.wall);
-        if status != stored.status && failure.is_none() {
+        let sent = next_status(&record, &stored.status, &outcome, record.decided.wall);
+        let mut status = before.and_then(|before| before.status);
+        let is_kept = (status.as_ref())
+            .is_some_and(|last| (&last.sent, &last.kept) == (&sent, &stored.status));
+        if sent != stored.status && !is_kept && failure.is_none() {
             let written = match self.permit(&record, 1) {
-                Ok(permit) => self.api.write_status(permit, &stored, &status).await,
+                Ok(permit) => self.api.write_status(permit, &stored, &sent).await,
                 Err(error) => Err(error),
             };
             match written {
-                Ok(()) => self.requests.worked(),
+                Ok(kept) => {
+                    self.requests.worked();
+                    status = Some(WrittenStatus { sent, kept });
+                }
                 Err(error) => failure = Some(error),
             }
         }
         Attempt {
-            written: Some(WrittenRecord { record, outcome }),
+            written: Some(WrittenRecord {
+                record,
+                outcome,
+                status,
+            }),
             is_open,
             failure,
         }

@@ -138,19 +138,62 @@ async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
     }
 }
 
-/// An object of strategy HPA with a target at zero that load put to sleep, or another hand; its record.
-fn delegated(asleep: bool) -> (SharedState, Arc<AutoscalerRecord>) {
-    let shared = storm_pods();
-    let object = json!({
+/// The definition of an older version drops a field of the status.
+#[tokio::test]
+async fn a_status_that_the_server_keeps_in_part_is_written_once() {
+    let (shared, record) = delegated(false);
+    let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
+    let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
+    list::<HorizontalPodAutoscaler>(mirror, WatchedKind::HorizontalPodAutoscaler, [hpa]);
+    let kept = json!({"desiredScale": 7});
+    let hold = |status: Value| {
+        let mut object = delegated_object();
+        object["status"] = status;
+        let mirror = &shared.writers.mirrors.pod_autoscalers;
+        list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [object]);
+    };
+    let answer = || {
+        let object = json!({
+            "apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler", "metadata": {"name": "a"},
+            "status": kept,
+        });
+        FakeResponse::Json(200, object)
+    };
+    let server = FakeServer::new([answer(), answer()]);
+    let writer = writer(&shared, &server);
+    let attempt = async |before: Option<WrittenRecord>| {
+        let now = shared.clock.now();
+        let attempt = writer.carrier.attempt(now, &record.key, before).await;
+        (attempt.written, server.asked().len())
+    };
+    let (first, sent) = attempt(None).await;
+    assert_eq!(sent, 1);
+    hold(kept.clone());
+    // Its parts that were dropped are missing still.
+    let (second, sent) = attempt(first).await;
+    assert_eq!(sent, 1);
+    // Another hand has changed it.
+    hold(json!({"desiredScale": 8}));
+    let (_, sent) = attempt(second).await;
+    assert_eq!(sent, 2);
+}
+
+fn delegated_object() -> Value {
+    json!({
         "metadata": {"namespace": "ns", "name": "a", "uid": "a", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
             "minReplicas": 4, "maxReplicas": 10, "scalingStrategy": "HPA",
             "metricsSources": [{"metricSourceType": "resource", "targetMetric": "cpu", "targetValue": "50"}],
         },
-    });
+    })
+}
+
+/// An object of strategy HPA with a target at zero that load put to sleep, or another hand; its record.
+fn delegated(asleep: bool) -> (SharedState, Arc<AutoscalerRecord>) {
+    let shared = storm_pods();
     let mirror = &shared.writers.mirrors.pod_autoscalers;
-    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [object]);
+    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [delegated_object()]);
     let mut record = decide(&shared, "a");
     record.state.asleep = asleep;
     let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
@@ -179,7 +222,11 @@ async fn requests(
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let asked = server.asked().into_iter();
     asked
-        .map(|asked| format!("{} {}", asked.method, last(&asked.path)))
+        .map(|asked| {
+            let is_forced = asked.query.contains("force=true");
+            let forced = if is_forced { " by force" } else { "" };
+            format!("{} {}{forced}", asked.method, last(&asked.path))
+        })
         .collect()
 }
 
@@ -211,7 +258,7 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
         vec![ok(changed), ok(hpa.clone()), status()],
     )
     .await;
-    assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa", "PUT status"]);
+    assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa by force", "PUT status"]);
 
     let (shared, record) = delegated(true);
     assert_eq!(record.decision().unwrap().desired, Replicas(4));

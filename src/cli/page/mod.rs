@@ -37,15 +37,15 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 async fn document(source: &PageSource) -> Result<String, String> {
     let film = match source {
         PageSource::Recording(file) => {
-            let film = film::film(&mut replay::open(file)?);
-            film.map_err(|error| format!("{file}: {error}"))?
+            let read = film::film(&mut replay::open(file)?);
+            read.map_err(|error| format!("{file}: {error}"))?
         }
         PageSource::Controller(api) => {
             let recording = api.page("/debug/recording").await?;
             film::film(&mut RecordingReader::new(&*recording))?
         }
     };
-    let film = serde_json::to_string(&film);
-    let film = film.map_err(|error| format!("the recording cannot be shown: {error}"))?;
-    Ok(page::recorded("Decisions", &film))
+    let shown = serde_json::to_string(&film);
+    let shown = shown.map_err(|error| format!("the recording cannot be shown: {error}"))?;
+    Ok(page::recorded("Decisions", &shown))
 }

@@ -17,7 +17,7 @@ use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::Lifecycle;
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
 use crate::policy::pod_autoscaler::object::{
-    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference,
+    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference, read_known,
 };
 use crate::policy::pod_autoscaler::schedule::ReplicaBounds;
 use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
@@ -94,7 +94,10 @@ impl Projected for PodAutoscaler {
     type View = StoredAutoscaler;
 
     fn project(self, texts: &mut Interner) -> StoredAutoscaler {
-        let spec: Result<PodAutoscalerSpec, _> = serde_path_to_error::deserialize(self.spec);
+        let spec = read_known(self.spec).map(|(spec, unknown)| {
+            let unknown = unknown.iter().map(|path| format!("spec.{path}"));
+            (spec, unknown.collect())
+        });
         let spec = spec.map_err(|error| {
             let text = format!("spec.{}: {}", error.path(), error.inner());
             Arc::from(&*bounded(&text, TEXT_LIMIT))
@@ -107,6 +110,12 @@ impl Projected for PodAutoscaler {
     }
 }
 
+/// A status as it is stored; an empty one where it has another form.
+pub fn read_status(status: Option<Value>) -> PodAutoscalerStatus {
+    let status = status.and_then(|status| serde_json::from_value(status).ok());
+    status.unwrap_or_default()
+}
+
 /// What is kept of an object that has not the form of its kind.
 pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscaler {
     let why = Err(Arc::from(&*malformed.text));
@@ -115,7 +124,7 @@ pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscale
 
 fn stored(
     metadata: &ObjectMeta,
-    spec: Result<PodAutoscalerSpec, Arc<str>>,
+    spec: Result<(PodAutoscalerSpec, Vec<String>), Arc<str>>,
     status: Option<Value>,
     texts: &mut Interner,
 ) -> StoredAutoscaler {
@@ -127,7 +136,7 @@ fn stored(
             .map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)))
             .collect()
     };
-    let object = spec.map(|spec| {
+    let object = spec.map(|(spec, unknown)| {
         Arc::new(PodAutoscalerObject {
             api_version: None,
             kind: None,
@@ -139,6 +148,7 @@ fn stored(
                 annotations: texts_of(&metadata.annotations),
             },
             spec,
+            unknown,
             status: None,
         })
     });
@@ -151,8 +161,6 @@ fn stored(
         lifecycle: lifecycle(metadata),
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),
         object,
-        status: status
-            .and_then(|status| serde_json::from_value(status).ok())
-            .unwrap_or_default(),
+        status: read_status(status),
     }
 }

@@ -7,7 +7,8 @@ use wva_base::text::bounded;
 
 use super::review::{API_VERSION, AdmissionRequest, KIND};
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
-use crate::policy::pod_autoscaler::tuning::AnnotationFault;
+use crate::policy::pod_autoscaler::object::read_known;
+use crate::policy::pod_autoscaler::tuning::WithoutEffect;
 
 /// Letters of a cause that quotes a field of any length.
 const CAUSE_LETTERS: usize = 500;
@@ -43,8 +44,8 @@ impl AdmissionVerdict {
         };
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let name = bounded(name.unwrap_or_default(), 253);
-        let object: PodAutoscalerObject = match serde_path_to_error::deserialize(object) {
-            Ok(object) => object,
+        let object = match read_known::<PodAutoscalerObject>(object) {
+            Ok((object, unknown)) => PodAutoscalerObject { unknown, ..object },
             Err(error) => {
                 let path = error.path().to_string();
                 let cause = FieldCause {
@@ -125,6 +126,6 @@ impl AdmissionVerdict {
     }
 }
 
-fn warnings(faults: &[AnnotationFault]) -> Vec<String> {
+fn warnings(faults: &[WithoutEffect]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }

@@ -12,10 +12,10 @@ use super::forecast::Forecast;
 use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject};
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
-use super::tuning::{AnnotationFault, LONGEST_WINDOW, Tuning};
+use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect};
 use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
-use wva_base::text::bounded;
+use wva_base::text::{bounded, shortened};
 
 /// Violations of one object that are named. Lists have no limit, and a message has.
 const MOST_NAMED: usize = 200;
@@ -82,7 +82,7 @@ impl fmt::Display for SpecViolation {
 pub struct Violations {
     object: String,
     found: Vec<SpecViolation>,
-    faults: Vec<AnnotationFault>,
+    faults: Vec<WithoutEffect>,
 }
 
 impl Violations {
@@ -101,8 +101,8 @@ impl Violations {
         self.found.iter()
     }
 
-    /// Annotations that do nothing, which are no reason to refuse the object.
-    pub fn faults(&self) -> &[AnnotationFault] {
+    /// Annotations and fields that do nothing, which are no reason to refuse the object.
+    pub fn faults(&self) -> &[WithoutEffect] {
         &self.faults
     }
 
@@ -191,8 +191,8 @@ pub struct AutoscalerPolicy {
     pub forecast: Option<Forecast>,
     /// What annotations tune.
     pub tuning: Tuning,
-    /// Annotations that do nothing.
-    pub faults: Vec<AnnotationFault>,
+    /// Annotations and fields that do nothing.
+    pub faults: Vec<WithoutEffect>,
 }
 
 impl AutoscalerPolicy {
@@ -223,7 +223,8 @@ impl PodAutoscalerObject {
         let AutoscalerMetadata {
             namespace, name, ..
         } = &self.metadata;
-        let (tuning, faults) = Tuning::read(&self.metadata.annotations);
+        let (tuning, mut faults) = Tuning::read(&self.metadata.annotations);
+        faults.extend(self.fields_without_effect());
         let mut violations = Violations {
             object: format!("{namespace}/{name}"),
             found: Vec::new(),
@@ -257,6 +258,20 @@ impl PodAutoscalerObject {
             tuning,
             faults: violations.faults,
         })
+    }
+
+    fn fields_without_effect(&self) -> impl Iterator<Item = WithoutEffect> {
+        let unknown = self.unknown.iter().map(|path| WithoutEffect::Field {
+            path: shortened(path),
+            why: "PodAutoscalers have none",
+        });
+        let is_hpa = &*self.spec.scaling_strategy == "HPA";
+        let sources = self.spec.metrics_sources.iter().enumerate();
+        let endpoints = sources.filter(move |(_, source)| is_hpa && !source.endpoint.is_empty());
+        unknown.chain(endpoints.map(|(index, _)| WithoutEffect::Field {
+            path: format!("spec.metricsSources[{index}].endpoint"),
+            why: "an HPA reads metrics APIs alone",
+        }))
     }
 
     fn check_identity(&self, found: &mut Violations) {

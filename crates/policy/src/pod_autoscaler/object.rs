@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
 use super::schedule::ReplicaBounds;
 use crate::units::Replicas;
@@ -35,9 +38,52 @@ pub struct PodAutoscalerObject {
     pub metadata: AutoscalerMetadata,
     /// What is asked for.
     pub spec: PodAutoscalerSpec,
+    /// Paths of fields that were left out in reading, since this kind has none of them.
+    #[serde(skip)]
+    pub unknown: Vec<String>,
     /// The status. It decides who put a target at zero there, where nothing else is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<serde_json::Value>,
+    pub status: Option<Value>,
+}
+
+/// Fields that are left out at most; an object with more is refused.
+const MOST_UNKNOWN: usize = 32;
+
+/// Reads a value as a server stores it: fields that this kind does not have are left out, and their paths returned. A
+/// definition of another version keeps such fields, and they are no reason to stop scaling.
+///
+/// # Errors
+/// The first field that has not the form of the kind.
+pub fn read_known<T: DeserializeOwned>(
+    mut value: Value,
+) -> Result<(T, Vec<String>), serde_path_to_error::Error<serde_json::Error>> {
+    let mut unknown = Vec::new();
+    loop {
+        let error = match serde_path_to_error::deserialize(&value) {
+            Ok(read) => return Ok((read, unknown)),
+            Err(error) => error,
+        };
+        let is_unknown = error.inner().to_string().starts_with("unknown field");
+        if !is_unknown || unknown.len() == MOST_UNKNOWN || !remove(&mut value, error.path()) {
+            return Err(error);
+        }
+        unknown.push(error.path().to_string());
+    }
+}
+
+/// Removes the field at a path; whether it was there.
+fn remove(value: &mut Value, path: &Path) -> bool {
+    let mut steps: Vec<&Segment> = path.iter().collect();
+    let Some(Segment::Map { key }) = steps.pop() else {
+        return false;
+    };
+    let parent = steps.into_iter().try_fold(value, |at, step| match step {
+        Segment::Map { key } => at.get_mut(key),
+        Segment::Seq { index } => at.get_mut(index),
+        _ => None,
+    });
+    let parent = parent.and_then(Value::as_object_mut);
+    parent.is_some_and(|fields| fields.remove(key).is_some())
 }
 
 /// The metadata that decides something or is copied.

@@ -64,33 +64,49 @@ impl Default for Tuning {
     }
 }
 
-/// An annotation that does nothing.
+/// A part of an object that does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnnotationFault {
-    /// Its key.
-    pub key: String,
-    /// Its value.
-    pub value: String,
-    /// What is wrong, and what to write instead.
-    pub why: String,
+pub enum WithoutEffect {
+    /// An annotation.
+    Annotation {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong, and what to write instead.
+        why: String,
+    },
+    /// A field.
+    Field {
+        /// Its path.
+        path: String,
+        /// Why it does nothing.
+        why: &'static str,
+    },
 }
 
-impl fmt::Display for AnnotationFault {
+impl fmt::Display for WithoutEffect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, value, why } = self;
-        write!(formatter, "annotation {key}: {value:?} {why}")
+        match self {
+            Self::Annotation { key, value, why } => {
+                write!(formatter, "annotation {key}: {value:?} {why}")
+            }
+            Self::Field { path, why } => {
+                write!(formatter, "field {path} has no effect: {why}")
+            }
+        }
     }
 }
 
 impl Tuning {
     /// Reads annotations, with what is wrong in them.
-    pub fn read(annotations: &BTreeMap<Arc<str>, Arc<str>>) -> (Self, Vec<AnnotationFault>) {
+    pub fn read(annotations: &BTreeMap<Arc<str>, Arc<str>>) -> (Self, Vec<WithoutEffect>) {
         let mut tuning = Self::default();
         let mut faults = Vec::new();
         // Keys such as kpa.autoscaling.aibrix.ai/tolerance stand in old samples.
         for (key, value) in annotations.iter().filter(|(key, _)| key.contains(DOMAIN)) {
             if let Err(why) = tuning.set(key, value) {
-                faults.push(AnnotationFault {
+                faults.push(WithoutEffect::Annotation {
                     key: shortened(key),
                     value: shortened(value),
                     why,

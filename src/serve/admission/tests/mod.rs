@@ -203,6 +203,35 @@ async fn name_and_namespace_may_be_those_of_the_request() {
     assert!(cause["message"].as_str().unwrap().contains("\"prod\""));
 }
 
+/// Another version's definition may keep them.
+#[tokio::test]
+async fn a_field_that_the_kind_does_not_have_is_a_warning_and_no_refusal() {
+    let mut source = good_source();
+    source["circuitBreaker"] = json!({ "a": 1 });
+    let fields = json!({ "behavior": {}, "metricsSources": [source] });
+    let judged_as = |fields: Value| {
+        let object = object(&with(good_spec(), &fields));
+        async move { judged(&review("CREATE", &object)).await }
+    };
+    assert!(judged_as(json!({})).await.get("warnings").is_none());
+    let admitted = judged_as(fields.clone()).await;
+    assert_eq!(admitted["allowed"], true);
+    let warnings = json!([
+        "field spec.behavior has no effect: PodAutoscalers have none",
+        "field spec.metricsSources[0].circuitBreaker has no effect: PodAutoscalers have none",
+    ]);
+    assert_eq!(admitted["warnings"], warnings);
+    // It hides nothing that is wrong.
+    let refused = judged_as(with(fields, &json!({ "minReplicas": "two" }))).await;
+    assert_eq!(refused["allowed"], false);
+    let causes = refused["status"]["details"]["causes"].as_array().unwrap();
+    assert_eq!(causes[0]["field"], "spec.minReplicas", "{causes:?}");
+    // They are bounded in number.
+    let names = (0..40).map(|number| (format!("x{number}"), json!(0)));
+    let many = judged_as(Value::Object(names.collect())).await;
+    assert_eq!(many["allowed"], false);
+}
+
 /// The schema of the definition refuses these before a webhook is called; another definition may not.
 #[tokio::test]
 async fn an_object_of_another_form_is_refused_with_the_field() {
@@ -219,11 +248,6 @@ async fn an_object_of_another_form_is_refused_with_the_field() {
             spec(&json!({ "metricsSources": [good_source(), { "targetValue": 5 }] })),
             "spec.metricsSources[1].targetValue",
             "5",
-        ),
-        (
-            spec(&json!({ "behavior": {} })),
-            "spec.behavior",
-            "unknown field `behavior`",
         ),
         (without_spec, "", "missing field `spec`"),
         (json!("text"), "", "text"),

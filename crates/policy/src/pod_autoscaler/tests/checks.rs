@@ -235,6 +235,29 @@ const UNREAD: [(&str, &str, &str); 10] = [
 ];
 
 #[test]
+fn an_endpoint_under_hpa_is_named_as_without_effect() {
+    for (strategy, named) in [("KPA", vec![]), ("APA", vec![]), ("HPA", vec![1])] {
+        let spec = format!(
+            "
+            scalingStrategy: {strategy}
+            metricsSources:
+            - {{metricSourceType: external, targetMetric: queue, targetValue: '10'}}
+            - {{metricSourceType: external, protocolType: http, endpoint: 'o.ns.svc:80', path: /m, targetMetric: q,
+               targetValue: '10'}}
+            "
+        );
+        let policy = object("pa", &spec, &[]).check().unwrap();
+        let found = policy.faults.iter().map(ToString::to_string);
+        let expected = named.into_iter().map(|index: usize| {
+            format!(
+                "field spec.metricsSources[{index}].endpoint has no effect: an HPA reads metrics APIs alone"
+            )
+        });
+        assert!(found.eq(expected), "{strategy}");
+    }
+}
+
+#[test]
 fn each_annotation_is_judged_alone() {
     for (key, value, said) in UNREAD {
         let full = format!("autoscaling.aibrix.ai/{key}");

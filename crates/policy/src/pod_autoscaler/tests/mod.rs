@@ -56,6 +56,7 @@ fn object(name: &str, spec: &str, annotations: &[(&str, &str)]) -> PodAutoscaler
                 .collect(),
         },
         spec: serde_yaml::from_value(fields.into()).unwrap(),
+        unknown: Vec::new(),
         status: None,
     }
 }
