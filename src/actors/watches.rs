@@ -23,6 +23,7 @@ use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
+use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
@@ -117,6 +118,12 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
         wiring.replica_sets(),
         wiring.nodes(),
         wiring.holding_pods(),
+        // Nobody is told: every cycle reads what there is.
+        wiring.plain::<ResourceClaimTemplate, _, _>(
+            WatchedKind::ResourceClaimTemplate,
+            &mirrors.claim_templates,
+            |_| None,
+        ),
         wiring.plain::<v1::InferencePool, _, _>(
             WatchedKind::InferencePoolV1,
             &mirrors.pools_v1,

@@ -7,6 +7,7 @@ pub mod inference_pool;
 pub mod leader_worker_set;
 pub mod pod;
 pub mod pod_autoscaler;
+pub mod resource_claim_template;
 pub mod scaled_object;
 pub mod service_monitor;
 pub mod text;

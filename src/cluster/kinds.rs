@@ -40,6 +40,8 @@ pub enum WatchCondition {
     AlphaPools,
     /// While growth is limited to GPUs of nodes.
     GpuLimits,
+    /// While growth is limited to GPUs, of nodes or by quotas.
+    AnyLimits,
 }
 
 /// Kinds with large objects have small pages.
@@ -137,6 +139,8 @@ kinds! {
     Node: kind("Node", "", "nodes").large().when(WatchCondition::GpuLimits);
     /// Pods of all namespaces that are bound to a node.
     HoldingPod: kind("Pod.bound", "", "pods").large().when(WatchCondition::GpuLimits);
+    ResourceClaimTemplate: kind("ResourceClaimTemplate", "resource.k8s.io", "resourceclaimtemplates")
+        .when(WatchCondition::AnyLimits);
 }
 
 impl WatchedKind {

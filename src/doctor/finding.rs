@@ -239,7 +239,7 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
-        "The target holds GPUs by dynamic resource allocation. Limits to GPUs count those of resource requests only: the variant grows no further than its minimum, and a quota that it uses is unknown to all.",
+        "The target holds devices by dynamic resource allocation. Limits to GPUs of nodes do not count them, and quotas only where every claim is made from a ResourceClaimTemplate of an exact number of GPUs. The variant then grows no further than its minimum.",
         "kubectl get resourceclaims --namespace {namespace}";
     AtZeroByHand = 92, Variants, Warning,
         "the target is at zero by hand",

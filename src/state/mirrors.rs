@@ -9,6 +9,7 @@ use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::pool::{InferencePools, PoolObject};
+use crate::cluster::project::resource_claim_template::ClaimTemplateObject;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -131,6 +132,8 @@ mirrors! {
     nodes: NodeObject = Node;
     /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
     holding_pods: HoldingPodObject = HoldingPod;
+    /// ResourceClaimTemplates, while growth is limited to GPUs.
+    claim_templates: ClaimTemplateObject = ResourceClaimTemplate;
     /// InferencePools of the stable group.
     pools_v1: PoolObject = InferencePoolV1;
     /// InferencePools of the alpha group.
@@ -333,7 +336,7 @@ impl Mirrors {
             WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
             WatchCondition::StablePools => self.pools.group.includes_stable(),
             WatchCondition::AlphaPools => self.pools.group.includes_alpha(),
-            WatchCondition::Always | WatchCondition::GpuLimits => true,
+            WatchCondition::Always | WatchCondition::GpuLimits | WatchCondition::AnyLimits => true,
         }
     }
 

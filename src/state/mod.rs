@@ -70,7 +70,11 @@ impl InForce {
 
     /// Whether a kind is to be watched now.
     pub fn needs(&self, kind: WatchedKind) -> bool {
-        kind.spec().condition != WatchCondition::GpuLimits || self.needs_nodes()
+        match kind.spec().condition {
+            WatchCondition::GpuLimits => self.needs_nodes(),
+            WatchCondition::AnyLimits => self.generation.dynamic.limits_growth(),
+            _ => true,
+        }
     }
 }
 

@@ -101,7 +101,16 @@ impl Readers {
     /// under its name, counts for nothing.
     pub fn snapshot(&self, cycle: CycleId) -> ClusterSnapshot {
         let mut variants = self.board.snapshot();
+        let settings = self.settings.load();
         for (key, view) in &mut variants {
+            if let Some(template) =
+                (self.mirrors).counted(&key.namespace, &view.template, &settings.generation.dynamic)
+            {
+                *view = Arc::new(VariantView {
+                    template,
+                    ..(**view).clone()
+                });
+            }
             let decided = self.decided(key, &view.uid);
             let published = decided.or_else(|| self.mirrors.stored(key));
             if published != view.desired && view.target.resolved().is_some() {

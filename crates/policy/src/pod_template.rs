@@ -1,11 +1,11 @@
 //! From the pod templates of a scale target to one replica of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
-use super::limit::GpuCount;
+use super::limit::{GpuCount, ReplicaClaim};
 use super::object::{ObjectLabels, Placement};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
@@ -36,8 +36,8 @@ pub struct PodTemplate {
     pub labels: Arc<ObjectLabels>,
     /// Its containers, without init containers.
     pub containers: Vec<TemplateContainer>,
-    /// Its resource claims by name (`spec.resourceClaims`).
-    pub claims: Vec<Arc<str>>,
+    /// Its resource claims (`spec.resourceClaims`), each by name and the template that it is made from.
+    pub claims: Vec<(Arc<str>, Option<Arc<str>>)>,
     /// Where its pods may run.
     pub placement: Placement,
 }
@@ -91,13 +91,22 @@ impl ReplicaPods {
         gpus
     }
 
-    /// Claims of all pods together, each name once.
-    fn claims(&self) -> Arc<[Arc<str>]> {
-        let worker = (self.size > Replicas::ONE).then_some(&self.worker);
-        let templates = [Some(self.serving()), worker];
-        let claims = templates.into_iter().flatten().flat_map(|one| &one.claims);
-        let names: BTreeSet<&Arc<str>> = claims.collect();
-        names.into_iter().map(Arc::clone).collect()
+    /// Claims of all pods together.
+    fn claims(&self) -> Arc<[ReplicaClaim]> {
+        let further = self.size.max(Replicas::ONE).minus_one();
+        let mut pods: BTreeMap<_, u32> = BTreeMap::new();
+        for (template, count) in [(self.serving(), Replicas::ONE), (&self.worker, further)] {
+            for claim in &template.claims {
+                *pods.entry(claim).or_default() += count.0;
+            }
+        }
+        let claims = pods.into_iter().filter(|(_, pods)| *pods > 0);
+        let claims = claims.map(|((name, template), pods)| ReplicaClaim {
+            name: Arc::clone(name),
+            template: template.clone(),
+            pods: Replicas(pods),
+        });
+        claims.collect()
     }
 
     /// Where the pod that answers requests may run.

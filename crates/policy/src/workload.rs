@@ -50,6 +50,26 @@ impl ReplicaTemplate {
         self.gpu_count.taken(self.requested())
     }
 
+    /// The same with the GPUs of its claims counted; `None` where one of them cannot be. `claimed` says what a claim that
+    /// is made from a template holds, by resource.
+    pub fn counted(
+        &self,
+        claimed: impl Fn(&str) -> Option<BTreeMap<Arc<str>, Gpus>>,
+    ) -> Option<Self> {
+        let mut gpus = self.gpus.clone();
+        for claim in self.gpu_count.claims() {
+            for (resource, count) in claimed(claim.template.as_deref()?)? {
+                let sum = gpus.entry(resource).or_default();
+                *sum = sum.plus(count.times(claim.pods));
+            }
+        }
+        Some(Self {
+            gpus,
+            gpu_count: GpuCount::Counted,
+            ..self.clone()
+        })
+    }
+
     fn requested(&self) -> Gpus {
         let gpus = self.gpus.values();
         gpus.fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus))

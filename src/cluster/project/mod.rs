@@ -23,6 +23,7 @@ mod pod_template;
 pub mod pool;
 mod quantity;
 pub mod replica_set;
+pub mod resource_claim_template;
 pub mod scaler;
 pub mod service;
 pub mod service_monitor;

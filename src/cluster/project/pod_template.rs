@@ -37,7 +37,13 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
             .collect(),
         claims: (spec.into_iter())
             .flat_map(|spec| spec.resource_claims.iter().flatten())
-            .map(|claim| texts.intern(&claim.name))
+            .map(|claim| {
+                let template = claim.resource_claim_template_name.as_ref();
+                (
+                    texts.intern(&claim.name),
+                    template.map(|name| texts.intern(name)),
+                )
+            })
             .collect(),
         placement: spec.map(|spec| placement(spec, texts)).unwrap_or_default(),
     }

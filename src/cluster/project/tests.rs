@@ -38,6 +38,7 @@ macro_rules! vectors {
     };
 }
 
+mod claims;
 mod declared;
 mod gpus;
 mod pools;

@@ -78,6 +78,7 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
                 place
             }
             WatchCondition::GpuLimits if generation.dynamic.wants_nodes() => "",
+            WatchCondition::AnyLimits if generation.dynamic.limits_growth() => place,
             _ => continue,
         };
         needed.extend(

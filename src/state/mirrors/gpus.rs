@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Mirrors;
-use crate::cluster::mirror::{Mirror, SyncState};
-use crate::policy::snapshot::GpuInventory;
+use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
+use crate::policy::params::DynamicSettings;
+use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
 use wva_base::moment::Moment;
 
 /// How long the last view serves while the API server gives no other.
@@ -27,6 +28,24 @@ impl Mirrors {
                 .collect(),
             pods: pods.map(|(_, holding)| holding.pod.clone()).collect(),
         }
+    }
+
+    /// A replica with what its pods hold by resource claims counted, where growth is limited and all of it can be. Where
+    /// nodes limit growth that must be no GPU, since they do not list what they offer to claims.
+    pub fn counted(
+        &self,
+        namespace: &Arc<str>,
+        template: &ReplicaTemplate,
+        settings: &DynamicSettings,
+    ) -> Option<ReplicaTemplate> {
+        if template.gpu_count.is_counted() || !settings.limits_growth() {
+            return None;
+        }
+        let counted = template.counted(|name| {
+            let key = ObjectKey::new(Arc::clone(namespace), name);
+            self.claim_templates.get(&key)?.gpus.clone()
+        })?;
+        (!settings.wants_nodes() || counted.gpus == template.gpus).then_some(counted)
     }
 }
 

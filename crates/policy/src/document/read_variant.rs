@@ -11,7 +11,7 @@ use crate::actuation::Scalers;
 use crate::bounds::CEILING;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use crate::limit::GpuCount;
+use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
@@ -95,7 +95,7 @@ impl Reader {
                     .iter()
                     .map(|(resource, count)| (Arc::clone(resource), Gpus(*count)))
                     .collect(),
-                gpu_count: GpuCount::of(variant.resource_claims.clone().into()),
+                gpu_count: GpuCount::of(variant.resource_claims.iter().map(claim).collect()),
                 containers: variant.containers.iter().map(command).collect(),
                 service_class: variant.service_class.clone(),
             },
@@ -311,6 +311,14 @@ impl Reader {
         }
         claimants.sort();
         claimants.into()
+    }
+}
+
+fn claim(name: &Arc<str>) -> ReplicaClaim {
+    ReplicaClaim {
+        name: Arc::clone(name),
+        template: None,
+        pods: Replicas::ONE,
     }
 }
 

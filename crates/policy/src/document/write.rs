@@ -106,7 +106,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         },
         role: template.role,
         gpus: counts(&template.gpus),
-        resource_claims: template.gpu_count.claims().to_vec(),
+        resource_claims: template.gpu_count.names().to_vec(),
         service_class: template.service_class.clone(),
         bounds: view.bounds,
         desired: view.desired.map(|count| count.0),

@@ -30,7 +30,7 @@ pub use gpu_demand::HeadroomShare;
 pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
 pub use inventory::{NodeGpus, NodeView, Scheduling, discover};
-pub use not_counted::{GpuCount, NotCounted};
+pub use not_counted::{GpuCount, NotCounted, ReplicaClaim};
 pub use pool::GpuPool;
 pub use pools::Physical;
 pub use rescale::BudgetClaim;

@@ -1,5 +1,6 @@
 //! GPUs of replicas that no limit can count.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,14 +20,26 @@ pub enum GpuCount {
     Counted,
     /// Its pods have resource claims, too, and what those hold is not known.
     Claimed {
-        /// The claims, by the names that its pod templates give them.
-        claims: Arc<[Arc<str>]>,
+        /// The claims.
+        claims: Arc<[ReplicaClaim]>,
     },
+}
+
+/// A resource claim of the pods of a replica.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ReplicaClaim {
+    /// Its name in the pod template.
+    pub name: Arc<str>,
+    /// The ResourceClaimTemplate that one is made from for each pod; `None` where pods share one, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Arc<str>>,
+    /// Pods of the replica that have it.
+    pub pods: Replicas,
 }
 
 impl GpuCount {
     /// That of a replica whose pods have these claims.
-    pub fn of(claims: Arc<[Arc<str>]>) -> Self {
+    pub fn of(claims: Arc<[ReplicaClaim]>) -> Self {
         if claims.is_empty() {
             Self::Counted
         } else {
@@ -40,11 +53,17 @@ impl GpuCount {
     }
 
     /// The claims that are not counted.
-    pub fn claims(&self) -> &[Arc<str>] {
+    pub fn claims(&self) -> &[ReplicaClaim] {
         match self {
             Self::Counted => &[],
             Self::Claimed { claims } => claims,
         }
+    }
+
+    /// The names of the claims that are not counted, each once.
+    pub fn names(&self) -> Arc<[Arc<str>]> {
+        let names: BTreeSet<&Arc<str>> = self.claims().iter().map(|claim| &claim.name).collect();
+        names.into_iter().map(Arc::clone).collect()
     }
 
     /// What a budget is worth to one more replica: nobody knows whether a limit has room for what cannot be counted.
@@ -71,7 +90,7 @@ pub struct NotCounted {
     pub added: Replicas,
     /// Replicas that were to be added.
     pub wanted: Replicas,
-    /// The claims that hold them.
+    /// The claims that hold them, by name.
     pub claims: Arc<[Arc<str>]>,
     /// The pools that limit it.
     pub pools: Vec<GpuPool>,

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::budget::Budget;
 use super::not_counted::{GpuCount, NotCounted};
@@ -111,11 +110,11 @@ impl GrowthRequest {
         let gpus = per_replica.times(added);
         let why = if added == wanted {
             Reason::Granted { gpus, added }
-        } else if let GpuCount::Claimed { claims } = &self.count {
+        } else if !self.count.is_counted() {
             Reason::GpusNotCounted(NotCounted {
                 added,
                 wanted,
-                claims: Arc::clone(claims),
+                claims: self.count.names(),
                 pools: bounded(&rooms),
             })
         } else {

@@ -7,7 +7,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::candidate::{Candidate, late_supply, outstanding};
 use super::cover::prices;
@@ -402,12 +401,12 @@ impl Taker<'_> {
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));
         let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
-        if let GpuCount::Claimed { claims } = &self.contender.gpu_count {
+        if !self.contender.gpu_count.is_counted() {
             let bounded = all.iter().filter(|pool| pool.left != Budget::Unlimited);
             return Reason::GpusNotCounted(NotCounted {
                 added,
                 wanted,
-                claims: Arc::clone(claims),
+                claims: self.contender.gpu_count.names(),
                 pools: bounded.map(PoolFigures::pool).collect(),
             });
         }

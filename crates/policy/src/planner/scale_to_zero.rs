@@ -355,7 +355,7 @@ fn refuse(
             obstacle,
             gpus,
             by: all.into_iter().flatten().filter(lacks).collect(),
-            claims: count.claims().into(),
+            claims: count.names(),
         };
         draft.keep_still(PlanStage::Zero, why);
     }

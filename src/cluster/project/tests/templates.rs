@@ -147,12 +147,8 @@ fn what_resource_claims_hold_is_not_counted() {
         // The only pod is the leader.
         (group(1, Some(&[]), &["gpu"]), vec![], 2),
     ] {
-        let names: Vec<&str> = found
-            .gpu_count
-            .claims()
-            .iter()
-            .map(|name| &**name)
-            .collect();
+        let names = found.gpu_count.names();
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         assert_eq!(names, claims);
         assert_eq!(found.gpus_taken(), Gpus(requested), "{claims:?}");
     }

@@ -1,17 +1,20 @@
 //! An inventory is known once nodes and pods are, and for a while longer than they are heard of.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::PATIENCE;
 use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::cluster::kinds::WatchedKind;
-use crate::policy::limit::Physical;
+use crate::policy::limit::{GpuCount, Physical, ReplicaClaim};
 use crate::policy::params::LabelSelector;
-use crate::policy::snapshot::GpuInventory;
-use crate::policy::units::Gpus;
+use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
+use crate::policy::units::{Gpus, Replicas};
 use crate::roles::Role;
+use crate::settings::bundle::read_bundle;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
 use crate::state::mirrors::tests::{list, mirrors};
@@ -101,4 +104,74 @@ fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
         why(&mirrors, at(2)).as_deref(),
         Some("nodes have not been listed yet")
     );
+}
+
+fn replica(claims: &[(&str, Option<&str>, u32)]) -> ReplicaTemplate {
+    let claims = claims.iter().map(|(name, template, pods)| ReplicaClaim {
+        name: (*name).into(),
+        template: template.map(Into::into),
+        pods: Replicas(*pods),
+    });
+    ReplicaTemplate {
+        gpus: BTreeMap::from([("nvidia.com/gpu".into(), Gpus(1))]),
+        gpu_count: GpuCount::of(claims.collect()),
+        ..ReplicaTemplate::default()
+    }
+}
+
+#[test]
+fn claims_are_counted_where_quotas_alone_limit_growth() {
+    let nodes = "WVA_LIMITED_MODE: true";
+    let quotas = "saturation: {default: {enableLimiter: true, limiters: [{name: q, type: quota, scope: cluster, \
+                  quotas: {H100: 9}}]}}";
+    let mirrors = mirrors(PoolGroup::default());
+    let counted = |claims: &[(&str, Option<&str>, u32)], settings: &str| {
+        let settings = read_bundle(settings).unwrap();
+        let counted = mirrors.counted(&"ns".into(), &replica(claims), &settings)?;
+        assert!(counted.gpu_count.is_counted());
+        Some(counted.gpus_per_replica().0)
+    };
+    let two = [("gpu", Some("two"), 1)];
+    // Not seen yet.
+    assert_eq!(counted(&two, quotas), None);
+    let template = |namespace: &str, name: &str, class: &str, count: u32| {
+        json!({
+            "metadata": { "namespace": namespace, "name": name },
+            "spec": { "spec": { "devices": { "requests": [
+                { "name": "r", "exactly": { "deviceClassName": class, "count": count } },
+            ]}}},
+        })
+    };
+    let templates = [
+        template("ns", "two", "gpu.nvidia.com", 2),
+        template(
+            "ns",
+            "channel",
+            "compute-domain-default-channel.nvidia.com",
+            1,
+        ),
+        template("ns", "odd", "example.com", 1),
+        template("other", "there", "gpu.nvidia.com", 1),
+    ];
+    let mirror = &mirrors.writers.claim_templates;
+    list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, templates);
+    let channel = ("channel", Some("channel"), 4);
+    for (claims, by_quotas, by_nodes) in [
+        (&two[..], Some(3), None),
+        // Of each pod of a group.
+        (&[("gpu", Some("two"), 4)], Some(9), None),
+        (&[("gpu", Some("two"), 1), channel], Some(3), None),
+        // Nodes list all that such a replica holds.
+        (&[channel], Some(1), Some(1)),
+        (&[("gpu", Some("odd"), 1), channel], None, None),
+        (&[("gpu", Some("there"), 1)], None, None),
+        (&[("shared", None, 1)], None, None),
+    ] {
+        assert_eq!(counted(claims, quotas), by_quotas, "{claims:?}");
+        assert_eq!(counted(claims, nodes), by_nodes, "{claims:?}");
+        assert_eq!(counted(claims, ""), None, "no limit");
+    }
+    let gone: [Value; 0] = [];
+    list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, gone);
+    assert_eq!(counted(&two, quotas), None);
 }

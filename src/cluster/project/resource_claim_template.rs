@@ -1,0 +1,95 @@
+//! `ResourceClaimTemplate`: how many GPUs the claim of a pod holds that is made from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Interner, Projected, name, namespace_of, shared_key};
+use crate::api::resource_claim_template::{ClaimRequest, DeviceRequest, ResourceClaimTemplate};
+use crate::cluster::mirror::ObjectKey;
+use crate::policy::units::Gpus;
+
+/// Classes of whole GPUs, as the drivers of their vendors install them.
+const GPU_CLASSES: [&str; 4] = [
+    "gpu.nvidia.com",
+    "gpu.amd.com",
+    "gpu.intel.com",
+    "gaudi.intel.com",
+];
+/// Classes of what is no GPU: channels between the GPUs of several nodes.
+const OTHER_CLASSES: [&str; 2] = [
+    "compute-domain-daemon.nvidia.com",
+    "compute-domain-default-channel.nvidia.com",
+];
+/// Kubernetes names devices of a class so where a container requests them as a resource.
+const CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io";
+
+/// What is kept of a `ResourceClaimTemplate`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimTemplateObject {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// GPUs of one claim by resource; `None` where they cannot be counted.
+    pub gpus: Option<BTreeMap<Arc<str>, Gpus>>,
+}
+
+impl Projected for ResourceClaimTemplate {
+    type View = ClaimTemplateObject;
+
+    fn project(self, texts: &mut Interner) -> ClaimTemplateObject {
+        ClaimTemplateObject {
+            namespace: namespace_of(&self.metadata, texts),
+            name: name(&self.metadata),
+            gpus: claimed(&self.spec.spec.devices.requests, texts),
+        }
+    }
+
+    fn key(view: &ClaimTemplateObject) -> ObjectKey {
+        shared_key(&view.namespace, &view.name)
+    }
+}
+
+/// GPUs of all requests together; `None` where any of them cannot be counted.
+fn claimed(requests: &[ClaimRequest], texts: &mut Interner) -> Option<BTreeMap<Arc<str>, Gpus>> {
+    let mut sums = BTreeMap::new();
+    for request in requests {
+        let Some((class, gpus)) = most(request)? else {
+            continue;
+        };
+        let resource = texts.intern(&format!("{CLASS_RESOURCE}/{class}"));
+        let sum: &mut Gpus = sums.entry(resource).or_default();
+        *sum = sum.plus(gpus);
+    }
+    Some(sums)
+}
+
+/// The class and the GPUs of a request, of alternatives those of the largest; `Some(None)` where it holds none.
+fn most(request: &ClaimRequest) -> Option<Option<(&str, Gpus)>> {
+    let alternatives = request.exactly.iter().chain(&request.first_available);
+    let counts: Vec<(&str, Gpus)> = alternatives.map(count).collect::<Option<_>>()?;
+    // What states neither is of a form that is not known.
+    let (class, gpus) = counts.into_iter().max_by_key(|(_, gpus)| *gpus)?;
+    Some((gpus > Gpus::ZERO).then_some((class, gpus)))
+}
+
+fn count(request: &DeviceRequest) -> Option<(&str, Gpus)> {
+    let DeviceRequest {
+        device_class_name: class,
+        allocation_mode: mode,
+        count,
+        admin_access,
+        capacity,
+    } = request;
+    let class = class.as_str();
+    if OTHER_CLASSES.contains(&class) {
+        return Some((class, Gpus::ZERO));
+    }
+    let is_exact = matches!(mode.as_deref(), None | Some("" | "ExactCount"));
+    let is_whole = is_exact && *admin_access != Some(true) && capacity.is_none();
+    if !is_whole || !GPU_CLASSES.contains(&class) {
+        return None;
+    }
+    let gpus = u32::try_from(count.unwrap_or(1)).ok()?;
+    Some((class, Gpus(gpus)))
+}
