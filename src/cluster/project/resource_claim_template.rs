@@ -15,10 +15,14 @@ const GPU_CLASSES: [&str; 4] = [
     "gpu.intel.com",
     "gaudi.intel.com",
 ];
-/// Classes of what is no GPU: channels between the GPUs of several nodes.
-const OTHER_CLASSES: [&str; 2] = [
+/// Classes of what is no GPU: channels between the GPUs of several nodes, and network interfaces, as DRANET and GKE
+/// install them.
+const OTHER_CLASSES: [&str; 5] = [
     "compute-domain-daemon.nvidia.com",
     "compute-domain-default-channel.nvidia.com",
+    "dranet",
+    "mrdma.google.com",
+    "netdev.google.com",
 ];
 /// Kubernetes names devices of a class so where a container requests them as a resource.
 const CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io";
@@ -54,23 +58,20 @@ impl Projected for ResourceClaimTemplate {
 fn claimed(requests: &[ClaimRequest], texts: &mut Interner) -> Option<BTreeMap<Arc<str>, Gpus>> {
     let mut sums = BTreeMap::new();
     for request in requests {
-        let Some((class, gpus)) = most(request)? else {
-            continue;
-        };
+        let (class, gpus) = most(request)?;
         let resource = texts.intern(&format!("{CLASS_RESOURCE}/{class}"));
         let sum: &mut Gpus = sums.entry(resource).or_default();
         *sum = sum.plus(gpus);
     }
+    sums.retain(|_, gpus| *gpus > Gpus::ZERO);
     Some(sums)
 }
 
-/// The class and the GPUs of a request, of alternatives those of the largest; `Some(None)` where it holds none.
-fn most(request: &ClaimRequest) -> Option<Option<(&str, Gpus)>> {
+/// The class and the GPUs of a request, of alternatives those of the largest. None of a form that is not known.
+fn most(request: &ClaimRequest) -> Option<(&str, Gpus)> {
     let alternatives = request.exactly.iter().chain(&request.first_available);
-    let counts: Vec<(&str, Gpus)> = alternatives.map(count).collect::<Option<_>>()?;
-    // What states neither is of a form that is not known.
-    let (class, gpus) = counts.into_iter().max_by_key(|(_, gpus)| *gpus)?;
-    Some((gpus > Gpus::ZERO).then_some((class, gpus)))
+    let counts: Option<Vec<(&str, Gpus)>> = alternatives.map(count).collect();
+    counts?.into_iter().max_by_key(|(_, gpus)| *gpus)
 }
 
 fn count(request: &DeviceRequest) -> Option<(&str, Gpus)> {

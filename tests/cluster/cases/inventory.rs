@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -15,16 +16,22 @@ use crate::harness::namespace::Workload;
 use crate::harness::servers::kwok;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::tools::repository;
+use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_secs(40);
 /// The only node of its kind.
 const NODE: &str = "l4-1";
+const CLAIMER: &str = "claimer";
 const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::exclusive("inventory::follows_nodes_and_pods", follows_nodes_and_pods),
+        Case::shared(
+            "inventory::counts_claims_where_quotas_limit",
+            counts_claims_where_quotas_limit,
+        ),
         Case::shared(
             "inventory::a_right_that_is_removed_is_named",
             a_right_that_is_removed_is_named,
@@ -152,4 +159,52 @@ async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
         seen(&nodes.get(NODE).is_some(), &true)
     })
     .await
+}
+
+/// A pod of the target holds four GPUs by a claim that is made from a template, once the template is there.
+async fn counts_claims_where_quotas_limit(cx: &Cx) -> Result {
+    let quotas = "enableLimiter: true\nlimiters:\n- {name: q, type: quota, scope: cluster, quotas: {H100: 8}}";
+    cx.system()
+        .await?
+        .apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "wva-saturation-scaling-config" },
+            "data": { "default": quotas },
+        }))
+        .await?;
+    cx.namespace.deploy(&Workload::new(CLAIMER, 1)).await?;
+    let deployments: Api<Deployment> = cx.namespace.api();
+    let claims = json!([{ "name": "gpu", "resourceClaimTemplateName": "four" }]);
+    let patch = json!({ "spec": { "template": { "spec": { "resourceClaims": claims } } } });
+    let params = PatchParams::default();
+    deployments
+        .patch(CLAIMER, &params, &Patch::Strategic(patch))
+        .await?;
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    let variants = Variants::new(&cx.namespace, &controller);
+    variants.apply(CLAIMER, CLAIMER, json!({})).await?;
+    let held = async |gpus: Value, claims: Value| {
+        eventually(format!("{gpus} by claims"), SOON, async || {
+            let snapshot = controller.debug("snapshot").await?;
+            let all = snapshot["variants"].as_array().cloned().unwrap_or_default();
+            let found = all.into_iter().find(|one| one["name"] == CLAIMER);
+            let found = found.unwrap_or_default();
+            let seen_now = (found["gpus"].clone(), found["resourceClaims"].clone());
+            seen(&seen_now, &(gpus.clone(), claims.clone()))
+        })
+        .await
+    };
+    held(Value::Null, json!(["gpu"])).await?;
+    let request =
+        json!({ "name": "r", "exactly": { "deviceClassName": "gpu.nvidia.com", "count": 4 } });
+    cx.namespace
+        .apply(json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+            "metadata": { "name": "four" },
+            "spec": { "spec": { "devices": { "requests": [request] } } },
+        }))
+        .await?;
+    let resource = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
+    held(json!({ resource: 4 }), Value::Null).await
 }

@@ -18,31 +18,32 @@ const VARIANT: &str = "variant";
 const HTTP: &str = "http";
 /// Every role but the root, whose death ends the process; none is together with its supervisor, and the one that
 /// serves the door for kills is the last.
-const ROLES: [[&str; 3]; 12] = [
-    ["config", "metrics-reader", "watcher/InferencePool.v1"],
-    ["leadership", "variants", "watcher/InferencePool.v1alpha2"],
-    ["egress", VARIANT, "watcher/HorizontalPodAutoscaler"],
-    ["emitter", "pod-autoscalers", "watcher/ScaledObject"],
-    ["status-writer", "ingress", "collector"],
-    [
+const ROLES: [&[&str]; 12] = [
+    &["config", "metrics-reader", "watcher/InferencePool.v1"],
+    &["leadership", "variants", "watcher/InferencePool.v1alpha2"],
+    &["egress", VARIANT, "watcher/HorizontalPodAutoscaler"],
+    &["emitter", "pod-autoscalers", "watcher/ScaledObject"],
+    &["status-writer", "ingress", "collector"],
+    &[
         "autoscaler-writer",
         "optimizer",
         "watcher/VariantAutoscaling",
     ],
-    ["event-recorder", "router-scraper", "watcher/PodAutoscaler"],
-    ["engine", "watcher/Service", "watcher/Deployment"],
-    ["pod-scraper", "watcher/StatefulSet", "watcher/Pod.bound"],
-    ["watcher/LeaderWorkerSet", "watcher/Pod", "scale-reader"],
-    [
+    &["event-recorder", "router-scraper", "watcher/PodAutoscaler"],
+    &["engine", "watcher/Service", "watcher/Deployment"],
+    &["pod-scraper", "watcher/StatefulSet", "watcher/Pod.bound"],
+    &["watcher/LeaderWorkerSet", "watcher/Pod", "scale-reader"],
+    &[
         "watcher/ConfigMap",
         "watcher/ServiceMonitor",
         "watcher/Node",
+        "watcher/ResourceClaimTemplate",
     ],
-    ["watcher/Namespace", "watcher/ReplicaSet", HTTP],
+    &["watcher/Namespace", "watcher/ReplicaSet", HTTP],
 ];
 
 pub(crate) fn cases() -> Vec<Case> {
-    let survives = |roles: [&'static str; 3]| {
+    let survives = |roles: &'static [&'static str]| {
         let name = format!("role_deaths::{}", roles.join("+"));
         Case::shared(&name, async move |cx: &Cx| {
             survives_the_deaths_of(cx, roles).await
@@ -51,9 +52,11 @@ pub(crate) fn cases() -> Vec<Case> {
     ROLES.into_iter().map(survives).collect()
 }
 
-async fn survives_the_deaths_of(cx: &Cx, roles: [&str; 3]) -> Result {
+async fn survives_the_deaths_of(cx: &Cx, roles: &[&str]) -> Result {
     let variant = format!("variant/{}/{NAME}", cx.namespace.name);
-    let roles = roles.map(|role| if role == VARIANT { &variant } else { role });
+    let roles: Vec<&str> = (roles.iter())
+        .map(|role| if *role == VARIANT { &*variant } else { *role })
+        .collect();
     let beginning = Beginning {
         bound: Bound::Instance,
         replicas: 1,
@@ -63,25 +66,25 @@ async fn survives_the_deaths_of(cx: &Cx, roles: [&str; 3]) -> Result {
     let scaling = ScalingLoop::start(cx, beginning).await?;
     let controller = &scaling.controller;
     every_role_has_its_case(controller, &variant).await?;
-    for role in roles {
+    for role in &roles {
         seen(&life(controller, role).await?, &Life::running(0))?;
     }
 
     scaling.set_load(LOAD_OF_3);
     scaling.asks_for(2).await?;
-    kill(controller, roles, 1).await?;
+    kill(controller, &roles, 1).await?;
     scaling.rests_at(3).await?;
     scaling.replicas_went(&[1, 2, 3]).await?;
 
     scaling.set_load(0.0);
     scaling.asks_for(2).await?;
-    kill(controller, roles, 2).await?;
+    kill(controller, &roles, 2).await?;
     scaling.rests_at(1).await?;
     scaling.replicas_went(&[1, 2, 3, 2, 1]).await?;
     scaling.journal.gauge_went(&[1, 2, 3, 2, 1])?;
     scaling.grew_from_rest()?;
     scaling.journal.takes_single_steps_from_rest(1, 3)?;
-    for role in roles {
+    for role in &roles {
         seen(&life(controller, role).await?, &Life::running(2))?;
     }
     Ok(())
@@ -119,11 +122,11 @@ async fn life(controller: &Controller, role: &str) -> Result<Life> {
 }
 
 /// Kills roles at once, and waits until the next life of each runs.
-async fn kill(controller: &Controller, roles: [&str; 3], time: u64) -> Result {
+async fn kill(controller: &Controller, roles: &[&str], time: u64) -> Result {
     for role in roles {
         let answer = controller.kill_role(role).await;
         // The server may take its answer with it.
-        if role != HTTP {
+        if *role != HTTP {
             answer?;
         }
     }
@@ -148,6 +151,7 @@ async fn every_role_has_its_case(controller: &Controller, variant: &str) -> Resu
     let with_case: BTreeSet<String> = ROLES
         .into_iter()
         .flatten()
+        .copied()
         .chain(["root"])
         .map(|role| if role == VARIANT { variant } else { role })
         .map(str::to_owned)

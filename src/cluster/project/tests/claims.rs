@@ -27,92 +27,80 @@ fn counted(requests: &Value) -> Option<BTreeMap<String, u32>> {
     )
 }
 
+fn exactly(fields: &Value) -> Value {
+    json!({ "name": "r", "exactly": fields })
+}
+
+fn of(class: &str, count: i64) -> Value {
+    exactly(&json!({ "deviceClassName": class, "count": count }))
+}
+
+fn first(alternatives: &Value) -> Value {
+    json!({ "name": "r", "firstAvailable": alternatives })
+}
+
 #[test]
 fn a_claim_template_says_how_many_gpus_a_claim_holds() {
-    let exactly = |fields: Value| json!({ "name": "r", "exactly": fields });
-    let of = |class: &str, count: u32| exactly(json!({ "deviceClassName": class, "count": count }));
-    let first = |any: Value| json!({ "name": "r", "firstAvailable": any });
-    let some = |known: &[(&str, u32)]| {
-        let known = known
-            .iter()
-            .map(|(class, count)| ((*class).to_owned(), *count));
-        Some(known.collect::<BTreeMap<String, u32>>())
-    };
     let domain = "compute-domain-default-channel.nvidia.com";
+    let selected = exactly(&json!({
+        "deviceClassName": NVIDIA, "allocationMode": "ExactCount", "count": 2,
+        "selectors": [{ "cel": { "expression": "true" } }],
+    }));
+    let largest = first(&json!([
+        { "name": "big", "deviceClassName": NVIDIA, "count": 2 },
+        { "name": "small", "deviceClassName": NVIDIA, "count": 4 },
+        { "name": "one", "deviceClassName": "gpu.amd.com" },
+    ]));
     for (requests, expected) in [
-        (json!([of(NVIDIA, 4)]), some(&[(NVIDIA, 4)])),
+        (json!([of(NVIDIA, 4)]), &[(NVIDIA, 4)][..]),
         (
-            json!([exactly(json!({ "deviceClassName": NVIDIA }))]),
-            some(&[(NVIDIA, 1)]),
+            json!([exactly(&json!({ "deviceClassName": NVIDIA }))]),
+            &[(NVIDIA, 1)],
         ),
-        (
-            json!([exactly(json!({
-                "deviceClassName": NVIDIA, "allocationMode": "ExactCount", "count": 2,
-                "selectors": [{ "cel": { "expression": "true" } }],
-            }))]),
-            some(&[(NVIDIA, 2)]),
-        ),
-        (json!([of(NVIDIA, 1), of(NVIDIA, 2)]), some(&[(NVIDIA, 3)])),
+        (json!([selected]), &[(NVIDIA, 2)]),
+        (json!([of(NVIDIA, 1), of(NVIDIA, 2)]), &[(NVIDIA, 3)]),
         (
             json!([of(NVIDIA, 1), of("gpu.amd.com", 2)]),
-            some(&[(NVIDIA, 1), ("gpu.amd.com", 2)]),
+            &[(NVIDIA, 1), ("gpu.amd.com", 2)],
         ),
-        (json!([]), some(&[])),
-        (json!([of(domain, 1)]), some(&[])),
-        (json!([of(domain, 1), of(NVIDIA, 8)]), some(&[(NVIDIA, 8)])),
-        // Of alternatives the largest.
-        (
-            json!([first(json!([
-                { "name": "big", "deviceClassName": NVIDIA, "count": 2 },
-                { "name": "small", "deviceClassName": NVIDIA, "count": 4 },
-                { "name": "one", "deviceClassName": "gpu.amd.com" },
-            ]))]),
-            some(&[(NVIDIA, 4)]),
-        ),
-        (
-            json!([first(json!([
-                { "name": "big", "deviceClassName": NVIDIA, "count": 2 },
-                { "name": "all", "deviceClassName": NVIDIA, "allocationMode": "All" },
-            ]))]),
-            None,
-        ),
-        (
-            json!([exactly(
-                json!({ "deviceClassName": NVIDIA, "allocationMode": "All" })
-            )]),
-            None,
-        ),
-        (
-            json!([exactly(
-                json!({ "deviceClassName": NVIDIA, "allocationMode": "Newer" })
-            )]),
-            None,
-        ),
-        (
-            json!([exactly(
-                json!({ "deviceClassName": NVIDIA, "adminAccess": true })
-            )]),
-            None,
-        ),
-        (
-            json!([exactly(json!({
-                "deviceClassName": NVIDIA, "capacity": { "requests": { "memory": "10Gi" } },
-            }))]),
-            None,
-        ),
-        (json!([of("mig.nvidia.com", 1)]), None),
-        (json!([of("own.example.com", 1)]), None),
-        (json!([of(NVIDIA, 1), of("own.example.com", 1)]), None),
-        (
-            json!([exactly(json!({ "deviceClassName": NVIDIA, "count": -1 }))]),
-            None,
-        ),
-        (json!([{ "name": "r" }]), None),
-        (
-            json!([{ "name": "r", "newer": { "deviceClassName": NVIDIA } }]),
-            None,
-        ),
+        (json!([]), &[]),
+        (json!([of(domain, 1)]), &[]),
+        (json!([of(domain, 1), of(NVIDIA, 8)]), &[(NVIDIA, 8)]),
+        (json!([largest]), &[(NVIDIA, 4)]),
     ] {
-        assert_eq!(counted(&requests), expected, "{requests}");
+        let expected = expected.iter();
+        let expected = expected.map(|(class, count)| ((*class).to_owned(), *count));
+        assert_eq!(counted(&requests), Some(expected.collect()), "{requests}");
+    }
+}
+
+#[test]
+fn what_no_template_says_is_not_counted() {
+    let any = first(&json!([
+        { "name": "big", "deviceClassName": NVIDIA, "count": 2 },
+        { "name": "all", "deviceClassName": NVIDIA, "allocationMode": "All" },
+    ]));
+    let with = |field: &str, value: Value| {
+        let mut fields = json!({ "deviceClassName": NVIDIA });
+        fields[field] = value;
+        exactly(&fields)
+    };
+    for requests in [
+        json!([any]),
+        json!([with("allocationMode", json!("All"))]),
+        json!([with("allocationMode", json!("Newer"))]),
+        json!([with("adminAccess", json!(true))]),
+        json!([with(
+            "capacity",
+            json!({ "requests": { "memory": "10Gi" } })
+        )]),
+        json!([of("mig.nvidia.com", 1)]),
+        json!([of("own.example.com", 1)]),
+        json!([of(NVIDIA, 1), of("own.example.com", 1)]),
+        json!([of(NVIDIA, -1)]),
+        json!([{ "name": "r" }]),
+        json!([{ "name": "r", "newer": { "deviceClassName": NVIDIA } }]),
+    ] {
+        assert_eq!(counted(&requests), None, "{requests}");
     }
 }
