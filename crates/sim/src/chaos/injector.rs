@@ -10,6 +10,7 @@ use crate::workloads::Workloads;
 use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::world::{Replica, Scenario, ScenarioModel, ScenarioVariant};
+use wva::api::{COST_ANNOTATION, MANAGED_ANNOTATION, MODEL_ANNOTATION};
 
 mod autoscaled;
 mod broken;
@@ -34,6 +35,8 @@ pub(super) struct Injector {
     pub(super) scenario: Scenario,
     /// The instance that all objects belong to, where they do to one.
     pub(super) instance: Option<&'static str>,
+    /// The variant that annotations of its HPA declare, if one is.
+    pub(super) declared: Option<&'static str>,
     /// Keys of the main ConfigMap beside the interval.
     pub(super) main: Vec<(&'static str, &'static str)>,
 }
@@ -63,7 +66,21 @@ impl Injector {
         for (model, variant) in self.variants() {
             let path = self.at(GROUP, VARIANTS, variant.name);
             let original = self.original(model, variant);
-            self.server.merge(&path, &original).await?;
+            if self.is_declared(variant) {
+                self.server.delete(&path, &json!({})).await?;
+                let path = self.at("autoscaling/v2", SCALERS, variant.name);
+                let annotations = json!({
+                    MANAGED_ANNOTATION: "true", MODEL_ANNOTATION: model.id,
+                    COST_ANNOTATION: variant.cost.to_string(),
+                });
+                let labels = original.pointer("/metadata/labels");
+                let metadata = json!({"labels": labels, "annotations": annotations});
+                self.server
+                    .merge(&path, &json!({"metadata": metadata}))
+                    .await?;
+            } else {
+                self.server.merge(&path, &original).await?;
+            }
         }
         self.settle_autoscalers().await?;
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
@@ -89,6 +106,11 @@ impl Injector {
             labels.insert(wva::api::INSTANCE_LABEL.to_owned(), instance.into());
         }
         object
+    }
+
+    /// Whether there is no object of a variant to break, or to put back.
+    fn is_declared(&self, variant: &ScenarioVariant) -> bool {
+        self.declared == Some(variant.name)
     }
 
     async fn configure(&self) -> Result<(), Denied> {
@@ -127,6 +149,9 @@ impl Injector {
         let (server, name) = (&self.server, variant.name);
         let object = self.at(GROUP, VARIANTS, name);
         let target = self.target(model, variant);
+        if self.is_declared(variant) && self.kind(number, how) == VARIANTS {
+            return false;
+        }
         let spec = |spec: Value| json!({"spec": spec});
         let label = |label: &str, text: &str| json!({"metadata": {"labels": {label: text}}});
         let background = json!({"propagationPolicy": "Background"});
@@ -218,7 +243,9 @@ impl Injector {
         }
         let original = self.original(model, variant);
         let mut wanted = original.clone();
-        if let Some(stored) = self.server.get(STORED, namespace, name) {
+        if self.is_declared(variant) {
+            // Its HPA is never broken.
+        } else if let Some(stored) = self.server.get(STORED, namespace, name) {
             drop_unknown(&stored, &mut wanted);
             if let Some(labels) = labels_of(&mut wanted) {
                 labels

@@ -8,6 +8,7 @@ use super::check::InvariantViolation;
 use super::checker::Checker;
 use super::conditions::untold;
 use super::process_manager::ProcessManager;
+use super::surroundings::{object_of, stored_count};
 use super::workload::{is_by_tokens, may_go_to_zero};
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
@@ -269,15 +270,13 @@ fn counts(
     let name = variant.name;
     let key = VariantKey::new(namespace, name);
     let desired = leader.shared.records.desired(&key).map(|count| count.0);
-    let object = server
-        .get("variantautoscalings.llmd.ai", namespace, name)
-        .map(Object);
+    let object = object_of(server, namespace, name);
     let target = server.get(variant.resource(), namespace, name).map(Object);
     let count = |object: Option<&Object>, pointer: &str| {
         let count = object?.at(pointer).as_u64()?;
         u32::try_from(count).ok()
     };
-    let stored = count(object.as_ref(), "/status/desiredOptimizedAlloc/numReplicas");
+    let stored = object.as_ref().and_then(stored_count);
     let replicas = count(target.as_ref(), "/spec/replicas");
     // Where none is ready, the field may be left out.
     let ready = (target.as_ref())

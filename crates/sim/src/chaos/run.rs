@@ -104,6 +104,7 @@ impl<'a> Run<'a> {
             workloads: world.workloads.clone(),
             scenario: plot.scenario.clone(),
             instance: plot.instance,
+            declared: plot.declared,
             main: plot.main.clone(),
         };
         injector.settle(plot.more_pools).await?;

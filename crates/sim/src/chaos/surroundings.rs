@@ -6,13 +6,15 @@ use std::sync::Arc;
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
 use crate::world::AUTOSCALERS;
+use wva::api::{COUNT_ANNOTATION, MANAGED_ANNOTATION};
 use wva::policy::key::{ObjectKey, VariantKey};
 
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
+const SCALERS: &str = "horizontalpodautoscalers.autoscaling";
 /// What the judge knows of the cluster.
-const WATCHED: [&str; 4] = [VARIANTS, AUTOSCALERS, DEPLOYMENTS, PODS];
+const WATCHED: [&str; 5] = [VARIANTS, AUTOSCALERS, DEPLOYMENTS, PODS, SCALERS];
 
 /// A variant as the API server stores it.
 #[derive(Debug, Clone)]
@@ -63,7 +65,13 @@ impl Surroundings {
             all.map(|one| format!("{}/{}", one.namespace(), one.name()))
                 .collect()
         };
-        let variants = insider.list(VARIANTS).into_iter().map(Object);
+        let declaring = insider.list(SCALERS).into_iter().map(Object);
+        let declaring = declaring.filter(is_declaring);
+        let variants = insider
+            .list(VARIANTS)
+            .into_iter()
+            .map(Object)
+            .chain(declaring);
         // A controller without an instance manages what is labelled with any.
         let is_ours =
             |one: &Object| instance.is_none() || one.label(wva::api::INSTANCE_LABEL) == instance;
@@ -79,8 +87,12 @@ impl Surroundings {
             let key = VariantKey::new(one.namespace(), one.name());
             let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
             let stored = Stored {
-                bounds: if is_read(&one) { bounds } else { (None, None) },
-                desired: count("/status/desiredOptimizedAlloc/numReplicas"),
+                bounds: if is_declaring(&one) || is_read(&one) {
+                    bounds
+                } else {
+                    (None, None)
+                },
+                desired: stored_count(&one),
                 allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
                 object: one,
             };
@@ -96,6 +108,28 @@ impl Surroundings {
             pods: names(PODS),
         }
     }
+}
+
+/// Whether it is a scaler whose annotations declare the variant. They are never broken.
+pub(super) fn is_declaring(variant: &Object) -> bool {
+    variant.annotation(MANAGED_ANNOTATION).is_some()
+}
+
+/// The count that is stored of a variant.
+pub(super) fn stored_count(variant: &Object) -> Option<u32> {
+    if is_declaring(variant) {
+        return variant.annotation(COUNT_ANNOTATION)?.parse().ok();
+    }
+    let count = variant.at("/status/desiredOptimizedAlloc/numReplicas");
+    u32::try_from(count.as_u64()?).ok()
+}
+
+/// The object of a variant, whichever kind declares it.
+pub(super) fn object_of(server: &Insider, namespace: &str, name: &str) -> Option<Object> {
+    let mut kinds = [VARIANTS, SCALERS].into_iter();
+    kinds
+        .find_map(|kind| server.get(kind, namespace, name))
+        .map(Object)
 }
 
 /// Whether the specification of a variant makes sense, whether or not what it names exists.

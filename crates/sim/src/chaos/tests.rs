@@ -219,6 +219,30 @@ fn a_crowd_comes_and_goes() {
     lives_through(&[(100, ChaosFault::Object(0, ObjectFault::Crowd(300)))]);
 }
 
+/// The count of a variant that its HPA declares is in the HPA, and who leads next begins with it.
+#[test]
+fn a_variant_without_an_object_of_its_own_goes_on() {
+    let mut plot = plot("probe", 1).unwrap();
+    plot.controllers = 2;
+    plot.declared = Some(plot.scenario.models[0].variants[0].name);
+    let scalers = Role::Watcher(WatchedKind::HorizontalPodAutoscaler);
+    goes_on(
+        &plot,
+        &[
+            (
+                60,
+                ChaosFault::Actor(LEADER, RoleFault::After(Role::StatusWriter)),
+            ),
+            (
+                80,
+                ChaosFault::Actor(LEADER, RoleFault::Before(Role::Emitter)),
+            ),
+            (100, ChaosFault::Actor(LEADER, RoleFault::Before(scalers))),
+            (120, ChaosFault::Controller(LEADER, ProcessFault::Restart)),
+        ],
+    );
+}
+
 /// Many statuses to be stored, and every write takes two seconds: who writes them went on with one after another for
 /// so long that it was taken for hung.
 #[test]

@@ -40,6 +40,8 @@ pub(crate) struct ChaosWorkload {
     pub(crate) main: Vec<(&'static str, &'static str)>,
     /// The instance that all objects and controllers belong to, where they do to one.
     pub(crate) instance: Option<&'static str>,
+    /// The variant that annotations of its HPA declare, if one is.
+    pub(crate) declared: Option<&'static str>,
     pub(crate) controllers: usize,
     /// When everything is put back; one last fault on the way to the API server may follow.
     pub(crate) faults_until: Duration,
@@ -138,6 +140,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         more_pools: if is_slow { MORE_POOLS } else { 0 },
         main: settings(name, is_slow, seed, &mut dice),
         instance: instance(name, seed),
+        declared: declared(name, seed),
         controllers,
         faults_until,
         climb,
@@ -229,6 +232,9 @@ const PAIR: (u32, Replica) = (
     },
 );
 
+/// The variant without an object of its own in a third of the seeds.
+const DECLARED: &str = "llama-70b-h100";
+
 /// When one more request comes for the model that may go to zero, once everything that was broken is put
 /// back: when it has gone to zero in most runs.
 const LAST_VISIT: Duration = Duration::from_mins(8);
@@ -316,6 +322,12 @@ fn settings(
 fn instance(name: &str, seed: u64) -> Option<&'static str> {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/instance"));
     (name != "probe" && dice.chance(50)).then_some("here")
+}
+
+/// In a third of the seeds.
+fn declared(name: &str, seed: u64) -> Option<&'static str> {
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/declared"));
+    (name != "probe" && dice.chance(33)).then_some(DECLARED)
 }
 
 /// Fewer GPUs than all variants may use together, within which growth is kept; and those of the nodes.

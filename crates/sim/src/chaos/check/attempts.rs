@@ -26,9 +26,14 @@ fn variant_of(path: &str) -> Option<String> {
     let (_, rest) = path.split_once("/namespaces/")?;
     let mut parts = rest.split('/');
     let namespace = parts.next()?;
-    let is_variant = parts.next() == Some("variantautoscalings");
-    let name = parts.next().filter(|_| is_variant)?;
-    (parts.next() == Some("status")).then(|| format!("{namespace}/{name}"))
+    // The count of one that a scaler declares is no status.
+    let place = match parts.next()? {
+        "variantautoscalings" => Some("status"),
+        "horizontalpodautoscalers" => None,
+        _ => return None,
+    };
+    let name = parts.next()?;
+    (parts.next() == place).then(|| format!("{namespace}/{name}"))
 }
 
 #[cfg(test)]
@@ -46,5 +51,10 @@ mod tests {
         assert!(!attempts.none_within("n/a", seconds(50), seconds(150)));
         assert!(attempts.none_within("n/a", seconds(50), seconds(151)));
         assert!(attempts.none_within("n/b", seconds(50), seconds(100)));
+        attempts.note(
+            "/apis/autoscaling/v2/namespaces/n/horizontalpodautoscalers/b",
+            seconds(100),
+        );
+        assert!(!attempts.none_within("n/b", seconds(50), seconds(100)));
     }
 }

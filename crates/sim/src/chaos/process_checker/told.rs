@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{ProcessChecker, STORED};
 use crate::chaos::check::InvariantViolation;
 use crate::chaos::conditions::unlike_the_record;
-use crate::chaos::surroundings::Surroundings;
+use crate::chaos::surroundings::{Surroundings, is_declaring};
 use wva::policy::key::VariantKey;
 use wva::policy::ownership::Ownership;
 use wva::policy::record::PublishedRecord;
@@ -30,6 +30,10 @@ impl ProcessChecker {
             .filter(|(key, record)| is_to_be_told(key, record));
         let unlike = told.filter_map(|(key, record)| {
             let stored = around.variants.get(key)?;
+            // It has no status, and says the same by events.
+            if is_declaring(&stored.object) {
+                return None;
+            }
             let unlike = unlike_the_record(&stored.object, record)?;
             // Whatever it is instead, it is the same that is not told.
             Some((format!("{} of {key}", unlike.what), unlike.to_string()))
