@@ -36,8 +36,8 @@ const LOAD_OF_3: f64 = 2.0;
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared(
-            "annotations::a_scaled_object_follows_while_the_leader_dies",
-            a_scaled_object_follows,
+            "annotations::a_trigger_with_a_model_follows_while_the_leader_dies",
+            a_trigger_with_a_model_follows,
         )
         .within(Duration::from_mins(6)),
         Case::shared(
@@ -103,8 +103,8 @@ async fn replica(cx: &Cx, name: &str) -> Result<(Arc<Controller>, u16)> {
     Ok((Arc::new(controller), port))
 }
 
-/// 1 → 3 → 1; the leader dies on the way up, and nothing is lowered.
-async fn a_scaled_object_follows(cx: &Cx) -> Result {
+/// No annotation, and a trigger that names the model. 1 → 3 → 1; the leader dies on the way up, and nothing is lowered.
+async fn a_trigger_with_a_model_follows(cx: &Cx) -> Result {
     let (history, fleet) = deployed(cx, 1).await?;
     let (leader, first) = replica(cx, "wva-0").await?;
     eventually("the first one leads", SOON, async || {
@@ -123,11 +123,11 @@ async fn a_scaled_object_follows(cx: &Cx) -> Result {
     let trigger = json!({
         "type": "external-push",
         "metricType": "AverageValue",
-        "metadata": { "scalerAddress": format!("127.0.0.1:{}", service.port) },
+        "metadata": {
+            "scalerAddress": format!("127.0.0.1:{}", service.port), "modelID": MODEL, "variantCost": "10",
+        },
     });
-    cx.namespace
-        .apply(annotated(object.following(&trigger)))
-        .await?;
+    cx.namespace.apply(object.following(&trigger)).await?;
     object.is_read(cx, "1").await?;
     service.leads_to(&[first, second]);
 
