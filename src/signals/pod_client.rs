@@ -104,7 +104,7 @@ pub enum PageReadError {
     /// No connection, or it broke.
     #[error(
         "the page cannot be reached ({cause}); check port, protocolType and network policies, and for https that the \
-         certificate names the address and that its authority is trusted"
+         certificate names the host of an endpoint and that its authority is trusted"
     )]
     Unreachable {
         /// The cause.
@@ -158,35 +158,44 @@ impl PageReadError {
 
 /// Pods and services at the end of a network.
 ///
-/// With https the certificate is verified: it has to name the address of the pod or the host of the endpoint, and to be
-/// signed by an authority that the system trusts or that [`HttpPods::new`] was given. Endpoints have to be permitted,
-/// and never lead to addresses that only this machine or its cloud answers on.
+/// With https the certificate is verified. That of an endpoint has to name its host, and to be signed by an authority that
+/// the system trusts or that [`HttpPods::new`] was given. That of a pod has to be signed by one of the latter, whatever it
+/// names: addresses of pods change. Without any it has to name the address. Endpoints have to be permitted, and never lead
+/// to addresses that only this machine or its cloud answers on.
 #[derive(Debug)]
 pub struct HttpPods {
-    client: Client,
+    pods: Client,
+    endpoints: Client,
     endpoint_hosts: Arc<EndpointHosts>,
 }
 
 impl HttpPods {
-    /// Prepares to read. `authorities` are certificates in PEM form that are trusted besides those of the system.
+    /// Prepares to read. `authorities` are certificates in PEM form.
     /// The process must have installed a rustls crypto provider.
     ///
     /// # Errors
     /// What is wrong with the certificates, or why there is no client.
     pub fn new(authorities: Option<&[u8]>, endpoint_hosts: EndpointHosts) -> Result<Self, String> {
         // Connections to thousands of pods cost more to keep than to make.
-        let mut builder = client_builder(0).dns_resolver(Arc::new(GuardedNames));
-        if let Some(pem) = authorities {
-            let certificates = Certificate::from_pem_bundle(pem).map_err(|error| causes(&error))?;
-            if certificates.is_empty() {
-                return Err("it holds no certificate in PEM form".to_owned());
+        let builder = || client_builder(0).dns_resolver(Arc::new(GuardedNames));
+        let (pods, endpoints) = match authorities {
+            None => (builder(), builder()),
+            Some(pem) => {
+                let certificates =
+                    Certificate::from_pem_bundle(pem).map_err(|error| causes(&error))?;
+                if certificates.is_empty() {
+                    return Err("it holds no certificate in PEM form".to_owned());
+                }
+                let pods = builder()
+                    .tls_certs_only(certificates.clone())
+                    .tls_danger_accept_invalid_hostnames(true);
+                (pods, builder().tls_certs_merge(certificates))
             }
-            builder = builder.tls_certs_merge(certificates);
-        }
-        let client = builder.build().map_err(|error| causes(&error))?;
+        };
         let endpoint_hosts = Arc::new(endpoint_hosts);
         Ok(Self {
-            client,
+            pods: pods.build().map_err(|error| causes(&error))?,
+            endpoints: endpoints.build().map_err(|error| causes(&error))?,
             endpoint_hosts,
         })
     }
@@ -231,7 +240,12 @@ impl PodPages for HttpPods {
         wanted: Vec<Arc<str>>,
         deadline: Duration,
     ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
-        let (client, hosts) = (self.client.clone(), Arc::clone(&self.endpoint_hosts));
+        let client = if page.is_endpoint {
+            self.endpoints.clone()
+        } else {
+            self.pods.clone()
+        };
+        let hosts = Arc::clone(&self.endpoint_hosts);
         Box::pin(async move {
             tokio::time::timeout(deadline, fetch(client, hosts, page, wanted))
                 .await

@@ -138,7 +138,7 @@ async fn certificates_are_verified() {
     install_provider();
     let authority = Authority::new();
     let mode = Mode::Answer(200, PAGE.to_owned());
-    let server = FakePrometheus::tls(mode, authority.server("127.0.0.1")).await;
+    let server = FakePrometheus::tls(mode.clone(), authority.server("127.0.0.1")).await;
     let strict = HttpPods::new(None, EndpointHosts::default()).unwrap();
     let error = read(&strict, "https", server.port, PATIENCE)
         .await
@@ -154,6 +154,17 @@ async fn certificates_are_verified() {
         .await
         .unwrap();
     assert_eq!(families["x"].samples.len(), 2);
+    // Addresses of pods change, so that certificates name something else.
+    let named = FakePrometheus::tls(mode.clone(), authority.server("vllm")).await;
+    let families = read(&trusting, "https", named.port, PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(families["x"].samples.len(), 2);
+    let stranger = FakePrometheus::tls(mode, Authority::new().server("127.0.0.1")).await;
+    read(&trusting, "https", stranger.port, PATIENCE)
+        .await
+        .unwrap_err();
+    assert_eq!(stranger.seen(), []);
 }
 
 #[tokio::test]

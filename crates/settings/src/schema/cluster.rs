@@ -111,7 +111,7 @@ pub const POD_AUTOSCALER_CA_CERT_PATH: Spec = Spec::fixed(
 )
 .means(
     "PEM file with certificate authorities for https pages that PodAutoscalers read.",
-    "they are trusted besides the system's; read at start",
+    "of endpoints besides the system's, of pods they alone, whatever a certificate names; read at start",
 );
 
 /// Controllers of AIBrix that run.
