@@ -49,6 +49,19 @@ fn is_never_read(address: IpAddr) -> bool {
     }
 }
 
+/// The URL of an endpoint, with `.svc` behind the short form of a Service's name, `name.namespace`, where that is
+/// permitted: no other host can be meant then.
+pub(super) fn in_full(mut url: Url, hosts: &EndpointHosts) -> Url {
+    let host = url.domain().unwrap_or_default();
+    let full = format!("{host}.svc");
+    let is_short = host.matches('.').count() == 1 && !hosts.permit(host) && hosts.permit(&full);
+    if is_short {
+        // A host with a label more is one still.
+        url.set_host(Some(&full)).unwrap_or_default();
+    }
+    url
+}
+
 /// Checks the host of an endpoint.
 pub(super) fn check_endpoint(url: &Url, hosts: &EndpointHosts) -> Result<(), PageReadError> {
     let host = url.host_str().unwrap_or_default();
@@ -97,6 +110,43 @@ impl Resolve for GuardedNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_name_of_a_service_is_completed() {
+        for (permitted, given, read) in [
+            (
+                "*.svc",
+                "http://optimizer.ns:8080/m",
+                "http://optimizer.ns.svc:8080/m",
+            ),
+            (
+                "*.svc",
+                "http://optimizer.ns.svc:8080/m",
+                "http://optimizer.ns.svc:8080/m",
+            ),
+            (
+                "*.svc",
+                "http://optimizer:8080/m",
+                "http://optimizer:8080/m",
+            ),
+            ("*.svc", "http://a.b.c:8080/m", "http://a.b.c:8080/m"),
+            ("*.svc", "http://10.0.0.9:8080/m", "http://10.0.0.9:8080/m"),
+            (
+                "*.svc,metrics.example",
+                "http://metrics.example/m",
+                "http://metrics.example/m",
+            ),
+            (
+                "metrics.example",
+                "http://optimizer.ns/m",
+                "http://optimizer.ns/m",
+            ),
+        ] {
+            let hosts = EndpointHosts::parse(permitted).unwrap();
+            let url = in_full(Url::parse(given).unwrap(), &hosts);
+            assert_eq!(url.as_str(), read, "{permitted}");
+        }
+    }
 
     #[test]
     fn addresses_of_this_machine_and_its_cloud_are_never_read() {

@@ -10,7 +10,7 @@ use http::header::ACCEPT;
 use reqwest::{Certificate, Client, StatusCode, Url};
 
 use super::client::{causes, client_builder};
-use super::endpoint_guard::{GuardedNames, check_endpoint};
+use super::endpoint_guard::{GuardedNames, check_endpoint, in_full};
 use super::metrics_page::{FamilyReader, MetricFamilies};
 use super::page_lines::PageFault;
 use crate::policy::pod_autoscaler::source::MetricsPage;
@@ -207,10 +207,11 @@ async fn fetch(
     page: PageUrl,
     wanted: Vec<Arc<str>>,
 ) -> Result<MetricFamilies, PageReadError> {
-    let url = Url::parse(&page.url).map_err(|error| PageReadError::InvalidUrl {
+    let mut url = Url::parse(&page.url).map_err(|error| PageReadError::InvalidUrl {
         why: format!("{page} is no URL ({error}); correct path"),
     })?;
     if page.is_endpoint {
+        url = in_full(url, &hosts);
         check_endpoint(&url, &hosts)?;
     }
     let unreachable = |error: reqwest::Error| PageReadError::Unreachable {
