@@ -147,7 +147,14 @@ fn scaled(
     let run = format!("{strategy}: {current} replicas, {desired} desired: {why}");
     let mut found = vec![normal(AutoscalerEventReason::AlgorithmRun, run)];
     if outcome.is_written() {
-        let size = format!("New size: {desired}; reason: {why}");
+        let changed = decision.steps.iter().filter(|step| step.from != step.to);
+        let steps: Vec<String> = changed
+            .map(|step| {
+                let stage = step.stage.as_str();
+                format!("; {stage} {} -> {}: {}", step.from, step.to, step.why)
+            })
+            .collect();
+        let size = format!("New size: {desired}; reason: {why}{}", steps.concat());
         found.push(normal(AutoscalerEventReason::SuccessfulRescale, size));
     }
     found
