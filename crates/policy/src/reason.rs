@@ -448,11 +448,7 @@ pub enum MissingInput {
 
 impl fmt::Display for MissingSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let input = match self.signal {
-            MissingInput::Arguments => "arguments",
-            MissingInput::Signal(signal) => signal.as_str(),
-        };
-        write!(f, "{input} of {}", self.instance)
+        write!(f, "{} of {}", self.signal, self.instance)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::AnalyzedModel;
+use super::derived;
 use super::load::activity_of;
 use super::selection::AnalyzerConfig;
 use super::throughput_input;
@@ -166,6 +167,7 @@ fn slo_input(
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
     let mut input = rated?.clone();
     input.params.band = config.band;
+    derived::fill(subject, &mut input);
     Some((input, slo_goal(key, subject, settings)))
 }
 

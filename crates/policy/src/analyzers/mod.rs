@@ -1,6 +1,7 @@
 //! The analyzers that vote: which of them look at a model, what they are told of it, and what they
 //! say.
 
+mod derived;
 mod inputs;
 mod load;
 mod opinions;

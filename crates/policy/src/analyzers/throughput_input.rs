@@ -34,6 +34,7 @@ pub(super) fn model(
         router_queue: builder.queued(key),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
+        derived: Vec::new(),
         variants,
     }
 }

@@ -13,6 +13,7 @@ use super::liveness::Liveness;
 use super::votes::{Vote, VoteDirection};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
+use crate::reason::MissingInput;
 use crate::units::Cost;
 
 /// What an optimizer is asked to do with one role of one model.
@@ -75,6 +76,13 @@ pub enum BlockReason {
         /// Time from then on for which nothing is lowered.
         limit: Duration,
     },
+    /// A voter could size nothing, since replicas that work do not report enough.
+    Unlearned {
+        /// The voter.
+        analyzer: AnalyzerName,
+        /// The first signal that is missing.
+        signal: MissingInput,
+    },
     /// Another role of the model serves and nobody could judge it: it might need what this one gives.
     Unjudged {
         /// That role.
@@ -113,6 +121,11 @@ impl fmt::Display for BlockReason {
                 analyzer,
                 utilization: None,
             } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
+            Self::Unlearned { analyzer, signal } => write!(
+                f,
+                "{} sizes nothing, since replicas that work do not report {signal}: nothing is released by others",
+                analyzer.as_str()
+            ),
             Self::Waiting {
                 analyzer,
                 awaits,

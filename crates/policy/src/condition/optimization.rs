@@ -204,9 +204,10 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
 fn held(hold: &BlockReason) -> &'static str {
     match hold {
         BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
-        BlockReason::NobodyLive | BlockReason::Awaited { .. } | BlockReason::Unheard { .. } => {
-            "an analyzer is silent"
-        }
+        BlockReason::NobodyLive
+        | BlockReason::Awaited { .. }
+        | BlockReason::Unheard { .. }
+        | BlockReason::Unlearned { .. } => "an analyzer is silent",
         BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
         BlockReason::NoView => NO_VIEW,
         BlockReason::Unsized { .. } => "the capacity of the model is not known",

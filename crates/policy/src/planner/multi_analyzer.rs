@@ -1,10 +1,12 @@
 //! A model whose analyzers vote: assess, combine, optimize.
 
 mod guard;
+mod stand_in;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use guard::Guard;
+use stand_in::{hold_early_releases, hold_unlearned_releases};
 
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
@@ -12,9 +14,7 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, qu
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
-use crate::combine::{
-    Balance, BlockReason, CapacitySource, Consensus, Liveness, Participation, RoleTarget,
-};
+use crate::combine::{Balance, CapacitySource, Consensus, Liveness, Participation, RoleTarget};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
 use crate::optimize::{Candidate, Method, cost_aware};
@@ -73,6 +73,7 @@ pub(super) fn decide(
     if decision.consensus.anchor == CapacitySource::Nobody && configs.iter().any(may_stand_in) {
         cycle.percentage(work, analysis);
         hold_early_releases(cycle, work, configs);
+        hold_unlearned_releases(cycle, work, configs, &decision.opinions);
         return;
     }
     let grows = decision
@@ -91,28 +92,9 @@ pub(super) fn decide(
         });
     } else {
         decision.settle(&mut work.drafts);
+        hold_unlearned_releases(cycle, work, configs, &decision.opinions);
     }
     work.figures = Some(decision.figures());
-}
-
-/// Until a voter has had the time to speak, percentages in its place release nothing: it may be silent because a signal
-/// is missing.
-fn hold_early_releases(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
-    let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let mut voters = (configs.iter()).filter(|config| config.participation == Participation::Votes);
-    let unheard =
-        voters.find_map(|one| BlockReason::unheard(one.analyzer, live(work.key, one.analyzer)));
-    let Some(hold) = unheard else {
-        return;
-    };
-    let released = work
-        .drafts
-        .iter_mut()
-        .filter(|draft| draft.count() < draft.base());
-    for draft in released {
-        let (kept, hold) = (draft.base(), hold.clone());
-        draft.step(PlanStage::Optimizer, kept, Reason::Held { hold });
-    }
 }
 
 /// Decides one model, whatever GPUs allow.

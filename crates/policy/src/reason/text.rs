@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Abstention, MissingSignal, Reason, listed};
+use super::{Abstention, MissingInput, MissingSignal, Reason, listed};
 use crate::capacity::ServingRole;
 use crate::optimize::WantedAmount;
 use crate::router_queue::QueueSource;
@@ -352,4 +352,13 @@ fn no_view(
         separator = "; ";
     }
     Ok(())
+}
+
+impl fmt::Display for MissingInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Arguments => "arguments",
+            Self::Signal(signal) => signal.as_str(),
+        })
+    }
 }

@@ -17,6 +17,7 @@ use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::key::{ModelKey, VariantKey};
+use crate::snapshot::SignalName;
 use crate::throughput::assess::generating_roles;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
@@ -45,6 +46,9 @@ pub struct SloReport {
     pub demand: Option<DemandTrack>,
     /// Requests that wait, in the router and in engines.
     pub backlog: f64,
+    /// Signals that no engine exposes and that follow from others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub derived: Vec<SignalName>,
     /// By role.
     pub roles: BTreeMap<ServingRole, SloRoleFigures>,
     /// What one replica of each variant does; a variant without an entry is not known yet.
@@ -98,10 +102,12 @@ impl SloReport {
                 capacity.bound.as_str(),
             )
         });
-        std::iter::once(first)
-            .chain(roles)
-            .chain(variants)
-            .collect()
+        let derived = self.derived.iter().map(|signal| {
+            let signal = signal.as_str();
+            format!("slo: no engine exposes {signal}, which follows from other signals")
+        });
+        let first = std::iter::once(first).chain(derived);
+        first.chain(roles).chain(variants).collect()
     }
 }
 
@@ -284,6 +290,7 @@ pub(super) fn report(
         goal,
         demand,
         backlog: load.backlog(),
+        derived: input.derived.clone(),
         roles: BTreeMap::new(),
         variants: BTreeMap::new(),
     };

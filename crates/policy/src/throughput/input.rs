@@ -95,6 +95,9 @@ pub struct ThroughputModelInput {
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,
+    /// Signals that no engine exposes and that others stand for.
+    #[serde(default)]
+    pub derived: Vec<SignalName>,
     /// Its variants, heard of or not.
     #[serde(default)]
     pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
@@ -312,6 +315,16 @@ impl ThroughputVariantInput {
         (self.replicas.iter()).filter_map(move |(pod, replica)| {
             Some((pod, replica.lacking(self.role, has_arguments)?))
         })
+    }
+
+    /// The first signal that a replica with requests lacks.
+    pub(crate) fn working_without(&self) -> Option<MissingInput> {
+        let has_arguments = self.max_sequences.is_some();
+        let mut working = self.replicas.values().filter(|replica| {
+            let asked = [replica.running, replica.waiting, replica.decode_rate];
+            asked.into_iter().flatten().any(|value| value > 0.0)
+        });
+        working.find_map(|replica| replica.lacking(self.role, has_arguments))
     }
 
     /// Requests that wait in its engines.

@@ -32,6 +32,84 @@ fn engines_without_latency_are_sized_by_tokens_and_else_by_percentages() {
     }
 }
 
+/// What a process knows that asked the SLO analyzer for an hour and never got a size.
+const ASKED: &str =
+    "learned: {version: 2, asked: {ns/m: {slo: {monotonic: {secs: 82800, nanos: 0}, wall: 0}}}}";
+
+#[test]
+fn what_stands_in_releases_nothing_while_replicas_work() {
+    let idle = "kvUsage: 0, queueLength: 0, running: 0, generationRate: 0, kvCapacity: 16000, \
+                inputTokens: 100, outputTokens: 100";
+    let working = idle.replace("running: 0", "running: 1");
+    let unknown = working.replace(
+        "generationRate: 0",
+        "generationRate: {state: failed, why: absent}",
+    );
+    for (signals, count) in [(idle, 1), (&working, 2), (&unknown, 2)] {
+        let plan = planned(&format!("{}{ASKED}\n", document(signals)), SLO);
+        let said = reason(&plan, "a");
+        assert_eq!(targets(&plan)["a"], count, "{signals}: {said}");
+        let is_held = said.contains("replicas that work do not report inter_token_latency");
+        assert_eq!(is_held, count == 2, "{signals}: {said}");
+    }
+}
+
+/// What a replica is found to do, in tokens per second.
+fn size(signals: &str, collection: &str) -> Option<f64> {
+    let plan = planned(&format!("{}{collection}", document(signals)), SLO);
+    let figures = plan.models.values().next().unwrap();
+    let slo = figures.slo.as_ref()?;
+    let size = slo.variants.values().next()?;
+    Some(size.per_second.round())
+}
+
+#[test]
+fn what_no_engine_exposes_follows_from_the_rest() {
+    const WHOLE: [(&str, &str); 5] = [
+        ("interTokenLatency", "0.02"),
+        ("generationRate", "1000"),
+        ("inputTokens", "300"),
+        ("outputTokens", "200"),
+        ("running", "20"),
+    ];
+    let without = |missing: &[&str]| {
+        let known = WHOLE.iter().filter(|(name, _)| !missing.contains(name));
+        let known: Vec<_> = known
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        // 20 requests hold 400 tokens each: a prompt, and half of an answer.
+        format!(
+            "kvUsage: 0.02, queueLength: 0, kvCapacity: 400000, timeToFirstToken: 0.1, completionRate: 5, \
+             arrivalRate: 5, {}",
+            known.join(", ")
+        )
+    };
+    let whole = size(&without(&[]), "");
+    assert!(whole.is_some());
+    let lengths = ["inputTokens", "outputTokens"];
+    for missing in [&["interTokenLatency"][..], &["generationRate"], &lengths] {
+        assert_eq!(size(&without(missing), ""), whole, "{missing:?}");
+        let plan = planned(&document(&without(missing)), SLO);
+        let figures = plan.models.values().next().unwrap().slo.clone().unwrap();
+        let said = figures.lines().join("\n");
+        assert_eq!(
+            said.matches("no engine exposes").count(),
+            missing.len(),
+            "{said}"
+        );
+    }
+    for missing in [
+        &["interTokenLatency", "running"][..],
+        &["interTokenLatency", "generationRate"],
+    ] {
+        assert_eq!(size(&without(missing), ""), None, "{missing:?}");
+    }
+    // A signal whose query failed may be there all the same.
+    let failed = "collection: {failures: {interTokenLatency: timeout}}\n";
+    assert_eq!(size(&without(&["interTokenLatency"]), failed), None);
+    assert_eq!(size(&without(&[]), failed), whole);
+}
+
 #[test]
 fn the_reserve_for_bursts_acts_on_what_is_held() {
     let signals = "kvUsage: 0.2, queueLength: 0, running: 10, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
