@@ -32,7 +32,7 @@ use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, TargetView, VariantView,
+    ResolvedTarget, RouterPresence, TargetView, VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
 use wva::roles::Role;
@@ -189,6 +189,7 @@ fn view(variant: usize) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        router: RouterPresence::Possible,
         template: ReplicaTemplate::default(),
     }
 }

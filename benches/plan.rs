@@ -24,8 +24,8 @@ use wva::policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
 use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, TargetView,
-    Unlabelled, VariantView,
+    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
+    TargetView, Unlabelled, VariantView,
 };
 use wva::policy::units::{Cost, Gpus, Replicas};
 use wva::policy::{check_plan, learn, plan};
@@ -163,6 +163,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        router: RouterPresence::Possible,
         template: template(),
     }
 }

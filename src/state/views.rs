@@ -111,6 +111,14 @@ impl Readers {
                     ..(**view).clone()
                 });
             }
+            let target = view.target.resolved();
+            let router = target.map(|target| self.mirrors.router_in_front(&target.key));
+            if let Some(router) = router.filter(|router| *router != view.router) {
+                *view = Arc::new(VariantView {
+                    router,
+                    ..(**view).clone()
+                });
+            }
             let decided = self.decided(key, &view.uid);
             let published = decided.or_else(|| self.mirrors.stored(key));
             if published != view.desired && view.target.resolved().is_some() {

@@ -80,8 +80,28 @@ pub struct VariantView {
     /// What scales the target. No plan reads it, so that a recording leaves it out.
     #[serde(skip)]
     pub scalers: Scalers,
+    /// Whether a router may hold requests for it.
+    #[serde(default, skip_serializing_if = "RouterPresence::is_possible")]
+    pub router: RouterPresence,
     /// One replica, as the target describes it.
     pub template: ReplicaTemplate,
+}
+
+/// Whether a router may hold requests for a variant although none says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RouterPresence {
+    /// An `InferencePool` selects its pods, or it is not known whether one does.
+    #[default]
+    Possible,
+    /// No `InferencePool` selects its pods.
+    Absent,
+}
+
+impl RouterPresence {
+    /// Whether one may hold requests.
+    pub fn is_possible(&self) -> bool {
+        *self == Self::Possible
+    }
 }
 
 impl VariantView {

@@ -21,7 +21,7 @@ use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::snapshot::{
     Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
-    TargetView, VariantView,
+    RouterPresence, TargetView, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::roles::Role;
@@ -62,6 +62,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
         unapplied_since: None,
         notes: Arc::from([]),
         scalers: Scalers::Unknown,
+        router: RouterPresence::Possible,
         template: ReplicaTemplate::default(),
     }
 }

@@ -9,7 +9,7 @@ use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::pool::PoolObject;
 use crate::policy::key::TargetKey;
 use crate::policy::object::Lifecycle;
-use crate::policy::snapshot::Readiness;
+use crate::policy::snapshot::{Readiness, RouterPresence};
 
 /// Why a pool has no router that could be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +48,16 @@ impl Mirrors {
             self.pools.in_namespace(&target.namespace)
         };
         pools.iter().map(|pool| key(pool)).collect()
+    }
+
+    /// Whether a router may hold requests for a target: not before all pools are known, and none is in front.
+    pub fn router_in_front(&self, target: &TargetKey) -> RouterPresence {
+        let is_known = self.pools.synced() && self.sight(target).found().is_some();
+        if is_known && self.pools_of(target).is_empty() {
+            RouterPresence::Absent
+        } else {
+            RouterPresence::Possible
+        }
     }
 
     /// Where the ready routers of a pool serve their metrics, in the order of their names.

@@ -11,7 +11,7 @@ use crate::engine_args::EngineArgs;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationPolicy;
 use crate::samples::{PodSamples, RankSamples, Sample};
-use crate::snapshot::{Readiness, VariantView};
+use crate::snapshot::{Readiness, SignalName, VariantView};
 use crate::startup::StartProspect;
 use crate::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
@@ -32,11 +32,27 @@ pub(super) fn model(
         params: Params::from(policy),
         arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: builder.queued(key),
+        hides_queue: queue.is_none() && may_hide_queue(builder.subject, key),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
         derived: Vec::new(),
         variants,
     }
+}
+
+/// Whether requests may wait in a router that says nothing of them. One whose arrivals are known and that exposes no
+/// queue holds none, and where no pool is in front there is no router.
+fn may_hide_queue(subject: AnalyzedModel<'_>, key: &ModelKey) -> bool {
+    let reader = subject.reader;
+    let is_possible = || (subject.members.iter()).any(|(view, _)| view.router.is_possible());
+    reader.failed(SignalName::RouterQueueRequests)
+        || match reader.router(key) {
+            Some(router) => {
+                let arrivals = reader.value(router.arrival_rate, f64::MAX);
+                router.queue_requests.is_some() || arrivals.is_none_or(|(_, is_stale)| is_stale)
+            }
+            None => is_possible(),
+        }
 }
 
 pub(super) fn variant(
@@ -154,7 +170,7 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
         replica.waiting.is_none() || (is_busy && !is_whole)
     };
     let mut variants = model.variants.values();
-    model.router_queue.is_none()
+    model.hides_queue
         || variants.any(|variant| {
             let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
             let mut replicas = variant.replicas.values();

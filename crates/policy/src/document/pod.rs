@@ -35,7 +35,7 @@ pub struct PodDocument {
     pub signals: SignalsDocument,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 

@@ -15,7 +15,7 @@ use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, TargetPast, TargetView, VariantView,
+    ResolvedTarget, RouterPresence, TargetPast, TargetView, VariantView,
 };
 use crate::units::{Cost, Gpus, Replicas};
 use wva_base::moment::Since;
@@ -88,6 +88,11 @@ impl Reader {
             unapplied_since,
             notes: variant.notes.clone().into(),
             scalers: Scalers::Unknown,
+            router: if variant.routed {
+                RouterPresence::Possible
+            } else {
+                RouterPresence::Absent
+            },
             template: ReplicaTemplate {
                 role: variant.role,
                 gpus: variant

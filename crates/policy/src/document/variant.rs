@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pod::PodDocument;
+use super::pod::{PodDocument, yes};
 use super::scalar::{CostText, Span};
 use crate::capacity::ServingRole;
 use crate::snapshot::DeclaredBounds;
@@ -60,6 +60,10 @@ pub struct VariantDocument {
     /// Live pods of the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodDocument>,
+    /// Whether an `InferencePool` selects its pods, so that a router may hold requests that nothing counts. Left
+    /// out: true.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub routed: bool,
     /// Generation of the object, for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,

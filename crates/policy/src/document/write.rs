@@ -125,6 +125,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
             })
             .collect(),
         pods: pods.collect(),
+        routed: view.router.is_possible(),
         generation: Some(view.generation),
         notes: view.notes.to_vec(),
     }

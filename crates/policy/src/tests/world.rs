@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::signal::FreshnessBands;
 use crate::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, Sample, SignalName,
-    TargetView, Unlabelled, VariantView,
+    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
+    SignalName, TargetView, Unlabelled, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use crate::{learn, plan};
@@ -97,6 +97,7 @@ impl Variant {
                 unapplied_since: None,
                 notes: Arc::from([]),
                 scalers: Scalers::Unknown,
+                router: RouterPresence::Possible,
                 template: ReplicaTemplate::default(),
             },
             pods: Vec::new(),

@@ -10,7 +10,7 @@ use crate::key::{ModelKey, TargetKey, VariantKey};
 use crate::object::{Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
-    TargetPast, TargetView, VariantView,
+    RouterPresence, TargetPast, TargetView, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use wva_base::moment::Moment;
@@ -189,6 +189,7 @@ impl VariantState {
             unapplied_since: None,
             notes,
             scalers: objects.scalers.clone(),
+            router: RouterPresence::Possible,
         };
         self.complete(&mut view, objects, now);
         Refreshed {
@@ -223,6 +224,7 @@ impl VariantState {
                 unapplied_since: None,
                 notes: Arc::from([]),
                 scalers: Scalers::Unknown,
+                router: RouterPresence::Possible,
                 template: ReplicaTemplate::default(),
             });
         view.desired = objects.published.or(stored.desired).or(view.desired);

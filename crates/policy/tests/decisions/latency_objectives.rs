@@ -2,6 +2,10 @@
 
 use super::multi_analyzer::planned;
 use super::{reason, targets};
+use wva_policy::document::{Situation, SnapshotDocument};
+use wva_policy::learned::Learned;
+use wva_policy::{learn, plan};
+use wva_settings::bundle::read_bundle;
 
 const SLO: &str = "saturation: {default: {analyzerName: slo}}";
 const LISTED: &str = "saturation: {default: {analyzerName: slo, analyzers: [{name: slo}]}}";
@@ -108,6 +112,52 @@ fn what_no_engine_exposes_follows_from_the_rest() {
     let failed = "collection: {failures: {interTokenLatency: timeout}}\n";
     assert_eq!(size(&without(&["interTokenLatency"]), failed), None);
     assert_eq!(size(&without(&[]), failed), whole);
+}
+
+#[test]
+fn a_queue_that_no_router_can_hold_keeps_no_replica() {
+    let signals = "kvUsage: 0.02, queueLength: 0, running: 1, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
+                   timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 100, completionRate: 0.3, \
+                   arrivalRate: 0.3";
+    let decided = |variant: &str, router: &str, more: &str| {
+        let text = document(signals).replace("pods:", &format!("{variant} pods:"));
+        let router = if router.is_empty() {
+            String::new()
+        } else {
+            format!("models: [{{namespace: ns, model: m, router: {{{router}}}}}]\n")
+        };
+        // Long after the first look, so that needs have been seen for their whole time.
+        let (mut learned, mut made) = (Learned::default(), None);
+        for minute in 0..=40 {
+            let text = format!(
+                "{text}{router}{more}time: {{uptime: {}s}}\n",
+                86_400 + 60 * minute
+            );
+            let settings = read_bundle(SLO).unwrap();
+            let document = SnapshotDocument::parse(&text).unwrap();
+            let Situation { snapshot, now, .. } = document.situation(&settings.freshness).unwrap();
+            learned = learn(&snapshot, &learned, &settings, now);
+            made = Some(plan(&snapshot, &learned, &settings, 1, now));
+        }
+        targets(&made.unwrap())["a"]
+    };
+    let failed = "collection: {failures: {routerQueueRequests: timeout}}\n";
+    for (variant, router, more, count) in [
+        ("", "queueRequests: 0, arrivalRate: 0.3", "", 1),
+        // Flow control is off.
+        ("", "arrivalRate: 0.3", "", 1),
+        ("", "arrivalRate: 0.3", failed, 2),
+        ("", "arrivalRate: {value: 0.3, age: 10m}", "", 2),
+        ("", "", "", 2),
+        ("routed: false,", "", "", 1),
+        ("routed: false,", "", failed, 2),
+    ] {
+        assert_eq!(
+            decided(variant, router, more),
+            count,
+            "{variant} {router} {more}"
+        );
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Signals that no page of a world shows.
+//! Signals that a world does not show.
 
 use serde::Deserialize;
 
@@ -34,6 +34,8 @@ pub enum HiddenSignal {
     RouterRequests,
     /// Everything that the router shows.
     Router,
+    /// The `InferencePool` that names the router.
+    Pool,
 }
 
 impl HiddenSignal {
@@ -56,6 +58,7 @@ impl HiddenSignal {
             Self::RouterQueue => &["_flow_control_"],
             Self::RouterRequests => &["_epp_request_", "_scheduler_attempts_"],
             Self::Router => &["_epp_", "inference_extension_"],
+            Self::Pool => &[],
         }
     }
 }

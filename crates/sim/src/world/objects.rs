@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::autoscaled;
+use super::hidden::HiddenSignal;
 use super::routers::{LABEL, PORT};
 use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 use crate::apiserver::{Denied, Insider};
@@ -18,6 +19,7 @@ use wva_base::moment::WallTime;
 pub(super) const VARIANT: &str = "llm-d.ai/variant";
 /// The label of a pod that names the model it serves.
 const MODEL: &str = "llm-d.ai/model";
+const POOLS: &str = "inferencepools";
 pub(crate) const SYSTEM: &str = "wva-system";
 /// Written by whoever applies manifests.
 const DEFINITION: &str =
@@ -54,6 +56,9 @@ pub(super) async fn create(
     }
     for model in &scenario.models {
         for (group_version, plural, object) in router(model) {
+            if plural == POOLS && scenario.missing.contains(&HiddenSignal::Pool) {
+                continue;
+            }
             let collection = path(group_version, scenario.namespace, plural, "");
             server.create(&collection, &object).await?;
         }
@@ -161,7 +166,7 @@ fn router(model: &ScenarioModel) -> [(&'static str, &'static str, Value); 3] {
     [
         ("apps/v1", "statefulsets", set),
         ("v1", "services", service),
-        ("inference.networking.k8s.io/v1", "inferencepools", pool),
+        ("inference.networking.k8s.io/v1", POOLS, pool),
     ]
 }
 

@@ -5,12 +5,13 @@ use k8s_openapi::api::core::v1::Service;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::NoRouter;
+use super::{Mirrors, NoRouter};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::pod::SlimPod;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::snapshot::RouterPresence;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
 
@@ -120,6 +121,18 @@ fn a_target_stands_behind_the_pool_that_selects_its_pods() {
     assert_eq!(pools("a"), ["ns/of-a"]);
     assert_eq!(pools("alone"), [""; 0]);
     assert_eq!(pools("nobody"), [""; 0]);
+}
+
+#[test]
+fn no_router_holds_requests_for_a_target_that_no_pool_selects() {
+    let presence = |mirrors: &Mirrors, name: &str| {
+        mirrors.router_in_front(&TargetKey::new("ns", TargetKind::Deployment, name))
+    };
+    let (known, unknown) = (world(), mirrors(PoolGroup::default()));
+    assert_eq!(presence(&known, "a"), RouterPresence::Possible);
+    assert_eq!(presence(&known, "alone"), RouterPresence::Absent);
+    assert_eq!(presence(&known, "nobody"), RouterPresence::Possible);
+    assert_eq!(presence(&unknown, "alone"), RouterPresence::Possible);
 }
 
 #[derive(Deserialize)]

@@ -109,7 +109,8 @@ mod tests {
     use wva::policy::capacity::CapacityUnit;
     use wva::policy::key::{ModelKey, TargetKey, TargetKind};
     use wva::policy::snapshot::{
-        Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, TargetView,
+        Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, RouterPresence,
+        TargetView,
     };
     use wva::policy::throughput::ThroughputReport;
     use wva::policy::units::Cost;
@@ -153,6 +154,7 @@ mod tests {
             unapplied_since: None,
             notes: Arc::from([]),
             scalers: Scalers::Unknown,
+            router: RouterPresence::Possible,
             template: ReplicaTemplate::default(),
         }
     }
