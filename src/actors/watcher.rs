@@ -206,7 +206,9 @@ where
     ) -> Result<(), ActorError> {
         let kind = self.spec.kind;
         let is_first = !self.spec.mirror.synced();
-        if is_first && kind == WatchedKind::VariantAutoscaling {
+        let is_needed =
+            kind == WatchedKind::VariantAutoscaling && !self.shared.mirrors.takes_annotations();
+        if is_first && is_needed {
             tracing::error!(
                 kind = kind.as_str(),
                 "kind is not served, so no object of it is decided on: wva crds | kubectl apply --server-side -f -"

@@ -28,7 +28,8 @@ pub fn observe(shared: &Readers) -> ObservedFindings {
     let is_absent = |one: SyncStatus| {
         one.kind == WatchedKind::VariantAutoscaling && one.sync == SyncState::KindAbsent
     };
-    if shared.mirrors.contacts().any(is_absent) {
+    // Annotated scalers are variants without that kind.
+    if !shared.mirrors.takes_annotations() && shared.mirrors.contacts().any(is_absent) {
         let name = format!("{}.llmd.ai", kind.resource());
         found.insert((FindingCode::VariantKindMissing, ObjectKey::new("", name)));
     }

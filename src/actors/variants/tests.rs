@@ -23,11 +23,15 @@ use kube::core::PartialObjectMeta;
 use wva_supervise::{Address, Clock, DirtySet, Epoch, Order, Registry};
 
 pub(crate) fn shared() -> SharedState {
+    with_annotated_scalers("true")
+}
+
+pub(crate) fn with_annotated_scalers(enabled: &str) -> SharedState {
     let mut sources = Sources::default();
     for (name, text) in [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),
-        ("ANNOTATED_SCALERS_ENABLED", "true"),
+        ("ANNOTATED_SCALERS_ENABLED", enabled),
     ] {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }

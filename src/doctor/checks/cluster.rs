@@ -7,7 +7,7 @@ use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::settings::problem::Layer;
-use crate::settings::{PodAutoscalerSupport, schema};
+use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport, schema};
 
 const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
 /// What this project's webhooks are called with.
@@ -99,8 +99,13 @@ fn group(kind: LiveKind) -> &'static str {
 
 fn variant_kind(facts: &Facts) -> Vec<Finding> {
     let kind = LiveKind::VariantAutoscaling;
-    let is_absent = is_absent(facts, kind);
-    let finding = is_absent.then(|| definition(FindingCode::VariantKindMissing, kind));
+    let generations = facts.controllers().iter();
+    let mut generations = generations.filter_map(|one| one.generation()).peekable();
+    // Annotated scalers are variants without that kind.
+    let is_spared = generations.peek().is_some()
+        && generations.all(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled);
+    let is_missing = !is_spared && is_absent(facts, kind);
+    let finding = is_missing.then(|| definition(FindingCode::VariantKindMissing, kind));
     finding.into_iter().collect()
 }
 

@@ -14,10 +14,15 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use self::causes::{CLUSTER, CONTROLLER, VARIANTS, WAKING, bundle, edit, pod};
+use self::causes::{CLUSTER, CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_config, pod};
 use self::healthy::{controller, facts, resolve};
 use super::facts::{Facts, LiveKind, Reading};
+use super::observed::observe;
 use super::{Finding, FindingCode, examine};
+use crate::actors::variants::tests::with_annotated_scalers;
+use crate::cluster::kinds::WatchedKind;
+use crate::roles::Role;
+use wva_supervise::Epoch;
 
 /// The codes of what is found.
 fn codes(facts: &Facts) -> Vec<FindingCode> {
@@ -133,6 +138,27 @@ fn what_cannot_be_read_is_never_fine() {
         "{text}"
     );
     assert!(!text.contains("√ pods start"), "{text}");
+}
+
+#[test]
+fn the_definition_may_be_missing_where_annotated_scalers_are_variants() {
+    for (enabled, codes_then) in [
+        ("false", &[FindingCode::VariantKindMissing][..]),
+        ("true", &[]),
+    ] {
+        let mut facts = facts();
+        absent(&mut facts, LiveKind::VariantAutoscaling);
+        main_config(&mut facts, "ANNOTATED_SCALERS_ENABLED", enabled);
+        assert_eq!(codes(&facts), codes_then, "{enabled}");
+
+        let shared = with_annotated_scalers(enabled);
+        let kind = WatchedKind::VariantAutoscaling;
+        let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+        let variants = &shared.writers.mirrors.variants;
+        variants.kind_absent(&epoch).unwrap();
+        let found = observe(&shared).into_iter().map(|(code, _)| code);
+        assert_eq!(found.collect::<Vec<_>>(), codes_then, "{enabled}");
+    }
 }
 
 #[test]
