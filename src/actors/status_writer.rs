@@ -186,13 +186,15 @@ impl StatusWriter {
 
     async fn write(&self, now: Moment, key: &VariantKey) -> WriteOutcome {
         let outcome = self.write_variant(now, key).await;
-        let left = self.shared.mirrors.left_count(key, &self.api.manager);
-        match (&outcome, left) {
-            (WriteOutcome::Absent | WriteOutcome::Nothing(_), Some(left)) => {
-                self.remove_count(now, &left).await.unwrap_or(outcome)
-            }
-            _ => outcome,
+        if !matches!(outcome, WriteOutcome::Absent | WriteOutcome::Nothing(_)) {
+            return outcome;
         }
+        let mut failed = None;
+        for left in self.shared.mirrors.removals(key, &self.api.manager) {
+            let kept = self.remove_count(now, &left).await;
+            failed = failed.or(kept);
+        }
+        failed.unwrap_or(outcome)
     }
 
     /// Takes our count from a scaler that declares no variant any more, so that it is not believed when it declares one

@@ -12,6 +12,7 @@ use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryQueue;
+use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::kinds::WatchedKind;
@@ -240,7 +241,7 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
     assert!(server.asked().is_empty());
 
-    hold(&shared, scaler);
+    hold(&shared, scaler.clone());
     writer.full_pass();
     assert_eq!(writer.intents.len(), 1, "whoever leads next goes on");
     server.then(refusal(403, "Forbidden", "no"));
@@ -257,6 +258,25 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
         "namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "6", "annotations": {},
     });
     assert_eq!(*metadata, expected);
+
+    // A scaler of another kind with this name holds one, too.
+    let (kind, mirrors) = (WatchedKind::ScaledObject, &shared.writers.mirrors);
+    list::<ScaledObject>(&mirrors.scaled_objects, kind, [scaler]);
+    for version in ["8", "9"] {
+        server.then(FakeResponse::Json(200, stored("3", version)));
+    }
+    let outcome = writer.write(now, &key()).await;
+    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    let asked = server.asked();
+    let paths: Vec<_> = asked[2..].iter().map(|one| &*one.path).collect();
+    let of = |kind: &str| format!("/apis/{kind}/v");
+    assert_eq!(
+        paths,
+        [
+            of("autoscaling/v2/namespaces/ns/horizontalpodautoscalers"),
+            of("keda.sh/v1alpha1/namespaces/ns/scaledobjects"),
+        ]
+    );
 }
 
 /// The writer at work on one status whose first write is answered like this; how many requests there were just before

@@ -128,11 +128,12 @@ impl Mirrors {
         left.map(|left| left.key).collect()
     }
 
-    /// What removes such a count from an object of this name.
-    pub fn left_count(&self, key: &VariantKey, manager: &str) -> Option<CountPatch> {
+    /// What removes those of one name, each from an object of another kind.
+    pub fn removals(&self, key: &VariantKey, manager: &str) -> Vec<CountPatch> {
         let name = variant_object_key(key);
-        let mut scalers = self.declaring().filter_map(|mirror| mirror.get(&name));
-        scalers.find_map(|scaler| left_by(manager, &scaler))
+        let scalers = self.declaring().filter_map(|mirror| mirror.get(&name));
+        let left = scalers.filter_map(|scaler| left_by(manager, &scaler));
+        left.collect()
     }
 
     /// Another object with the name or the target of a variant, where annotations declare one of both.
