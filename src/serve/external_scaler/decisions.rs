@@ -17,15 +17,15 @@ use crate::state::Readers;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::{Mirrors, TargetLookup};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct ScalingAnswer {
-    variant: VariantKey,
+    record: Arc<VariantRecord>,
     /// The decision, or before the first one what the target has; `None` where there is neither.
     count: Option<Replicas>,
 }
 
 /// Why a ScaledObject has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Unanswerable {
     #[error(
         "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
@@ -83,13 +83,22 @@ pub(super) enum Unanswerable {
         decided: String,
     },
     #[error(
-        "ScaledObject {object}: nothing is decided for VariantAutoscaling {variant} yet, and the count of its target \
-         is unknown; see the condition TargetResolved of the VariantAutoscaling"
+        "ScaledObject {object}: nothing is decided for {} {} yet, and the count of its target is unknown; see {}",
+        record.kind(), record.object.key, account(record)
     )]
     NoCount {
         object: ObjectKey,
-        variant: VariantKey,
+        /// The variant.
+        record: Arc<VariantRecord>,
     },
+}
+
+/// Where an object has what keeps it from a decision.
+fn account(record: &VariantRecord) -> &'static str {
+    match record.declared_by {
+        None => "its condition TargetResolved",
+        Some(_) => "its events",
+    }
 }
 
 impl ScalingAnswer {
@@ -97,7 +106,7 @@ impl ScalingAnswer {
     pub(super) fn count(&self, object: &ObjectKey) -> Result<Replicas, Unanswerable> {
         self.count.ok_or_else(|| Unanswerable::NoCount {
             object: object.clone(),
-            variant: self.variant.clone(),
+            record: Arc::clone(&self.record),
         })
     }
 
@@ -128,22 +137,24 @@ impl DecisionLookup {
             Some(desired) => Some(desired),
             None => self.current(object, &record)?,
         };
-        Ok(ScalingAnswer {
-            variant: record.object.key.clone(),
-            count,
-        })
+        Ok(ScalingAnswer { record, count })
     }
 
-    /// The count that the target has in its specification; `None` where there is no target that can be scaled.
+    /// The count that the target has in its specification; `None` where there is no target that can be scaled. A
+    /// variant that is malformed or disputed names none, and KEDA scales that of the ScaledObject all the same.
     fn current(
         &self,
         object: &ObjectKey,
-        record: &VariantRecord,
+        record: &Arc<VariantRecord>,
     ) -> Result<Option<Replicas>, Unanswerable> {
         let mirrors = &self.0.mirrors;
-        let Some(target) = mirrors.target_of(record) else {
-            return Ok(None);
+        let no_count = || Unanswerable::NoCount {
+            object: object.clone(),
+            record: Arc::clone(record),
         };
+        let target = mirrors.target_of(record);
+        let target = target.or_else(|| scaled_target(mirrors, object));
+        let target = target.ok_or_else(no_count)?;
         match mirrors.sight(&target) {
             TargetLookup::Found(found) => {
                 let seen = self.kind_visible(&target.kind);
@@ -152,10 +163,7 @@ impl DecisionLookup {
             }
             TargetLookup::Missing | TargetLookup::Unscalable(_) => Ok(None),
             // It may have none.
-            TargetLookup::Unsynced | TargetLookup::Unheard => Err(Unanswerable::NoCount {
-                object: object.clone(),
-                variant: record.object.key.clone(),
-            }),
+            TargetLookup::Unsynced | TargetLookup::Unheard => Err(no_count()),
         }
     }
 

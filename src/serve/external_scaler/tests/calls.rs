@@ -95,6 +95,73 @@ async fn a_declared_variant_is_answered_what_is_stored_whatever_its_annotations_
 }
 
 #[tokio::test]
+async fn without_a_decision_what_is_malformed_or_disputed_mirrors_the_target_of_its_scaler() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let declared = |model: &str| {
+        let mut object = scaled_object("so", "x");
+        object["metadata"]["annotations"] =
+            json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": model });
+        object
+    };
+    for (case, object, variants, metadata, text) in [
+        (
+            "a declared one without a model",
+            declared(""),
+            vec![],
+            None,
+            "ScaledObject ns/so yet",
+        ),
+        (
+            "a contested target",
+            declared("m"),
+            vec![variant("a", "x", None)],
+            None,
+            "its events",
+        ),
+        (
+            "a VariantAutoscaling that is named",
+            declared("m"),
+            vec![variant("a", "x", None)],
+            Some(("variantName", "a")),
+            "its condition TargetResolved",
+        ),
+    ] {
+        let named = || reference("so", metadata.as_slice());
+        store_variants(&shared, variants);
+        store_scaled_objects(&shared, [object]);
+        for replicas in [0, 4] {
+            store_deployments(&shared, [deployment("x", replicas)]);
+            assert_eq!(
+                client.count(named()).await.unwrap(),
+                i64::from(replicas),
+                "{case}"
+            );
+            assert_eq!(
+                client.is_active(named()).await.unwrap(),
+                replicas > 0,
+                "{case}"
+            );
+        }
+        store_deployments(&shared, []);
+        assert!(
+            client.is_active(named()).await.unwrap(),
+            "{case}: it is to be made"
+        );
+        let missing = client.count(named()).await.unwrap_err();
+        assert!(missing.message().contains(text), "{case}: {missing}");
+    }
+    // What has no count that can be known is left as it is.
+    store_variants(&shared, []);
+    let mut object = declared("m");
+    object["spec"]["scaleTargetRef"]["kind"] = json!("Unknown");
+    store_scaled_objects(&shared, [object]);
+    let unknown = client.is_active(reference("so", &[])).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unavailable, "{unknown}");
+}
+
+#[tokio::test]
 async fn a_trigger_that_names_a_model_is_answered_for_its_own_object() {
     let shared = shared();
     let server = in_plain_text(&shared).await;
