@@ -38,6 +38,9 @@ pub struct PodTemplate {
     pub containers: Vec<TemplateContainer>,
     /// Its resource claims (`spec.resourceClaims`), each by name and the template that it is made from.
     pub claims: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// Devices that its containers request by the resource of a device class
+    /// (`deviceclass.resource.kubernetes.io/CLASS`). Kubernetes makes a claim of them.
+    pub devices: BTreeMap<Arc<str>, u32>,
     /// Where its pods may run.
     pub placement: Placement,
 }
@@ -94,16 +97,21 @@ impl ReplicaPods {
     /// Claims of all pods together.
     fn claims(&self) -> Arc<[ReplicaClaim]> {
         let further = self.size.max(Replicas::ONE).minus_one();
-        let mut pods: BTreeMap<_, u32> = BTreeMap::new();
-        for (template, count) in [(self.serving(), Replicas::ONE), (&self.worker, further)] {
-            for claim in &template.claims {
-                *pods.entry(claim).or_default() += count.0;
+        let mut sums: BTreeMap<_, u32> = BTreeMap::new();
+        for (template, pods) in [(self.serving(), Replicas::ONE), (&self.worker, further)] {
+            let claims = template.claims.iter();
+            let claims = claims.map(|(name, template)| ((name, template.as_ref()), 1));
+            let devices = template.devices.iter();
+            let devices = devices.map(|(resource, count)| ((resource, Some(resource)), *count));
+            for (claim, each) in claims.chain(devices) {
+                let sum = sums.entry(claim).or_default();
+                *sum = sum.saturating_add(pods.0.saturating_mul(each));
             }
         }
-        let claims = pods.into_iter().filter(|(_, pods)| *pods > 0);
+        let claims = sums.into_iter().filter(|(_, pods)| *pods > 0);
         let claims = claims.map(|((name, template), pods)| ReplicaClaim {
             name: Arc::clone(name),
-            template: template.clone(),
+            template: template.cloned(),
             pods: Replicas(pods),
         });
         claims.collect()

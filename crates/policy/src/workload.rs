@@ -1,6 +1,6 @@
 //! What a scale target says about one replica: its part of a request, its GPUs and its engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,7 @@ impl GpuInventory {
             Self::Types { limits, used } => Physical::Known {
                 limits: limits.clone(),
                 used: used.clone(),
+                unlisted: BTreeSet::new(),
             },
         }
     }

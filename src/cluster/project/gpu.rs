@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{ResourceRequirements, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::quantity::whole;
+use super::resource_claim_template::device_class;
 use super::{Interner, Projected, name, namespace_of, shared_key};
 use crate::api::gpu::{HoldingContainer, HoldingPod, OfferingNode};
 use crate::cluster::mirror::ObjectKey;
@@ -78,7 +79,7 @@ impl Projected for OfferingNode {
                 labels: labels
                     .map(|(key, value)| (texts.intern(key), texts.intern(value)))
                     .collect(),
-                allocatable: gpus(&self.status.allocatable, texts),
+                allocatable: wholes(&self.status.allocatable, is_gpu, texts),
                 scheduling: if takes_pods {
                     Scheduling::Open
                 } else {
@@ -142,18 +143,42 @@ pub(super) fn requests(
     resources: &ResourceRequirements,
     texts: &mut Interner,
 ) -> BTreeMap<Arc<str>, u32> {
+    stated(resources, is_gpu, texts)
+}
+
+/// The same of devices by the resource of their class.
+pub(super) fn devices(
+    resources: &ResourceRequirements,
+    texts: &mut Interner,
+) -> BTreeMap<Arc<str>, u32> {
+    stated(
+        resources,
+        |resource| device_class(resource).is_some(),
+        texts,
+    )
+}
+
+fn stated(
+    resources: &ResourceRequirements,
+    counts: fn(&str) -> bool,
+    texts: &mut Interner,
+) -> BTreeMap<Arc<str>, u32> {
     let stated = [&resources.limits, &resources.requests];
     let mut requests = BTreeMap::new();
     for quantities in stated.into_iter().flatten() {
-        requests.extend(gpus(quantities, texts));
+        requests.extend(wholes(quantities, counts, texts));
     }
     requests
 }
 
-fn gpus(quantities: &BTreeMap<String, Quantity>, texts: &mut Interner) -> BTreeMap<Arc<str>, u32> {
+fn wholes(
+    quantities: &BTreeMap<String, Quantity>,
+    counts: fn(&str) -> bool,
+    texts: &mut Interner,
+) -> BTreeMap<Arc<str>, u32> {
     quantities
         .iter()
-        .filter(|(resource, _)| is_gpu(resource))
+        .filter(|(resource, _)| counts(resource))
         .map(|(resource, count)| (texts.intern(resource), whole(&count.0)))
         .collect()
 }

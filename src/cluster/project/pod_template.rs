@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Interner;
-use super::gpu::requests;
+use super::gpu::{devices, requests};
 use crate::policy::accelerator::names_accelerator;
 use crate::policy::engine_args::{ContainerCommand, expand, shell_variables};
 use crate::policy::object::{NodeExpression, Placement};
@@ -45,8 +45,20 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
                 )
             })
             .collect(),
+        devices: device_sums(spec, texts),
         placement: spec.map(|spec| placement(spec, texts)).unwrap_or_default(),
     }
+}
+
+fn device_sums(spec: Option<&PodSpec>, texts: &mut Interner) -> BTreeMap<Arc<str>, u32> {
+    let containers = spec.into_iter().flat_map(|spec| &spec.containers);
+    let resources = containers.filter_map(|container| container.resources.as_ref());
+    let mut sums: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for (resource, count) in resources.flat_map(|resources| devices(resources, texts)) {
+        let sum = sums.entry(resource).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    sums
 }
 
 fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {

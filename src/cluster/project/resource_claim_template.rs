@@ -27,6 +27,27 @@ const OTHER_CLASSES: [&str; 5] = [
 /// Kubernetes names devices of a class so where a container requests them as a resource.
 const CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io";
 
+/// The class whose devices a container requests by this resource.
+pub fn device_class(resource: &str) -> Option<&str> {
+    resource.strip_prefix(CLASS_RESOURCE)?.strip_prefix('/')
+}
+
+/// GPUs of one device of a class by resource; `None` where they cannot be counted.
+pub fn device_gpus(class: &str) -> Option<BTreeMap<Arc<str>, Gpus>> {
+    let resource = Arc::from(format!("{CLASS_RESOURCE}/{class}"));
+    let mut gpus = BTreeMap::from([(resource, gpus_of(class)?)]);
+    gpus.retain(|_, gpus| *gpus > Gpus::ZERO);
+    Some(gpus)
+}
+
+/// GPUs of one whole device.
+fn gpus_of(class: &str) -> Option<Gpus> {
+    if OTHER_CLASSES.contains(&class) {
+        return Some(Gpus::ZERO);
+    }
+    GPU_CLASSES.contains(&class).then_some(Gpus(1))
+}
+
 /// What is kept of a `ResourceClaimTemplate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimTemplateObject {
@@ -83,12 +104,12 @@ fn count(request: &DeviceRequest) -> Option<(&str, Gpus)> {
         capacity,
     } = request;
     let class = class.as_str();
-    if OTHER_CLASSES.contains(&class) {
+    if gpus_of(class)? == Gpus::ZERO {
         return Some((class, Gpus::ZERO));
     }
     let is_exact = matches!(mode.as_deref(), None | Some("" | "ExactCount"));
     let is_whole = is_exact && *admin_access != Some(true) && capacity.is_none();
-    if !is_whole || !GPU_CLASSES.contains(&class) {
+    if !is_whole {
         return None;
     }
     let gpus = u32::try_from(count.unwrap_or(1)).ok()?;

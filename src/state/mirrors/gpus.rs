@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Mirrors;
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
+use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
 use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
 use wva_base::moment::Moment;
@@ -42,6 +43,9 @@ impl Mirrors {
             return None;
         }
         let counted = template.counted(|name| {
+            if let Some(class) = device_class(name) {
+                return device_gpus(class);
+            }
             let key = ObjectKey::new(Arc::clone(namespace), name);
             self.claim_templates.get(&key)?.gpus.clone()
         })?;

@@ -1,6 +1,6 @@
 //! GPUs that nodes offer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -67,6 +67,13 @@ impl Vendor {
         } else {
             kind.into()
         })
+    }
+
+    /// Whether a node says how many GPUs it offers. With a driver for dynamic resource allocation none does, nor does a
+    /// new one before its device plugin runs.
+    fn is_listed(self, node: &NodeView) -> bool {
+        let mut resources = self.resources.iter();
+        resources.any(|resource| node.allocatable.contains_key(*resource))
     }
 
     /// GPUs that a node offers.
@@ -156,7 +163,7 @@ pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
 /// closed node counts on neither side: it holds no GPU that anybody could have.
 ///
 /// `None` for either view means that it could not be read, and leaves the budget unknown; an empty
-/// view says that there is nothing.
+/// view says that there is nothing. A type is unknown, too, where none of its nodes says how many GPUs it offers.
 pub(crate) fn physical(
     nodes: Option<&BTreeMap<Arc<str>, NodeView>>,
     pods: Option<&[GpuPod]>,
@@ -168,6 +175,7 @@ pub(crate) fn physical(
     let used_by_node = usage_by_node(pods);
     let mut limits: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
     let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    let mut listed: BTreeSet<Arc<str>> = BTreeSet::new();
     for (name, node) in nodes {
         if node.scheduling == Scheduling::Closed || !is_selected(node, selector) {
             continue;
@@ -184,9 +192,17 @@ pub(crate) fn physical(
                 .unwrap_or_default();
             add(&mut limits, &kind, offered);
             add(&mut used, &kind, taken.min(offered));
+            if vendor.is_listed(node) {
+                listed.insert(kind);
+            }
         }
     }
-    Physical::Known { limits, used }
+    let unlisted = limits.keys().filter(|kind| !listed.contains(*kind));
+    Physical::Known {
+        unlisted: unlisted.cloned().collect(),
+        limits,
+        used,
+    }
 }
 
 /// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted

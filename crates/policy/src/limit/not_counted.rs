@@ -28,12 +28,13 @@ pub enum GpuCount {
 /// A resource claim of the pods of a replica.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ReplicaClaim {
-    /// Its name in the pod template.
+    /// Its name in the pod template, or the resource of a device class that containers request.
     pub name: Arc<str>,
-    /// The ResourceClaimTemplate that one is made from for each pod; `None` where pods share one, or it is not known.
+    /// The ResourceClaimTemplate that one is made from for each pod, or that resource; `None` where pods share one, or it is
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Arc<str>>,
-    /// Pods of the replica that have it.
+    /// Pods of the replica that have it, or the devices of all of them.
     pub pods: Replicas,
 }
 

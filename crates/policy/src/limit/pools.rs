@@ -30,6 +30,8 @@ pub enum Physical {
         limits: BTreeMap<Arc<str>, Gpus>,
         /// GPUs that pods hold, whoever they belong to.
         used: BTreeMap<Arc<str>, Gpus>,
+        /// Types of which no node lists any: what there is, is not known.
+        unlisted: BTreeSet<Arc<str>>,
     },
 }
 
@@ -335,7 +337,11 @@ impl GpuPools {
         let (accelerator, cap, used) = match &self.physical {
             Physical::Unlimited => return None,
             Physical::Unknown => (label, Budget::Unknown, Gpus::ZERO),
-            Physical::Known { limits, used } => {
+            Physical::Known {
+                limits,
+                used,
+                unlisted,
+            } => {
                 let kind = match accelerator {
                     Accelerator::Named(name) => reconcile(name, limits),
                     // With one type there is nothing to confuse it with.
@@ -345,9 +351,12 @@ impl GpuPools {
                 let Some(kind) = kind else {
                     return Some(Level::of_no_node(accelerator, limits));
                 };
-                let cap = limits.get(kind).copied().unwrap_or_default();
+                let cap = match limits.get(kind) {
+                    _ if unlisted.contains(kind) => Budget::Unknown,
+                    cap => Budget::Finite(cap.copied().unwrap_or_default()),
+                };
                 let used = used_of(used, kind, limits);
-                (Arc::clone(kind), Budget::Finite(cap), used)
+                (Arc::clone(kind), cap, used)
             }
         };
         let pool = GpuPool::Inventory { accelerator };

@@ -87,6 +87,7 @@ fn on_nodes(total: &BTreeMap<Arc<str>, Gpus>, requests: &[GrowthRequest]) -> Gpu
     let physical = Physical::Known {
         limits: total.clone(),
         used: held(requests),
+        unlisted: BTreeSet::new(),
     };
     GpuPools::new(physical, &[], ManagedUse::new())
 }

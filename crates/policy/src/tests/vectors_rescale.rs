@@ -149,6 +149,7 @@ impl World {
             Some(total) => Physical::Known {
                 limits: total.clone(),
                 used,
+                unlisted: BTreeSet::new(),
             },
         };
         let capped = |quotas: &BTreeMap<String, u32>| {

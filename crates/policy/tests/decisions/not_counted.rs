@@ -227,6 +227,42 @@ fn what_is_not_counted_does_not_go_to_zero_under_a_limit() {
     }
 }
 
+/// Where a driver for dynamic resource allocation has the GPUs, nodes list none.
+#[test]
+fn a_type_that_no_node_lists_is_unknown_and_not_empty() {
+    let with = |nodes: &str| {
+        let inventory = format!("inventory: {{nodes: {{{nodes}}}, pods: []}}");
+        let text = document(&[variant("a", COUNTED, 4)], &inventory);
+        let made = planned(&text, &settings("", "enableLimiter: true"));
+        (to(&made, "a"), reason(&made, "a"))
+    };
+    let node = |name: &str, rest: &str| {
+        format!("{name}: {{labels: {{nvidia.com/gpu.product: NVIDIA-H100}}{rest}}}")
+    };
+    let of = |count: u32| format!(", allocatable: {{nvidia.com/gpu: {count}}}");
+    let (silent, full) = (node("silent", ""), node("full", &of(100)));
+    let (wanted, word) = with(&full);
+    assert!(
+        wanted > 4 && !word.contains("BudgetUnknown"),
+        "{wanted}: {word}"
+    );
+    for (nodes, target, is_unknown) in [
+        (silent.clone(), 4, true),
+        // What another node lists is there.
+        (format!("{silent}, {full}"), wanted, false),
+        // The device plugin is down, or nothing may be placed.
+        (node("down", &of(0)), 4, false),
+        (node("closed", ", schedulable: false"), 4, false),
+    ] {
+        let (count, word) = with(&nodes);
+        assert_eq!(
+            (count, word.contains("BudgetUnknown")),
+            (target, is_unknown),
+            "{nodes}: {word}"
+        );
+    }
+}
+
 #[test]
 fn a_document_keeps_the_claims() {
     let settings = read_bundle("").unwrap();

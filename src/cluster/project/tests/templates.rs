@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use serde_json::{Value, json};
 
@@ -152,6 +154,47 @@ fn what_resource_claims_hold_is_not_counted() {
         assert_eq!(names, claims);
         assert_eq!(found.gpus_taken(), Gpus(requested), "{claims:?}");
     }
+}
+
+/// Devices of a class that containers request as a resource are claims, as many of each pod.
+#[test]
+fn devices_that_containers_request_by_their_class_are_claims() {
+    let class = |name: &str| format!("deviceclass.resource.kubernetes.io/{name}");
+    let devices = |gpus: &str, nics: &str| {
+        let mut template = template("decode", &requests("0"));
+        let limits = json!({ class("gpu.nvidia.com"): gpus, class("dranet"): nics, "cpu": "9" });
+        template["spec"]["containers"][0]["resources"] =
+            json!({ "limits": limits, "requests": limits });
+        let sidecar = json!({ "name": "s", "resources": { "limits": { class("dranet"): nics } } });
+        let containers = template["spec"]["containers"].as_array_mut().unwrap();
+        containers.push(sidecar);
+        template
+    };
+    let object = json!({
+        "metadata": { "namespace": "a", "name": "l" },
+        "spec": { "leaderWorkerTemplate": {
+            "size": 3, "leaderTemplate": devices("2", "0"), "workerTemplate": devices("4", "1"),
+        }},
+    });
+    let replica = project::<LeaderWorkerSet>(&object).template;
+    let claims = replica.gpu_count.claims().iter();
+    let claims: Vec<_> = claims
+        .map(|claim| {
+            (
+                claim.name.to_string(),
+                claim.template.as_deref() == Some(&*claim.name),
+                claim.pods.0,
+            )
+        })
+        .collect();
+    assert_eq!(
+        claims,
+        [
+            (class("dranet"), true, 4),
+            (class("gpu.nvidia.com"), true, 10)
+        ]
+    );
+    assert_eq!(replica.gpus, BTreeMap::new());
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
     );
     let sums =
         |mirrors: &Mirrors| match mirrors.inventory(at(0)).physical(&LabelSelector::default()) {
-            Physical::Known { limits, used } => {
+            Physical::Known { limits, used, .. } => {
                 (limits.get("H100").copied(), used.get("H100").copied())
             }
             Physical::Unlimited | Physical::Unknown => panic!("it is not known"),
@@ -156,6 +156,8 @@ fn claims_are_counted_where_quotas_alone_limit_growth() {
     let mirror = &mirrors.writers.claim_templates;
     list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, templates);
     let channel = ("channel", Some("channel"), 4);
+    let devices = |resource, count| (resource, Some(resource), count);
+    let gpu = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
     for (claims, by_quotas, by_nodes) in [
         (&two[..], Some(3), None),
         // Of each pod of a group.
@@ -166,6 +168,19 @@ fn claims_are_counted_where_quotas_alone_limit_growth() {
         (&[("gpu", Some("odd"), 1), channel], None, None),
         (&[("gpu", Some("there"), 1)], None, None),
         (&[("shared", None, 1)], None, None),
+        // Of classes that containers request as a resource.
+        (&[devices(gpu, 4)], Some(5), None),
+        (&[devices(gpu, 4), two[0]], Some(7), None),
+        (
+            &[devices("deviceclass.resource.kubernetes.io/dranet", 4)],
+            Some(1),
+            Some(1),
+        ),
+        (
+            &[devices("deviceclass.resource.kubernetes.io/example.com", 1)],
+            None,
+            None,
+        ),
     ] {
         assert_eq!(counted(claims, quotas), by_quotas, "{claims:?}");
         assert_eq!(counted(claims, nodes), by_nodes, "{claims:?}");
