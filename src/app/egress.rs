@@ -6,7 +6,7 @@ use super::{Env, Wiring};
 use crate::actors::event_recorder::EventRecorder;
 use crate::actors::{autoscaler_writer, emitter, status_writer};
 use crate::cluster::autoscaler::AutoscalerApi;
-use crate::cluster::event::EventApi;
+use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
 use crate::cluster::status::StatusApi;
 use crate::roles::Role;
 use wva_supervise::ChildSpec;
@@ -63,7 +63,7 @@ impl Wiring {
         let permissions = self.permissions(env);
         let api = EventApi {
             client: env.kube.clone(),
-            controller: Arc::from("llmd.ai/workload-variant-autoscaler"),
+            controller: Arc::from(REPORTING_CONTROLLER),
             instance: Arc::clone(&env.identity),
             timeout: self.write_timeout(),
         };

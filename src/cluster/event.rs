@@ -31,6 +31,9 @@ const STEM_LIMIT: usize = 200;
 /// Where events about objects without a namespace live.
 const CLUSTER_NAMESPACE: &str = "default";
 
+/// The program that reports events, as a qualified name.
+pub const REPORTING_CONTROLLER: &str = "llmd.ai/workload-variant-autoscaler";
+
 /// How events are written: by whom, and how patiently.
 #[derive(Clone)]
 pub struct EventApi {

@@ -175,7 +175,7 @@ pub(super) fn identity(object: &Value) -> (&str, &str) {
     )
 }
 
-fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     object.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 

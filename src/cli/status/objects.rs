@@ -8,9 +8,10 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::fleet::{TargetPlace, identity, target_place};
+use super::fleet::{TargetPlace, identity, target_place, text};
 use crate::cli::migrate::{StoredScaler, declared};
 use crate::cluster::client::{RequestError, within};
+use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::doctor::look::takes_annotations;
 use crate::policy::actuation::ScalerKind;
 
@@ -215,7 +216,7 @@ fn refusal((group, _, _, plural): ListedKind, error: &RequestError) -> String {
     format!("{plural} cannot be listed: {error}; {remedy}")
 }
 
-/// Events about objects of this project.
+/// Events about objects of this project, and those that a controller of it reports on scalers, which may be variants.
 ///
 /// # Errors
 /// They cannot be listed; with the remedy.
@@ -226,9 +227,12 @@ pub(in crate::cli) async fn list_events(
     let events = list(client, EVENTS, namespace).await;
     let events = events.map_err(|error| refusal(EVENTS, &error))?;
     let mut events = events.unwrap_or_default();
-    events.retain(|event| {
-        let kind = event.pointer("/regarding/kind").and_then(Value::as_str);
-        matches!(kind, Some("VariantAutoscaling" | "PodAutoscaler"))
+    events.retain(|event| match text(event, "/regarding/kind") {
+        "VariantAutoscaling" | "PodAutoscaler" => true,
+        "HorizontalPodAutoscaler" | "ScaledObject" => {
+            text(event, "/reportingController") == REPORTING_CONTROLLER
+        }
+        _ => false,
     });
     Ok(events)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::enrich::{add_ages, add_decisions, old_note};
 use super::fleet::FleetStatus;
-use super::objects::FleetObjects;
+use super::objects::{FleetObjects, list_events};
 use super::render;
 use crate::cluster::fake::{FakeResponse, FakeServer};
 use wva_base::moment::WallTime;
@@ -180,6 +180,29 @@ async fn what_may_not_be_read_is_a_note_with_the_right_that_is_missing() {
         paths[0].ends_with("/namespaces/serving/variantautoscalings"),
         "{paths:?}"
     );
+}
+
+#[tokio::test]
+async fn events_of_a_scaler_are_kept_where_a_controller_of_ours_reports_them() {
+    let event = |name: &str, kind: &str, controller: &str| {
+        json!({
+            "metadata": {"namespace": "serving", "name": name},
+            "regarding": {"kind": kind, "name": "l4"}, "reportingController": controller,
+        })
+    };
+    let ours = "llmd.ai/workload-variant-autoscaler";
+    let server = FakeServer::new([list(&[
+        event("a", "VariantAutoscaling", ours),
+        event("b", "PodAutoscaler", ""),
+        event("c", "HorizontalPodAutoscaler", ours),
+        event("d", "ScaledObject", ours),
+        event("e", "HorizontalPodAutoscaler", "horizontal-pod-autoscaler"),
+        event("f", "ScaledObject", "keda-operator"),
+        event("g", "Deployment", ours),
+    ])]);
+    let kept = list_events(&server.client(), None).await.unwrap();
+    let names = kept.iter().map(|event| &event["metadata"]["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "d"]);
 }
 
 #[tokio::test]
