@@ -239,10 +239,10 @@ fn variant_form(record: &VariantRecord, object: &Value) -> Value {
             }
             let words = match stored {
                 Some(_) => format!("the events of {kind} {key} have the reason"),
-                None => "no decision is stored yet; ANNOTATED_SCALERS_ENABLED=true has one made"
-                    .to_owned(),
+                None => format!("no decision is stored yet; see the events of {kind} {key}"),
             };
-            let decided = json!({"type": "OptimizationReady", "status": "True", "message": words});
+            let decided =
+                json!({"type": "OptimizationReady", "status": "Unknown", "message": words});
             (form, json!([decided]))
         }
         SpecReading::Malformed { why } => {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::objects::FleetObjects;
+use crate::cluster::project::variant::MANAGED_ANNOTATION;
 use crate::policy::units::Cost;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -81,9 +82,21 @@ struct Targets<'a> {
 impl FleetStatus {
     pub(in crate::cli) fn of(objects: &FleetObjects) -> Self {
         let targets = Targets::of(objects);
+        let claims = Claims::of(objects);
         let variants = objects.variants.iter().chain(&objects.declared);
-        let mut variants: Vec<VariantRow> =
-            variants.map(|object| variant(object, &targets)).collect();
+        let mut variants: Vec<VariantRow> = variants
+            .map(|object| {
+                let row = variant(object, &targets);
+                match claims.dispute(object) {
+                    Some(decision) => VariantRow {
+                        is_ready: Some("False".to_owned()),
+                        decision,
+                        ..row
+                    },
+                    None => row,
+                }
+            })
+            .collect();
         let key = |row: &VariantRow| (row.namespace.clone(), row.model.clone(), row.name.clone());
         variants.sort_by_key(key);
         let autoscalers = objects.pod_autoscalers.iter();
@@ -123,6 +136,85 @@ impl<'a> Targets<'a> {
             scalers,
         }
     }
+}
+
+/// What each variant that makes sense claims.
+#[derive(Debug, Default)]
+struct Claims<'a> {
+    targets: BTreeMap<TargetPlace<'a>, Vec<&'a Value>>,
+    names: BTreeMap<(&'a str, &'a str), Vec<&'a Value>>,
+}
+
+impl<'a> Claims<'a> {
+    fn of(objects: &'a FleetObjects) -> Self {
+        let mut claims = Self::default();
+        let all = objects.variants.iter().chain(&objects.declared);
+        for object in all.filter(|object| makes_sense(object)) {
+            let of_target = claims.targets.entry(target_place(object));
+            of_target.or_default().push(object);
+            let of_name = claims.names.entry(identity(object));
+            of_name.or_default().push(object);
+        }
+        claims
+    }
+
+    /// That another object has the name or the target of a variant, where a scaler declares one of both. Among
+    /// VariantAutoscalings alone a condition says it.
+    fn dispute(&self, object: &Value) -> Option<String> {
+        if !makes_sense(object) {
+            return None;
+        }
+        let is_rival = |other: &&Value| {
+            let is_declared = [*other, object].into_iter().any(|one| kind(one) != VARIANT);
+            let is_live = other.pointer("/metadata/deletionTimestamp").is_none();
+            !std::ptr::eq(*other, object) && is_declared && is_live
+        };
+        let is_of_one = |other: &&Value| instance(other) == instance(object);
+        // Another instance that has stored a count scales it.
+        let scales = |other: &&Value| is_of_one(other) || desired(other).is_some();
+        let of_target = self.targets.get(&target_place(object)).into_iter();
+        let mut of_target = of_target.flatten().copied().filter(is_rival);
+        let of_name = self.names.get(&identity(object)).into_iter();
+        let mut of_name = of_name.flatten().copied().filter(is_rival);
+        let (what, rival) = match of_target.find(scales) {
+            Some(rival) => ("scale target", rival),
+            None => ("variant name", of_name.find(is_of_one)?),
+        };
+        Some(format!(
+            "{} and {} claim one {what}, and none of them scales it; delete one, or remove its annotation \
+             {MANAGED_ANNOTATION}",
+            title(object),
+            title(rival)
+        ))
+    }
+}
+
+fn instance(object: &Value) -> &str {
+    text(object, "/metadata/labels/wva.llmd.ai~1controller-instance")
+}
+
+fn title(object: &Value) -> String {
+    let (namespace, name) = identity(object);
+    format!("{} {namespace}/{name}", kind(object))
+}
+
+const VARIANT: &str = "VariantAutoscaling";
+
+/// Items of a list state no kind.
+fn kind(object: &Value) -> &str {
+    match text(object, "/kind") {
+        "" => VARIANT,
+        kind => kind,
+    }
+}
+
+/// What is malformed takes nothing from others.
+fn makes_sense(object: &Value) -> bool {
+    !text(object, "/spec/modelID").is_empty()
+}
+
+fn desired(object: &Value) -> Option<u64> {
+    number(object, "/status/desiredOptimizedAlloc/numReplicas")
 }
 
 impl FleetObjects {
@@ -212,7 +304,7 @@ fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
         name: name.to_owned(),
         target: format!("{}/{}", place.1, place.2),
         replicas,
-        desired: number(object, "/status/desiredOptimizedAlloc/numReplicas"),
+        desired: desired(object),
         scaler: targets.scalers.get(&place).map(|found| found.join(", ")),
         is_ready: condition(object, "Ready").map(|found| text(found, "/status").to_owned()),
         cost,

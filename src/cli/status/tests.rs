@@ -99,6 +99,88 @@ fn a_document_has_targets_and_scalers_of_the_own_objects_only() {
     assert_eq!(notes, Vec::<String>::new());
 }
 
+/// An HPA that declares a variant.
+fn annotated(name: &str, target: &str, model: &str) -> Value {
+    let mut object = scaler(name, target, None);
+    object["metadata"]["annotations"] =
+        json!({"llm-d.ai/managed": "true", "llm-d.ai/model-id": model});
+    object["spec"]["maxReplicas"] = json!(4);
+    object
+}
+
+#[test]
+fn a_declared_variant_without_a_count_or_with_a_rival_says_so() {
+    let waits = |name| {
+        format!(
+            "no decision is stored yet; see the events of HorizontalPodAutoscaler serving/{name}"
+        )
+    };
+    let dispute = |one: &str, other: &str, what: &str| {
+        format!(
+            "{one} and {other} claim one {what}, and none of them scales it; delete one, or remove its annotation \
+             llm-d.ai/managed"
+        )
+    };
+    let va = |name| format!("VariantAutoscaling serving/{name}");
+    let hpa = |name| format!("HorizontalPodAutoscaler serving/{name}");
+    let status = "no controller has written a status".to_owned();
+    for (case, scaler, decisions) in [
+        (
+            "alone",
+            annotated("b", "x", "m"),
+            [status.clone(), waits("b")],
+        ),
+        (
+            "one target",
+            annotated("b", "a", "m"),
+            [
+                dispute(&va("a"), &hpa("b"), "scale target"),
+                dispute(&hpa("b"), &va("a"), "scale target"),
+            ],
+        ),
+        (
+            "one name",
+            annotated("a", "x", "m"),
+            [
+                dispute(&va("a"), &hpa("a"), "variant name"),
+                dispute(&hpa("a"), &va("a"), "variant name"),
+            ],
+        ),
+        (
+            "another instance",
+            {
+                let mut object = annotated("b", "a", "m");
+                object["metadata"]["labels"] = json!({"wva.llmd.ai/controller-instance": "blue"});
+                object
+            },
+            [status.clone(), waits("b")],
+        ),
+    ] {
+        let mut objects = FleetObjects {
+            variants: vec![variant("a", "1", None)],
+            hpas: vec![scaler],
+            ..FleetObjects::default()
+        };
+        objects.declare();
+        let mut rows = FleetStatus::of(&objects).variants;
+        rows.sort_by_key(|row| row.model != "llama");
+        let shown: Vec<_> = rows.into_iter().map(|row| row.decision).collect();
+        assert_eq!(shown, decisions, "{case}");
+    }
+    let mut objects = FleetObjects {
+        variants: vec![variant("a", "1", Some(2)), variant("c", "1", Some(2))],
+        hpas: vec![annotated("b", "a", "")],
+        ..FleetObjects::default()
+    };
+    objects.variants[1]["spec"]["scaleTargetRef"]["name"] = json!("a");
+    objects.declare();
+    let rows = FleetStatus::of(&objects).variants;
+    assert!(
+        rows.iter().all(|row| !row.decision.contains("claim one")),
+        "{rows:?}"
+    );
+}
+
 #[test]
 fn a_condition_that_does_not_hold_says_why() {
     let mut objects = objects();
@@ -234,12 +316,8 @@ async fn what_no_controller_takes_for_a_variant_is_none() {
         (list(&[]), 1),
         (refused(403), 1),
     ] {
-        let mut annotated = scaler("follows", "l4", None);
-        annotated["metadata"]["annotations"] =
-            json!({"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"});
-        annotated["spec"]["maxReplicas"] = json!(4);
         let mut objects = FleetObjects {
-            hpas: vec![annotated],
+            hpas: vec![annotated("follows", "l4", "m")],
             ..FleetObjects::default()
         };
         objects.declare();
