@@ -8,6 +8,7 @@ pub use self::group::{FindingGroup, FindingSeverity};
 
 use super::command::filled;
 use super::object::ObjectName;
+use crate::policy::actuation::ScalerKind;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +141,7 @@ codes! {
     VariantSeriesMissing = 44, Prometheus, Error,
         "Prometheus has counts, and none of this variant",
         "The controller publishes no count of this variant, or the scrape drops or renames its labels.",
-        "kubectl describe variantautoscaling {name} --namespace {namespace}";
+        "kubectl describe {kind} {name} --namespace {namespace}";
     ClockSkew = 45, Prometheus, Warning,
         "the clock of Prometheus differs",
         "Ages of samples are differences between two clocks. A sample from the future never becomes old.",
@@ -216,10 +217,10 @@ codes! {
     TargetKindUnknown = 85, Variants, Error,
         "the target's kind cannot be resolved",
         "A kind other than Deployment, StatefulSet and LeaderWorkerSet needs an apiVersion.",
-        "kubectl edit variantautoscaling {name} --namespace {namespace}";
+        "kubectl edit {kind} {name} --namespace {namespace}";
     TargetContested = 86, Variants, Error,
         "two objects name one target",
-        "Neither of them is acted on.",
+        "Neither of them is acted on. Of an annotated scaler the annotation goes, not the object.",
         "kubectl delete variantautoscaling {name} --namespace {namespace}";
     CostsEqual = 87, Variants, Warning,
         "all variants of a model cost the same",
@@ -256,7 +257,7 @@ codes! {
     NotApplied = 95, Variants, Error,
         "the controller reports an obstacle",
         "A condition of the object is False. Its message has the cause.",
-        "kubectl describe variantautoscaling {name} --namespace {namespace}";
+        "kubectl describe {kind} {name} --namespace {namespace}";
     ThroughputWithoutRouter = 96, Variants, Warning,
         "throughput is the only analyzer, and no router is scraped",
         "It learns from arrivals at routers. Without them the first decision comes late, or never.",
@@ -422,7 +423,7 @@ impl Finding {
     /// The command that mends it, or leads to what does.
     pub fn remedy(&self) -> String {
         let kind = self.object.kind.to_lowercase();
-        let remedy = self.code.spec().remedy;
+        let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
         let remedy = if self.object.namespace.is_empty() {
             remedy.replace(" --namespace {namespace}", "")
         } else {
@@ -435,6 +436,28 @@ impl Finding {
             ("{value}", &self.value),
         ];
         filled(&remedy, &places)
+    }
+
+    /// The command where a scaler is the variant, and no VariantAutoscaling has its name.
+    fn of_scaler(&self) -> Option<&'static str> {
+        let kinds = [
+            ScalerKind::HorizontalPodAutoscaler,
+            ScalerKind::ScaledObject,
+        ];
+        let is_scaler = kinds.iter().any(|kind| kind.as_str() == self.object.kind);
+        match self.code {
+            _ if !is_scaler => None,
+            FindingCode::TargetContested if self.value.is_empty() => {
+                Some("kubectl annotate {kind} {name} --namespace {namespace} llm-d.ai/managed-")
+            }
+            FindingCode::TargetContested => Some(
+                "kubectl annotate {kind} {name} --namespace {namespace} llm-d.ai/managed={value}",
+            ),
+            FindingCode::ModelNameDiffers
+            | FindingCode::ModelNameSpelledOtherwise
+            | FindingCode::CostsEqual => Some("kubectl edit {kind} {name} --namespace {namespace}"),
+            _ => None,
+        }
     }
 
     /// The finding as JSON.

@@ -9,6 +9,7 @@ use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
 use super::variants::is_handled;
 use super::{Check, Need};
+use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::project::scaler::ScalerObject;
@@ -135,7 +136,10 @@ fn disputed(facts: &Facts) -> Vec<Finding> {
         let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
         let other = all.find(|other| other.title() != one.object.title())?;
         let cause = format!("{} names its target too; keep one of both", other.title());
-        Some(FindingCode::TargetContested.at(one.object.title(), cause))
+        let finding = FindingCode::TargetContested.at(one.object.title(), cause);
+        // Without the annotation its trigger still declares it.
+        let is_annotated = one.object.annotation(MANAGED_ANNOTATION).is_some();
+        Some(finding.with(if is_annotated { "" } else { "false" }))
     });
     found.collect()
 }

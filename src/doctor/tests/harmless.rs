@@ -159,6 +159,46 @@ fn counts_that_no_scaler_finds_are_missing_only_where_one_asks_prometheus() {
 }
 
 #[test]
+fn the_remedy_of_a_declared_variant_names_its_scaler() {
+    let hpa = || ObjectName::new("HorizontalPodAutoscaler", "ns", "a");
+    let variant = || ObjectName::new("VariantAutoscaling", "ns", "a");
+    let edit = "kubectl edit horizontalpodautoscaler a --namespace ns";
+    let annotate = "kubectl annotate horizontalpodautoscaler a --namespace ns llm-d.ai/managed";
+    let delete = "kubectl delete variantautoscaling a --namespace ns";
+    for (code, object, value, remedy) in [
+        (
+            FindingCode::TargetContested,
+            variant(),
+            "",
+            delete.to_owned(),
+        ),
+        (
+            FindingCode::TargetContested,
+            hpa(),
+            "",
+            format!("{annotate}-"),
+        ),
+        (
+            FindingCode::TargetContested,
+            hpa(),
+            "false",
+            format!("{annotate}=false"),
+        ),
+        (FindingCode::CostsEqual, hpa(), "", edit.to_owned()),
+        (FindingCode::ModelNameDiffers, hpa(), "m", edit.to_owned()),
+        (
+            FindingCode::ModelNameSpelledOtherwise,
+            hpa(),
+            "m",
+            edit.to_owned(),
+        ),
+        (FindingCode::TargetKindUnknown, hpa(), "", edit.to_owned()),
+    ] {
+        assert_eq!(code.at(object, "").with(value).remedy(), remedy, "{code:?}");
+    }
+}
+
+#[test]
 fn no_word_of_a_remedy_leaves_its_place() {
     let object = || ObjectName::new("VariantAutoscaling", "ns", "a");
     let patch = |value: &str| {
