@@ -296,11 +296,11 @@ fn declares(metadata: &BTreeMap<String, String>) -> bool {
     metadata.contains_key(MODEL_KEY) && !metadata.contains_key(EXTERNAL_VARIANT)
 }
 
-/// A trigger of an external scaler that is ours: it names a variant, or KEDA has our metric in its status.
+/// A trigger of an external scaler that is ours: it names or declares a variant, or KEDA has our metric in its status.
 fn external(at: usize, trigger: &Trigger, metrics: &[String]) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
-    let is_ours = variant.is_some() || metrics.contains(&metric);
+    let is_ours = variant.is_some() || declares(&trigger.metadata) || metrics.contains(&metric);
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.

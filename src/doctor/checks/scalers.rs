@@ -75,6 +75,12 @@ impl ReadScaler<'_> {
             Input::ExternalScaler { .. } | Input::Other => None,
         })
     }
+
+    /// Whether it reads a count of ours, from anywhere.
+    fn reads_count(&self) -> bool {
+        let mut inputs = self.kept.scaler.inputs.iter();
+        inputs.any(|input| !matches!(input, Input::Other))
+    }
 }
 
 fn read(object: &LiveObject) -> Result<ScalerObject, serde_json::Error> {
@@ -320,9 +326,7 @@ fn fallbacks(facts: &Facts) -> Vec<Finding> {
     let zero = all.iter().filter(|one| {
         let behavior = one.object.text("/spec/fallback/behavior");
         let is_kept = matches!(behavior, "currentReplicas" | "currentReplicasIfHigher");
-        one.published().is_some()
-            && one.object.number("/spec/fallback/replicas") == Some(0)
-            && !is_kept
+        one.reads_count() && one.object.number("/spec/fallback/replicas") == Some(0) && !is_kept
     });
     let found = zero.map(|one| {
         let cause = "spec.fallback.replicas is 0 without a behavior that keeps what there is";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::causes::{Cause, edit, forget_running, objects};
+use super::fleets::external_scaler;
 use super::healthy::{LEASE, NOW, QUERY, controller, resolve, series};
 use crate::doctor::FindingCode as Code;
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
@@ -227,6 +228,17 @@ pub(super) const SCALERS: &[Cause] = &[
         );
     }),
     (Code::FallbackZero, |facts| {
+        keda(facts, "/spec/fallback/replicas", json!(0));
+    }),
+    (Code::FallbackZero, |facts| {
+        external_scaler(facts);
+        keda(facts, "/spec/fallback/replicas", json!(0));
+    }),
+    // KEDA has not asked it yet.
+    (Code::FallbackZero, |facts| {
+        external_scaler(facts);
+        let metadata = json!({ "scalerAddress": "x", "modelID": "meta/llama" });
+        keda(facts, "/spec/triggers/0/metadata", metadata);
         keda(facts, "/spec/fallback/replicas", json!(0));
     }),
     (Code::QueryAddsUp, |facts| {

@@ -87,7 +87,7 @@ fn all_by_keda(facts: &mut Facts, is_active: bool) {
     answered(facts, &[("ns", "a"), ("ns", "b")], 2.0);
 }
 
-fn external_scaler(facts: &mut Facts) {
+pub(super) fn external_scaler(facts: &mut Facts) {
     all_by_keda(facts, true);
     for name in ["a", "b"] {
         let trigger = json!([{ "type": "external-push", "metricType": "AverageValue", "metadata": {

@@ -299,6 +299,8 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
     let cron = json!({ "type": "cron", "metadata": { "variantName": "va" } });
     let metric = "s1-wva_desired_replicas";
     assert_eq!(inputs(json!([named]), &[]), [ours(Some("va"))]);
+    let model = json!({ "type": "external", "metadata": { "modelID": "m" } });
+    assert_eq!(inputs(json!([model]), &[]), [ours(None)]);
     assert_eq!(inputs(json!([unnamed]), &[metric]), [Input::Other]);
     let both = json!([cron, unnamed]);
     assert_eq!(
