@@ -231,7 +231,7 @@ fn variant_form(record: &VariantRecord, object: &Value) -> Value {
         SpecReading::Read(spec) => {
             let mut form = json!({
                 "modelID": spec.model_id, "scaleTargetRef": reference,
-                "variantCost": object.pointer("/metadata/annotations").and_then(|all| all.get(COST_ANNOTATION)),
+                "variantCost": spec.cost,
                 "minReplicas": spec.min, "maxReplicas": spec.max,
             });
             if let Some(fields) = form.as_object_mut() {

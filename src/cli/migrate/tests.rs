@@ -112,6 +112,29 @@ fn a_variant_without_one_scaler_of_its_own_is_left_out_with_the_reason() {
 }
 
 #[test]
+fn the_cost_that_counts_is_printed() {
+    for (annotation, trigger, cost) in [
+        (Some("1e1"), None, Some("10")),
+        (Some("2.50"), None, Some("2.5")),
+        (None, Some("40"), Some("40")),
+        (None, None, None),
+    ] {
+        let mut scaled = scaled_object();
+        scaled["spec"]["triggers"] =
+            json!([{ "type": "external", "metadata": { "modelID": "m" } }]);
+        if let Some(text) = trigger {
+            scaled["spec"]["triggers"][0]["metadata"]["variantCost"] = json!(text);
+        }
+        if let Some(text) = annotation {
+            scaled["metadata"]["annotations"] = json!({ "llm-d.ai/variant-cost": text });
+        }
+        let object = as_object((SCALED_OBJECT, &scaled)).unwrap().unwrap();
+        let printed = object.pointer("/spec/variantCost");
+        assert_eq!(printed, cost.map(|text| json!(text)).as_ref());
+    }
+}
+
+#[test]
 fn an_annotated_scaler_gives_the_object_that_it_stands_for() {
     let plain = hpa("llama");
     assert_eq!(as_object((HPA, &plain)), None);

@@ -188,5 +188,6 @@ fn spec(
 fn cost(text: &str) -> Option<String> {
     let number: f64 = text.parse().ok().filter(|number| *number >= 0.0)?;
     let decimal = format!("{number:.6}");
-    Cost::parse(&decimal).is_ok().then_some(decimal)
+    let decimal = decimal.trim_end_matches('0').trim_end_matches('.');
+    Cost::parse(decimal).is_ok().then(|| decimal.to_owned())
 }
