@@ -20,8 +20,8 @@ pub(super) enum VariantForm {
     name = "migrate",
     after_help = "Reads the objects with the kubeconfig and changes none. Prints annotated HPAs and ScaledObjects for \
                   VariantAutoscalings, or VariantAutoscalings for annotated ones.\n\
-                  Exit code: 0 with every variant printed, 1 where one is left out or the cluster cannot be read, \
-                  2 where arguments are not accepted."
+                  Exit code: 0 with every variant printed, 1 where one is left out, a server may refuse one, or the \
+                  cluster cannot be read, 2 where arguments are not accepted."
 )]
 pub(in crate::cli) struct MigrateFlags {
     #[command(flatten)]

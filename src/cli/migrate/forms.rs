@@ -5,12 +5,13 @@ use std::sync::Arc;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Map, Value, json};
 
+use super::rename::rename;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
     MODEL_ANNOTATION,
 };
-use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject};
+use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::project::{Interner, Projected};
 use crate::policy::actuation::{Input, ScalerKind};
@@ -105,9 +106,72 @@ pub(super) fn as_annotations(
         }
     }
     if let Some(spec) = annotated.get_mut("spec") {
-        rename(spec, name, new_name);
+        without_idle(spec);
+        if name != new_name {
+            let why = |read: String| {
+                format!(
+                    "VariantAutoscaling {namespace}/{name}: {} {new_name} reads {read:?}, which cannot be changed to read \
+                     the new name with certainty; let it state variant_name={name:?}",
+                    kind.as_str()
+                )
+            };
+            rename(spec, name, new_name).map_err(why)?;
+        }
     }
+    prove((*kind, &annotated), new_name)
+        .map_err(|why| format!("VariantAutoscaling {namespace}/{name}: {why}"))?;
     Ok(annotated)
+}
+
+/// Refuses a scaler that does not read the count of its own variant.
+fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<(), String> {
+    let kind = scaler.0.as_str();
+    let object = projected(scaler).ok_or_else(|| format!("{kind} {name} cannot be read"))?;
+    let record = object.declared.ok_or_else(|| {
+        format!("{kind} {name} would declare no variant; another object controls it")
+    })?;
+    variant::read(&record.object).map_err(|why| why.to_string())?;
+    let mut stated = object.scaler.inputs.iter().filter_map(stated_name);
+    let other = stated.find(|read| *read != name);
+    match other {
+        Some(read) => Err(format!(
+            "{kind} {name} reads the count of {read:?} too; let it read one count"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// KEDA takes no idle count that is not below the minimum.
+fn without_idle(spec: &mut Value) {
+    let count = |field: &str| spec.get(field).and_then(Value::as_i64);
+    let is_below = count("idleReplicaCount") < Some(count("minReplicaCount").unwrap_or(0));
+    if let Some(fields) = spec.as_object_mut().filter(|_| !is_below) {
+        fields.remove("idleReplicaCount");
+    }
+}
+
+/// Why a server does not take a printed object, as far as its bounds say.
+pub(super) fn refusal(object: &Value) -> Option<String> {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    let bound = |fields: [&str; 2]| {
+        let spec = object.get("spec")?;
+        fields.iter().find_map(|field| spec.get(field)?.as_i64())
+    };
+    let kind = text("/kind").unwrap_or_default();
+    let min = bound(["minReplicas", "minReplicaCount"]);
+    let max = bound(["maxReplicas", "maxReplicaCount"]);
+    let why = match (min, max) {
+        (Some(min), Some(max)) if min > max => {
+            format!("its minimum {min} is above its maximum {max}; correct one of them")
+        }
+        (Some(0), _) if kind == ScalerKind::HorizontalPodAutoscaler.as_str() => {
+            "its minimum is 0, which needs the feature gate HPAScaleToZero; without it use a ScaledObject".to_owned()
+        }
+        _ => return None,
+    };
+    let namespace = text("/metadata/namespace").unwrap_or_default();
+    let name = text("/metadata/name").unwrap_or_default();
+    Some(format!("{kind} {namespace}/{name} may be refused: {why}"))
 }
 
 /// Puts a value at a place, with the objects on the way to it.
@@ -158,15 +222,19 @@ fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
     let mut inputs = object.scaler.inputs.iter();
     is_target
         && is_near
-        && inputs.any(|input| match input {
-            Input::Published(published) => {
-                published.variant.as_deref().is_none_or(|read| read == name)
-            }
-            Input::ExternalScaler { variant, .. } => {
-                variant.as_deref().is_none_or(|read| read == name)
-            }
-            Input::Other => false,
+        && inputs.any(|input| {
+            let is_count = !matches!(input, Input::Other);
+            is_count && stated_name(input).is_none_or(|read| read == name)
         })
+}
+
+/// The variant that an input names.
+fn stated_name(input: &Input) -> Option<&str> {
+    match input {
+        Input::Published(published) => published.variant.as_deref(),
+        Input::ExternalScaler { variant, .. } => variant.as_deref(),
+        Input::Other => None,
+    }
 }
 
 /// A scaler without what the API server added.
@@ -193,29 +261,6 @@ fn bare(kind: ScalerKind, scaler: &Value) -> Value {
         }
     }
     bare
-}
-
-/// Puts the name of the scaler where the name of the variant is read: the variant has the former from now on.
-fn rename(spec: &mut Value, from: &str, to: &str) {
-    match spec {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let is_name = ["variant_name", EXTERNAL_VARIANT].contains(&&**name);
-                match value {
-                    Value::String(text) if is_name && text == from => to.clone_into(text),
-                    Value::String(text) if name == "query" => {
-                        for quote in ["\"", "'"] {
-                            let old = format!("variant_name={quote}{from}{quote}");
-                            *text = text.replace(&old, &format!("variant_name={quote}{to}{quote}"));
-                        }
-                    }
-                    value => rename(value, from, to),
-                }
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(|value| rename(value, from, to)),
-        _ => {}
-    }
 }
 
 fn variant_form(record: &VariantRecord, object: &Value) -> Value {

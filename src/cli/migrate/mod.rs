@@ -2,6 +2,7 @@
 
 mod arguments;
 mod forms;
+mod rename;
 #[cfg(test)]
 mod tests;
 
@@ -29,15 +30,15 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         FleetObjects::read(&client, namespace.as_deref()).await
     });
     match objects.map(|objects| migrated(&objects, flags.to)) {
-        Ok((text, left_out)) => match print(&text) {
-            ExitCode::SUCCESS if left_out.is_empty() => ExitCode::SUCCESS,
-            _ => fail(left_out.iter().map(|line| printable(line))),
+        Ok((text, said)) => match print(&text) {
+            ExitCode::SUCCESS if said.is_empty() => ExitCode::SUCCESS,
+            _ => fail(said.iter().map(|line| printable(line))),
         },
         Err(error) => fail([error]),
     }
 }
 
-/// One document for each variant, and why others have none.
+/// One document for each variant, and what is to be said: why others have none, and which may be refused.
 fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
     let scalers = objects.scalers();
     let forms: Vec<Result<Value, String>> = match to {
@@ -55,18 +56,21 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
                 .collect()
         }
     };
-    let mut left_out = objects.notes().to_vec();
+    let mut said = objects.notes().to_vec();
     let mut text = String::new();
     for form in forms {
-        let printed =
-            form.and_then(|form| serde_yaml::to_string(&form).map_err(|error| error.to_string()));
+        let printed = form.and_then(|form| {
+            let document = serde_yaml::to_string(&form).map_err(|error| error.to_string())?;
+            Ok((document, forms::refusal(&form)))
+        });
         match printed {
-            Ok(document) => {
+            Ok((document, refusal)) => {
                 text.push_str("---\n");
                 text.push_str(&document);
+                said.extend(refusal);
             }
-            Err(why) => left_out.push(why),
+            Err(why) => said.push(why),
         }
     }
-    (text, left_out)
+    (text, said)
 }

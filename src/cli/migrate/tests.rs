@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::forms::{as_annotations, as_object, declared};
+use super::forms::{as_annotations, as_object, declared, refusal};
 use crate::policy::actuation::ScalerKind;
 
 const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
@@ -108,6 +108,123 @@ fn a_variant_without_one_scaler_of_its_own_is_left_out_with_the_reason() {
     ] {
         let why = as_annotations(&variant(), &scalers).unwrap_err();
         assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
+    }
+}
+
+#[test]
+fn a_scaler_that_may_not_read_the_new_name_is_left_out() {
+    let query = |matcher: &str| {
+        let mut scaled = scaled_object();
+        let query = format!("max(wva_desired_replicas{{{matcher}}})");
+        scaled["spec"]["triggers"][0]["metadata"]["query"] = json!(query);
+        (SCALED_OBJECT, scaled)
+    };
+    let selector = |values: &[&str]| {
+        let mut hpa = hpa("llama");
+        let expression = json!({ "key": "variant_name", "operator": "In", "values": values });
+        hpa["spec"]["metrics"][0]["external"]["metric"]["selector"] =
+            json!({ "matchExpressions": [expression] });
+        (HPA, hpa)
+    };
+    let own = |kind: ScalerKind, object: Value| {
+        let mut object = object;
+        object["metadata"]["name"] = json!("llama");
+        (kind, object)
+    };
+    let regex = query(r#"variant_name=~"llama""#);
+    let two = {
+        let (kind, mut scaled) = query(r#"variant_name="llama""#);
+        scaled["spec"]["triggers"][1]["metadata"]["variantName"] = json!("other");
+        (kind, scaled)
+    };
+    for (scaler, expected) in [
+        (
+            query(r#"variant_name = "llama""#),
+            Ok(r#"variant_name = \"scaler\""#),
+        ),
+        (
+            query(r#"exported_namespace="ns""#),
+            Ok("exported_namespace"),
+        ),
+        (selector(&["llama"]), Ok(r#""values":["scaler"]"#)),
+        (own(regex.0, regex.1.clone()), Ok("=~")),
+        (regex, Err("variant_name=~")),
+        (query(r#"variant_name!="x""#), Err("variant_name!=")),
+        (
+            query(r#"variant_name="llama",variant_name=~"l.*""#),
+            Err("variant_name=~"),
+        ),
+        (selector(&["llama", "other"]), Err("\"other\"")),
+        (two, Err("\"other\"")),
+    ] {
+        let printed = as_annotations(&variant(), &[(scaler.0, &scaler.1)]);
+        let text = printed.map(|printed| printed["spec"].to_string());
+        match (&text, expected) {
+            (Ok(text), Ok(part)) => assert!(text.contains(part), "{text} lacks {part}"),
+            (Err(why), Err(part)) => {
+                let why = why.replace('\\', "");
+                assert!(why.contains(part), "{why} lacks {part}");
+                assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
+            }
+            _ => panic!("{text:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_printed_object_keeps_no_idle_count_that_keda_refuses() {
+    for (idle, min, kept) in [(0, Some(0), false), (0, Some(1), true), (2, Some(2), false)] {
+        let mut scaled = scaled_object();
+        scaled["spec"]["idleReplicaCount"] = json!(idle);
+        let mut variant = variant();
+        variant["spec"]["minReplicas"] = json!(min);
+        let printed = as_annotations(&variant, &[(SCALED_OBJECT, &scaled)]).unwrap();
+        let is_kept = printed.pointer("/spec/idleReplicaCount").is_some();
+        assert_eq!(is_kept, kept, "{idle} {min:?}");
+    }
+}
+
+#[test]
+fn bounds_that_a_server_may_refuse_are_said() {
+    let object = |kind: &str, spec: Value| json!({ "kind": kind, "metadata": { "namespace": "ns", "name": "a" }, "spec": spec });
+    for (kind, spec, part) in [
+        ("HorizontalPodAutoscaler", json!({ "maxReplicas": 2 }), None),
+        (
+            "HorizontalPodAutoscaler",
+            json!({ "minReplicas": 2, "maxReplicas": 2 }),
+            None,
+        ),
+        (
+            "HorizontalPodAutoscaler",
+            json!({ "minReplicas": 0, "maxReplicas": 2 }),
+            Some("HPAScaleToZero"),
+        ),
+        (
+            "HorizontalPodAutoscaler",
+            json!({ "minReplicas": 3, "maxReplicas": 2 }),
+            Some("minimum 3"),
+        ),
+        (
+            "ScaledObject",
+            json!({ "minReplicaCount": 0, "maxReplicaCount": 2 }),
+            None,
+        ),
+        (
+            "ScaledObject",
+            json!({ "minReplicaCount": 8, "maxReplicaCount": 5 }),
+            Some("minimum 8"),
+        ),
+        ("VariantAutoscaling", json!({ "minReplicas": 0 }), None),
+        (
+            "VariantAutoscaling",
+            json!({ "minReplicas": 8, "maxReplicas": 5 }),
+            Some("VariantAutoscaling ns/a"),
+        ),
+    ] {
+        let said = refusal(&object(kind, spec.clone()));
+        assert_eq!(said.is_some(), part.is_some(), "{kind} {spec}");
+        let said = said.unwrap_or_default();
+        assert!(said.contains(part.unwrap_or_default()), "{said}");
     }
 }
 
