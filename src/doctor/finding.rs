@@ -196,7 +196,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     VariantMalformed = 80, Variants, Error,
         "an object cannot be read",
-        "The object lacks a field, or a field has another type.",
+        "A field, an annotation or a key of a trigger is missing, unknown or has no valid value.",
         "kubectl get {kind} {name} --namespace {namespace} -o yaml";
     ForeignInstance = 81, Variants, Error,
         "no controller has the instance of this object",

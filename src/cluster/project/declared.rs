@@ -142,7 +142,7 @@ fn spec(
 ) -> Result<VariantSpec, String> {
     let model = declaration.stated(metadata, MODEL_ANNOTATION, MODEL_KEY)?;
     let (source, model) = model.unwrap_or_else(|| (format!("annotation {MODEL_ANNOTATION}"), ""));
-    if model.is_empty() || model.chars().any(char::is_control) {
+    if !is_model(model) {
         return Err(format!(
             "{source}={:?} names no model; set it to the model name that the engine reports",
             shortened(model)
@@ -184,8 +184,13 @@ fn spec(
     })
 }
 
-/// A cost as a `VariantAutoscaling` writes it, which knows no exponents.
-fn cost(text: &str) -> Option<String> {
+/// Whether a text may name a model.
+pub fn is_model(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+/// A cost as a `VariantAutoscaling` writes it, which knows no exponents; `None` where the text is no cost.
+pub fn cost(text: &str) -> Option<String> {
     let number: f64 = text.parse().ok().filter(|number| *number >= 0.0)?;
     let decimal = format!("{number:.6}");
     let decimal = decimal.trim_end_matches('0').trim_end_matches('.');

@@ -10,6 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, declared};
+pub use super::declared::{cost, is_model};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
@@ -287,7 +288,8 @@ fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
     by_label.chain(by_expression).next().map(Arc::from)
 }
 
-fn is_external(trigger: &Trigger) -> bool {
+/// Whether a trigger is answered by an external scaler, of whatever make.
+pub fn is_external(trigger: &Trigger) -> bool {
     matches!(trigger.kind.as_str(), "external" | "external-push")
 }
 

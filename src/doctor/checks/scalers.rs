@@ -10,18 +10,19 @@ use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
 use super::variants::is_handled;
 use super::{Check, Need};
 use crate::api::MANAGED_ANNOTATION;
-use crate::api::scaled_object::ScaledObject;
+use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::scaler::{ScalerObject, is_external};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
-use crate::policy::key::VariantKey;
+use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
+use crate::serve::external_scaler::refused;
 
 /// The longest window that does not matter, in seconds.
 const SHORT_WINDOW: i64 = 30;
@@ -112,15 +113,26 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
     let found = objects(facts).filter_map(|object| {
         let why = match read(object) {
             Err(error) => error.to_string(),
-            Ok(kept) if takes_annotations => {
-                variant::read(&kept.declared?.object).err()?.to_string()
+            Ok(kept) => {
+                let declared = kept.declared.filter(|_| takes_annotations);
+                let malformed = declared.and_then(|record| variant::read(&record.object).err());
+                let malformed = malformed.map(|why| why.to_string());
+                malformed.or_else(|| refused_trigger(object))?
             }
-            Ok(_) => return None,
         };
         Some(FindingCode::VariantMalformed.at(object.title(), why))
     });
     let disputes = takes_annotations.then(|| disputed(facts));
     found.chain(disputes.into_iter().flatten()).collect()
+}
+
+/// Why the external scaler refuses a trigger of a ScaledObject, if it does.
+fn refused_trigger(object: &LiveObject) -> Option<String> {
+    object.list("/spec/triggers").iter().find_map(|value| {
+        let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;
+        let key = ObjectKey::new(object.namespace(), object.name());
+        is_external(&trigger).then(|| refused(key, &trigger.metadata))?
+    })
 }
 
 /// Annotated scalers whose target another variant names.

@@ -30,6 +30,7 @@ use self::proto::{
 };
 pub use self::server::ExternalScalerServer;
 use self::streams::StreamTerms;
+pub use self::trigger::refused;
 use self::trigger::{ScalerTrigger, TriggerError};
 use super::access::{AccessDenied, Authorizer};
 use crate::cluster::review::Access;

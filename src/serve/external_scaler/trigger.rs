@@ -1,10 +1,11 @@
 //! Metadata of a trigger: what a ScaledObject states to the scaler.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
-use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY};
+use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY, cost, is_model};
 use crate::policy::key::ObjectKey;
 use crate::signals::names::is_dns_subdomain;
 use wva_base::text::shortened;
@@ -43,6 +44,29 @@ pub(super) enum TriggerError {
          ScaledObject one; remove one of the keys"
     )]
     TwoVariants { object: ObjectKey, value: String },
+    #[error(
+        "trigger metadata of ScaledObject {object}: {MODEL_KEY}={value:?} names no model; set it to the model name that \
+         the engine reports"
+    )]
+    BadModel { object: ObjectKey, value: String },
+    #[error(
+        "trigger metadata of ScaledObject {object}: {COST_KEY}={value:?} is no cost; set it to a number of at least 0, or \
+         remove it"
+    )]
+    BadCost { object: ObjectKey, value: String },
+    #[error(
+        "trigger metadata of ScaledObject {object}: {COST_KEY}={value:?} has no effect without {MODEL_KEY}; remove it, and \
+         state the cost where the model is stated"
+    )]
+    CostAlone { object: ObjectKey, value: String },
+}
+
+/// Why the scaler refuses the metadata of a trigger of a ScaledObject, if it does. `None` also where nothing shows that
+/// the trigger is one of ours.
+pub fn refused(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Option<String> {
+    let is_own = |key: &String| OWN.iter().any(|own| own.eq_ignore_ascii_case(key));
+    let error = ScalerTrigger::of(object, metadata).err()?;
+    metadata.keys().any(is_own).then(|| error.to_string())
 }
 
 impl ScalerTrigger {
@@ -56,7 +80,10 @@ impl ScalerTrigger {
             }
         }
         let object = ObjectKey::new(&*reference.namespace, &*reference.name);
-        let metadata = &reference.scaler_metadata;
+        Self::of(object, &reference.scaler_metadata)
+    }
+
+    fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
         let is_known = |key: &str| {
             let of_keda = OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key));
             of_keda || OWN.contains(&key)
@@ -76,6 +103,21 @@ impl ScalerTrigger {
             }
             stated => stated.map(|name| Arc::from(&**name)),
         };
+        let stated = |key: &str| metadata.get(key).map(String::as_str);
+        let model = stated(MODEL_KEY);
+        if let Some(text) = model.filter(|text| !is_model(text)) {
+            let value = shortened(text);
+            return Err(TriggerError::BadModel { object, value });
+        }
+        if let Some(text) = stated(COST_KEY) {
+            let value = shortened(text);
+            if model.is_none() {
+                return Err(TriggerError::CostAlone { object, value });
+            }
+            if cost(text).is_none() {
+                return Err(TriggerError::BadCost { object, value });
+            }
+        }
         Ok(Self { object, variant })
     }
 }
@@ -83,7 +125,8 @@ impl ScalerTrigger {
 #[cfg(test)]
 mod tests {
     use super::super::proto::ScaledObjectRef;
-    use super::ScalerTrigger;
+    use super::{ScalerTrigger, refused};
+    use crate::policy::key::ObjectKey;
 
     fn read(
         namespace: &str,
@@ -121,6 +164,25 @@ mod tests {
         );
         let named = read("ns", "a", &[address, ("variantName", "llama-3.1")]);
         assert_eq!(named, Ok(Some("llama-3.1".to_owned())));
+        let model = [address, ("modelID", "m"), ("variantCost", "1e1")];
+        assert_eq!(read("ns", "a", &model), Ok(None));
+    }
+
+    #[test]
+    fn a_trigger_of_another_scaler_is_not_judged() {
+        let judged = |metadata: &[(&str, &str)]| {
+            let pairs = metadata.iter();
+            let metadata = pairs.map(|(key, value)| (key.to_string(), value.to_string()));
+            refused(ObjectKey::new("ns", "a"), &metadata.collect())
+        };
+        assert_eq!(judged(&[("queue", "x")]), None);
+        assert_eq!(judged(&[("variantName", "b")]), None);
+        for metadata in [
+            &[("queue", "x"), ("variantName", "b")][..],
+            &[("variantname", "b")],
+        ] {
+            assert!(judged(metadata).is_some(), "{metadata:?}");
+        }
     }
 
     #[test]
@@ -167,6 +229,35 @@ mod tests {
             ),
         ] {
             let error = read(namespace, name, &metadata).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{error} lacks {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_is_named_and_a_cost_is_its_number() {
+        for (metadata, parts) in [
+            (&[("modelID", "")][..], ["modelID=\"\"", "ns/a"]),
+            (&[("modelID", "a\nb")], ["modelID=\"a\\nb\"", "ns/a"]),
+            (
+                &[("modelID", "m"), ("variantCost", "cheap")],
+                ["variantCost=\"cheap\"", "at least 0"],
+            ),
+            (
+                &[("modelID", "m"), ("variantCost", "-1")],
+                ["variantCost=\"-1\"", "at least 0"],
+            ),
+            (
+                &[("variantCost", "40")],
+                ["variantCost=\"40\"", "without modelID"],
+            ),
+            (
+                &[("variantName", "b"), ("variantCost", "40")],
+                ["variantCost=\"40\"", "without modelID"],
+            ),
+        ] {
+            let error = read("ns", "a", metadata).unwrap_err();
             for part in parts {
                 assert!(error.contains(part), "{error} lacks {part}");
             }
