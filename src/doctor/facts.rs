@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::checks::declared;
 use super::object::LiveObject;
 use super::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
@@ -175,6 +176,15 @@ impl ControllerFacts {
         scope.controller_instance.as_deref()
     }
 
+    /// Whether it takes an object of this kind, as far as its settings are known.
+    pub fn takes(&self, object: &LiveObject) -> bool {
+        let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
+        let is_scaler = kinds.iter().any(|kind| kind.as_str() == object.kind());
+        let takes =
+            |one: &Generation| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled;
+        !is_scaler || self.generation().is_none_or(takes)
+    }
+
     /// The one namespace that it watches, if it is only one.
     pub fn watched(&self) -> Option<&str> {
         let scope = &self.generation()?.statics.scope;
@@ -222,6 +232,8 @@ pub struct Facts {
     pub version: Reading<(u32, u32)>,
     /// Objects by kind.
     pub objects: BTreeMap<LiveKind, Reading<Vec<LiveObject>>>,
+    /// Variants that scalers declare, with kind and metadata of the scaler and the fields of a VariantAutoscaling.
+    pub(super) declared: Vec<LiveObject>,
     /// Files and documents that hold no object, and why.
     pub unreadable: Vec<(String, String)>,
     /// Deployments of the controller.
@@ -244,14 +256,27 @@ impl Facts {
         known.map_or(&[], Vec::as_slice)
     }
 
+    /// Takes in what scalers declare, which depends on objects and controllers.
+    pub fn declare(&mut self) {
+        self.declared = if self.takes_annotations() {
+            declared(self)
+        } else {
+            Vec::new()
+        };
+    }
+
+    /// All variants, whichever object declares them.
+    pub fn every_variant(&self) -> impl Iterator<Item = &LiveObject> {
+        let all = self.all(LiveKind::VariantAutoscaling).iter();
+        all.chain(&self.declared)
+            .filter(|object| !object.is_leaving())
+    }
+
     /// The variants to look at.
     pub fn variants(&self) -> impl Iterator<Item = &LiveObject> {
-        let is_wanted = |object: &&LiveObject| {
-            let name = self.variant.as_deref();
-            name.is_none_or(|name| name == object.name()) && !object.is_leaving()
-        };
-        let all = self.all(LiveKind::VariantAutoscaling).iter();
-        all.filter(is_wanted)
+        let name = self.variant.as_deref();
+        self.every_variant()
+            .filter(move |object| name.is_none_or(|name| name == object.name()))
     }
 
     /// The object of a kind with this name.

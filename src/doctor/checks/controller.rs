@@ -74,7 +74,7 @@ impl ControllerFacts {
 
 fn readiness(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();
-    let variants = facts.all(LiveKind::VariantAutoscaling).len();
+    let variants = facts.every_variant().count();
     if controllers.is_empty() {
         let cause = format!(
             "no Deployment with the label control-plane=controller-manager is this controller; {variants} variants exist"

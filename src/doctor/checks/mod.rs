@@ -16,7 +16,7 @@ pub(super) use self::cluster::webhooks_of;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
 pub(super) use self::queries::queries;
-pub(super) use self::scalers::obstacle_code;
+pub(super) use self::scalers::{declared, obstacle_code};
 pub(super) use self::variants::equal_costs;
 use super::facts::{FactSource, Facts, LiveKind, Reading};
 use super::finding::{Finding, FindingGroup};
@@ -150,8 +150,10 @@ fn named_variants(facts: &Facts) -> CheckOutcome {
         return CheckOutcome::Fine;
     }
     let why = match facts.source {
-        FactSource::Cluster => "there is no such VariantAutoscaling; wva status -A lists them",
-        FactSource::Files => "the manifests have no such VariantAutoscaling",
+        FactSource::Cluster => {
+            "there is no variant of that name or namespace; wva status -A lists them"
+        }
+        FactSource::Files => "the manifests have no variant of that name",
     };
     CheckOutcome::Unseen(vec![why.to_owned()])
 }

@@ -207,13 +207,10 @@ fn instances(facts: &Facts) -> Vec<Finding> {
 /// Whether the variant that a ScaledObject scales has a decided count.
 fn is_decided(facts: &Facts, object: &LiveObject) -> bool {
     let target = object.text("/spec/scaleTargetRef/name");
-    let mut own = facts
-        .all(LiveKind::VariantAutoscaling)
-        .iter()
-        .filter(|variant| {
-            variant.namespace() == object.namespace()
-                && variant.text("/spec/scaleTargetRef/name") == target
-        });
+    let mut own = facts.every_variant().filter(|variant| {
+        variant.namespace() == object.namespace()
+            && variant.text("/spec/scaleTargetRef/name") == target
+    });
     own.any(|variant| {
         variant.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, variant)
     })

@@ -1,8 +1,10 @@
 //! HorizontalPodAutoscalers and ScaledObjects, as the controller judges them, and what it does not judge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use serde_json::json;
 
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
@@ -11,14 +13,14 @@ use super::variants::is_handled;
 use super::{Check, Need};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
-use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::cluster::project::scaler::{ScalerObject, is_external};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
-use crate::policy::key::{ObjectKey, VariantKey};
+use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
@@ -122,8 +124,7 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         };
         Some(FindingCode::VariantMalformed.at(object.title(), why))
     });
-    let disputes = takes_annotations.then(|| disputed(facts));
-    found.chain(disputes.into_iter().flatten()).collect()
+    found.chain(disputed(facts)).collect()
 }
 
 /// Why the external scaler refuses a trigger of a ScaledObject, if it does.
@@ -135,23 +136,63 @@ fn refused_trigger(object: &LiveObject) -> Option<String> {
     })
 }
 
-/// Annotated scalers whose target another variant names.
-fn disputed(facts: &Facts) -> Vec<Finding> {
+/// The variants that scalers declare, without those that are malformed.
+pub(in crate::doctor) fn declared(facts: &Facts) -> Vec<LiveObject> {
+    let scalers = scalers(facts).into_iter();
+    let read = scalers.filter_map(|ReadScaler { object, kept }| {
+        let record = kept.declared?;
+        let spec = variant::read(&record.object).ok()?;
+        let cost = spec.cost.as_deref().unwrap_or(DEFAULT_VARIANT_COST);
+        let count = record.object.stored.desired;
+        let form = json!({
+            "kind": object.kind(), "metadata": object.0.get("metadata"),
+            "spec": {
+                "modelID": &*spec.model_id, "scaleTargetRef": object.0.pointer("/spec/scaleTargetRef"),
+                "variantCost": cost, "minReplicas": spec.min, "maxReplicas": spec.max,
+            },
+            "status": count.map(|count| json!({ "desiredOptimizedAlloc": { "numReplicas": count.0 } })),
+        });
+        Some(LiveObject(form))
+    });
+    read.collect()
+}
+
+/// The variants of each target, with the scalers that declare one, as far as a controller takes them.
+fn claims<'a>(
+    facts: &'a Facts,
+    declared: &[ReadScaler<'a>],
+) -> BTreeMap<TargetKey, Vec<&'a LiveObject>> {
     // Which of them count is not known without a controller.
     let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
-    let mut declared = scalers(facts);
-    declared.retain(|one| one.kept.declared.is_some() && counts(one.object));
     let mut claims = claimed(facts);
-    for all in claims.values_mut() {
-        all.retain(|one| counts(one));
-    }
-    for ReadScaler { object, kept } in &declared {
+    for ReadScaler { object, kept } in declared {
         if let Some(target) = &kept.target {
             claims.entry(target.clone()).or_default().push(object);
         }
     }
+    for all in claims.values_mut() {
+        all.retain(|one| counts(one));
+    }
+    claims
+}
+
+/// The scalers that declare a variant, malformed or not.
+fn declaring(facts: &Facts) -> Vec<ReadScaler<'_>> {
+    let mut declaring = scalers(facts);
+    let takes_annotations = facts.takes_annotations();
+    declaring.retain(|one| takes_annotations && one.kept.declared.is_some());
+    declaring
+}
+
+/// Annotated scalers whose target another variant names.
+fn disputed(facts: &Facts) -> Vec<Finding> {
+    let declared = declaring(facts);
+    let claims = claims(facts, &declared);
     let found = declared.iter().filter_map(|one| {
         let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
+        if !all.clone().any(|own| own.title() == one.object.title()) {
+            return None;
+        }
         let other = all.find(|other| other.title() != one.object.title())?;
         let cause = format!("{} names its target too; keep one of both", other.title());
         let finding = FindingCode::TargetContested.at(one.object.title(), cause);
@@ -175,7 +216,7 @@ fn bounds(variant: &LiveObject) -> DeclaredBounds {
 
 fn followed(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
-    let claimed = claimed(facts);
+    let claimed = [claimed(facts), claims(facts, &declaring(facts))];
     let misread: Vec<ObjectName> = answers(facts)
         .into_iter()
         .chain(texts(facts))
@@ -186,7 +227,9 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         let Some(target) = target_key(variant) else {
             continue;
         };
-        let is_contested = claimed.get(&target).is_some_and(|all| all.len() > 1);
+        let is_contested = (claimed.iter())
+            .filter_map(|all| all.get(&target))
+            .any(|all| all.len() > 1);
         // Nothing of it is followed before it exists and has one variant.
         let is_unfit = is_contested || missing_kind(facts, &target).is_some();
         if is_unfit && facts.source == FactSource::Cluster {
@@ -198,7 +241,11 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .collect();
         // Manifests may hold alternatives, and the scaler may be elsewhere.
         if facts.source == FactSource::Files {
+            let is_scaler = own.iter().any(|one| one.object.title() == variant.title());
             for one in own {
+                if is_scaler && one.object.title() != variant.title() {
+                    continue;
+                }
                 found.extend(judged(variant, &[one]));
             }
         } else {

@@ -1,4 +1,4 @@
-//! VariantAutoscalings: whether a controller takes them, and what they say.
+//! Variants: whether a controller takes them, and what they say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,10 +90,8 @@ fn admission(
 
 /// Whether a controller takes an object; also where its settings are not known.
 pub(super) fn is_handled(facts: &Facts, object: &LiveObject) -> bool {
-    let mut admissions = facts
-        .controllers()
-        .iter()
-        .map(|one| admission(facts, one, object));
+    let takers = facts.controllers().iter().filter(|one| one.takes(object));
+    let mut admissions = takers.map(|one| admission(facts, one, object));
     admissions.any(|one| matches!(one, None | Some(Admission::Ours)))
 }
 
@@ -105,6 +103,7 @@ pub(super) fn settings_of<'a>(
     let own = facts
         .controllers()
         .iter()
+        .filter(|one| one.takes(object))
         .filter(|one| admission(facts, one, object) == Some(Admission::Ours));
     own.filter_map(ControllerFacts::generation)
 }
@@ -124,6 +123,7 @@ fn owners(facts: &Facts) -> Vec<Finding> {
         }
         let judged = controllers
             .iter()
+            .filter(|one| one.takes(object))
             .filter_map(|one| Some((one, admission(facts, one, object)?)));
         let refused: Vec<(&ControllerFacts, Admission)> = judged.collect();
         let by = |wanted| refused.iter().find(|(_, admission)| *admission == wanted);
@@ -193,8 +193,7 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
 /// The variants of each model.
 pub(super) fn models(facts: &Facts) -> BTreeMap<ModelKey, Vec<&LiveObject>> {
     let mut models: BTreeMap<ModelKey, Vec<&LiveObject>> = BTreeMap::new();
-    let all = facts.all(LiveKind::VariantAutoscaling).iter();
-    for object in all.filter(|object| !object.is_leaving()) {
+    for object in facts.every_variant() {
         let key = ModelKey::new(object.namespace(), object.text("/spec/modelID"));
         models.entry(key).or_default().push(object);
     }

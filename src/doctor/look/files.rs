@@ -44,6 +44,7 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
         .collect();
     let controllers = deployments.iter().map(|one| controller(one, &facts));
     facts.controllers = Reading::Known(controllers.collect());
+    facts.declare();
     Ok(facts)
 }
 
@@ -142,4 +143,5 @@ pub fn in_namespace(facts: &mut Facts, namespace: &str) {
             }
         }
     }
+    facts.declare();
 }

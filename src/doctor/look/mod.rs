@@ -77,6 +77,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
         Reading::Known(none) if scope.is_before && none.is_empty() => Reading::NotAsked,
         controllers => controllers,
     };
+    facts.declare();
     if !scope.is_before {
         leases(client, &mut facts).await;
         facts.rights = rights::review(client, &facts).await;
@@ -144,6 +145,7 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
     if scope.is_before {
         return;
     }
+    facts.declare();
     let near = places(facts, scope);
     for kind in NEAR_VARIANTS {
         let read = list(client, kind, &near, "").await;

@@ -17,7 +17,7 @@ pub(super) fn answer(facts: &mut Facts, probe: Probe, series: Vec<SeriesFact>) {
 }
 
 /// Renames the model of all running requests.
-fn model(facts: &mut Facts, name: &str) {
+pub(super) fn model(facts: &mut Facts, name: &str) {
     let renamed =
         ["a-0", "b-0"].map(|pod| series(&format!("namespace=ns,pod={pod},model_name={name}"), 1.0));
     answer(facts, Probe::Running, renamed.to_vec());

@@ -244,7 +244,7 @@ async fn a_name_that_nothing_has_is_not_fine() {
         let diagnosis = diagnose(&held, &scope).await;
         let text = diagnosis.to_text();
         assert_eq!(diagnosis.verdict(), verdict, "{scope:?}: {text}");
-        let is_named = text.contains("there is no such VariantAutoscaling");
+        let is_named = text.contains("there is no variant of that name");
         assert_eq!(is_named, verdict == Verdict::Unseen, "{text}");
     }
 }

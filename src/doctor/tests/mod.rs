@@ -3,6 +3,7 @@
 mod answers;
 mod autoscalers;
 mod causes;
+mod declared;
 mod fleets;
 mod harmless;
 mod healthy;
@@ -26,7 +27,9 @@ use wva_supervise::Epoch;
 
 /// The codes of what is found.
 fn codes(facts: &Facts) -> Vec<FindingCode> {
-    let diagnosis = examine(facts);
+    let mut facts = facts.clone();
+    facts.declare();
+    let diagnosis = examine(&facts);
     let mut codes: Vec<FindingCode> = diagnosis.findings().map(|one| one.code).collect();
     codes.sort();
     codes.dedup();
@@ -179,6 +182,10 @@ fn an_annotated_scaler_contests_a_target_where_a_controller_takes_it() {
     };
     set(&mut facts, "ANNOTATED_SCALERS_ENABLED", "true");
     assert_eq!(codes(&facts), [FindingCode::TargetContested]);
+    let diagnosis = examine(&facts);
+    let remedy = diagnosis.findings().next().map(Finding::remedy);
+    let annotate = "kubectl annotate horizontalpodautoscaler a --namespace ns llm-d.ai/managed-";
+    assert_eq!(remedy.as_deref(), Some(annotate));
     set(&mut facts, "CONTROLLER_INSTANCE", "blue");
     let found = codes(&facts);
     assert!(!found.contains(&FindingCode::TargetContested), "{found:?}");

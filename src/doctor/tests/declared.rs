@@ -1,0 +1,118 @@
+//! Variants that scalers declare are judged as VariantAutoscalings are.
+
+use serde_json::{Value, json};
+
+use super::answers::model;
+use super::causes::{Cause, edit, objects, remove, with_environment};
+use super::codes;
+use super::fleets::external_scaler;
+use super::healthy::{facts, resolve};
+use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::{FindingCode as Code, examine};
+
+const HPA: LiveKind = LiveKind::HorizontalPodAutoscaler;
+const SCALED_OBJECT: LiveKind = LiveKind::ScaledObject;
+
+fn annotate(facts: &mut Facts, kind: LiveKind, name: &str, cost: &str) {
+    let count = "llm-d.ai/desired-replicas";
+    let annotations = json!({
+        "llm-d.ai/managed": "true", "llm-d.ai/model-id": "meta/llama", "llm-d.ai/variant-cost": cost, count: "2",
+    });
+    edit(facts, kind, name, "/metadata/annotations", annotations);
+    let owned = json!({ "f:metadata": { "f:annotations": { format!("f:{count}"): {} } } });
+    let managers = json!([{ "manager": "wva-one", "operation": "Apply", "fieldsV1": owned }]);
+    edit(facts, kind, name, "/metadata/managedFields", managers);
+}
+
+/// The healthy fleet without VariantAutoscalings.
+fn fleet() -> Facts {
+    let mut facts = facts();
+    objects(&mut facts, LiveKind::VariantAutoscaling).clear();
+    annotate(&mut facts, HPA, "a", "10");
+    annotate(&mut facts, SCALED_OBJECT, "b", "20");
+    let enabled = [("ANNOTATED_SCALERS_ENABLED", "true")];
+    resolve(&mut facts, &[with_environment("wva", &enabled)]);
+    facts
+}
+
+fn trigger(facts: &mut Facts, field: &str, value: Value) {
+    let place = format!("/spec/triggers/0/{field}");
+    edit(facts, SCALED_OBJECT, "b", &place, value);
+}
+
+const CAUSES: &[Cause] = &[
+    (Code::CountNotRead, |facts| {
+        let name = "/spec/metrics/0/external/metric/selector/matchLabels/variant_name";
+        edit(facts, HPA, "a", name, json!("wrong"));
+    }),
+    (Code::CountNotRead, |facts| {
+        let cpu = json!([{ "type": "cpu", "metadata": { "value": "80" } }]);
+        edit(facts, SCALED_OBJECT, "b", "/spec/triggers", cpu);
+    }),
+    (Code::WrongTarget, |facts| {
+        trigger(facts, "metricType", json!("Value"));
+    }),
+    (Code::SeveralScalers, |facts| {
+        let mut other = objects(facts, HPA)[0].clone();
+        other.0["metadata"] = json!({ "namespace": "ns", "name": "other" });
+        objects(facts, HPA).push(other);
+    }),
+    (Code::TargetContested, |facts| {
+        let mut other = objects(facts, HPA)[0].clone();
+        let annotations = json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": "meta/llama" });
+        other.0["metadata"] =
+            json!({ "namespace": "ns", "name": "other", "annotations": annotations });
+        objects(facts, HPA).push(other);
+    }),
+    (Code::TargetMissing, |facts| {
+        remove(facts, LiveKind::Deployment, "a");
+    }),
+    (Code::TargetKindUnknown, |facts| {
+        let thing = json!({ "kind": "Thing", "name": "a" });
+        edit(facts, HPA, "a", "/spec/scaleTargetRef", thing);
+    }),
+    (Code::CostsEqual, |facts| {
+        annotate(facts, SCALED_OBJECT, "b", "1e1");
+    }),
+    (Code::ModelNameDiffers, |facts| model(facts, "other")),
+    (Code::NamespaceExcluded, |facts| {
+        let exclude = json!({ "wva.llmd.ai/exclude": "true" });
+        let kind = LiveKind::Namespace;
+        edit(facts, kind, "ns", "/metadata/annotations", exclude);
+    }),
+    (Code::VariantMalformed, |facts| {
+        annotate(facts, HPA, "a", "cheap");
+    }),
+    (Code::VariantMalformed, |facts| {
+        external_scaler(facts);
+        annotate(facts, SCALED_OBJECT, "a", "10");
+        let key = "metadata/scalingPolicy";
+        trigger(facts, key, json!("gold"));
+    }),
+];
+
+#[test]
+fn a_declared_variant_is_judged_as_an_object_is() {
+    let healthy = fleet();
+    assert_eq!(codes(&healthy), Vec::new());
+    let mut wrong = Vec::new();
+    for (code, plant) in CAUSES {
+        let mut facts = healthy.clone();
+        plant(&mut facts);
+        facts.declare();
+        if codes(&facts) != [*code] {
+            wrong.push(format!("{code:?}: {}", examine(&facts).to_text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nothing_is_declared_where_no_controller_takes_annotations() {
+    let mut facts = fleet();
+    facts.declare();
+    assert_eq!(facts.variants().count(), 2);
+    resolve(&mut facts, &[with_environment("wva", &[])]);
+    facts.declare();
+    assert_eq!(facts.variants().count(), 0);
+}
