@@ -41,6 +41,9 @@ pub const EXTERNAL_VARIANT: &str = "variantName";
 pub const MODEL_KEY: &str = "modelID";
 /// See [`MODEL_KEY`].
 pub const COST_KEY: &str = "variantCost";
+/// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
+const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
+const FROM_ENV: &str = "FromEnv";
 /// Source: KEDA's documentation of `maxReplicaCount`.
 const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling.
@@ -166,8 +169,10 @@ impl Projected for ScaledObject {
         let status = self.status.unwrap_or_default();
         let metrics = &status.external_metric_names;
         let triggers = spec.triggers.iter().enumerate();
-        let inputs =
-            triggers.map(|(at, one)| external(at, one, metrics).unwrap_or_else(|| trigger(one)));
+        let is_variant = declared.is_some();
+        let inputs = triggers.map(|(at, one)| {
+            external(at, one, metrics, is_variant).unwrap_or_else(|| trigger(one))
+        });
         let min = spec.idle_replica_count.or(spec.min_replica_count);
         let scaler = Scaler {
             kind: ScalerKind::ScaledObject,
@@ -293,16 +298,26 @@ pub fn is_external(trigger: &Trigger) -> bool {
     matches!(trigger.kind.as_str(), "external" | "external-push")
 }
 
+/// Whether a key of the metadata of an external trigger is for KEDA itself.
+pub fn is_of_keda(key: &str) -> bool {
+    OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key))
+}
+
 /// Whether the metadata of a trigger make its ScaledObject a variant. One that names another variant does not.
 fn declares(metadata: &BTreeMap<String, String>) -> bool {
     metadata.contains_key(MODEL_KEY) && !metadata.contains_key(EXTERNAL_VARIANT)
 }
 
 /// A trigger of an external scaler that is ours: it names or declares a variant, or KEDA has our metric in its status.
-fn external(at: usize, trigger: &Trigger, metrics: &[String]) -> Option<Input> {
+/// Before that status, an address alone is ours where the object is a variant.
+fn external(at: usize, trigger: &Trigger, metrics: &[String], is_variant: bool) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
-    let is_ours = variant.is_some() || declares(&trigger.metadata) || metrics.contains(&metric);
+    let is_bare = || trigger.metadata.keys().all(|key| is_of_keda(key));
+    let is_ours = variant.is_some()
+        || declares(&trigger.metadata)
+        || metrics.contains(&metric)
+        || (is_variant && metrics.is_empty() && is_bare());
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.

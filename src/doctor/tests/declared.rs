@@ -8,6 +8,7 @@ use super::codes;
 use super::fleets::external_scaler;
 use super::healthy::{facts, resolve};
 use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::look::files;
 use crate::doctor::{FindingCode as Code, examine};
 
 const HPA: LiveKind = LiveKind::HorizontalPodAutoscaler;
@@ -105,6 +106,64 @@ fn a_declared_variant_is_judged_as_an_object_is() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_declared_variant_needs_no_name_in_its_trigger() {
+    let mut facts = fleet();
+    external_scaler(&mut facts);
+    for (name, cost) in [("a", "10"), ("b", "20")] {
+        annotate(&mut facts, SCALED_OBJECT, name, cost);
+        let metadata = json!({ "scalerAddress": "wva-external-scaler.system.svc:443" });
+        let place = "/spec/triggers/0/metadata";
+        edit(&mut facts, SCALED_OBJECT, name, place, metadata);
+    }
+    assert_eq!(codes(&facts), Vec::new());
+    // KEDA knows it as another metric.
+    let names = json!({ "externalMetricNames": ["s0-queue"] });
+    edit(&mut facts, SCALED_OBJECT, "b", "/status", names);
+    assert_eq!(codes(&facts), [Code::CountNotRead]);
+}
+
+#[test]
+fn manifests_show_what_a_declared_variant_lacks() {
+    let folder = std::env::temp_dir().join(format!("wva-declared-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let found = |spec: Value| {
+        let object = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": { "name": "s", "annotations": { "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m" } },
+            "spec": spec,
+        });
+        std::fs::write(folder.join("s.yaml"), object.to_string()).unwrap();
+        let facts = files::read(&folder, None).unwrap();
+        let diagnosis = examine(&facts);
+        diagnosis.findings().map(|one| one.code).collect::<Vec<_>>()
+    };
+    let spec = |metadata: Value| {
+        json!({ "scaleTargetRef": { "name": "d" }, "fallback": { "replicas": 1, "failureThreshold": 3 },
+        "advanced": { "horizontalPodAutoscalerConfig": { "behavior": {
+            "scaleUp": { "tolerance": "0" }, "scaleDown": { "tolerance": "0" } } } },
+        "triggers": [{ "type": "external", "metadata": metadata }] })
+    };
+    for (metadata, codes) in [
+        (json!({ "scalerAddress": "x" }), &[][..]),
+        (
+            json!({ "scalerAddress": "x", "variantName": "other" }),
+            &[Code::CountNotRead],
+        ),
+        (
+            json!({ "variantName": "s", "scalingPolicy": "gold" }),
+            &[Code::VariantMalformed],
+        ),
+        (
+            json!({ "variantName": "s", "variantCost": "77" }),
+            &[Code::VariantMalformed],
+        ),
+    ] {
+        assert_eq!(found(spec(metadata.clone())), codes, "{metadata}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -5,14 +5,10 @@ use std::sync::Arc;
 
 use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
-use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY, cost, is_model};
+use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY, cost, is_model, is_of_keda};
 use crate::policy::key::ObjectKey;
 use crate::signals::names::is_dns_subdomain;
 use wva_base::text::shortened;
-
-/// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
-const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
-const FROM_ENV: &str = "FromEnv";
 
 /// The last two are read from the ScaledObject itself, which they make a variant.
 const OWN: [&str; 3] = [VARIANT_NAME, MODEL_KEY, COST_KEY];
@@ -84,10 +80,7 @@ impl ScalerTrigger {
     }
 
     fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
-        let is_known = |key: &str| {
-            let of_keda = OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key));
-            of_keda || OWN.contains(&key)
-        };
+        let is_known = |key: &str| is_of_keda(key) || OWN.contains(&key);
         if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
             let key = shortened(key);
             return Err(TriggerError::UnknownKey { object, key });
