@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
 use super::capacity::{self, SloCapacity};
-use super::demand::{DemandObservation, DemandTrack, ReplicaQueues};
+use super::demand::DemandTrack;
+use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
-use super::learned::{LearnedSlo, LearnedSloModel};
+use super::learned::{self, LearnedSlo, LearnedSloModel};
+use super::load::ModelLoad;
 use super::release::{ReleaseHold, orders_nothing};
 use super::reserve::HeldReserve;
 use super::terms::SloTerm;
@@ -19,8 +21,7 @@ use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, Varia
 use crate::key::{ModelKey, VariantKey};
 use crate::snapshot::SignalName;
 use crate::throughput::assess::generating_roles;
-use crate::throughput::shape::RequestShape;
-use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
@@ -33,6 +34,8 @@ const DRAIN_PER_START: u32 = 4;
 const TOLERATED_WAIT: f64 = 2.0;
 /// The most by which prompts are taken to be longer where answers are.
 const LONGER_PROMPTS: f64 = 2.0;
+/// The least by which they are taken to be shorter.
+const SHORTER_PROMPTS: f64 = 0.5;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
 /// backlog, noise at the edge is not worth a replica.
 const TOLERATED_EXCESS: f64 = 0.03;
@@ -80,7 +83,7 @@ impl SloReport {
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
                 "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} remembered \
-                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; demand {:.0}{}",
+                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; the busiest variant has {:.2} of the mean load; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
                 figures.remembered,
@@ -89,6 +92,7 @@ impl SloReport {
                 figures.held_burst,
                 figures.landing_backlog,
                 figures.drain.as_secs(),
+                figures.imbalance,
                 figures.stated,
                 figures.hold.map_or("", ReleaseHold::text),
             )
@@ -136,118 +140,21 @@ pub struct SloRoleFigures {
     pub landing_backlog: f64,
     /// Time in which it is to be drained from then on.
     pub drain: Duration,
+    /// Load of the busiest variant to that of all, by which the demand is raised.
+    #[serde(default = "even", skip_serializing_if = "is_even")]
+    pub imbalance: f64,
     /// Whether replicas are not released: too much waits, or needs have not been seen for a whole horizon.
     pub hold: Option<ReleaseHold>,
     /// What is stated as demand.
     pub stated: f64,
 }
 
-/// Sums over the replicas of a model.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ModelLoad {
-    arrivals: Option<f64>,
-    completions: f64,
-    placed: Option<f64>,
-    generated: Option<f64>,
-    in_flight: Option<f64>,
-    queue: Option<f64>,
-    queue_age: Duration,
-    waiting: f64,
-    queues: Option<ReplicaQueues>,
-    shape: Option<RequestShape>,
+fn even() -> f64 {
+    1.0
 }
 
-impl ModelLoad {
-    pub(super) fn of(input: &ThroughputModelInput) -> Self {
-        let replicas = || {
-            let variants = input.variants.values();
-            variants.flat_map(|variant| variant.replicas.values().map(|one| (variant.role, one)))
-        };
-        // A part of the replicas would be a lower rate than the one of all.
-        let all = |known: Option<Vec<f64>>| {
-            let known = known.filter(|known| !known.is_empty())?;
-            Some(total(known.into_iter()))
-        };
-        let generating = || replicas().filter(|(role, _)| *role != ServingRole::Prefill);
-        let reading = || replicas().filter(|(role, _)| *role == ServingRole::Prefill);
-        // Where prompts are read apart, a request is placed and completed twice. Replicas that do whole requests are
-        // placed what those that read prompts are not.
-        let has_whole = replicas().any(|(role, _)| role == ServingRole::Both);
-        let completions = all(generating().map(|(_, one)| one.completions).collect());
-        let answered = all(generating().map(|(_, one)| one.arrivals).collect());
-        let read = all(reading().map(|(_, one)| one.arrivals).collect());
-        let read = read.filter(|_| answered.is_some() || !has_whole);
-        let placed = [answered, read].into_iter().flatten().reduce(f64::max);
-        let in_flight =
-            |replica: &ThroughputReplicaInput| Some(replica.running? + replica.backlog());
-        Self {
-            arrivals: (input.arrivals)
-                .or(placed)
-                .or(completions)
-                .filter(|rate| rate.is_finite() && *rate >= 0.0),
-            completions: completions.unwrap_or(0.0),
-            placed,
-            generated: all(generating().map(|(_, one)| one.decode_rate).collect()),
-            in_flight: all(replicas().map(|(_, one)| in_flight(one)).collect()),
-            queue: input.router_queue,
-            queue_age: input.router_queue_age,
-            waiting: total(replicas().map(|(_, one)| one.backlog())),
-            queues: all(replicas().map(|(_, one)| one.waiting).collect()).map(|requests| {
-                ReplicaQueues {
-                    requests,
-                    replicas: u32::try_from(replicas().count()).unwrap_or(u32::MAX),
-                }
-            }),
-            shape: shape(replicas()),
-        }
-    }
-
-    pub(super) fn observation(&self) -> DemandObservation {
-        DemandObservation {
-            arrivals: self.arrivals,
-            completions: self.completions,
-            placed: self.placed,
-            generated: self.generated,
-            in_flight: self.in_flight,
-            queue: self.queue,
-            queue_age: self.queue_age,
-            waiting: self.queues,
-            shape: self.shape,
-        }
-    }
-
-    /// Requests that wait anywhere.
-    fn backlog(&self) -> f64 {
-        self.queue.unwrap_or(0.0) + self.waiting
-    }
-}
-
-/// Whether a replica that generates shows how fast, and not how much: what it holds might be more than is seen.
-pub(crate) fn hides_sequences(input: &ThroughputModelInput) -> bool {
-    let generating = (input.variants.values()).filter(|given| given.role != ServingRole::Prefill);
-    let mut replicas = generating.flat_map(|given| given.replicas.values());
-    replicas.any(|replica| replica.inter_token_latency.is_some() && replica.decode_rate.is_none())
-}
-
-/// The mean request: its answer as the generating replicas see it, its prompt as those that read it.
-fn shape<'a>(
-    replicas: impl Iterator<Item = (ServingRole, &'a ThroughputReplicaInput)>,
-) -> Option<RequestShape> {
-    let (reading, generating): (Vec<_>, Vec<_>) = replicas
-        .filter_map(|(role, replica)| Some((role, replica.shape()?)))
-        .partition(|(role, _)| *role == ServingRole::Prefill);
-    let mean = |shapes: &[(ServingRole, (RequestShape, f64))]| {
-        let shapes: Vec<_> = shapes.iter().map(|(_, weighted)| *weighted).collect();
-        RequestShape::weighted(&shapes)
-    };
-    let answer = mean(&generating)?;
-    Some(match mean(&reading) {
-        Some(prompt) => RequestShape {
-            output: answer.output,
-            ..prompt
-        },
-        None => answer,
-    })
+fn is_even(ratio: &f64) -> bool {
+    *ratio <= 1.0
 }
 
 /// States demand and supply of a model.
@@ -365,20 +272,28 @@ impl Part<'_> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
         let (service, anticipated) = self.supply();
         let rate = demand.rate();
-        let counted = rate * self.per_request;
+        let waiting = self.waiting();
+        let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
         let is_draining = demand.is_draining(now);
         let generated = if is_draining {
             0.0
         } else {
-            self.generated(demand)
+            self.generated(demand.generated(), rate, 1.0)
         };
+        let most = if waits || is_draining || self.role == ServingRole::Prefill {
+            f64::INFINITY
+        } else {
+            let served = self.generated(demand.generated_at_most(), rate, SHORTER_PROMPTS);
+            demand.most_work(served, self.per_request).max(generated)
+        };
+        let counted = (rate * self.per_request).min(most);
         let arriving = counted.max(generated);
         let grown = if counted > 0.0 {
             arriving / counted
         } else {
             1.0
         };
-        let burst = demand.surge.max(demand.jump) * self.per_request;
+        let burst = (demand.surge.max(demand.jump) * self.per_request).min(most);
         let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
         let remembered = memory
@@ -386,25 +301,29 @@ impl Part<'_> {
             .map_or(arriving, |memory| memory.peak(now))
             .max(arriving);
         let reserve = HeldReserve::of(memory, self.input.params.burst_reserve, start, now);
-        let waiting = self.waiting();
         let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
+        let replicas = learned::replicas(self.input, self.role);
         let unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
-        let hold = if waiting > TOLERATED_WAIT * rate && waiting >= 1.0 {
+        let hold = if waits {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
+        } else if memory.is_some_and(|memory| memory.takes_back(replicas)) {
+            Some(ReleaseHold::TakenBack)
         } else {
             None
         };
         let floor = hold.map_or(0.0, |hold| {
             hold.floor(unexplained, service, anticipated, band)
         });
-        let wanted = ordered.max(reserve.with(remembered)).max(floor);
+        let imbalance = model.imbalances.get(&self.role);
+        let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
+        let wanted = (ordered.max(reserve.with(remembered)) * imbalance).max(floor);
         let ceiling = orders_nothing(anticipated, band);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
@@ -421,6 +340,7 @@ impl Part<'_> {
             horizon: memory.map_or(Duration::ZERO, super::memory::NeedMemory::horizon),
             landing_backlog,
             drain,
+            imbalance,
             hold,
             stated,
         })
@@ -459,22 +379,21 @@ impl Part<'_> {
     }
 
     /// Work that arrives by the tokens that are generated. Longer answers often follow longer prompts, whose mean
-    /// takes as long to show it; but while only short answers have ended, their mean says too little.
-    fn generated(&self, demand: DemandTrack) -> f64 {
-        match self.role {
-            ServingRole::Prefill => 0.0,
-            ServingRole::Decode | ServingRole::Both => {
-                let generated = demand.generated() * self.share;
-                let known = demand.rate() * self.answer;
-                let longer = if known > 0.0 {
-                    (generated / known).clamp(1.0, LONGER_PROMPTS)
-                } else {
-                    1.0
-                };
-                let prompts = demand.rate() * (self.per_request - self.answer);
-                longer.mul_add(prompts, generated)
-            }
+    /// takes as long to show it; but while only short answers have ended, their mean says too little. Prompts are
+    /// shorter where answers are, down to the `least` share.
+    fn generated(&self, tokens: f64, rate: f64, least: f64) -> f64 {
+        if self.role == ServingRole::Prefill {
+            return 0.0;
         }
+        let generated = tokens * self.share;
+        let known = rate * self.answer;
+        let longer = if known > 0.0 {
+            (generated / known).clamp(least, LONGER_PROMPTS)
+        } else {
+            1.0
+        };
+        let prompts = rate * (self.per_request - self.answer);
+        longer.mul_add(prompts, generated)
     }
 
     /// Requests that wait for the role: those in its engines, and those in the router.

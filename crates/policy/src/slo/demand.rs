@@ -15,6 +15,9 @@ const LONG_WINDOW: Duration = Duration::from_mins(2);
 const SIGNIFICANT: f64 = 4.0;
 /// Requests that leave a queue, to those that arrive, from which on the queue drains.
 const DRAINING: f64 = 0.1;
+/// Work that arrives by counts and the mean request, to what is served and what waits, from which on the requests are
+/// taken to be shorter than the mean of the last minutes.
+const BALANCE_EXCESS: f64 = 1.5;
 /// Variance of a sum over requests to that of their number: sizes vary about as much as their mean.
 const SIZE_VARIANCE: f64 = 2.0;
 
@@ -117,6 +120,12 @@ pub struct DemandTrack {
     /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Moment>,
+    /// The longest time that a replica takes for a mean answer.
+    #[serde(default)]
+    pub answering: Duration,
+    /// Requests per second by which those in replicas and in the router grew, the most of about the last minute.
+    #[serde(default)]
+    pub growth: f64,
     /// Tokens per second that would be generated if no request had to wait; `None` where no replica says
     /// what it generates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +155,8 @@ pub struct DemandObservation {
     pub waiting: Option<ReplicaQueues>,
     /// The mean request; `None` where no replica has served one.
     pub shape: Option<RequestShape>,
+    /// The longest time that a replica takes for a mean answer.
+    pub answering: Duration,
 }
 
 impl DemandTrack {
@@ -170,6 +181,8 @@ impl DemandTrack {
                 surged: None,
                 jump: 0.0,
                 drained: None,
+                answering: observation.answering,
+                growth: 0.0,
                 generated: observation.generated.map(SmoothedRate::new),
                 shape: observation.shape,
             });
@@ -186,6 +199,7 @@ impl DemandTrack {
             queue_age: known.queue_age + passed,
             waiting: observation.waiting,
             in_flight: observation.in_flight,
+            answering: observation.answering,
             shape: observation.shape.or(known.shape),
             ..known
         };
@@ -199,6 +213,7 @@ impl DemandTrack {
         } else {
             next.surge_since(known.in_flight, passed)
         };
+        next.growth = next.growth_since(known, passed);
         if next.in_flight.is_some() {
             next.surged = (next.surge > 0.0).then_some(now);
         }
@@ -212,9 +227,29 @@ impl DemandTrack {
         Some(next)
     }
 
-    /// Whether a queue drains, or did within the window of the rates: replicas are full of requests of before.
+    /// Whether a queue drains, or did within the window of the rates and the time of an answer: replicas are full of
+    /// requests of before.
     pub fn is_draining(&self, now: Moment) -> bool {
-        (self.drained).is_some_and(|at| now.since(at) < SHORT_WINDOW)
+        let lasts = SHORT_WINDOW + self.answering.min(LONG_WINDOW);
+        (self.drained).is_some_and(|at| now.since(at) < lasts)
+    }
+
+    /// The growth of all requests since the look before, or what is left of an earlier one within about a window.
+    fn growth_since(&self, before: Self, passed: Duration) -> f64 {
+        let left = (-passed.as_secs_f64() / SHORT_WINDOW.as_secs_f64()).exp();
+        let in_replicas = (self.in_flight.zip(before.in_flight))
+            .map_or(0.0, |(now, before)| (now - before) / passed.as_secs_f64());
+        (in_replicas + self.queue_growth).max(before.growth * left)
+    }
+
+    /// The most work that can have arrived, where a replica generates so much and a request is so much work: what is
+    /// not served waits or is in replicas. Infinite where either is not known.
+    pub fn most_work(&self, served: f64, per_request: f64) -> f64 {
+        if self.in_flight.is_some() && self.generated.is_some() {
+            BALANCE_EXCESS * self.growth.mul_add(per_request, served)
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Takes the router's queue in, unless it is the count that is known.
@@ -293,6 +328,11 @@ impl DemandTrack {
     /// served while the queue grows, where these exceed it by more than chance does.
     pub fn rate(&self) -> f64 {
         (self.arrivals).or_higher(self.highest(), self.arrivals.smoothed, 1.0)
+    }
+
+    /// The most of them that the short or the long window says.
+    pub fn generated_at_most(&self) -> f64 {
+        (self.generated).map_or(0.0, |rate| rate.recent.max(rate.smoothed))
     }
 
     /// Tokens per second to be generated, by what replicas generate; 0 where that is not known. It follows

@@ -7,9 +7,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
-use super::assess::{self, ModelLoad};
+use super::assess;
 use super::curve::LatencyCurve;
 use super::demand::DemandTrack;
+use super::imbalance::Imbalance;
+use super::load::ModelLoad;
 use super::memory::{MAX_HORIZON, NeedMemory};
 use super::work;
 use crate::capacity::ServingRole;
@@ -49,6 +51,9 @@ pub struct LearnedSloModel {
     /// Needs by role.
     #[serde(default)]
     pub needs: BTreeMap<ServingRole, NeedMemory>,
+    /// How evenly load is shared, by role.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub imbalances: BTreeMap<ServingRole, Imbalance>,
     /// Replicas by role, ready or on their way, when the model was first seen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<ServingRole, Replicas>,
@@ -133,6 +138,10 @@ impl LearnedSloModel {
             let memory =
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             memory.observe(figures.arriving, figures.burst, shortest, now);
+            memory.count(replicas(input, *role), now);
+            let imbalance = self.imbalances.entry(*role);
+            let imbalance = imbalance.or_insert_with(|| Imbalance::new(now));
+            imbalance.observe(input, &report, *role, now);
         }
         self
     }
@@ -174,11 +183,7 @@ impl LearnedEngine {
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
             let rate = rate.filter(|(tokens, latency)| is_steady(tokens * latency, replica));
-            if let Some(((tokens, latency), (shape, _))) = rate.zip(replica.shape()) {
-                // As long as only short answers have ended, tokens over the mean answer are no requests.
-                let requests = replica.request_rate().unwrap_or(tokens / shape.output);
-                let prompts = work::of_request(given.role, shape) - shape.output;
-                let done = requests.mul_add(prompts, tokens);
+            if let Some(((_, latency), done)) = rate.zip(work::done(given.role, replica)) {
                 // Prompts of a burst wait in an engine with room, too.
                 let is_full = if replica.usage.is_some() && given.max_sequences.is_some() {
                     replica.is_full(given.max_sequences, &model.params)
@@ -209,7 +214,7 @@ fn is_steady(sequences: f64, replica: &ThroughputReplicaInput) -> bool {
 }
 
 /// Replicas of a role, ready or on their way.
-fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
+pub(super) fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
     let own = (input.variants.values()).filter(|variant| variant.role == role);
     let counts = own.flat_map(|variant| [variant.ready.0, variant.pending.0]);
     Replicas(counts.fold(0, u32::saturating_add))

@@ -32,6 +32,8 @@ const REST: u32 = 4;
 const SETTLING: Duration = Duration::from_mins(5);
 /// Share of a need that a forgotten one covers at least, for it to have been worth remembering.
 const COVERED: f64 = 0.5;
+/// How long a release that was taken back is not tried again at the same need.
+const TAKEN_BACK_FOR: Duration = Duration::from_hours(6);
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
 
@@ -50,6 +52,16 @@ struct ForgottenNeed {
     peak: f64,
 }
 
+/// A release that was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct TakenBack {
+    at: Moment,
+    /// The largest need that took it back.
+    need: f64,
+    /// Replicas before it.
+    replicas: Replicas,
+}
+
 /// Needs of one role, in work per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NeedMemory {
@@ -65,6 +77,14 @@ pub struct NeedMemory {
     /// The largest need that left the horizon and may come back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forgotten: Option<ForgottenNeed>,
+    /// Replicas, ready or on their way, when they were counted last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replicas: Option<Replicas>,
+    /// When some were released last, and how many there were before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    released: Option<(Moment, Replicas)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taken_back: Option<TakenBack>,
 }
 
 impl NeedMemory {
@@ -77,7 +97,39 @@ impl NeedMemory {
             horizon: shortest.min(MAX_HORIZON),
             buckets: VecDeque::new(),
             forgotten: None,
+            replicas: None,
+            released: None,
+            taken_back: None,
         }
+    }
+
+    /// Whether a release from so many replicas or more was taken back, and needs are about the same still.
+    pub fn takes_back(&self, replicas: Replicas) -> bool {
+        (self.taken_back).is_some_and(|release| replicas <= release.replicas)
+    }
+
+    /// Takes the count of replicas in, after the need that may have ordered some of them.
+    pub fn count(&mut self, replicas: Replicas, now: Moment) {
+        let before = self.replicas.replace(replicas).unwrap_or(replicas);
+        let peak = self.peak(now);
+        if replicas < before {
+            self.released = Some((now, before));
+        }
+        if replicas > before
+            && let Some((at, from)) = self.released
+            && now.since(at) <= self.horizon
+        {
+            let known = self.taken_back.map_or(0.0, |release| release.need);
+            self.taken_back = Some(TakenBack {
+                at: now,
+                need: peak.max(known),
+                replicas: from,
+            });
+        }
+        let stands = |release: &TakenBack| {
+            peak >= release.need * SAME && now.since(release.at) < TAKEN_BACK_FOR
+        };
+        self.taken_back = self.taken_back.filter(stands);
     }
 
     /// The largest need within the horizon.

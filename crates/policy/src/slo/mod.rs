@@ -13,18 +13,20 @@ pub mod capacity;
 pub mod curve;
 pub mod demand;
 mod goal;
+pub mod imbalance;
 pub mod landing;
 pub mod learned;
+mod load;
 pub mod memory;
 pub mod release;
 pub mod reserve;
 mod terms;
 pub mod work;
 
-pub(crate) use assess::hides_sequences;
 pub use assess::{SloReport, assess};
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;
+pub(crate) use load::hides_sequences;
 pub use terms::SloTerm;
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub enum ReleaseHold {
     Backlog,
     /// Needs are known for less than the horizon.
     ShortMemory,
+    /// A release was taken back at about the same need.
+    TakenBack,
 }
 
 impl ReleaseHold {
@@ -22,6 +24,7 @@ impl ReleaseHold {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Backlog => "; nothing is released while requests wait",
+            Self::TakenBack => "; a release was taken back, and needs are about the same still",
             Self::ShortMemory => {
                 "; what was found is kept until needs were seen for the whole horizon"
             }
@@ -35,7 +38,7 @@ impl ReleaseHold {
             Self::ShortMemory if unexplained < 1.0 => {
                 band.scale_down * supply * unexplained * (1.0 - MARGIN)
             }
-            Self::Backlog | Self::ShortMemory => {
+            Self::Backlog | Self::ShortMemory | Self::TakenBack => {
                 (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
             }
         }

@@ -1,6 +1,7 @@
 //! The work of a request: its generated tokens, and its prompt tokens at a fixed weight.
 
 use crate::capacity::ServingRole;
+use crate::throughput::ThroughputReplicaInput;
 use crate::throughput::shape::RequestShape;
 
 /// Generated tokens that one computed prompt token is worth. Measured servers of 8 and 70 billion
@@ -15,4 +16,13 @@ pub fn of_request(role: ServingRole, shape: RequestShape) -> f64 {
         ServingRole::Decode => shape.output,
         ServingRole::Both => PROMPT_WEIGHT.mul_add(shape.effective_input(), shape.output),
     }
+}
+
+/// Work that a replica does per second; none where it does not say what it generates, or for what requests. As long
+/// as only short answers have ended, tokens over the mean answer are no requests.
+pub(super) fn done(role: ServingRole, replica: &ThroughputReplicaInput) -> Option<f64> {
+    let (tokens, (shape, _)) = replica.decode_rate.zip(replica.shape())?;
+    let requests = replica.request_rate().unwrap_or(tokens / shape.output);
+    let prompts = of_request(role, shape) - shape.output;
+    Some(requests.mul_add(prompts, tokens))
 }

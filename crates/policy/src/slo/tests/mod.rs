@@ -1,5 +1,6 @@
 //! Tests of the SLO analyzer: its parts by exact values, and the whole in a loop with servers.
 
+mod balance;
 mod bursts;
 mod closed_loop;
 mod cold_start;

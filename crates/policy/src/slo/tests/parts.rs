@@ -215,6 +215,7 @@ fn a_backlog_is_projected_to_the_landing() {
 #[test]
 fn a_rate_counts_once_it_exceeds_chance() {
     let look = |arrivals, queue| DemandObservation {
+        answering: Duration::ZERO,
         arrivals: Some(arrivals),
         completions: 20.0,
         placed: None,
@@ -246,6 +247,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
 }
 
 pub(super) const QUIET: DemandObservation = DemandObservation {
+    answering: Duration::ZERO,
     arrivals: Some(15.0),
     completions: 15.0,
     placed: Some(15.0),

@@ -1,0 +1,135 @@
+//! What arrives against what is served and waits, releases that are taken back, and load that is shared unevenly.
+
+use std::time::Duration;
+
+use super::at;
+use super::parts::{QUIET, after, close};
+use crate::capacity::ServingRole;
+use crate::key::{ModelKey, VariantKey};
+use crate::slo::demand::{DemandObservation, DemandTrack};
+use crate::slo::memory::NeedMemory;
+use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
+use crate::units::Replicas;
+
+#[test]
+fn requests_are_no_more_work_than_what_is_served_and_waits() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    // Nothing grows: once and a half of what is served.
+    close(first.most_work(6_000.0, 300.0), 9_000.0);
+    let running = |in_flight, queue| DemandObservation {
+        in_flight,
+        queue,
+        ..QUIET
+    };
+    // 150 more in fifteen seconds in replicas, and as many in the router.
+    let grown = after(&first, running(Some(210.0), Some(150.0)), 15);
+    close(grown.growth, 20.0);
+    close(grown.most_work(6_000.0, 300.0), 18_000.0);
+    // It counts for about the minute of the rates.
+    let later = after(&grown, running(Some(210.0), Some(150.0)), 75);
+    close(later.growth, 20.0 * (-1.0_f64).exp());
+    // What is not known bounds nothing.
+    for lost in [
+        running(None, Some(150.0)),
+        DemandObservation {
+            generated: None,
+            ..running(Some(210.0), Some(150.0))
+        },
+    ] {
+        let first = DemandTrack::after(None, lost, at(0)).unwrap();
+        assert!(first.most_work(6_000.0, 300.0).is_infinite());
+    }
+}
+
+#[test]
+fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
+    let quarter = Duration::from_mins(15);
+    let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
+    let mut look = |second: u64, need: f64, replicas: u32| {
+        memory.observe(need, 0.0, quarter, at(second));
+        memory.count(Replicas(replicas), at(second));
+        [2, 3, 4].map(|count| memory.takes_back(Replicas(count)))
+    };
+    assert_eq!(look(0, 100.0, 3), [false; 3]);
+    assert_eq!(look(900, 95.0, 2), [false; 3]);
+    // One comes back within the horizon: three are kept, and what exceeds them is not.
+    assert_eq!(look(960, 100.0, 3), [true, true, false]);
+    assert_eq!(look(1_800, 92.0, 3), [true, true, false]);
+    assert_eq!(look(2_700, 91.0, 3), [true, true, false]);
+    // Needs of a whole horizon are a tenth lower.
+    assert_eq!(look(3_600, 89.0, 3), [true, true, false]);
+    assert_eq!(look(3_661, 89.0, 3), [false; 3]);
+    // A growth long after a release takes nothing back.
+    assert_eq!(look(3_700, 89.0, 2), [false; 3]);
+    assert_eq!(look(4_400, 89.0, 2), [false; 3]);
+    assert_eq!(look(4_601, 100.0, 3), [false; 3]);
+}
+
+/// A fast and a slow variant of one replica each, which generate so many tokens per second.
+fn unlike(done: [f64; 2]) -> ThroughputModelInput {
+    let variant = |(name, latency): (&str, f64), tokens: f64| {
+        let replica = ThroughputReplicaInput {
+            kv_capacity: Some(20_000.0),
+            input_tokens: Some(300.0),
+            output_tokens: Some(300.0),
+            inter_token_latency: Some(latency),
+            arrivals: Some(tokens / 300.0),
+            completions: Some(tokens / 300.0),
+            running: Some(tokens * latency),
+            decode_rate: Some(tokens),
+            waiting: Some(0.0),
+            ..ThroughputReplicaInput::default()
+        };
+        let variant = ThroughputVariantInput {
+            role: ServingRole::Both,
+            engine: name.into(),
+            ready: Replicas(1),
+            replicas: [("a".into(), replica)].into(),
+            ..ThroughputVariantInput::default()
+        };
+        (VariantKey::new("ns", name), variant)
+    };
+    let [fast, slow] = done;
+    ThroughputModelInput {
+        arrivals: Some((fast + slow) / 300.0),
+        router_queue: Some(0.0),
+        variants: [variant(("fast", 0.01), fast), variant(("slow", 0.03), slow)].into(),
+        ..ThroughputModelInput::default()
+    }
+}
+
+#[test]
+fn demand_is_raised_to_what_the_busiest_variant_can_take() {
+    let key = ModelKey::new("ns", "m");
+    let looks = |input: &ThroughputModelInput, seconds: u64| {
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        let learned = (0..=seconds / 15).fold(LearnedSlo::default(), |learned, look| {
+            learned.learn(&models, at(look * 15))
+        });
+        assess(&key, input, SloGoal::default(), &learned, at(seconds)).1
+    };
+    let even = unlike([1_500.0, 1_500.0]);
+    let sizes = looks(&even, 0).variants;
+    let [fast, slow] = ["fast", "slow"].map(|name| sizes[&VariantKey::new("ns", name)].per_second);
+    assert!(fast > 1.2 * slow, "{fast} {slow}");
+    // As long as rates may be of other replicas nothing is learned.
+    let figures = |seconds| looks(&even, seconds).roles[&ServingRole::Both];
+    close(figures(75).imbalance, 1.0);
+    let settled = figures(3_600);
+    let expected = looks(&even, 3_600).variants;
+    let [fast, slow] =
+        ["fast", "slow"].map(|name| expected[&VariantKey::new("ns", name)].per_second);
+    let work = 1_875.0;
+    let ratio = work / slow / (2.0 * work / (fast + slow));
+    assert!(
+        (settled.imbalance / ratio - 1.0).abs() < 0.02,
+        "{settled:?} {ratio}"
+    );
+    // The nearer each is to what it can do, the less is raised.
+    let fair = looks(&unlike([2_100.0, 900.0]), 3_600).roles[&ServingRole::Both];
+    assert!(
+        fair.imbalance < 1.0 + (ratio - 1.0) / 2.0,
+        "{fair:?} {ratio}"
+    );
+}
