@@ -141,7 +141,7 @@ pub struct SloRoleFigures {
     /// Time in which it is to be drained from then on.
     pub drain: Duration,
     /// Load of the busiest variant to that of all, by which the demand is raised.
-    #[serde(default = "even", skip_serializing_if = "is_even")]
+    #[serde(default = "even")]
     pub imbalance: f64,
     /// Whether replicas are not released: too much waits, or needs have not been seen for a whole horizon.
     pub hold: Option<ReleaseHold>,
@@ -151,10 +151,6 @@ pub struct SloRoleFigures {
 
 fn even() -> f64 {
     1.0
-}
-
-fn is_even(ratio: &f64) -> bool {
-    *ratio <= 1.0
 }
 
 /// States demand and supply of a model.
@@ -236,11 +232,21 @@ pub(super) fn report(
             per_request: work::of_request(role, shape) * part_served,
             answer: shape.output * part_served,
         };
-        if let Some(figures) = part.figures(demand, model, now) {
+        if let Some(figures) = part.figures(&demand, model, now) {
             report.roles.insert(role, figures);
         }
     }
     report
+}
+
+/// Work that arrives per second.
+struct Arrivals {
+    /// By counts and the mean request.
+    counted: f64,
+    /// By what is generated.
+    generated: f64,
+    /// The most that can arrive.
+    most: f64,
 }
 
 /// One role of a model.
@@ -262,18 +268,9 @@ impl Part<'_> {
         own.filter_map(|(key, given)| Some((given, *self.report.variants.get(key)?)))
     }
 
-    /// None where no variant of the role is known.
-    fn figures(
-        &self,
-        demand: DemandTrack,
-        model: &LearnedSloModel,
-        now: Moment,
-    ) -> Option<SloRoleFigures> {
-        let start = self.variants().map(|(given, _)| given.start).max()?;
-        let (service, anticipated) = self.supply();
+    /// Work that arrives, where requests wait or not.
+    fn arrivals(&self, demand: &DemandTrack, waits: bool, now: Moment) -> Arrivals {
         let rate = demand.rate();
-        let waiting = self.waiting();
-        let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
         let is_draining = demand.is_draining(now);
         let generated = if is_draining {
             0.0
@@ -286,7 +283,30 @@ impl Part<'_> {
             let served = self.generated(demand.generated_at_most(), rate, SHORTER_PROMPTS);
             demand.most_work(served, self.per_request).max(generated)
         };
-        let counted = (rate * self.per_request).min(most);
+        Arrivals {
+            counted: (rate * self.per_request).min(most),
+            generated,
+            most,
+        }
+    }
+
+    /// None where no variant of the role is known.
+    fn figures(
+        &self,
+        demand: &DemandTrack,
+        model: &LearnedSloModel,
+        now: Moment,
+    ) -> Option<SloRoleFigures> {
+        let start = self.variants().map(|(given, _)| given.start).max()?;
+        let (service, anticipated) = self.supply();
+        let rate = demand.rate();
+        let waiting = self.waiting();
+        let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
+        let Arrivals {
+            counted,
+            generated,
+            most,
+        } = self.arrivals(demand, waits, now);
         let arriving = counted.max(generated);
         let grown = if counted > 0.0 {
             arriving / counted
