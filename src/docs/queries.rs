@@ -16,7 +16,7 @@ fn every_document_states_the_same_number_of_queries() {
     let stated = [
         (
             "docs/integrations/prometheus.md",
-            format!("for ten thousand, at most {most}."),
+            format!("A collection takes at most {most} queries, whatever the number of models"),
         ),
         (
             "docs/development/differences.md",
