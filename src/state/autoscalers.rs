@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use super::mirrors::{TargetLookup, TargetRivals};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
+use crate::policy::document::PodAutoscalerDocument;
 use crate::policy::key::{ModelKey, ObjectKey, TargetKey};
 use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
@@ -23,7 +25,7 @@ use crate::policy::pod_autoscaler::samples::{
     SampleKey, SampleSource, SampleTable, read_failures, source_readings,
 };
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
-use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, decide};
+use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::signal::{Failure, FreshnessBands, Signal};
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
@@ -151,14 +153,29 @@ impl Readers {
                 return;
             }
         };
-        let SeenTarget {
-            field,
-            current,
-            mut pods,
-            model,
-        } = seen;
-        record.field = field;
-        record.model = asked_model(policy, current, model.as_ref());
+        record.field = seen.field.clone();
+        record.model = asked_model(policy, seen.current, seen.model.as_ref());
+        let (view, pods, notes) =
+            self.autoscaler_view(policy, record.model.as_ref(), seen, &target, now);
+        record.notes = notes;
+        record.pods = Arc::new(pods);
+        let (decision, state) = decide(policy, &view, &state, now);
+        let decision = self.hooks.autoscaler_decision(decision);
+        record.state = state;
+        record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
+    }
+
+    /// What a decision is made from, the pods behind it, and what could not be read of them.
+    fn autoscaler_view(
+        &self,
+        policy: &AutoscalerPolicy,
+        model: Option<&ModelKey>,
+        SeenTarget {
+            current, mut pods, ..
+        }: SeenTarget,
+        target: &TargetKey,
+        now: Moment,
+    ) -> (AutoscalerView, MeasuredPods, Vec<Arc<str>>) {
         let tables = [self.pod_samples.load(), self.api_samples.load()];
         let tables = [&*tables[0], &*tables[1]];
         mark_resharding(policy, &mut pods, tables[0], now);
@@ -169,17 +186,33 @@ impl Readers {
                 .map(|(name, pod)| (Arc::clone(name), pod.pod))
                 .collect(),
             readings: source_readings(policy, pods.keys(), &tables, now),
-            held: record
-                .model
-                .as_ref()
-                .and_then(|model| self.held(model, &target, now)),
+            held: model.and_then(|model| self.held(model, target, now)),
         };
-        record.notes = read_failures(policy, pods.keys(), &tables);
-        record.pods = Arc::new(pods);
-        let (decision, state) = decide(policy, &view, &state, now);
-        let decision = self.hooks.autoscaler_decision(decision);
-        record.state = state;
-        record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
+        let notes = read_failures(policy, pods.keys(), &tables);
+        (view, pods, notes)
+    }
+
+    /// What the next decision of every PodAutoscaler that was decided on is made from, by what is known now. `lag` is as
+    /// [`PodAutoscalerDocument::of`] takes it.
+    pub(super) fn autoscaler_documents(
+        &self,
+        now: Moment,
+        lag: Duration,
+    ) -> Vec<PodAutoscalerDocument> {
+        let records = self.autoscalers.snapshot().into_iter();
+        let document = |(key, record): (ObjectKey, Arc<AutoscalerRecord>)| {
+            let AutoscalerVerdict::Decided(_) = &record.verdict else {
+                return None;
+            };
+            let stored = self.mirrors.managed_autoscaler(&key)?;
+            let object = stored.object.as_ref().ok()?;
+            let (policy, target) = (record.policy.as_ref()?, record.target.as_ref()?);
+            let seen = self.seen_target(policy, &stored, target, now).ok()?;
+            let (view, ..) = self.autoscaler_view(policy, record.model.as_ref(), seen, target, now);
+            let object = PodAutoscalerObject::clone(object);
+            Some(PodAutoscalerDocument::of(object, &view, &record.state, lag))
+        };
+        records.filter_map(document).collect()
     }
 
     /// Requests that wait in the routers in front of a target; `None` if there is no router.

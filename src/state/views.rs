@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -172,9 +173,13 @@ impl Readers {
             records: self.records.snapshot(),
             pools: self.mirrors.pools.all().into_values().collect(),
         };
+        let now = self.clock.now();
+        let collected = snapshot.metrics.collected;
+        let lag = collected.map_or(Duration::ZERO, |collected| now.since(collected));
         SnapshotDocument {
             context: serde_json::to_value(context).ok(),
-            ..SnapshotDocument::of(&snapshot, &self.learned.load(), self.clock.now())
+            pod_autoscalers: self.autoscaler_documents(now, lag),
+            ..SnapshotDocument::of(&snapshot, &self.learned.load(), now)
         }
     }
 }

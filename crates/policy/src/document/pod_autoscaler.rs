@@ -89,6 +89,52 @@ pub struct SourceDocument {
     pub total: Option<DocumentReading>,
 }
 
+impl PodAutoscalerDocument {
+    /// Writes down what a decision is made from. `lag` is the time since the collection of the document, which counts on
+    /// top of every age.
+    pub fn of(
+        object: PodAutoscalerObject,
+        view: &AutoscalerView,
+        state: &AutoscalerState,
+        lag: Duration,
+    ) -> Self {
+        let written = |signal: Signal| DocumentReading::of(signal, lag);
+        let pods = view.pods.iter().map(|(name, pod)| {
+            let (state, ready_for) = match pod {
+                AutoscaledPod::Ready { ready_for } => (AutoscaledPodState::Ready, Some(*ready_for)),
+                AutoscaledPod::Pending => (AutoscaledPodState::Pending, None),
+                AutoscaledPod::Draining => (AutoscaledPodState::Draining, None),
+                AutoscaledPod::Resharding => (AutoscaledPodState::Resharding, None),
+            };
+            AutoscaledPodDocument {
+                name: Arc::clone(name),
+                state,
+                ready_for: ready_for.map(Span),
+            }
+        });
+        let sources = view.readings.iter().map(|reading| match reading {
+            SourceReading::Pods(pods) => SourceDocument {
+                pods: (pods.iter())
+                    .map(|(name, signal)| (Arc::clone(name), written(*signal)))
+                    .collect(),
+                total: None,
+            },
+            SourceReading::Total(signal) => SourceDocument {
+                pods: BTreeMap::new(),
+                total: Some(written(*signal)),
+            },
+        });
+        Self {
+            current: view.current.0,
+            pods: pods.collect(),
+            sources: sources.collect(),
+            held: view.held.map(written),
+            state: serde_json::to_value(state).ok(),
+            object,
+        }
+    }
+}
+
 /// One decision that is to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AutoscalerSituation {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::scalar::Span;
 use crate::samples::Sample;
-use crate::signal::FreshnessBands;
+use crate::signal::{Failure, FreshnessBands, Signal};
 
 /// One measured value: a number, which is fresh, or a mapping with its age.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -141,6 +141,29 @@ impl JsonSchema for DocumentReading {
 }
 
 impl DocumentReading {
+    /// A judged value as it is read again `lag` after it was collected.
+    pub(super) fn of(signal: Signal, lag: Duration) -> Self {
+        let measured = |value, age: Duration| Self {
+            value: Some(value),
+            age: Some(Span(age.saturating_sub(lag))),
+            ..Self::default()
+        };
+        match signal {
+            Signal::Known { value, age } | Signal::Stale { value, age, .. } => measured(value, age),
+            Signal::KnownZero { age } => measured(0.0, age),
+            Signal::Failed { why } => Self {
+                state: Some(ReadingState::Failed),
+                why: match why {
+                    Failure::QueryFailed => None,
+                    Failure::Absent => Some(ReadingFailure::Absent),
+                    Failure::TooOld => Some(ReadingFailure::TooOld),
+                    Failure::Invalid => Some(ReadingFailure::Invalid),
+                },
+                ..Self::default()
+            },
+        }
+    }
+
     /// The sample behind it; `None` where nothing usable is stated. `lag` is the time since the
     /// collection.
     ///

@@ -5,14 +5,16 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Service;
 
 use super::*;
+use crate::actors::sample_plan::tests::put_up;
 use crate::api::inference_pool::{v1, v1alpha2};
+use crate::policy::document::SnapshotDocument;
 use crate::policy::key::ModelKey;
 use crate::policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::policy::pod_autoscaler::samples::{
     ReadFailure, SampleKey, SampleReading, SampleSource, SampleTable, source_readings,
 };
 use crate::policy::router_queue::{CountedQueue, DirectQueue};
-use crate::policy::signal::Failure;
+use crate::policy::signal::{Failure, FreshnessBands, Signal};
 use wva_base::moment::Moment;
 
 /// A Deployment without replicas whose pods serve model `m`, behind a pool with a router, and an object that may put it
@@ -93,6 +95,34 @@ async fn requests_in_the_router_of_its_model_wake_a_target() {
     assert_eq!(counts(&shared), (0, 1));
     hold(&shared, 0.0, now);
     assert_eq!(counts(&shared), (0, 0));
+}
+
+/// What is written down of an object is planned as it is decided on.
+#[tokio::test]
+async fn a_snapshot_holds_what_the_next_decision_is_made_from() {
+    let shared = sleeping();
+    with_pool(&shared);
+    assert!(
+        shared.readers.debug_snapshot().pod_autoscalers.is_empty(),
+        "none is decided on"
+    );
+    hold(&shared, 0.0, shared.clock.now());
+    let board = &shared.writers.pod_autoscalers;
+    put_up(board, [decide(&shared, "a")]);
+    hold(&shared, 2.0, shared.clock.now());
+    let written = shared.readers.debug_snapshot();
+    let text = serde_json::to_string(&written).unwrap();
+    let read = SnapshotDocument::parse(&text).unwrap();
+    let read = read.situation(&FreshnessBands::default()).unwrap();
+    let [one] = read.autoscalers.as_slice() else {
+        panic!("{read:?}");
+    };
+    assert_eq!(one.view.held.and_then(Signal::value), Some(2.0));
+    let (planned, _) =
+        crate::policy::pod_autoscaler::decide(&one.policy, &one.view, &one.state, read.now);
+    let decided = decide(&shared, "a");
+    let decided = decided.decision().unwrap();
+    assert_eq!((planned.desired.0, planned.reason()), (1, decided.reason()));
 }
 
 #[tokio::test]
