@@ -83,6 +83,7 @@ pub(super) fn variant(
         start: start.typical,
         max_sequences: engine
             .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
+        cost: Some(view.cost),
         replicas,
     }
 }

@@ -213,6 +213,8 @@ pub(super) fn report(
         Some((key.clone(), found))
     });
     report.variants = sized.collect();
+    let guesses = capacity::guesses(&input.variants, &report.variants);
+    report.variants.extend(guesses);
     let shares = generating_roles(input);
     let roles: BTreeSet<ServingRole> = (input.variants.values())
         .map(|variant| variant.role)

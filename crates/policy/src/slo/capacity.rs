@@ -1,11 +1,14 @@
 //! The work that one replica does within the objectives.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
 use super::curve::LatencyCurve;
 use super::work;
 use crate::capacity::ServingRole;
+use crate::key::VariantKey;
 use crate::throughput::ThroughputVariantInput;
 use crate::throughput::shape::RequestShape;
 use wva_base::moment::Moment;
@@ -14,6 +17,9 @@ use wva_base::moment::Moment;
 const MOST_UTILIZATION: f64 = 0.99;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
+
+/// Work for its price of a variant that never served, to that of the best one.
+const GUESSED_WORTH: f64 = 0.5;
 
 /// What limits a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +33,8 @@ pub enum CapacityBound {
     ObservedQueue,
     /// The time to the first token reaches its objective.
     FirstToken,
+    /// It never served: its cost, at half the work for the price of the best variant of its role.
+    Cost,
 }
 
 impl CapacityBound {
@@ -37,6 +45,7 @@ impl CapacityBound {
             Self::Sequences => "its sequences or KV cache",
             Self::ObservedQueue => "requests that waited",
             Self::FirstToken => "the time to the first token",
+            Self::Cost => "a guess by its cost, since it never served",
         }
     }
 }
@@ -68,6 +77,38 @@ pub fn of(
         ServingRole::Prefill => prefill(prompt_seconds?, shape, goal),
         ServingRole::Decode | ServingRole::Both => generating(given, curve, (shape, goal), now),
     }
+}
+
+/// A first guess of variants that never served, by their costs: half the work for the price of the best `known` one of
+/// their role, so that each is ordered only where no other can grow, and counts once it is on its way.
+pub fn guesses(
+    variants: &BTreeMap<VariantKey, ThroughputVariantInput>,
+    known: &BTreeMap<VariantKey, SloCapacity>,
+) -> BTreeMap<VariantKey, SloCapacity> {
+    let cost = |given: &ThroughputVariantInput| {
+        let cost = given.cost?.millionths();
+        (cost > 0.0).then_some(cost)
+    };
+    let best = |role: ServingRole| {
+        let own = known.iter().filter_map(|(key, one)| {
+            let given = variants.get(key).filter(|given| given.role == role)?;
+            Some(one.per_second / cost(given)?)
+        });
+        own.reduce(f64::max)
+    };
+    let unknown = variants.iter().filter(|(key, _)| !known.contains_key(*key));
+    let guessed = unknown.filter_map(|(key, given)| {
+        let per_second = GUESSED_WORTH * best(given.role)? * cost(given)?;
+        let guess = SloCapacity {
+            per_second,
+            saturated: per_second,
+            concurrency: 0.0,
+            latency: 0.0,
+            bound: CapacityBound::Cost,
+        };
+        Some((key.clone(), guess))
+    });
+    guessed.collect()
 }
 
 fn generating(

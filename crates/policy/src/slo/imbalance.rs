@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::assess::SloReport;
+use super::capacity::CapacityBound;
 use super::work;
 use crate::capacity::ServingRole;
 use crate::throughput::ThroughputModelInput;
@@ -76,7 +77,7 @@ impl Imbalance {
     }
 }
 
-/// None where a replica does not say what it does, or together they do little.
+/// None where a replica does not say what it does, what one can do is a guess, or together they do little.
 fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole) -> Option<f64> {
     let own = input
         .variants
@@ -84,10 +85,12 @@ fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole)
         .filter(|(_, given)| given.role == role);
     let mut loads = Vec::new();
     for (key, given) in own.filter(|(_, given)| given.ready > Replicas::ZERO) {
-        let capacity = report.variants.get(key)?.per_second * given.ready.to_f64();
+        let size = report.variants.get(key)?;
+        let capacity = size.per_second * given.ready.to_f64();
         let done: Option<Vec<f64>> = (given.replicas.values())
             .map(|replica| work::done(role, replica))
             .collect();
+        (size.bound != CapacityBound::Cost).then_some(())?;
         loads.push((total(done?.into_iter()), capacity));
     }
     let all = total(loads.iter().map(|(done, _)| *done))

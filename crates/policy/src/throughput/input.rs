@@ -17,7 +17,7 @@ use crate::plan::MissingInput;
 use crate::slo::SloTerm;
 use crate::snapshot::SignalName;
 use crate::total::total;
-use crate::units::Replicas;
+use crate::units::{Cost, Replicas};
 use crate::zero::ModelActivity;
 
 /// Settings of one model.
@@ -132,6 +132,9 @@ pub struct ThroughputVariantInput {
     pub start: Duration,
     /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
+    /// Cost of one replica; a variant without one is not guessed at.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// Its ready replicas, by pod.
     #[serde(default)]
     pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,

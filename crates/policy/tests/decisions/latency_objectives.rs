@@ -161,6 +161,37 @@ fn a_queue_that_no_router_can_hold_keeps_no_replica() {
 }
 
 #[test]
+fn a_variant_that_never_served_grows_where_no_other_can() {
+    let signals = "kvUsage: 0.6, queueLength: 0, running: 60, kvCapacity: 40000, inputTokens: 300, outputTokens: 300, \
+                   timeToFirstToken: 0.03, interTokenLatency: 0.04, generationRate: 1500, completionRate: 5, \
+                   arrivalRate: 5";
+    let queue =
+        "models: [{namespace: ns, model: m, router: {queueRequests: 400, arrivalRate: 30}}]\n";
+    // It costs twice as much, so that one replica is taken to do as much as one of the other.
+    let further = "- {namespace: ns, name: b, model: m, cost: 20, bounds: {min: 0, max: 9}, target: {current: 0}}\n";
+    let decided = |most: u32| {
+        let bounded = document(signals).replace(
+            "desired: 2,",
+            &format!("desired: 2, bounds: {{max: {most}}},"),
+        );
+        let plan = planned(&format!("{bounded}{further}{queue}"), SLO);
+        let figures = plan.models.values().next().unwrap().slo.clone().unwrap();
+        let sizes: Vec<f64> = figures
+            .variants
+            .values()
+            .map(|size| size.per_second)
+            .collect();
+        assert!((sizes[0] - sizes[1]).abs() < 1e-6, "{sizes:?}");
+        let targets = targets(&plan);
+        (targets["a"], targets["b"])
+    };
+    let (known, unknown) = decided(40);
+    assert!(known > 2 && unknown == 0, "{known} {unknown}");
+    let (known, unknown) = decided(3);
+    assert!(known == 3 && unknown > 0, "{known} {unknown}");
+}
+
+#[test]
 fn the_reserve_for_bursts_acts_on_what_is_held() {
     let signals = "kvUsage: 0.2, queueLength: 0, running: 10, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
                    timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 1000, completionRate: 3, arrivalRate: 3";

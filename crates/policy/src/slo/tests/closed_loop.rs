@@ -123,6 +123,7 @@ impl Fleet {
             start: Duration::from_secs(START),
             max_sequences: Some(self.most_sequences),
             replicas: replicas.collect(),
+            cost: None,
         };
         let mut input = ThroughputModelInput {
             arrivals: Some(self.mean(|second| second.arrivals)),
