@@ -286,7 +286,7 @@ proptest! {
             }
             // Where a budget is shared by priority, minima are raised beside the shares.
             let ones = if limits.rescales { made.decisions.len() } else { 0 };
-            let most = free.max(owed + u32::try_from(ones).unwrap());
+            let most = free.max(owed) + u32::try_from(ones).unwrap();
             prop_assert!(added <= most, "{}: {} > {}, {} owed", name, added, free, owed);
         }
     }
