@@ -22,8 +22,8 @@ const SETTLING: Duration = Duration::from_secs(90);
 const WINDOW: Duration = Duration::from_mins(2);
 /// Share of what the replicas do together below which nothing is learned.
 const LEAST_LOAD: f64 = 0.3;
-/// The most by which demand is raised.
-const MOST: f64 = 3.0;
+/// The most by which demand is raised: replicas are added for the sake of slow ones, which may not be worth them.
+const MOST: f64 = 1.5;
 
 /// The load of the busiest variant of a role, to that of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
