@@ -239,7 +239,9 @@ impl DemandTrack {
         let left = (-passed.as_secs_f64() / SHORT_WINDOW.as_secs_f64()).exp();
         let in_replicas = (self.in_flight.zip(before.in_flight))
             .map_or(0.0, |(now, before)| (now - before) / passed.as_secs_f64());
-        (in_replicas + self.queue_growth).max(before.growth * left)
+        let growth = (in_replicas + self.queue_growth).max(before.growth * left);
+        // In hundredths, so that records of it stay small.
+        (growth * 100.0).round() / 100.0
     }
 
     /// The most work that can have arrived, where a replica generates so much and a request is so much work: what is

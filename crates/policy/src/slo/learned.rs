@@ -139,9 +139,14 @@ impl LearnedSloModel {
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             memory.observe(figures.arriving, figures.burst, shortest, now);
             memory.count(replicas(input, *role), now);
-            let imbalance = self.imbalances.entry(*role);
-            let imbalance = imbalance.or_insert_with(|| Imbalance::new(now));
-            imbalance.observe(input, &report, *role, now);
+            let own = input.variants.values().filter(|given| given.role == *role);
+            if own.filter(|given| given.ready > Replicas::ZERO).count() > 1 {
+                let imbalance = self.imbalances.entry(*role);
+                let imbalance = imbalance.or_insert_with(|| Imbalance::new(now));
+                imbalance.observe(input, &report, *role, now);
+            } else {
+                self.imbalances.remove(role);
+            }
         }
         self
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::demand::{DemandObservation, ReplicaQueues};
 use crate::capacity::ServingRole;
+use crate::rounding;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 use crate::total::total;
@@ -119,9 +120,9 @@ fn shape<'a>(
     })
 }
 
-/// The longest time that a replica takes for a mean answer.
+/// The longest time that a replica takes for a mean answer, in whole seconds, so that records of it stay small.
 fn answering<'a>(replicas: impl Iterator<Item = &'a ThroughputReplicaInput>) -> Duration {
     let seconds = replicas.filter_map(|one| Some(one.output_tokens? * one.inter_token_latency?));
     let longest = seconds.fold(0.0, f64::max);
-    Duration::try_from_secs_f64(longest).unwrap_or_default()
+    Duration::from_secs(u64::from(rounding::ceil(longest)))
 }

@@ -28,7 +28,7 @@ fn requests_are_no_more_work_than_what_is_served_and_waits() {
     close(grown.most_work(6_000.0, 300.0), 18_000.0);
     // It counts for about the minute of the rates.
     let later = after(&grown, running(Some(210.0), Some(150.0)), 75);
-    close(later.growth, 20.0 * (-1.0_f64).exp());
+    close(later.growth, 7.36);
     // What is not known bounds nothing.
     for lost in [
         running(None, Some(150.0)),
