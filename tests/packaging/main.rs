@@ -9,6 +9,7 @@
     reason = "test code"
 )]
 
+mod argocd;
 mod command_line;
 mod documents;
 mod image;
