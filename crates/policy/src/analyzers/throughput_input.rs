@@ -79,6 +79,7 @@ pub(super) fn variant(
         engine: engine.map_or_else(|| Arc::from(""), |engine| name(view, engine)),
         ready,
         pending,
+        current: (view.target.resolved()).map_or(Replicas::ZERO, |target| target.current),
         remaining,
         start: start.typical,
         max_sequences: engine

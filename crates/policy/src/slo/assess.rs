@@ -329,13 +329,13 @@ impl Part<'_> {
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
-        let replicas = learned::replicas(self.input, self.role);
+        let current = learned::current(self.input, self.role);
         let unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
         let hold = if waits {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
-        } else if memory.is_some_and(|memory| memory.takes_back(replicas)) {
+        } else if memory.is_some_and(|memory| memory.takes_back(current)) {
             Some(ReleaseHold::TakenBack)
         } else {
             None
@@ -345,7 +345,9 @@ impl Part<'_> {
         });
         let imbalance = model.imbalances.get(&self.role);
         let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
-        let wanted = (ordered.max(reserve.with(remembered)) * imbalance).max(floor);
+        let wanted = (ordered * imbalance)
+            .max(reserve.with(remembered))
+            .max(floor);
         let ceiling = orders_nothing(anticipated, band);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);

@@ -11,6 +11,7 @@ use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::throughput::ThroughputVariantInput;
 use crate::throughput::shape::RequestShape;
+use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// Largest share of the most work at which the latency law is read.
@@ -80,7 +81,8 @@ pub fn of(
 }
 
 /// A first guess of variants that never served, by their costs: half the work for the price of the best `known` one of
-/// their role, so that each is ordered only where no other can grow, and counts once it is on its way.
+/// their role, and no more than the largest known one, so that each is ordered only where no other can grow, and counts
+/// once it is on its way.
 pub fn guesses(
     variants: &BTreeMap<VariantKey, ThroughputVariantInput>,
     known: &BTreeMap<VariantKey, SloCapacity>,
@@ -96,9 +98,18 @@ pub fn guesses(
         });
         own.reduce(f64::max)
     };
+    let largest = |role: ServingRole| {
+        let own = known
+            .iter()
+            .filter(|(key, _)| variants.get(*key).is_some_and(|given| given.role == role));
+        own.map(|(_, one)| one.per_second).fold(0.0, f64::max)
+    };
     let unknown = variants.iter().filter(|(key, _)| !known.contains_key(*key));
-    let guessed = unknown.filter_map(|(key, given)| {
-        let per_second = GUESSED_WORTH * best(given.role)? * cost(given)?;
+    // What serves is learned soon, and is not released against a guess until then.
+    let asleep = unknown.filter(|(_, given)| given.ready == Replicas::ZERO);
+    let guessed = asleep.filter_map(|(key, given)| {
+        let by_cost = GUESSED_WORTH * best(given.role)? * cost(given)?;
+        let per_second = by_cost.min(largest(given.role));
         let guess = SloCapacity {
             per_second,
             saturated: per_second,

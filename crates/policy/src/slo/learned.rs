@@ -137,8 +137,9 @@ impl LearnedSloModel {
             let found = self.found.get(role).copied().unwrap_or_default();
             let memory =
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
-            memory.observe(figures.arriving, figures.burst, shortest, now);
-            memory.count(replicas(input, *role), now);
+            let need = figures.arriving * figures.imbalance;
+            memory.observe(need, figures.burst, shortest, now);
+            memory.count(current(input, *role), now);
             let own = input.variants.values().filter(|given| given.role == *role);
             if own.filter(|given| given.ready > Replicas::ZERO).count() > 1 {
                 let imbalance = self.imbalances.entry(*role);
@@ -219,10 +220,16 @@ fn is_steady(sequences: f64, replica: &ThroughputReplicaInput) -> bool {
 }
 
 /// Replicas of a role, ready or on their way.
-pub(super) fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
+fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
     let own = (input.variants.values()).filter(|variant| variant.role == role);
     let counts = own.flat_map(|variant| [variant.ready.0, variant.pending.0]);
     Replicas(counts.fold(0, u32::saturating_add))
+}
+
+/// Replicas of a role that its targets have, whether they serve, start or are late.
+pub(super) fn current(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
+    let own = (input.variants.values()).filter(|variant| variant.role == role);
+    Replicas(own.fold(0, |sum, variant| variant.current.0.saturating_add(sum)))
 }
 
 /// How long a need of a role is remembered at least.

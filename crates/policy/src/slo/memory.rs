@@ -58,7 +58,7 @@ struct TakenBack {
     at: Moment,
     /// The largest need that took it back.
     need: f64,
-    /// Replicas before it.
+    /// Replicas before it, or since it was taken back, where these are fewer.
     replicas: Replicas,
 }
 
@@ -123,7 +123,7 @@ impl NeedMemory {
             self.taken_back = Some(TakenBack {
                 at: now,
                 need: peak.max(known),
-                replicas: from,
+                replicas: from.min(replicas),
             });
         }
         let stands = |release: &TakenBack| {

@@ -124,6 +124,9 @@ pub struct ThroughputVariantInput {
     /// Replicas on their way up.
     #[serde(default)]
     pub pending: Replicas,
+    /// Replicas that its target has, late ones included.
+    #[serde(default)]
+    pub current: Replicas,
     /// Time until the pending replicas are ready, as far as known; the others have just begun.
     #[serde(default)]
     pub remaining: Vec<Duration>,

@@ -124,6 +124,7 @@ impl Fleet {
             max_sequences: Some(self.most_sequences),
             replicas: replicas.collect(),
             cost: None,
+            current: Replicas(self.ready + u32::try_from(self.starting.len()).unwrap()),
         };
         let mut input = ThroughputModelInput {
             arrivals: Some(self.mean(|second| second.arrivals)),
