@@ -352,16 +352,16 @@ pub(super) fn take(draft: &mut PendingDecision<'_>, count: Replicas, pools: &mut
     draft.reserved = draft.reserved.max(missing);
 }
 
-/// Published replicas and minima take their GPUs before anybody else does. A model that may share a
-/// budget by priority claims its own anew, minima included, unless it stays as it was published.
+/// Published replicas and minima take their GPUs before any other. A model that may share a budget by priority
+/// claims its own anew, minima included, beyond what was published.
 fn reserve(work: &mut Work<'_>, pools: &mut GpuPools) {
-    if !matches!(work.sharing, Sharing::Asked(_)) {
-        reserve_owed(work, pools);
-    } else if work.growth.is_none() {
+    if matches!(work.sharing, Sharing::Asked(_)) {
         for draft in &mut work.drafts {
             let kept = draft.base().min(draft.count());
             take(draft, kept, pools);
         }
+    } else {
+        reserve_owed(work, pools);
     }
 }
 

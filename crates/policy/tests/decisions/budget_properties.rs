@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::multi_analyzer::planned;
 use super::multi_analyzer_properties::{at, bounds_of, decide, fleet, settings, standing};
+use super::targets;
 use wva_policy::document::{InventoryDocument, Situation, SnapshotDocument, TypeDocument};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
@@ -261,6 +262,52 @@ fn busy_and_asleep(
     )
 }
 
+/// A model without replicas shares as well: what is free is shared by what its minimum leaves.
+#[test]
+fn a_share_leaves_the_minimum_of_a_model_that_asks_for_nothing() {
+    let pods = |name: &str, loads: &[(f64, u32, u32)]| {
+        let pod = |(number, (usage, queue, output)): (usize, &(f64, u32, u32))| {
+            format!(
+                "{{name: {name}-{number}, age: 2h, signals: {{kvUsage: {usage}, queueLength: {queue}, running: 3, kvCapacity: 16000, \
+                 inputTokens: 200, outputTokens: {output}, prefixHitRate: 0.2, timeToFirstToken: 0.045, interTokenLatency: 0.03, \
+                 generationRate: 0, completionRate: 0, arrivalRate: 0, kvUsageNow: {usage}}}}}"
+            )
+        };
+        let pods: Vec<String> = loads.iter().enumerate().map(pod).collect();
+        pods.join(", ")
+    };
+    let (a, c) = (
+        pods("a", &[(0.05, 6, 0), (0.6, 6, 0)]),
+        pods("c", &[(0.3, 0, 60)]),
+    );
+    let text = format!(
+        "version: 1
+variants:
+- {{namespace: ns, name: a, model: m, cost: 10, accelerator: H100, target: {{current: 2}}, pods: [{a}]}}
+- {{namespace: ns, name: b, model: n, cost: 20, accelerator: H100, target: {{current: 0}}}}
+- {{namespace: ns, name: c, model: m, cost: 30, accelerator: H100, desired: 2, target: {{current: 1}}, pods: [{c}]}}
+models: [{{namespace: ns, model: m, router: {{queueRequests: 2, queueBytes: 400000, arrivalRate: 0}}}}]
+inventory: {{types: {{H100: {{total: 9, used: 0}}}}}}
+"
+    );
+    let shared = LIMITS
+        .iter()
+        .find(|limits| limits.settings.contains("throughput"));
+    let settings = settings(shared.unwrap().settings);
+    let document = SnapshotDocument::parse(&text).unwrap();
+    let situation = at(&document, 0, &settings);
+    let (_, made) = decide(&situation, &Learned::default(), &settings);
+    let added = |decision: &Decision| {
+        decision
+            .target
+            .unwrap()
+            .0
+            .saturating_sub(decision.current.unwrap().0)
+    };
+    let all: u32 = made.decisions.values().map(added).sum();
+    assert_eq!((all, targets(&made)["b"]), (9, 1), "{:?}", made.decisions);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -286,7 +333,7 @@ proptest! {
             }
             // Where a budget is shared by priority, minima are raised beside the shares.
             let ones = if limits.rescales { made.decisions.len() } else { 0 };
-            let most = free.max(owed) + u32::try_from(ones).unwrap();
+            let most = free.max(owed + u32::try_from(ones).unwrap());
             prop_assert!(added <= most, "{}: {} > {}, {} owed", name, added, free, owed);
         }
     }

@@ -131,7 +131,7 @@ fn no_router_holds_requests_for_a_target_that_no_pool_selects() {
     let (known, unknown) = (world(), mirrors(PoolGroup::default()));
     assert_eq!(presence(&known, "a"), RouterPresence::Possible);
     assert_eq!(presence(&known, "alone"), RouterPresence::Absent);
-    assert_eq!(presence(&known, "nobody"), RouterPresence::Possible);
+    assert_eq!(presence(&known, "absent"), RouterPresence::Possible);
     assert_eq!(presence(&unknown, "alone"), RouterPresence::Possible);
 }
 
