@@ -12,7 +12,7 @@ const LEAST_PROMPT: f64 = 2.0;
 type Read<T> = fn(&ThroughputReplicaInput) -> Option<T>;
 
 /// Fills in what no engine of a model exposes, and notes it. A signal that one of them has, or whose query failed, is
-/// missing and stays so.
+/// missing and stays so. The size of the KV cache and its use only bound what latency says, and are noted alone.
 ///
 /// By Little's law the requests that an engine works on are the tokens that it generates per second times the time
 /// between tokens, so that each of the three follows from the two others.
@@ -35,6 +35,26 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, model: &mut ThroughputModelInput)
             one.decode_rate = idle.or_else(|| ratio(one.running, one.inter_token_latency));
             one.decode_rate.is_some()
         });
+    }
+    // Those that wait in an engine arrived within the time to the first token, by Little's law once more.
+    if lacks(model, SignalName::QueueLength, |one| one.waiting) {
+        derive(model, SignalName::QueueLength, |one| {
+            let idle = one.arrivals.filter(|arrivals| *arrivals <= 0.0);
+            let waiting = one.request_rate().zip(one.time_to_first_token);
+            one.waiting = idle.or_else(|| waiting.map(|(rate, seconds)| rate * seconds));
+            one.waiting.is_some()
+        });
+    }
+    let bounds: [(SignalName, Read<f64>); 2] = [
+        (SignalName::KvCapacity, |one| one.kv_capacity),
+        (SignalName::KvUsage, |one| one.usage),
+    ];
+    let mut replicas = (model.variants.values()).flat_map(|variant| variant.replicas.values());
+    let serves = replicas.any(|replica| replica.inter_token_latency.is_some());
+    for (signal, read) in bounds {
+        if serves && lacks(model, signal, read) {
+            model.derived.push(signal);
+        }
     }
     if lacks(model, SignalName::InputTokens, |one| one.input_tokens)
         && lacks(model, SignalName::OutputTokens, |one| one.output_tokens)

@@ -1,4 +1,4 @@
-//! What the throughput analyzer is told of a model.
+//! The input of the throughput and the SLO analyzer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -152,6 +152,7 @@ impl Ranks {
 
 /// Whether a part of the backlog, or a busy replica, is not seen.
 pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
+    let absent = |signal| model.derived.contains(&signal);
     let is_hidden = |role: ServingRole, replica: &ThroughputReplicaInput| {
         let rates = [replica.arrivals, replica.completions, replica.decode_rate];
         let is_busy = rates
@@ -164,8 +165,8 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
             ServingRole::Prefill => replica.time_to_first_token,
             ServingRole::Decode | ServingRole::Both => replica.inter_token_latency,
         };
-        let is_whole = replica.kv_capacity.is_some()
-            && replica.usage.is_some()
+        let is_whole = (replica.kv_capacity.is_some() || absent(SignalName::KvCapacity))
+            && (replica.usage.is_some() || absent(SignalName::KvUsage))
             && latency.is_some()
             && replica.input_tokens.is_some()
             && replica.output_tokens.is_some();
@@ -184,7 +185,7 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
 mod tests {
     use super::*;
 
-    fn is_half_told_by(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
+    fn is_partial(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
         let variant = ThroughputVariantInput {
             role,
             ready: Replicas::ONE,
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_replica_is_heard_by_the_latency_of_its_role() {
+    fn a_busy_replica_is_seen_by_the_latency_of_its_role() {
         let [read, write] = [Some(0.4), Some(0.02)];
         for (role, first, between, expected) in [
             (ServingRole::Prefill, read, None, false),
@@ -218,18 +219,18 @@ mod tests {
                 inter_token_latency: between,
                 ..ThroughputReplicaInput::default()
             };
-            let found = is_half_told_by(role, busy);
+            let found = is_partial(role, busy);
             assert_eq!(found, expected, "{role} {first:?} {between:?}");
             let unqueued = ThroughputReplicaInput {
                 waiting: None,
                 ..busy
             };
-            assert!(is_half_told_by(role, unqueued), "{role} without a queue");
+            assert!(is_partial(role, unqueued), "{role} without a queue");
         }
         let idle = ThroughputReplicaInput {
             waiting: Some(0.0),
             ..ThroughputReplicaInput::default()
         };
-        assert!(!is_half_told_by(ServingRole::Prefill, idle));
+        assert!(!is_partial(ServingRole::Prefill, idle));
     }
 }

@@ -49,7 +49,7 @@ pub struct SloReport {
     pub demand: Option<DemandTrack>,
     /// Requests that wait, in the router and in engines.
     pub backlog: f64,
-    /// Signals that no engine exposes and that follow from others.
+    /// Signals that no engine exposes, which follow from others or limit nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<SignalName>,
     /// By role.
@@ -107,8 +107,11 @@ impl SloReport {
             )
         });
         let derived = self.derived.iter().map(|signal| {
-            let signal = signal.as_str();
-            format!("slo: no engine exposes {signal}, which follows from other signals")
+            let instead = match signal {
+                SignalName::KvCapacity | SignalName::KvUsage => "so that it limits nothing",
+                _ => "which follows from other signals",
+            };
+            format!("slo: no engine exposes {}, {instead}", signal.as_str())
         });
         let first = std::iter::once(first).chain(derived);
         first.chain(roles).chain(variants).collect()
@@ -335,7 +338,7 @@ impl Part<'_> {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
-        } else if memory.is_some_and(|memory| memory.takes_back(current)) {
+        } else if memory.is_some_and(|memory| memory.takes_back(current, now)) {
             Some(ReleaseHold::TakenBack)
         } else {
             None

@@ -16,6 +16,7 @@ use super::memory::{MAX_HORIZON, NeedMemory};
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::snapshot::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 use wva_base::moment::Moment;
@@ -32,6 +33,10 @@ const MOST_LEAST_HORIZON: Duration = Duration::from_mins(30);
 /// more may be chance.
 const STEADY: f64 = 1.5;
 const STEADY_SEQUENCES: f64 = 6.0;
+/// Standard deviations of a count of requests by which those in replicas change where load does; how long rates are
+/// of before then: their window, and a scrape.
+const SHIFT: f64 = 2.0;
+const SHIFTED_FOR: Duration = Duration::from_secs(90);
 /// Rise per collection of the least time for a prompt token, so that a fast one is not for ever.
 const PROMPT_DRIFT: f64 = 1.002;
 
@@ -57,6 +62,9 @@ pub struct LearnedSloModel {
     /// Replicas by role, ready or on their way, when the model was first seen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<ServingRole, Replicas>,
+    /// When requests in replicas, or the replicas, changed last; noted where a latency follows from such requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shifted: Option<Moment>,
     /// Engines by variant.
     #[serde(default)]
     pub engines: BTreeMap<VariantKey, LearnedEngine>,
@@ -113,17 +121,20 @@ impl LearnedSloModel {
         room: usize,
         now: Moment,
     ) -> Self {
+        let before = self.demand;
+        let load = ModelLoad::of(input);
+        self.demand = DemandTrack::after(before, load.observation(), now);
+        self.shifted = self.last_shift(input, before, now);
+        let is_even = (self.shifted).is_none_or(|at| now.since(at) >= SHIFTED_FOR);
         let engines = input.variants.iter().map(|(key, given)| {
             let known = self.engines.remove(key).unwrap_or_default();
-            (key.clone(), known.learn(given, input, now))
+            (key.clone(), known.learn(given, input, is_even, now))
         });
         self.engines = engines.take(room).collect();
         // Once the demand is known, replicas may have been ordered for it.
         for role in input.variants.values().map(|variant| variant.role) {
             (self.found.entry(role)).or_insert_with(|| replicas(input, role));
         }
-        let load = ModelLoad::of(input);
-        self.demand = DemandTrack::after(self.demand, load.observation(), now);
         let generates = |given: &&ThroughputVariantInput| given.role != ServingRole::Prefill;
         let mut generating = input.variants.values().filter(generates);
         let serves = generating.any(|given| given.ready.0 > 0);
@@ -152,6 +163,34 @@ impl LearnedSloModel {
         self
     }
 
+    /// When load last changed. A latency that follows from the requests of a moment and the rate of a minute is that of
+    /// neither while it does.
+    fn last_shift(
+        &self,
+        input: &ThroughputModelInput,
+        before: Option<DemandTrack>,
+        now: Moment,
+    ) -> Option<Moment> {
+        let follows = |signal: &SignalName| {
+            matches!(
+                signal,
+                SignalName::InterTokenLatency | SignalName::GenerationRate
+            )
+        };
+        input.derived.iter().any(follows).then_some(())?;
+        let counts = |demand: Option<DemandTrack>| {
+            let demand = demand?;
+            Some((demand.in_flight?, demand.waiting?.replicas))
+        };
+        let is_shift = counts(before)
+            .zip(counts(self.demand))
+            .is_none_or(|(before, after)| {
+                let chance = SHIFT * (before.0 + after.0).sqrt();
+                before.1 != after.1 || (after.0 - before.0).abs() > chance
+            });
+        if is_shift { Some(now) } else { self.shifted }
+    }
+
     /// The engine of a variant: its own, else one of the same make.
     pub(super) fn engine(
         &self,
@@ -175,6 +214,7 @@ impl LearnedEngine {
         self,
         given: &ThroughputVariantInput,
         model: &ThroughputModelInput,
+        is_even: bool,
         now: Moment,
     ) -> Self {
         let mut next = if self.engine == given.engine {
@@ -188,7 +228,8 @@ impl LearnedEngine {
         next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
-            let rate = rate.filter(|(tokens, latency)| is_steady(tokens * latency, replica));
+            let rate =
+                rate.filter(|(tokens, latency)| is_even && is_steady(tokens * latency, replica));
             if let Some(((_, latency), done)) = rate.zip(work::done(given.role, replica)) {
                 // Prompts of a burst wait in an engine with room, too.
                 let is_full = if replica.usage.is_some() && given.max_sequences.is_some() {

@@ -32,8 +32,10 @@ const REST: u32 = 4;
 const SETTLING: Duration = Duration::from_mins(5);
 /// Share of a need that a forgotten one covers at least, for it to have been worth remembering.
 const COVERED: f64 = 0.5;
-/// How long a release that was taken back is not tried again at the same need.
-const TAKEN_BACK_FOR: Duration = Duration::from_hours(6);
+/// How long a release that was taken back is not tried again at the same need, at first and at most. Each time that it
+/// is taken back once more doubles it.
+const FIRST_HOLD: Duration = Duration::from_hours(1);
+const LONGEST_HOLD: Duration = Duration::from_hours(6);
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
 
@@ -60,6 +62,9 @@ struct TakenBack {
     need: f64,
     /// Replicas before it, or since it was taken back, where these are fewer.
     replicas: Replicas,
+    /// How long it is not tried again.
+    #[serde(default)]
+    lasts: Duration,
 }
 
 /// Needs of one role, in work per second.
@@ -104,8 +109,10 @@ impl NeedMemory {
     }
 
     /// Whether a release from so many replicas or more was taken back, and needs are about the same still.
-    pub fn takes_back(&self, replicas: Replicas) -> bool {
-        (self.taken_back).is_some_and(|release| replicas <= release.replicas)
+    pub fn takes_back(&self, replicas: Replicas, now: Moment) -> bool {
+        (self.taken_back).is_some_and(|release| {
+            replicas <= release.replicas && now.since(release.at) < release.lasts
+        })
     }
 
     /// Takes the count of replicas in, after the need that may have ordered some of them.
@@ -119,15 +126,19 @@ impl NeedMemory {
             && let Some((at, from)) = self.released
             && now.since(at) <= self.horizon
         {
-            let known = self.taken_back.map_or(0.0, |release| release.need);
+            let lasts = (self.taken_back).map_or(FIRST_HOLD, |known| {
+                let again = if known.at < at { 2 } else { 1 };
+                (known.lasts * again).min(LONGEST_HOLD)
+            });
             self.taken_back = Some(TakenBack {
                 at: now,
-                need: peak.max(known),
+                need: self.taken_back.map_or(peak, |known| known.need.max(peak)),
                 replicas: from.min(replicas),
+                lasts,
             });
         }
         let stands = |release: &TakenBack| {
-            peak >= release.need * SAME && now.since(release.at) < TAKEN_BACK_FOR
+            peak >= release.need * SAME && now.since(release.at) < release.lasts + LONGEST_HOLD
         };
         self.taken_back = self.taken_back.filter(stands);
     }

@@ -98,10 +98,10 @@ pub struct ThroughputModelInput {
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,
-    /// Signals that no engine exposes and that others stand for.
+    /// Signals that no engine exposes, which others stand for or which limit nothing.
     #[serde(default)]
     pub derived: Vec<SignalName>,
-    /// Its variants, heard of or not.
+    /// Its variants, whether they report or not.
     #[serde(default)]
     pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 }

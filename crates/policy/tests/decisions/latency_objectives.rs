@@ -4,6 +4,7 @@ use super::multi_analyzer::planned;
 use super::{reason, targets};
 use wva_policy::document::{Situation, SnapshotDocument};
 use wva_policy::learned::Learned;
+use wva_policy::plan::Plan;
 use wva_policy::{learn, plan};
 use wva_settings::bundle::read_bundle;
 
@@ -58,9 +59,28 @@ fn what_stands_in_releases_nothing_while_replicas_work() {
     }
 }
 
-/// What a replica is found to do, in tokens per second.
+/// What is decided after so many minutes.
+fn after(minutes: u64, text: &str) -> Plan {
+    let settings = read_bundle(SLO).unwrap();
+    let (mut learned, mut made) = (Learned::default(), None);
+    for minute in 0..=minutes {
+        let text = format!("{text}time: {{uptime: {}s}}\n", 86_400 + 60 * minute);
+        let document = SnapshotDocument::parse(&text).unwrap();
+        let Situation { snapshot, now, .. } = document.situation(&settings.freshness).unwrap();
+        learned = learn(&snapshot, &learned, &settings, now);
+        made = Some(plan(&snapshot, &learned, &settings, 1, now));
+    }
+    made.unwrap()
+}
+
+/// Replicas of the variant once needs have been seen for their whole time.
+fn settled(text: &str) -> u32 {
+    targets(&after(40, text))["a"]
+}
+
+/// What a replica is found to do, in tokens per second, after two minutes of the same load.
 fn size(signals: &str, collection: &str) -> Option<f64> {
-    let plan = planned(&format!("{}{collection}", document(signals)), SLO);
+    let plan = after(2, &format!("{}{collection}", document(signals)));
     let figures = plan.models.values().next().unwrap();
     let slo = figures.slo.as_ref()?;
     let size = slo.variants.values().next()?;
@@ -115,6 +135,46 @@ fn what_no_engine_exposes_follows_from_the_rest() {
 }
 
 #[test]
+fn a_signal_that_no_engine_exposes_keeps_no_replica() {
+    const OPTIONAL: [&str; 3] = [
+        "kvUsage: 0.02, ",
+        "kvCapacity: 450000, ",
+        "queueLength: 0, ",
+    ];
+    let first = "timeToFirstToken: 0.03, ";
+    let signals = format!(
+        "{}{first}running: 1, inputTokens: 300, outputTokens: 300, interTokenLatency: 0.01, \
+         generationRate: 100, completionRate: 0.3, arrivalRate: 0.3",
+        OPTIONAL.concat()
+    );
+    let decided = |signals: &str, more: &str| {
+        let text = document(signals).replace(
+            "pods:",
+            "containers: [{image: vllm, args: ['--max-num-seqs=64']}], pods:",
+        );
+        let router =
+            "models: [{namespace: ns, model: m, router: {queueRequests: 0, arrivalRate: 0.3}}]\n";
+        settled(&format!("{text}{router}{more}"))
+    };
+    assert_eq!(decided(&signals, ""), 1);
+    for (signal, name) in OPTIONAL
+        .into_iter()
+        .zip(["kvUsage", "kvCapacity", "queueLength"])
+    {
+        let without = signals.replace(signal, "");
+        assert_eq!(decided(&without, ""), 1, "{signal}");
+        // It may be there all the same.
+        let failed = format!("collection: {{failures: {{{name}: timeout}}}}\n");
+        assert_eq!(decided(&without, &failed), 2, "{signal}");
+    }
+    let unqueued = signals.replace(OPTIONAL[2], "");
+    assert_eq!(decided(&unqueued.replace(first, ""), ""), 2);
+    // More requests wait than may: two seconds of them.
+    let late = unqueued.replace(first, "timeToFirstToken: 4, ");
+    assert_eq!(decided(&late, ""), 2);
+}
+
+#[test]
 fn a_queue_that_no_router_can_hold_keeps_no_replica() {
     let signals = "kvUsage: 0.02, queueLength: 0, running: 1, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
                    timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 100, completionRate: 0.3, \
@@ -126,20 +186,7 @@ fn a_queue_that_no_router_can_hold_keeps_no_replica() {
         } else {
             format!("models: [{{namespace: ns, model: m, router: {{{router}}}}}]\n")
         };
-        // Long after the first look, so that needs have been seen for their whole time.
-        let (mut learned, mut made) = (Learned::default(), None);
-        for minute in 0..=40 {
-            let text = format!(
-                "{text}{router}{more}time: {{uptime: {}s}}\n",
-                86_400 + 60 * minute
-            );
-            let settings = read_bundle(SLO).unwrap();
-            let document = SnapshotDocument::parse(&text).unwrap();
-            let Situation { snapshot, now, .. } = document.situation(&settings.freshness).unwrap();
-            learned = learn(&snapshot, &learned, &settings, now);
-            made = Some(plan(&snapshot, &learned, &settings, 1, now));
-        }
-        targets(&made.unwrap())["a"]
+        settled(&format!("{text}{router}{more}"))
     };
     let failed = "collection: {failures: {routerQueueRequests: timeout}}\n";
     for (variant, router, more, count) in [

@@ -49,7 +49,7 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
     let mut look = |second: u64, need: f64, replicas: u32| {
         memory.observe(need, 0.0, quarter, at(second));
         memory.count(Replicas(replicas), at(second));
-        [2, 3, 4].map(|count| memory.takes_back(Replicas(count)))
+        [2, 3, 4].map(|count| memory.takes_back(Replicas(count), at(second)))
     };
     assert_eq!(look(0, 100.0, 3), [false; 3]);
     assert_eq!(look(900, 95.0, 2), [false; 3]);
@@ -64,6 +64,31 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
     assert_eq!(look(3_700, 89.0, 2), [false; 3]);
     assert_eq!(look(4_400, 89.0, 2), [false; 3]);
     assert_eq!(look(4_601, 100.0, 3), [false; 3]);
+}
+
+#[test]
+fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() {
+    let quarter = Duration::from_mins(15);
+    let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
+    memory.count(Replicas(3), at(0));
+    // One replica is released at the start of an hour, and comes back two minutes later.
+    let mut held_for = |hour: u64| {
+        for (minute, replicas) in [(0, 2), (1, 2), (2, 3)] {
+            let now = at(hour * 3_600 + minute * 60);
+            memory.observe(100.0, 0.0, quarter, now);
+            memory.count(Replicas(replicas), now);
+        }
+        let mut minutes = 2..24 * 60;
+        minutes.find(|minute| !memory.takes_back(Replicas(3), at(hour * 3_600 + minute * 60)))
+    };
+    let hours = |hours: u64| Some(2 + 60 * hours);
+    assert_eq!(held_for(1), hours(1));
+    assert_eq!(held_for(3), hours(2));
+    assert_eq!(held_for(6), hours(4));
+    assert_eq!(held_for(11), hours(6));
+    assert_eq!(held_for(18), hours(6));
+    // A release that stood for six hours is forgotten.
+    assert_eq!(held_for(31), hours(1));
 }
 
 /// A fast and a slow variant of one replica each, which generate so many tokens per second.

@@ -9,6 +9,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
 use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::snapshot::SignalName;
 use crate::units::Replicas;
 
 #[test]
@@ -30,6 +31,58 @@ fn what_does_not_stay_in_the_queue_was_placed() {
     close(placed.queue_growth, 0.5);
     let again = full(225.0, 45, &first);
     close(again.generated(), 4_500.0 * 15.0 / 10.0);
+}
+
+/// The requests of a moment and the rate of a minute are a latency only where both are of the same load.
+#[test]
+fn a_derived_latency_teaches_nothing_while_load_changes() {
+    let key = ModelKey::new("ns", "m");
+    let look = |learned: &LearnedSlo, second: u64, running: f64, derived: &[SignalName]| {
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        input.derived = derived.to_vec();
+        for replica in (input.variants.values_mut()).flat_map(|one| one.replicas.values_mut()) {
+            replica.running = Some(running);
+            replica.waiting = Some(0.0);
+            replica.inter_token_latency = Some(running / replica.decode_rate.unwrap());
+        }
+        learned.learn(
+            &[(key.clone(), (input, SloGoal::default()))].into(),
+            at(second),
+        )
+    };
+    let taught = |derived: &[SignalName]| {
+        let mut learned = LearnedSlo::default();
+        let mut looks = Vec::new();
+        for second in (0..=360).step_by(15) {
+            let running = if second < 180 { 20.0 } else { 60.0 };
+            let next = look(&learned, second, running, derived);
+            let curve = |all: &LearnedSlo| {
+                let engines = all.get(&key).map(|model| model.engines.clone());
+                engines.map(|engines| {
+                    engines
+                        .into_values()
+                        .map(|engine| engine.curve)
+                        .collect::<Vec<_>>()
+                })
+            };
+            let is_new = curve(&next)
+                .is_some_and(|curves| curves.iter().any(|curve| !curve.is_empty()))
+                && curve(&next) != curve(&learned);
+            looks.push((second, is_new));
+            learned = next;
+        }
+        looks
+            .into_iter()
+            .filter(|(_, is_new)| *is_new)
+            .map(|(second, _)| second)
+            .collect::<Vec<_>>()
+    };
+    let all: Vec<u64> = (0..=360).step_by(15).collect();
+    assert_eq!(taught(&[]), all);
+    let steady = |second: &u64| (90..180).contains(second) || *second >= 270;
+    let expected: Vec<u64> = all.into_iter().filter(steady).collect();
+    assert_eq!(taught(&[SignalName::InterTokenLatency]), expected);
+    assert_eq!(taught(&[SignalName::GenerationRate]), expected);
 }
 
 /// Of the requests that a replica has begun only short ones have ended.
