@@ -37,6 +37,8 @@ const STEADY_SEQUENCES: f64 = 6.0;
 /// of before then: their window, and a scrape.
 const SHIFT: f64 = 2.0;
 const SHIFTED_FOR: Duration = Duration::from_secs(90);
+/// Source: the window of every rate that is queried.
+const RATE_WINDOW: Duration = Duration::from_mins(1);
 /// Rise per collection of the least time for a prompt token, so that a fast one is not for ever.
 const PROMPT_DRIFT: f64 = 1.002;
 
@@ -164,7 +166,7 @@ impl LearnedSloModel {
     }
 
     /// When load last changed. A latency that follows from the requests of a moment and the rate of a minute is that of
-    /// neither while it does.
+    /// neither while it does, unless a replica shows that its own load did not.
     fn last_shift(
         &self,
         input: &ThroughputModelInput,
@@ -228,8 +230,9 @@ impl LearnedEngine {
         next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
-            let rate =
-                rate.filter(|(tokens, latency)| is_even && is_steady(tokens * latency, replica));
+            let rate = rate.filter(|(tokens, latency)| {
+                (is_even || is_balanced(replica)) && is_steady(tokens * latency, replica)
+            });
             if let Some(((_, latency), done)) = rate.zip(work::done(given.role, replica)) {
                 // Prompts of a burst wait in an engine with room, too.
                 let is_full = if replica.usage.is_some() && given.max_sequences.is_some() {
@@ -257,6 +260,16 @@ fn is_steady(sequences: f64, replica: &ThroughputReplicaInput) -> bool {
     replica.running.is_none_or(|running| {
         let (less, more) = (sequences.min(running), sequences.max(running));
         more <= STEADY.mul_add(less, STEADY_SEQUENCES)
+    })
+}
+
+/// Whether a replica completed about as many requests as it was sent over the window of its rates, so that it runs
+/// about as many as before.
+fn is_balanced(replica: &ThroughputReplicaInput) -> bool {
+    let flows = (replica.arrivals.zip(replica.completions)).zip(replica.running);
+    flows.is_some_and(|((sent, done), running)| {
+        let more = (sent - done).abs() * RATE_WINDOW.as_secs_f64();
+        more <= (STEADY - 1.0).mul_add(running, STEADY_SEQUENCES)
     })
 }
 

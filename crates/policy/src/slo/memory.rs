@@ -33,7 +33,7 @@ const SETTLING: Duration = Duration::from_mins(5);
 /// Share of a need that a forgotten one covers at least, for it to have been worth remembering.
 const COVERED: f64 = 0.5;
 /// How long a release that was taken back is not tried again at the same need, at first and at most. Each time that it
-/// is taken back once more doubles it.
+/// is taken back once more doubles it. Where more replicas were needed than before the release, it is the longest at once.
 const FIRST_HOLD: Duration = Duration::from_hours(1);
 const LONGEST_HOLD: Duration = Duration::from_hours(6);
 /// Starts within which growth counts for the reserve once: a single step is no habit.
@@ -126,15 +126,15 @@ impl NeedMemory {
             && let Some((at, from)) = self.released
             && now.since(at) <= self.horizon
         {
-            let lasts = (self.taken_back).map_or(FIRST_HOLD, |known| {
-                let again = if known.at < at { 2 } else { 1 };
-                (known.lasts * again).min(LONGEST_HOLD)
+            let again = (self.taken_back).map_or(FIRST_HOLD, |known| {
+                known.lasts * if known.at < at { 2 } else { 1 }
             });
+            let lasts = if replicas > from { LONGEST_HOLD } else { again };
             self.taken_back = Some(TakenBack {
                 at: now,
                 need: self.taken_back.map_or(peak, |known| known.need.max(peak)),
                 replicas: from.min(replicas),
-                lasts,
+                lasts: lasts.min(LONGEST_HOLD),
             });
         }
         let stands = |release: &TakenBack| {

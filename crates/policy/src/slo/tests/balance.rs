@@ -72,8 +72,8 @@ fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() 
     let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
     memory.count(Replicas(3), at(0));
     // One replica is released at the start of an hour, and comes back two minutes later.
-    let mut held_for = |hour: u64| {
-        for (minute, replicas) in [(0, 2), (1, 2), (2, 3)] {
+    let mut held_for = |hour: u64, counts: [u32; 3]| {
+        for (minute, replicas) in (0..).zip(counts) {
             let now = at(hour * 3_600 + minute * 60);
             memory.observe(100.0, 0.0, quarter, now);
             memory.count(Replicas(replicas), now);
@@ -82,13 +82,15 @@ fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() 
         minutes.find(|minute| !memory.takes_back(Replicas(3), at(hour * 3_600 + minute * 60)))
     };
     let hours = |hours: u64| Some(2 + 60 * hours);
-    assert_eq!(held_for(1), hours(1));
-    assert_eq!(held_for(3), hours(2));
-    assert_eq!(held_for(6), hours(4));
-    assert_eq!(held_for(11), hours(6));
-    assert_eq!(held_for(18), hours(6));
+    assert_eq!(held_for(1, [2, 2, 3]), hours(1));
+    assert_eq!(held_for(3, [2, 2, 3]), hours(2));
+    assert_eq!(held_for(6, [2, 2, 3]), hours(4));
+    assert_eq!(held_for(11, [2, 2, 3]), hours(6));
+    assert_eq!(held_for(18, [2, 2, 3]), hours(6));
     // A release that stood for six hours is forgotten.
-    assert_eq!(held_for(31), hours(1));
+    assert_eq!(held_for(31, [2, 2, 3]), hours(1));
+    // More were needed than before the release.
+    assert_eq!(held_for(33, [2, 3, 4]), hours(6));
 }
 
 /// A fast and a slow variant of one replica each, which generate so many tokens per second.

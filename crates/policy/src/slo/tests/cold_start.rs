@@ -37,12 +37,16 @@ fn what_does_not_stay_in_the_queue_was_placed() {
 #[test]
 fn a_derived_latency_teaches_nothing_while_load_changes() {
     let key = ModelKey::new("ns", "m");
-    let look = |learned: &LearnedSlo, second: u64, running: f64, derived: &[SignalName]| {
+    let look = |learned: &LearnedSlo,
+                second: u64,
+                running: f64,
+                (derived, sent): (&[SignalName], Option<f64>)| {
         let mut input = completing([Some(5.0), Some(5.0)]);
         input.derived = derived.to_vec();
         for replica in (input.variants.values_mut()).flat_map(|one| one.replicas.values_mut()) {
             replica.running = Some(running);
             replica.waiting = Some(0.0);
+            replica.arrivals = sent;
             replica.inter_token_latency = Some(running / replica.decode_rate.unwrap());
         }
         learned.learn(
@@ -50,12 +54,12 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
             at(second),
         )
     };
-    let taught = |derived: &[SignalName]| {
+    let taught = |derived: &[SignalName], sent: Option<f64>| {
         let mut learned = LearnedSlo::default();
         let mut looks = Vec::new();
         for second in (0..=360).step_by(15) {
             let running = if second < 180 { 20.0 } else { 60.0 };
-            let next = look(&learned, second, running, derived);
+            let next = look(&learned, second, running, (derived, sent));
             let curve = |all: &LearnedSlo| {
                 let engines = all.get(&key).map(|model| model.engines.clone());
                 engines.map(|engines| {
@@ -78,11 +82,19 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
             .collect::<Vec<_>>()
     };
     let all: Vec<u64> = (0..=360).step_by(15).collect();
-    assert_eq!(taught(&[]), all);
+    assert_eq!(taught(&[], None), all);
     let steady = |second: &u64| (90..180).contains(second) || *second >= 270;
-    let expected: Vec<u64> = all.into_iter().filter(steady).collect();
-    assert_eq!(taught(&[SignalName::InterTokenLatency]), expected);
-    assert_eq!(taught(&[SignalName::GenerationRate]), expected);
+    let expected: Vec<u64> = all.iter().copied().filter(steady).collect();
+    let derived = [SignalName::InterTokenLatency];
+    assert_eq!(taught(&derived, None), expected);
+    assert_eq!(taught(&[SignalName::GenerationRate], None), expected);
+    // It completes 5 requests a second: with 16 more in a minute than it runs, it had fewer before.
+    assert_eq!(taught(&derived, Some(5.26)), all);
+    let few: Vec<u64> = all
+        .into_iter()
+        .filter(|second| steady(second) || *second >= 180)
+        .collect();
+    assert_eq!(taught(&derived, Some(5.28)), few);
 }
 
 /// Of the requests that a replica has begun only short ones have ended.
