@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::check::InvariantViolation;
 use super::checker::Counts;
 use super::fault::Class;
-use super::outcome::{FaultTally, RunOutcome, Spot};
+use super::outcome::{FaultTally, RunOutcome};
 use super::run::play;
 use super::schedule::FaultSchedule;
 use super::trace::Keep;
@@ -38,8 +38,6 @@ pub(crate) struct Summary {
     /// The most bytes that one process held.
     pub(crate) held: usize,
     pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
-    /// How often roles met messages while faults of a kind were in force.
-    pub(crate) coverage: BTreeMap<Spot, u64>,
     /// The longest time to rest after the last fault.
     pub(crate) slowest: Option<Duration>,
     /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
@@ -65,9 +63,6 @@ impl Summary {
             let sum = self.tally.entry(key.clone()).or_default();
             sum.injected += tally.injected;
             sum.effective += tally.effective;
-        }
-        for (key, count) in &outcome.coverage {
-            *self.coverage.entry(key.clone()).or_default() += count;
         }
         let bytes = [done.seed, outcome.hash].map(u64::to_le_bytes);
         self.hash ^= hash(HASH_OF_NOTHING, bytes.into_iter().flatten());
@@ -115,8 +110,6 @@ pub(crate) enum End {
     Missed,
     /// The last seed could not be played to its end, which tells nothing of the defect.
     Unplayed(Box<Done>),
-    /// None did until the search was ended before its time.
-    Left,
 }
 
 impl End {
@@ -131,14 +124,12 @@ impl End {
     }
 }
 
-/// Plants each defect in turn, and plays seeds until one finds it; `done` hears of each whose search came to its
-/// end. From when `enough` is true, what is played then is played to its end, and all others are left out.
+/// Plants each defect in turn, and plays seeds until one finds it; `done` gets each search at its end.
 pub(crate) fn hunt(
     name: &str,
     mutations: &[Mutation],
     seeds: std::ops::Range<u64>,
     jobs: usize,
-    enough: &AtomicBool,
     done: impl Fn(&Hunt) + Sync,
 ) -> std::io::Result<Vec<Hunt>> {
     let waiting = Mutex::new(mutations.iter().copied());
@@ -151,10 +142,8 @@ pub(crate) fn hunt(
     };
     let work = || {
         while let Some(mutation) = next() {
-            let hunt = seek(name, seeds.clone(), mutation, enough);
-            if !matches!(hunt.end, End::Left) {
-                done(&hunt);
-            }
+            let hunt = seek(name, seeds.clone(), mutation);
+            done(&hunt);
             let mut hunts = hunts.lock().unwrap_or_else(PoisonError::into_inner);
             hunts.push(hunt);
         }
@@ -165,7 +154,7 @@ pub(crate) fn hunt(
     Ok(hunts)
 }
 
-fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation, enough: &AtomicBool) -> Hunt {
+fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
     let mut hunt = Hunt {
         mutation,
         seeds: 0,
@@ -176,10 +165,6 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation, enough: &At
         .into_iter()
         .chain(seeds.filter(|seed| Some(*seed) != first))
     {
-        if enough.load(Ordering::Relaxed) {
-            hunt.end = End::Left;
-            break;
-        }
         let Some(mut plot) = plot(name, seed) else {
             break;
         };
@@ -204,24 +189,19 @@ pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result
     })
 }
 
-/// Plays these seeds on so many threads; `done` hears of each in the order in which they end. Stops after
-/// so many violations, or when `enough` is true: what is played then is played to its end.
+/// Plays these seeds on so many threads; `done` gets each in the order in which they end. No seed begins after
+/// so many violations.
 pub(crate) fn campaign(
     name: &str,
     seeds: std::ops::Range<u64>,
     jobs: usize,
-    (patience, enough): (usize, &AtomicBool),
+    patience: usize,
     done: impl Fn(&Done) + Sync,
 ) -> std::io::Result<Summary> {
     let next = AtomicU64::new(seeds.start);
     let summary = Mutex::new(Summary::default());
-    // Not `enough` itself: whoever loses patience may still want to know more of what is broken.
-    let impatient = AtomicBool::new(false);
     let work = || {
-        while ![enough, &impatient]
-            .into_iter()
-            .any(|ends| ends.load(Ordering::Relaxed))
-        {
+        loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return;
@@ -236,7 +216,7 @@ pub(crate) fn campaign(
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(one);
             if summary.failed.len() >= patience {
-                impatient.store(true, Ordering::Relaxed);
+                next.store(seeds.end, Ordering::Relaxed);
             }
         }
     };
@@ -270,31 +250,5 @@ mod tests {
                 "{end:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_hunt_that_is_asked_to_end_leaves_out_what_it_has_not_begun() {
-        let enough = AtomicBool::new(false);
-        let told = Mutex::new(Vec::new());
-        // One run, which finds the first of them; whoever hears of it has enough.
-        let mutations = [Mutation::ZeroUnasked, Mutation::SeriesKept];
-        let hunts = hunt("probe", &mutations, 1..9, 1, &enough, |hunt| {
-            told.lock().unwrap().push(hunt.mutation);
-            enough.store(true, Ordering::Relaxed);
-        });
-        assert_eq!(told.into_inner().unwrap(), [Mutation::ZeroUnasked]);
-        let hunts = hunts.unwrap();
-        let of = |mutation| hunts.iter().find(|hunt| hunt.mutation == mutation).unwrap();
-        let (found, left) = (of(Mutation::ZeroUnasked), of(Mutation::SeriesKept));
-        assert!(matches!(found.end, End::Found(_)), "{found:?}");
-        assert!(matches!(left.end, End::Left), "{left:?}");
-        assert_eq!((found.seeds, left.seeds), (1, 0));
-    }
-
-    #[test]
-    fn a_campaign_that_is_asked_to_end_begins_no_seed() {
-        let enough = AtomicBool::new(true);
-        let summary = campaign("probe", 1..9, 2, (1, &enough), |_| ()).unwrap();
-        assert_eq!(summary.seeds, 0);
     }
 }

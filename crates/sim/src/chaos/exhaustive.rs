@@ -1,7 +1,6 @@
 //! One end at each point: of every role at its occasions, and of the process at its writes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -149,43 +148,12 @@ pub(crate) struct Walked {
     pub(crate) ends: u64,
     /// Points after which something was not as it must be.
     pub(crate) broken: Vec<BrokenInvariant>,
-    /// Whether these were all of its points.
-    pub(crate) is_whole: bool,
 }
 
 impl Walked {
-    fn new((scene, course): (ExhaustiveScenario, Course)) -> Self {
-        Self {
-            scene,
-            course,
-            ends: 0,
-            broken: Vec::new(),
-            is_whole: false,
-        }
-    }
-
-    /// Whether something was not as it must be after an end, or the whole course had no point.
+    /// Whether something was not as it must be after an end, or the course had no point.
     pub(crate) fn is_broken(&self) -> bool {
-        !self.broken.is_empty() || (self.is_whole && self.ends == 0)
-    }
-
-    pub(crate) fn is_begun(&self) -> bool {
-        self.is_whole || self.ends > 0 || self.is_broken()
-    }
-}
-
-/// What happens around a walk while it goes on.
-#[derive(Debug, Clone, Copy)]
-struct Around<'a> {
-    /// Whether it is to end before its time.
-    enough: &'a AtomicBool,
-    /// Becomes true at the first thing that is broken.
-    broken: &'a AtomicBool,
-}
-
-impl Around<'_> {
-    fn is_enough(self) -> bool {
-        self.enough.load(Ordering::Relaxed)
+        !self.broken.is_empty() || self.ends == 0
     }
 }
 
@@ -217,20 +185,19 @@ fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
         .collect()
 }
 
-/// Ends everything at every point of every scene, once in each run; `done` hears of each course that was begun.
-/// From when `enough` is true, the runs that are played then are played to their end, and all others are left
-/// out. `broken` becomes true as soon as something is, which may be long before its course is over.
+/// Ends everything at every point of every scene, once in each run; `done` gets each course at its end.
 ///
 /// # Errors
 /// When the system gives no thread, or a scene does not hold without any end.
 pub(crate) fn exhaustive(
     points: Points,
     jobs: usize,
-    (enough, broken): (&AtomicBool, &AtomicBool),
     done: impl Fn(&Walked) + Sync,
 ) -> std::io::Result<Vec<Walked>> {
-    let around = Around { enough, broken };
-    let usual = undisturbed(around)?;
+    let mut usual = BTreeMap::new();
+    for scene in scenes() {
+        usual.insert(scene, at_rest(scene)?);
+    }
     let waiting = Mutex::new(scenes().flat_map(courses));
     let all = Mutex::new(Vec::new());
     let next = || {
@@ -239,34 +206,22 @@ pub(crate) fn exhaustive(
     };
     let work = || {
         while let Some((scene, course)) = next() {
-            let mut walked = Walked::new((scene, course));
-            if let Some(usual) = usual.get(&scene) {
-                let play = |probe| scene.play(Some(probe), Keep::Tail);
-                walk(&mut walked, points, usual, around, play);
+            let mut walked = Walked {
+                scene,
+                course,
+                ends: 0,
+                broken: Vec::new(),
+            };
+            if let Some(Some(usual)) = usual.get(&scene) {
+                walk(&mut walked, points, usual);
             }
-            if walked.is_begun() {
-                done(&walked);
-            }
+            done(&walked);
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.push(walked);
         }
     };
     on_threads(jobs, work)?;
     Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// How each scene comes to rest without any end.
-fn undisturbed(around: Around<'_>) -> std::io::Result<BTreeMap<ExhaustiveScenario, Quiescence>> {
-    let mut usual = BTreeMap::new();
-    for scene in scenes() {
-        if around.is_enough() {
-            break;
-        }
-        if let Some(rest) = at_rest(scene)? {
-            usual.insert(scene, rest);
-        }
-    }
-    Ok(usual)
 }
 
 /// How a scene comes to rest without any end.
@@ -310,14 +265,8 @@ pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<Invarian
     })
 }
 
-/// One course to its last point, or to where it is enough.
-fn walk(
-    walked: &mut Walked,
-    points: Points,
-    usual: &Quiescence,
-    around: Around<'_>,
-    play: impl Fn(Probe) -> Option<RunOutcome>,
-) {
+/// One course to its last point.
+fn walk(walked: &mut Walked, points: Points, usual: &Quiescence) {
     let mut number = 1;
     loop {
         let probes = match &walked.course {
@@ -327,10 +276,7 @@ fn walk(
             Course::Writes(how) => vec![Probe::Write(number, *how)],
         };
         for probe in probes {
-            if around.is_enough() {
-                return;
-            }
-            let Some(outcome) = play(probe.clone()) else {
+            let Some(outcome) = walked.scene.play(Some(probe.clone()), Keep::Tail) else {
                 return;
             };
             // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
@@ -348,11 +294,7 @@ fn walk(
                     lines: if is_first { outcome.lines } else { Vec::new() },
                 });
             }
-            walked.is_whole = is_beyond;
             walked.ends += u64::from(!is_beyond);
-            if walked.is_broken() {
-                around.broken.store(true, Ordering::Relaxed);
-            }
             if is_beyond {
                 return;
             }
@@ -362,83 +304,5 @@ fn walk(
             Points::Spread if !is_each && number >= walked.scene.each() => number * 2,
             _ => number + 1,
         };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    /// What comes of the writes of a scene, with a violation at one of them, the last one at another, and whoever
-    /// walks asked to end in the run of a third.
-    fn walked(broken_at: u64, last: u64, asked_at: u64) -> (Walked, bool) {
-        let (enough, broken) = (AtomicBool::new(false), AtomicBool::new(false));
-        let runs = Cell::new(0);
-        let play = |_probe| {
-            runs.set(runs.get() + 1);
-            enough.fetch_or(runs.get() == asked_at, Ordering::Relaxed);
-            let mut outcome = if runs.get() == broken_at {
-                RunOutcome::broken(InvariantViolation::new("D2", "-"))
-            } else {
-                RunOutcome::default()
-            };
-            outcome.struck = runs.get() <= last;
-            Some(outcome)
-        };
-        let course = Course::Writes(ProcessFault::AfterWrite);
-        let mut walked = Walked::new((ExhaustiveScenario::Pair, course));
-        let around = Around {
-            enough: &enough,
-            broken: &broken,
-        };
-        walk(
-            &mut walked,
-            Points::All,
-            &Quiescence::default(),
-            around,
-            play,
-        );
-        (walked, broken.into_inner())
-    }
-
-    #[test]
-    fn a_course_that_is_asked_to_end_ends_after_its_run() {
-        let never = u64::MAX;
-        for ((broken_at, last, asked_at), ends, is_whole, is_broken) in [
-            ((never, 5, never), 5, true, false),
-            ((never, 5, 3), 3, false, false),
-            ((2, 5, 3), 3, false, true),
-            ((3, 5, 3), 3, false, true),
-            ((4, 5, 3), 3, false, false),
-            ((never, 0, never), 0, true, true),
-            ((1, 0, never), 0, true, true),
-        ] {
-            let (walked, told) = walked(broken_at, last, asked_at);
-            assert_eq!(
-                (walked.ends, walked.is_whole),
-                (ends, is_whole),
-                "{walked:?}"
-            );
-            assert_eq!(
-                (walked.is_broken(), told),
-                (is_broken, is_broken),
-                "{walked:?}"
-            );
-            assert!(walked.is_begun(), "{walked:?}");
-        }
-    }
-
-    #[test]
-    fn whoever_has_enough_before_the_first_run_is_told_of_every_course_that_it_is_left_out() {
-        let (enough, broken) = (AtomicBool::new(true), AtomicBool::new(false));
-        let none = |walked: &Walked| panic!("{walked:?}");
-        let all = exhaustive(Points::Spread, 2, (&enough, &broken), none).unwrap();
-        let courses = scenes().flat_map(courses);
-        assert_eq!(all.len(), courses.count());
-        let is_left = |walked: &Walked| !walked.is_begun() && !walked.is_whole;
-        assert!(all.iter().all(is_left), "{all:?}");
-        assert!(!broken.into_inner());
     }
 }

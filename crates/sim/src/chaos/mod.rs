@@ -14,7 +14,6 @@ pub(crate) mod fault;
 mod fleet;
 mod injector;
 mod liveness;
-mod minimise;
 mod mutation;
 mod outcome;
 mod planted;
@@ -45,6 +44,6 @@ pub(crate) use exhaustive::{
 pub(crate) use mutation::Mutation;
 pub(crate) use outcome::FaultTally;
 pub(crate) use point::Point;
-pub(crate) use report::{FailureReport, Played};
+pub(crate) use report::{Played, failure_report};
 pub(crate) use trace::Keep;
 pub(crate) use workload::{PLOTS, plot};

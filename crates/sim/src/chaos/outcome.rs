@@ -15,14 +15,6 @@ pub(crate) struct FaultTally {
     pub(crate) effective: u64,
 }
 
-/// A role at a message while a fault is in force.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Spot {
-    pub(crate) role: &'static str,
-    pub(crate) message: String,
-    pub(crate) fault: String,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunOutcome {
     /// The first thing that must not be, and when.
@@ -36,7 +28,6 @@ pub(crate) struct RunOutcome {
     /// How long after the last fault everything stood still, where it did.
     pub(crate) settled: Option<Duration>,
     pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
-    pub(crate) coverage: BTreeMap<Spot, u64>,
     pub(crate) counts: Counts,
     /// Whether the probe of the plot has struck.
     pub(crate) struck: bool,

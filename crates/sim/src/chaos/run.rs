@@ -14,7 +14,7 @@ use super::fault::{ChaosFault, RoleFault, WorkloadFaultKind};
 use super::fleet::Fleet;
 use super::injector::Injector;
 use super::liveness::{self, is_limited, wanting};
-use super::outcome::{RunOutcome, Spot};
+use super::outcome::RunOutcome;
 use super::process_manager::{Process, ProcessManager, ProcessSetting};
 use super::quiescence::Quiescence;
 use super::scale_to_zero::Use;
@@ -245,24 +245,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the messages that were met, for the faults in force meanwhile: before those change.
-    fn cover(&mut self) {
+    /// Takes the messages that were met into the hash, before the faults in force change.
+    fn cover(&self) {
         let met = self.judge.take_met();
         for (role, messages) in &met {
             for (message, times) in messages {
                 self.trace.fold(&format!("{role} {message} {times}"));
-            }
-        }
-        for fault in self.active.iter().map(|strike| strike.fault.kind()) {
-            for (role, messages) in &met {
-                for (message, times) in messages {
-                    let spot = Spot {
-                        role,
-                        message: message.clone(),
-                        fault: fault.clone(),
-                    };
-                    *self.outcome.coverage.entry(spot).or_default() += times;
-                }
             }
         }
     }

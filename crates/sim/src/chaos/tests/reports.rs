@@ -19,55 +19,30 @@ fn schedule() -> FaultSchedule {
     FaultSchedule(strikes.collect())
 }
 
-/// What a run with these faults prints, the fewest that are enough, and what is printed of them; and what is
-/// printed where there is no time for that.
-struct Told {
-    report: String,
-    smallest: FaultSchedule,
-    smaller: String,
-    cut: String,
-}
-
-fn told(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<Told>) {
-    let schedule = schedule();
-    let outcome = survive(plot, 1, &schedule, keep);
+/// What a run with these faults prints.
+fn reported(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<String>) {
+    let outcome = survive(plot, 1, &schedule(), keep);
     let played = Played {
         plot,
         seed: 1,
-        schedule: &schedule,
         outcome: &outcome,
     };
-    let told = FailureReport::of(played, "0123456789ab").map(|report| {
-        let smaller = report.smaller(8, &AtomicBool::new(false));
-        let cut = report.smaller(8, &AtomicBool::new(true));
-        assert_eq!((smaller.is_cut(), cut.is_cut()), (false, true));
-        Told {
-            report: report.to_string(),
-            smallest: smaller.reduced.smallest.clone(),
-            smaller: smaller.to_string(),
-            cut: cut.to_string(),
-        }
-    });
-    (outcome, told)
+    let report = failure_report(played, "0123456789ab");
+    (outcome, report)
 }
 
 #[test]
 fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     let mut plot = plot("probe", 1).unwrap();
-    let (outcome, report) = told(&plot, Keep::Tail);
+    let (outcome, report) = reported(&plot, Keep::Tail);
     assert_eq!(outcome.violation, None);
     assert!(report.is_none());
 
     plot.mutation = Some(Mutation::SeriesKept);
-    let (outcome, report) = told(&plot, Keep::Tail);
+    let (outcome, report) = reported(&plot, Keep::Tail);
     let (at, violation) = outcome.violation.clone().unwrap();
     assert_eq!(violation.invariant, "E4");
-    let Told {
-        report,
-        smallest,
-        smaller,
-        cut,
-    } = report.unwrap();
+    let report = report.unwrap();
     let lines: Vec<&str> = report.lines().collect();
     let head = format!(
         "seed 1  commit 0123456789ab  scenario probe  planted SeriesKept  at {:.3} s",
@@ -94,28 +69,6 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     let replay = "wva-sim chaos --scenario probe --replay 1 --mutant SeriesKept";
     let rest = &lines[begin.unwrap() + TAIL + 2..];
     assert_eq!(rest, [format!("replay:  {replay}")]);
-    assert_eq!(
-        cut,
-        "cut short after 0 of 8 runs; that fewer of its 3 faults are enough was not seen\n"
-    );
-
-    // The removal alone, which breaks the same when it is played alone.
-    assert_eq!(smallest.ids(), [6]);
-    let again = survive(&plot, 1, &smallest, Keep::Tail);
-    let (at, again) = again.violation.unwrap();
-    assert_eq!(again.invariant, violation.invariant);
-    let removal = smallest.0[0].to_string();
-    assert_eq!(
-        smaller.lines().collect::<Vec<&str>>(),
-        [
-            "of 3 faults these are enough, as far as 8 runs tell:",
-            &removal,
-            "",
-            &format!("they break, at {:.3} s:", at.as_secs_f64()),
-            &again.to_string(),
-            &format!("smaller: {replay} --only 6"),
-        ]
-    );
 }
 
 /// Every line of a run of `probe` with these faults, each from its second on for a minute.

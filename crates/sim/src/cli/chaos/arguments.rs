@@ -10,12 +10,9 @@ use wva::cli::usage::{Given, Refused, one_of, read};
 
 const AFTER: &str = "\
 Each seed is a run in virtual time, and the same seed runs the same way. A run that breaks an invariant
-is printed with the end of its trace and the fewest faults that still break it.
-Whatever plays more than one run and is asked to end (Ctrl-C, SIGTERM) ends after the runs that are played then,
-and prints what was played by then; asked once more, it ends at once.
-Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted, 3 where
-nothing was broken and something was left out for a signal. With --mutants and --mutant, 0 where every defect was
-found, 1 where one was not.";
+is printed with the end of its trace and the command that plays it again.
+Exit code: 0 where every invariant held, 1 where one was broken, 2 where the arguments are not accepted.
+With --mutants and --mutant, 0 where every defect was found, 1 where one was not.";
 
 /// Breaks everything around the controller in a simulated cluster, by seed
 #[derive(Debug, Parser)]

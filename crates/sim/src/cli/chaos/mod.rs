@@ -2,10 +2,8 @@
 
 mod arguments;
 mod commit;
-mod signals;
 mod table;
 
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -13,21 +11,16 @@ use std::time::{Duration, Instant};
 
 use self::arguments::ChaosCommand;
 pub(super) use self::arguments::ChaosFlags;
-use self::signals::Asked;
 use crate::chaos::Mutation;
 use crate::chaos::{
-    Done, End, FailureReport, Keep, PLOTS, Played, Point, Points, campaign, disturbed, exhaustive,
-    hunt, plot, survive,
+    Done, End, Hunt, Keep, PLOTS, Played, Point, Points, Walked, campaign, disturbed, exhaustive,
+    failure_report, hunt, plot, survive,
 };
 use wva::cli::{complain, fail, misused, print};
 
 /// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
-/// Violations of which fewer faults are looked for.
-const SHOWN: usize = 3;
-/// Runs that making a schedule smaller may take.
-const REDUCTION: usize = 40;
-/// Time between two lines of progress, where nobody watches them.
+/// Time between two lines of progress.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// Runs the command.
@@ -42,16 +35,14 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             scenario,
             seeds,
             jobs,
-        }) => heard(|asked| many(scenario, seeds, jobs, asked)),
+        }) => many(scenario, seeds, jobs),
         Ok(ChaosCommand::Mutants {
             scenario,
             mutations,
             seeds,
             jobs,
-        }) => heard(|asked| mutants(scenario, &mutations, seeds, jobs, asked)),
-        Ok(ChaosCommand::Everywhere { points, jobs }) => {
-            heard(|asked| everywhere_once(points, jobs, asked))
-        }
+        }) => mutants(scenario, &mutations, seeds, jobs),
+        Ok(ChaosCommand::Everywhere { points, jobs }) => everywhere_once(points, jobs),
         Ok(ChaosCommand::At(point)) => replay_point(&point),
         Ok(ChaosCommand::Replay {
             scenario,
@@ -63,14 +54,6 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Plays something that ends early, with all that is known by then, when the process is asked to end.
-fn heard(play: impl FnOnce(&Asked) -> ExitCode) -> ExitCode {
-    match Asked::listen() {
-        Ok(asked) => play(&asked),
-        Err(error) => fail([format!("signals cannot be heard: {error}")]),
-    }
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "how long a campaign takes in the real world is asked of no simulated clock"
@@ -79,47 +62,30 @@ fn real() -> Instant {
     Instant::now()
 }
 
+/// What is printed of a campaign while it goes on.
 struct Progress {
-    began: Instant,
     total: u64,
-    state: Mutex<(u64, u64, Option<Instant>)>,
+    /// How many seeds were played, how many of them had violations, and when that was last printed.
+    state: Mutex<(u64, u64, Instant)>,
 }
 
 impl Progress {
     fn step(&self, done: &Done) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (played, failed, told) = &mut *state;
+        let (played, failed, printed) = &mut *state;
         *played += 1;
-        let watched = std::io::stderr().is_terminal();
         if let Some((at, violation)) = &done.outcome.violation {
             *failed += 1;
-            // In place of the bar, which is longer than some words.
-            let (line, at) = (if watched { "\r\x1b[K" } else { "" }, at.as_secs_f64());
+            let at = at.as_secs_f64();
+            complain(&format!("seed {} at {at:.3} s: {violation}\n", done.seed));
+        }
+        if printed.elapsed() >= QUIET || *played == self.total {
+            *printed = real();
+            let total = self.total;
             complain(&format!(
-                "{line}seed {} at {at:.3} s: {violation}\n",
-                done.seed
+                "{played} of {total} seeds, {failed} with violations\n"
             ));
         }
-        let due = told.is_none_or(|told| told.elapsed() >= QUIET);
-        if !watched && !due && *played < self.total {
-            return;
-        }
-        *told = Some(real());
-        self.show(*played, *failed, watched);
-    }
-
-    fn show(&self, played: u64, failed: u64, watched: bool) {
-        let share = played * 30 / self.total.max(1);
-        let bar: String = (0..30)
-            .map(|at| if at < share { '#' } else { '.' })
-            .collect();
-        let line = format!(
-            "[{bar}] {played}/{} seeds, {failed} with violations, {} s",
-            self.total,
-            self.began.elapsed().as_secs()
-        );
-        let (before, after) = if watched { ("\r", "") } else { ("", "\n") };
-        complain(&format!("{before}{line}{after}"));
     }
 }
 
@@ -128,10 +94,8 @@ fn mutants(
     mutations: &[Mutation],
     seeds: Range<u64>,
     jobs: usize,
-    asked: &Asked,
 ) -> ExitCode {
-    let hunts = hunt(scenario, mutations, seeds, jobs, &asked.enough, |hunt| {
-        asked.note(matches!(hunt.end, End::Missed | End::Unplayed(_)));
+    let hunts = hunt(scenario, mutations, seeds, jobs, |hunt| {
         complain(&format!("{}\n", table::hunt(hunt)));
     });
     let hunts = match hunts {
@@ -140,20 +104,19 @@ fn mutants(
     };
     let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
     let mut printed = print(&format!("{}\n", lines.join("\n")));
-    let mut is_whole = !hunts.iter().any(|hunt| matches!(hunt.end, End::Left));
     // Who names one defect wants to know everything about it.
     if let [hunt] = hunts.as_slice()
         && let End::Found(done) = &hunt.end
     {
-        (printed, is_whole) = failure(scenario, Some(hunt.mutation), (done, REDUCTION), asked);
+        printed = failure(scenario, Some(hunt.mutation), done);
     }
-    asked.code(is_whole, printed)
+    let is_missed = |hunt: &Hunt| !matches!(hunt.end, End::Found(_));
+    code(hunts.iter().any(is_missed), printed)
 }
 
-fn everywhere_once(points: Points, jobs: usize, asked: &Asked) -> ExitCode {
+fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
     let (began, commit) = (real(), commit::of_this());
-    let signs = (&asked.enough, &asked.broken);
-    let walked = exhaustive(points, jobs, signs, |walked| {
+    let walked = exhaustive(points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
         for broken in &walked.broken {
             complain(&table::broken(broken, &commit));
@@ -164,79 +127,57 @@ fn everywhere_once(points: Points, jobs: usize, asked: &Asked) -> ExitCode {
         Err(error) => return fail([format!("not played: {error}")]),
     };
     let printed = print(&table::everywhere(&walked, began.elapsed()));
-    asked.code(walked.iter().all(|walked| walked.is_whole), printed)
+    code(walked.iter().any(Walked::is_broken), printed)
 }
 
-fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize, asked: &Asked) -> ExitCode {
+fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
+    let (began, total) = (real(), seeds.end - seeds.start);
     let progress = Progress {
-        began: real(),
-        total: seeds.end - seeds.start,
-        state: Mutex::new((0, 0, None)),
+        total,
+        state: Mutex::new((0, 0, began)),
     };
-    let total = progress.total;
-    // The first seed takes its time, of some scenarios the best part of a minute.
-    progress.show(0, 0, std::io::stderr().is_terminal());
-    let played = campaign(scenario, seeds, jobs, (ENOUGH, &asked.enough), |done| {
-        asked.note(done.outcome.violation.is_some());
-        progress.step(done);
-    });
+    let played = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done));
     let mut summary = match played {
         Ok(summary) => summary,
         Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
     };
-    complain("\n");
-    let took = progress.began.elapsed();
+    let took = began.elapsed();
     summary.failed.sort_by_key(|done| done.seed);
-    let is_whole = summary.seeds == total;
-    if !is_whole {
+    if summary.seeds < total {
         complain(&format!(
             "stopped after {} of {total} seeds\n",
             summary.seeds
         ));
     }
     let mut printed = print(&table::summary(scenario, &summary, took));
-    for (number, done) in summary.failed.iter().enumerate() {
-        let runs = if number < SHOWN { REDUCTION } else { 0 };
-        (printed, _) = failure(scenario, None, (done, runs), asked);
+    for done in &summary.failed {
+        printed = failure(scenario, None, done);
     }
-    asked.code(is_whole, printed)
+    code(!summary.failed.is_empty(), printed)
 }
 
-/// Prints everything about a run that broke an invariant, and then looks for fewer faults that do, in so many runs;
-/// whether that was not cut short. It takes long, and what is known already must not be lost when somebody ends it.
-fn failure(
-    scenario: &str,
-    mutation: Option<Mutation>,
-    (done, runs): (&Done, usize),
-    asked: &Asked,
-) -> (ExitCode, bool) {
+/// Prints everything about a run that broke an invariant.
+fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode {
     let Some(mut plot) = plot(scenario, done.seed) else {
-        return (ExitCode::SUCCESS, true);
+        return ExitCode::SUCCESS;
     };
     plot.mutation = mutation;
     let played = Played {
         plot: &plot,
         seed: done.seed,
-        schedule: &plot.schedule(done.seed),
         outcome: &done.outcome,
     };
-    let commit = commit::of_this();
-    let Some(report) = FailureReport::of(played, &commit) else {
-        return (ExitCode::SUCCESS, true);
-    };
-    // A reader that is gone is noticed at the last text as well.
-    let printed = print(&report.to_string());
-    if runs == 0 {
-        return (printed, true);
+    let report = failure_report(played, &commit::of_this());
+    report.map_or(ExitCode::SUCCESS, |report| print(&report))
+}
+
+/// The exit code of a command: that of its output where nothing is broken.
+fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
+    if is_broken {
+        ExitCode::FAILURE
+    } else {
+        printed
     }
-    if !asked.is_enough() {
-        complain(&format!(
-            "seed {}: looks for the fewest faults that break it, in {runs} runs at most\n",
-            done.seed
-        ));
-    }
-    let smaller = report.smaller(runs, &asked.enough);
-    (print(&format!("\n{smaller}")), !smaller.is_cut())
 }
 
 /// The command that plays one end again.
@@ -260,11 +201,7 @@ fn replay_point(point: &Point) -> ExitCode {
         outcome.events,
         outcome.hash
     ));
-    if wrong.is_none() {
-        printed
-    } else {
-        ExitCode::FAILURE
-    }
+    code(wrong.is_some(), printed)
 }
 
 fn replay(
@@ -308,9 +245,5 @@ fn replay(
         outcome.hash
     );
     let printed = print(&text);
-    if outcome.violation.is_none() {
-        printed
-    } else {
-        ExitCode::FAILURE
-    }
+    code(outcome.violation.is_some(), printed)
 }

@@ -1,6 +1,5 @@
 //! What a campaign came to, as tables.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
@@ -20,7 +19,6 @@ pub(super) fn hunt(hunt: &Hunt) -> String {
         End::Found(done) => told(done),
         End::Missed => "NOT FOUND".to_owned(),
         End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
-        End::Left => "left out for a signal".to_owned(),
     };
     let name = format!("{:?}", hunt.mutation);
     format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)
@@ -32,12 +30,7 @@ pub(super) fn walked(walked: &Walked) -> String {
         Course::Writes(how) => format!("end of the process, {how:?}"),
     };
     let scene = format!("{:?}", walked.scene);
-    let cut = if walked.is_whole {
-        ""
-    } else {
-        ", cut short by a signal"
-    };
-    format!("{scene:<12} {course:<48} {:>5} ends{cut}", walked.ends)
+    format!("{scene:<12} {course:<48} {:>5} ends", walked.ends)
 }
 
 /// What was wrong after an end, with the last lines of its trace where there are any, and the command that plays it again.
@@ -60,7 +53,6 @@ pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
     let of = |scene: ExhaustiveScenario| {
         let here = all.iter().filter(|walked| walked.scene == scene);
-        let here = here.filter(|walked| walked.is_begun());
         let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
             here.partition(|walked| matches!(walked.course, Course::Role(_)));
         let ends = |of: &[&Walked]| of.iter().map(|walked| walked.ends).sum::<u64>();
@@ -79,15 +71,7 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
     };
     let scenes = ExhaustiveScenario::value_variants().iter();
     let scenes: String = scenes.map(|scene| of(*scene)).collect();
-    let left = all.iter().filter(|walked| !walked.is_whole);
-    let (cut, unbegun): (Vec<&Walked>, Vec<&Walked>) = left.partition(|walked| walked.is_begun());
-    let left = match (cut.len(), unbegun.len()) {
-        (0, 0) => String::new(),
-        (cut, unbegun) => {
-            format!("cut short for a signal: {cut} courses; left out for it: {unbegun}\n")
-        }
-    };
-    format!("{scenes}{left}{:.1} s of wall time\n", took.as_secs_f64())
+    format!("{scenes}{:.1} s of wall time\n", took.as_secs_f64())
 }
 
 pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> String {
@@ -114,8 +98,6 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
         String::new(),
     ];
     lines.extend(faults(summary));
-    lines.push(String::new());
-    lines.extend(coverage(summary));
     lines.push(String::new());
     if summary.failed.is_empty() {
         lines.push("every invariant held".to_owned());
@@ -156,63 +138,11 @@ fn faults(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// How often roles met their messages under faults, by class; and of how many kinds that was.
-fn coverage(summary: &Summary) -> Vec<String> {
-    let mut by_class: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
-    for (spot, count) in &summary.coverage {
-        let class = spot.fault.split('/').next().unwrap_or_default();
-        let classes = by_class.entry((spot.role, &spot.message)).or_default();
-        *classes.entry(class).or_default() += count;
-    }
-    let row = |role: &str, message: &str, cell: &dyn Fn(Class) -> String| {
-        let cells = Class::value_variants().iter();
-        let cells = cells.map(|class| format!(" {:>11}", cell(*class)));
-        format!("{role:<16} {message:<17}{}", cells.collect::<String>())
-    };
-    let (spots, all) = (summary.coverage.len(), by_class.len() * summary.tally.len());
-    let mut lines = vec![
-        format!(
-            "{spots} of {all} combinations of role, message and fault; messages met under faults:"
-        ),
-        row("role", "message", &|class| class.as_str().to_owned()),
-    ];
-    for ((role, message), classes) in by_class {
-        lines.push(row(role, message, &|class| {
-            let count = classes.get(class.as_str());
-            count.copied().unwrap_or(0).to_string()
-        }));
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::Mutation;
     use crate::chaos::Point;
     use crate::chaos::check::InvariantViolation;
-    use crate::chaos::fault::ProcessFault;
-
-    #[test]
-    fn a_defect_that_is_left_out_is_told_from_one_that_is_missed() {
-        let told = |seeds, end| {
-            let mutation = Mutation::SeriesKept;
-            hunt(&Hunt {
-                mutation,
-                seeds,
-                end,
-            })
-        };
-        let name = "SeriesKept          ";
-        assert_eq!(
-            told(40, End::Missed),
-            format!("{name}   40 seeds  NOT FOUND")
-        );
-        assert_eq!(
-            told(3, End::Left),
-            format!("{name}    3 seeds  left out for a signal")
-        );
-    }
 
     #[test]
     fn what_is_broken_at_a_point_is_told_with_the_command_that_plays_it() {
@@ -233,27 +163,5 @@ mod tests {
             broken(&of(&["one", "two"]), "0123456789ab"),
             format!("{head}{trace}{replay}")
         );
-    }
-
-    #[test]
-    fn what_is_left_out_is_counted_and_is_no_part_of_what_was_ended() {
-        let of = |ends, is_whole| Walked {
-            scene: ExhaustiveScenario::Pair,
-            course: Course::Writes(ProcessFault::AfterWrite),
-            ends,
-            broken: Vec::new(),
-            is_whole,
-        };
-        let begun = "Pair         0 kills of 0 roles, 9 ends of the process at writes; 0 broken\n";
-        let whole = everywhere(&[of(5, true), of(4, true)], Duration::ZERO);
-        assert!(whole.contains(begun), "{whole}");
-        assert!(!whole.contains("signal"), "{whole}");
-        let cut = [of(5, true), of(4, false), of(0, false), of(0, false)];
-        let text = everywhere(&cut, Duration::ZERO);
-        assert!(text.contains(begun), "{text}");
-        let left = "cut short for a signal: 1 courses; left out for it: 2\n";
-        assert!(text.contains(left), "{text}");
-        assert!(walked(&cut[0]).ends_with("    5 ends"));
-        assert!(walked(&cut[1]).ends_with("    4 ends, cut short by a signal"));
     }
 }
