@@ -1,7 +1,7 @@
 //! What the trace tells beside writes, plans, roles and faults: who leads, what was refused, pods that come and
 //! go, and who scales.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,12 +27,8 @@ const FOLLOWED: [&str; 5] = [
     "leaderworkersets.leaderworkerset.x-k8s.io",
 ];
 
-/// Writes of one kind that one process makes within a second and the last lines tell, of as many as there are objects.
-const TOLD: u32 = 5;
-
 impl Trace {
-    /// A process writes something. That who leads renews its lease is no news, nor is that what happens to many
-    /// objects at once happens to another one of them.
+    /// A process writes something. That who leads renews its lease is no news.
     pub(super) fn written(&self, place: usize, sent: &Sent<'_>, leads: bool) {
         let Sent {
             method, path, body, ..
@@ -43,20 +39,13 @@ impl Trace {
             self.hum(&who, "renews", &text);
             return;
         }
-        let (kind, text) = if path.ends_with("/events") {
+        let text = if path.ends_with("/events") {
             let (reason, name) = about(body);
-            (
-                format!("{who} {reason}"),
-                format!("{text} {reason} of {name}"),
-            )
+            format!("{text} {reason} of {name}")
         } else {
-            (format!("{who} {method} {}", of_kind(path)), text)
+            text
         };
-        if self.counts(&kind) > TOLD {
-            self.hum(&who, "write", &text);
-        } else {
-            self.note(&who, "write", &text);
-        }
+        self.note(&who, "write", &text);
     }
 
     /// A process reads something, which changes nothing.
@@ -71,15 +60,6 @@ pub(super) fn short(path: &str) -> &str {
     path.rsplit("/namespaces/").next().unwrap_or(path)
 }
 
-/// The same without the name of the object: `llm-d/pods/a/status` is of `pods/status`.
-fn of_kind(path: &str) -> String {
-    let mut parts = short(path).split('/').skip(1);
-    let (plural, name) = (parts.next(), parts.next());
-    let plural = plural.filter(|_| name.is_some()).unwrap_or(path);
-    let parts: Vec<&str> = std::iter::once(plural).chain(parts).collect();
-    parts.join("/")
-}
-
 fn about(event: &[u8]) -> (String, String) {
     let event: Value = serde_json::from_slice(event).unwrap_or_default();
     let word = |pointer: &str| {
@@ -89,14 +69,13 @@ fn about(event: &[u8]) -> (String, String) {
     (word("/reason"), word("/regarding/name"))
 }
 
-/// Requests of one process that came to nothing. Of equal ones the first, the tenth, the hundredth and so on are
-/// among the last lines, so that one that is made again and again does not push everything else out of them. Clones
-/// share it.
+/// Requests of one process that came to nothing. Of equal ones the first is among the last lines, so that one that is
+/// made again and again does not push everything else out of them. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Misses {
     trace: Trace,
     who: String,
-    counts: Arc<Mutex<BTreeMap<String, u64>>>,
+    seen: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Misses {
@@ -104,7 +83,7 @@ impl Misses {
         Self {
             trace,
             who: format!("c{place}"),
-            counts: Arc::default(),
+            seen: Arc::default(),
         }
     }
 
@@ -118,22 +97,12 @@ impl Misses {
         } else {
             format!("{request}: {why} by {}", by.join(" "))
         };
-        let times = self.count(&text);
-        if times == 1 {
-            self.trace.note(&self.who, "fails", &text);
-        } else if times == 10_u64.pow(times.ilog10()) {
-            let text = format!("{text}, for the {times}th time");
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.insert(text.clone()) {
             self.trace.note(&self.who, "fails", &text);
         } else {
             self.trace.hum(&self.who, "fails", &text);
         }
-    }
-
-    fn count(&self, text: &str) -> u64 {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = counts.entry(text.to_owned()).or_default();
-        *times += 1;
-        *times
     }
 }
 
@@ -260,140 +229,5 @@ fn by(target: &Object) -> String {
         "horizontal-pod-autoscaler" => "hpa".to_owned(),
         "somebody" => "hand".to_owned(),
         _ => manager,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http::Method;
-
-    use super::*;
-    use crate::chaos::trace::Keep;
-    use wva_base::moment::WallTime;
-    use wva_supervise::Clock;
-
-    /// What is kept, without times.
-    fn texts(trace: &Trace) -> Vec<String> {
-        let text = |line: &String| {
-            line.split_whitespace()
-                .skip(2)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        trace.take().iter().map(text).collect()
-    }
-
-    #[test]
-    fn of_equal_failures_few_are_told_and_of_different_ones_each() {
-        let trace = Trace::new(Clock::at(WallTime(0)), Keep::Tail);
-        let misses = Misses::new(trace.clone(), 1);
-        for _ in 0..150 {
-            misses.note("GET a", "503", &[7]);
-        }
-        misses.note("GET a", "503", &[7, 8]);
-        misses.note("GET b", "409", &[]);
-        let expected = [
-            "c1 fails GET a: 503 by #7",
-            "c1 fails GET a: 503 by #7, for the 10th time",
-            "c1 fails GET a: 503 by #7, for the 100th time",
-            "c1 fails GET a: 503 by #7 #8",
-            "c1 fails GET b: 409",
-        ];
-        assert_eq!(trace.count(), 152);
-        assert_eq!(texts(&trace), expected);
-    }
-
-    /// Time stands still: the hash holds when each line was written.
-    #[tokio::test(start_paused = true)]
-    async fn of_many_objects_that_are_written_at_once_the_first_are_told() {
-        let told = |keep: Keep| {
-            let clock = Clock::at(WallTime(0));
-            let trace = Trace::new(clock.clone(), keep);
-            for number in 0..9 {
-                let path = format!("/apis/x/v1/namespaces/a/variantautoscalings/v{number}/status");
-                let body = format!(r#"{{"reason": "Why", "regarding": {{"name": "v{number}"}}}}"#);
-                let events = "/apis/x/v1/namespaces/a/events";
-                for (method, path, body) in [
-                    (Method::PATCH, path.as_str(), "{}"),
-                    (Method::POST, events, body.as_str()),
-                ] {
-                    let body = body.as_bytes();
-                    let (method, query) = (&method, "");
-                    let sent = Sent {
-                        method,
-                        path,
-                        query,
-                        body,
-                    };
-                    trace.written(0, &sent, true);
-                }
-            }
-            let other = Sent {
-                method: &Method::POST,
-                path: "/apis/x/v1/namespaces/a/events",
-                query: "",
-                body: br#"{"reason": "Other", "regarding": {"name": "v8"}}"#,
-            };
-            trace.written(0, &other, true);
-            let hash = trace.hash();
-            (texts(&trace), hash)
-        };
-        let (tail, whole) = (told(Keep::Tail), told(Keep::All));
-        let of =
-            |texts: &[String], what: &str| texts.iter().filter(|text| text.contains(what)).count();
-        assert_eq!(of(&whole.0, "PATCH"), 9);
-        assert_eq!(of(&whole.0, "Why"), 9);
-        assert_eq!(of(&tail.0, "PATCH"), 5);
-        assert_eq!(of(&tail.0, "Why"), 5);
-        assert_eq!(tail.0.last().unwrap(), "c0 write POST a/events Other of v8");
-        assert_eq!(tail.1, whole.1);
-    }
-
-    #[test]
-    fn what_is_read_is_in_the_whole_trace_alone() {
-        let told = |keep: Keep| {
-            let trace = Trace::new(Clock::at(WallTime(0)), keep);
-            let sent = Sent {
-                method: &Method::GET,
-                path: "/api/v1/pods",
-                query: "watch=true",
-                body: b"",
-            };
-            trace.read(2, &sent);
-            texts(&trace)
-        };
-        assert_eq!(told(Keep::Tail), Vec::<String>::new());
-        assert_eq!(told(Keep::All), ["c2 reads GET /api/v1/pods?watch=true"]);
-    }
-
-    #[test]
-    fn that_who_leads_renews_its_lease_is_no_news() {
-        let told = |keep, leads| {
-            let trace = Trace::new(Clock::at(WallTime(0)), keep);
-            for (method, path, body) in [
-                (Method::PUT, "/apis/x/v1/namespaces/a/leases/b", "{}"),
-                (
-                    Method::POST,
-                    "/apis/x/v1/namespaces/a/events",
-                    r#"{"reason": "Why", "regarding": {"name": "c"}}"#,
-                ),
-            ] {
-                let sent = Sent {
-                    method: &method,
-                    path,
-                    query: "",
-                    body: body.as_bytes(),
-                };
-                trace.written(0, &sent, leads);
-            }
-            let count = trace.count();
-            (texts(&trace), count)
-        };
-        let event = "c0 write POST a/events Why of c".to_owned();
-        let taken = "c0 write PUT a/leases/b".to_owned();
-        let renewed = "c0 renews PUT a/leases/b".to_owned();
-        assert_eq!(told(Keep::Tail, false), (vec![taken, event.clone()], 2));
-        assert_eq!(told(Keep::Tail, true), (vec![event.clone()], 2));
-        assert_eq!(told(Keep::All, true), (vec![renewed, event], 2));
     }
 }

@@ -1,6 +1,6 @@
 //! What happened, one dense line per event, and one number for all of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::number::{HASH_OF_NOTHING, hash};
@@ -23,8 +23,6 @@ struct Lines {
     /// Whether the last lines are those before what was to be shown.
     is_sealed: bool,
     whole: Option<Vec<String>>,
-    /// How often something has been counted within the second of the number that stands first.
-    lately: (u64, BTreeMap<String, u32>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +40,6 @@ impl Trace {
             tail: VecDeque::with_capacity(TAIL),
             is_sealed: false,
             whole: (keep == Keep::All).then(Vec::new),
-            lately: (0, BTreeMap::new()),
         };
         Self {
             clock,
@@ -64,19 +61,6 @@ impl Trace {
     pub(super) fn fold(&self, text: &str) {
         let mut lines = self.lines();
         lines.hash = hash(lines.hash, text.bytes().chain([0xfe]));
-    }
-
-    pub(super) fn counts(&self, what: &str) -> u32 {
-        let second = self.clock.now().monotonic.as_secs();
-        let mut lines = self.lines();
-        let (of, counts) = &mut lines.lately;
-        if *of != second {
-            *of = second;
-            counts.clear();
-        }
-        let times = counts.entry(what.to_owned()).or_default();
-        *times += 1;
-        *times
     }
 
     fn take_down(&self, who: &str, what: &str, text: &str, is_news: bool) {

@@ -99,7 +99,7 @@ fn a_trace_tells_who_leads_what_fails_and_who_scales() {
     let odd = [
         "hand  scales       deployments llm-d/qwen3-8b-fp8 from 2 to 4",
         "c0    fails        PATCH llm-d/variantautoscalings/qwen3-8b-fp8/status: 503 by #1",
-        "c0    fails        GET wva-system/leases/72dd1cf1.llm-d.ai: 503 by #1, for the 10th time",
+        "c0    fails        GET wva-system/leases/72dd1cf1.llm-d.ai: 503 by #1",
         "c0    claim        has run out, of term 1",
         "c0    claim        leads in term 3, until ",
         "c0    fails        prometheus: 502 by #2",
