@@ -363,6 +363,20 @@ impl ChaosFault {
         }
     }
 
+    /// What goes wrong, without whom it meets.
+    fn fault(&self) -> &dyn fmt::Debug {
+        match self {
+            Self::Api(_, fault) => fault,
+            Self::Prometheus(_, fault) => fault,
+            Self::Actor(_, fault) => fault,
+            Self::Controller(_, fault) => fault,
+            Self::Object(_, fault) => fault,
+            Self::Settings(fault) => fault,
+            Self::Workload(_, fault) => fault,
+            Self::Autoscaler(_, fault) => fault,
+        }
+    }
+
     /// Its kind, for tables: without numbers other than a status.
     pub(crate) fn kind(&self) -> String {
         let status = match self {
@@ -371,16 +385,7 @@ impl ChaosFault {
             }
             _ => String::new(),
         };
-        let text = match self {
-            Self::Api(_, fault) => format!("{fault:?}"),
-            Self::Prometheus(_, fault) => format!("{fault:?}"),
-            Self::Actor(_, fault) => format!("{fault:?}"),
-            Self::Controller(_, fault) => format!("{fault:?}"),
-            Self::Object(_, fault) => format!("{fault:?}"),
-            Self::Settings(fault) => format!("{fault:?}"),
-            Self::Workload(_, fault) => format!("{fault:?}"),
-            Self::Autoscaler(_, fault) => format!("{fault:?}"),
-        };
+        let text = format!("{:?}", self.fault());
         let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
         format!("{}/{}{status}", self.class().as_str(), kebab(name))
     }
@@ -402,15 +407,17 @@ fn kebab(name: &str) -> String {
 impl fmt::Display for ChaosFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.kind())?;
+        let fault = self.fault();
         match self {
-            Self::Api(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
-            Self::Prometheus(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
             Self::Actor(whom, fault) => write!(formatter, " {} {fault}", whose(*whom)),
             Self::Controller(whom, _) => write!(formatter, " {}", whose(*whom)),
-            Self::Object(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
-            Self::Settings(fault) => write!(formatter, " {fault:?}"),
-            Self::Workload(whom, fault) => write!(formatter, " v{whom} {fault:?}"),
-            Self::Autoscaler(whom, fault) => write!(formatter, " {} {fault:?}", whose(*whom)),
+            Self::Object(whom, _) | Self::Workload(whom, _) => {
+                write!(formatter, " v{whom} {fault:?}")
+            }
+            Self::Settings(_) => write!(formatter, " {fault:?}"),
+            Self::Api(whom, _) | Self::Prometheus(whom, _) | Self::Autoscaler(whom, _) => {
+                write!(formatter, " {} {fault:?}", whose(*whom))
+            }
         }
     }
 }
