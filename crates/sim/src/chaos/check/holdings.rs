@@ -103,34 +103,4 @@ mod tests {
 
     #[repr(align(64))]
     struct Aligned([u8; 64]);
-
-    #[test]
-    fn what_was_there_lately_counts() {
-        let mut lately = Lately::default();
-        let at = |minute: u64| Duration::from_mins(minute);
-        let counts = [
-            (0, 3),
-            (1, 9),
-            (5, 9),
-            (6, 4),
-            (7, 5),
-            (17, 2),
-            (18, 1),
-            (20, 1),
-            (32, 0),
-        ];
-        let most = counts.map(|(minute, count)| lately.note(at(minute), count));
-        assert_eq!(most, [3, 9, 9, 9, 9, 9, 5, 2, 1]);
-    }
-
-    #[test]
-    fn room_that_was_made_may_be_kept() {
-        let mut holdings = Holdings::default();
-        let limit = LEAST + 3 * EACH;
-        let found = holdings.judge(limit + 1, 3).unwrap();
-        assert_eq!(found.invariant, "T5");
-        assert_eq!(holdings.judge(limit, 3), None);
-        assert_eq!(holdings.judge(limit, 0), None);
-        assert!(holdings.judge(limit + 1, 0).is_some());
-    }
 }

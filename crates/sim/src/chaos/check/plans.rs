@@ -377,6 +377,3 @@ fn is_outside(target: Replicas, bounds: &DeclaredBounds) -> bool {
     let crossed = bounds.max.is_some_and(|max| bounds.min > Some(max));
     above || (!crossed && bounds.min.is_some_and(|min| target < min))
 }
-
-#[cfg(test)]
-mod tests;
