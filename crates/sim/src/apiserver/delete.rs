@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::refusal::ApiRefusal;
-use super::request::{Ask, RequestTarget};
-use super::selector::Selector;
+use super::request::Ask;
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
 use super::view;
@@ -114,30 +113,6 @@ impl State {
         let marked = self.store.get(key).map(|object| view::shown(kind, object));
         self.pursue(key);
         Ok(marked.unwrap_or(done))
-    }
-
-    pub(super) fn delete_collection(
-        &mut self,
-        target: &RequestTarget,
-        selector: &Selector,
-        how: &Deletion,
-    ) -> Result<Value, ApiRefusal> {
-        let kind = &*target.kind;
-        let found = self
-            .store
-            .list(&kind.stored_as, target.namespace.as_deref());
-        let mut items = Vec::new();
-        for (key, object) in found {
-            let shown = view::shown(kind, &object);
-            if selector.matches(&shown) && self.store.get(&key).is_some() {
-                self.delete(kind, &key, how)?;
-                items.push(shown);
-            }
-        }
-        Ok(json!({
-            "kind": kind.list_kind, "apiVersion": kind.api_version(),
-            "metadata": {"resourceVersion": self.store.revision().to_string()}, "items": items,
-        }))
     }
 
     /// Does what the marks of an object wait for, as far as it can be done now.

@@ -9,15 +9,8 @@ use super::kind::Kind;
 use super::refusal::ApiRefusal;
 use super::state::State;
 
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+const VERBS: [&str; 7] = [
+    "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 const SUB_VERBS: [&str; 3] = ["get", "patch", "update"];
 

@@ -4,18 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::refusal::{ApiRefusal, Cause};
+use super::refusal::ApiRefusal;
 use super::request::{Ask, RequestTarget, ResponseForm};
 use super::selector::Selector;
 use super::state::State;
 use super::store::Key;
 use super::{scale, table, view};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Match {
-    NotOlderThan,
-    Exact,
-}
 
 impl State {
     pub(super) fn get(&self, target: &RequestTarget, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
@@ -52,20 +46,17 @@ impl State {
         let selector = selector(ask)?;
         let limit = ask.number("limit")?.filter(|limit| *limit > 0);
         let start = ask.parameter("continue").map(Token::read).transpose()?;
-        let exact = wanted(ask)?;
-        let revision = start.as_ref().map(|token| token.revision).or(exact);
+        let revision = start.as_ref().map(|token| token.revision);
         let namespace = target.namespace.as_deref();
         let objects = match revision {
             Some(revision) => self.store.list_at(&kind.stored_as, namespace, revision),
             None => Some(self.store.list(&kind.stored_as, namespace)),
         };
         let objects = objects.ok_or_else(|| {
-            ApiRefusal::expired(if start.is_some() {
+            ApiRefusal::expired(
                 "The provided continue parameter is too old to display a consistent list result. \
-                 You must start a new list without the continue parameter."
-            } else {
-                "The resourceVersion for the provided list is too old."
-            })
+                 You must start a new list without the continue parameter.",
+            )
         })?;
         let revision = revision.unwrap_or_else(|| self.store.revision());
         let mut found = objects
@@ -121,43 +112,6 @@ impl State {
 pub(super) fn selector(ask: &Ask) -> Result<Selector, ApiRefusal> {
     let text = |name: &str| ask.parameter(name).unwrap_or_default();
     Selector::read(text("labelSelector"), text("fieldSelector"))
-}
-
-fn wanted(ask: &Ask) -> Result<Option<u64>, ApiRefusal> {
-    let version = ask.number("resourceVersion")?;
-    let refuse = |why: &str| {
-        Err(ApiRefusal::options(&[Cause::forbidden(
-            "resourceVersionMatch",
-            why,
-        )]))
-    };
-    let how = match ask.parameter("resourceVersionMatch") {
-        None => None,
-        Some(_) if ask.parameter("continue").is_some() => {
-            return refuse("resourceVersionMatch is forbidden when continue is provided");
-        }
-        Some(_) if version.is_none() => {
-            return refuse("resourceVersionMatch is forbidden unless resourceVersion is provided");
-        }
-        Some("Exact") if version == Some(0) => {
-            return refuse("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-        }
-        Some("Exact") => Some(Match::Exact),
-        Some("NotOlderThan") => Some(Match::NotOlderThan),
-        Some(other) => {
-            return Err(ApiRefusal::options(&[Cause {
-                reason: "FieldValueNotSupported",
-                message: format!(
-                    "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-                ),
-                field: "resourceVersionMatch".to_owned(),
-            }]));
-        }
-    };
-    // A limited list of a version is exact without saying so.
-    let limited = ask.number("limit")?.is_some_and(|limit| limit > 0);
-    let exact = how == Some(Match::Exact) || (how.is_none() && limited);
-    Ok(version.filter(|version| exact && *version > 0))
 }
 
 struct Token {

@@ -22,7 +22,6 @@ use super::delete::Deletion;
 use super::discovery;
 use super::faults::Faults;
 use super::openapi;
-use super::read;
 use super::refusal::ApiRefusal;
 use super::request::{Ask, RequestTarget, ResponseForm};
 use super::state::State;
@@ -249,12 +248,6 @@ impl ApiServer {
             ("DELETE", Some(_)) if target.subresource.is_empty() => {
                 let key = target.key()?;
                 let deleted = state.delete(&target.kind, &key, &Deletion::read(ask)?)?;
-                document(Arc::new(deleted))
-            }
-            ("DELETE", None) => {
-                let selector = read::selector(ask)?;
-                let how = Deletion::read(ask)?;
-                let deleted = state.delete_collection(&target, &selector, &how)?;
                 document(Arc::new(deleted))
             }
             _ => Err(ApiRefusal::method_not_allowed()),

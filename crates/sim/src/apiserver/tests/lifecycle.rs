@@ -287,21 +287,6 @@ async fn faults_meet_one_client_and_spare_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_requests_make_the_same_world() {
-    let mut worlds = Vec::new();
-    for _ in 0..2 {
-        let server = server().await;
-        let object = json!({"metadata": {"generateName": "g-"}});
-        for _ in 0..3 {
-            ask(&server, "POST", MAPS, &object).await;
-        }
-        worlds.push(ask(&server, "GET", MAPS, &Value::Null).await.1);
-    }
-    assert_eq!(worlds[0]["items"].as_array().unwrap().len(), 3);
-    assert_eq!(worlds[0], worlds[1]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn bodies_that_make_no_sense_are_refused_and_hurt_nothing() {
     let server = server().await;
     assert_eq!(

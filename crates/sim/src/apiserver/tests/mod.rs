@@ -7,7 +7,6 @@ use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
 
 mod contract;
-mod controller;
 mod definition;
 mod lifecycle;
 
