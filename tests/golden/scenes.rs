@@ -13,8 +13,8 @@ use wva_sim::load::{RateProfile, RateStage};
 use wva_sim::router::{Binding, FlowControl};
 use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
-    ConfigMap, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
-    ScenarioVariant, Slo, World, scenario,
+    ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
+    Slo, World, scenario,
 };
 
 use super::is_golden;
@@ -176,9 +176,7 @@ fn play(scenario: &Scenario, minutes: &[u32]) -> String {
         .unwrap();
     runtime.block_on(async {
         let began = tokio::time::Instant::now();
-        let world = World::begin(scenario, SEED, DATE, Recording::Off)
-            .await
-            .unwrap();
+        let world = World::begin(scenario, SEED, DATE).await.unwrap();
         let objects = Insider::new(world.server.clone(), "golden");
         let mut pages: Vec<BTreeMap<String, String>> = Vec::new();
         let mut statuses = String::new();

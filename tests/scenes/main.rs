@@ -37,7 +37,7 @@ use wva_sim::load::{RateProfile, RateStage};
 use wva_sim::router::{Binding, FlowControl};
 use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
-    ConfigMap, Frame, LoadSource, Pose, Recording, Replica, Scenario, ScenarioFault, ScenarioModel,
+    ConfigMap, Frame, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
     ScenarioVariant, Slo, World, scenario,
 };
 
@@ -166,9 +166,7 @@ fn to_zero(model: &'static str) -> ConfigMap {
 }
 
 async fn begin(scenario: &Scenario) -> World {
-    World::begin(scenario, 1, DATE, Recording::Off)
-        .await
-        .unwrap()
+    World::begin(scenario, 1, DATE).await.unwrap()
 }
 
 /// Somebody changes the `default` entry of the policy; an empty text takes it away.

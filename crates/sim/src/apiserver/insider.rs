@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::Ask;
 use super::server::ApiServer;
-use super::store::{Key, StoredChange};
+use super::store::Key;
 use super::versions::VersionFollower;
 
 /// A component with a name as an owner of fields.
@@ -16,16 +16,6 @@ use super::versions::VersionFollower;
 pub struct Insider {
     server: ApiServer,
     manager: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoreWrite {
-    pub(crate) version: u64,
-    /// The resource, as in [`Insider::list`].
-    pub(crate) resource: String,
-    /// The object as it is since, or was last.
-    pub(crate) object: Arc<Value>,
-    pub(crate) removed: bool,
 }
 
 /// An answer other than success.
@@ -84,17 +74,19 @@ impl Insider {
         })
     }
 
-    /// What has changed after a version, oldest first; `None` where some of it is forgotten.
-    pub(crate) fn changes_after(&self, version: u64) -> Option<Vec<StoreWrite>> {
+    /// What has changed after a version, oldest first, each as text; `None` where some of it is forgotten.
+    #[cfg(test)]
+    pub(crate) fn changes_after(&self, version: u64) -> Option<Vec<(u64, String)>> {
         self.server.shared.with(|state| {
             let changes = state.store.all_changes(version)?;
-            let told = |change: &StoredChange| StoreWrite {
-                version: change.revision,
-                resource: change.key.resource.clone(),
-                object: Arc::clone(&change.last),
-                removed: change.after.is_none(),
-            };
-            Some(changes.map(told).collect())
+            let texts = changes.map(|change| {
+                let (resource, is_gone) = (&change.key.resource, change.after.is_none());
+                (
+                    change.revision,
+                    format!("{resource} {} {is_gone}", change.last),
+                )
+            });
+            Some(texts.collect())
         })
     }
 

@@ -16,7 +16,6 @@ use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
 use super::hidden::without;
 use super::objects::{SYSTEM, VARIANT};
 use super::pod_listeners::PodListeners;
-use super::record::Recorder;
 use super::routers::{self, Listener, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
@@ -49,8 +48,6 @@ pub(super) struct Driver {
     pub(super) plans: CellFollower<Option<PlanProposal>>,
     pub(super) services: Vec<ModelService>,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
-    pub(super) recorder: Option<Recorder>,
-    pub(super) records: watch::Sender<Option<super::RunRecord>>,
     pub(super) frames: watch::Sender<Arc<Frame>>,
     pub(super) state: DriverState,
 }
@@ -156,9 +153,6 @@ impl Driver {
 
     /// Remembers why a target is what it is.
     fn note(&mut self, plan: &Plan) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.plan(plan);
-        }
         for (key, decision) in &plan.decisions {
             let unserved = decision.unserved().map(ToString::to_string);
             let known = self.state.decided.get_mut(key);
@@ -370,10 +364,6 @@ impl Driver {
     fn tick(&mut self, now: Moment) {
         let before = self.state.ticked.replace(now.monotonic);
         let passed = now.monotonic.saturating_sub(before.unwrap_or_default());
-        if let Some(recorder) = &mut self.recorder {
-            recorder.catch_up();
-            self.records.send_replace(Some(recorder.record()));
-        }
         let models: Vec<ModelFrame> = self
             .services
             .iter()

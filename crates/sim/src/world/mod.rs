@@ -18,7 +18,6 @@ pub(crate) mod objects;
 pub(crate) mod pace;
 mod pod_listeners;
 mod posed;
-mod record;
 mod replica_group;
 mod request_log;
 mod routers;
@@ -44,7 +43,6 @@ pub(crate) use catalogue::scenarios;
 pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
 pub use hidden::HiddenSignal;
-pub(crate) use record::RunRecord;
 pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
 pub use scenario::{
     ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
@@ -53,7 +51,6 @@ pub use scenario::{
 
 use self::controller::{ControllerView, Signals};
 use self::driver::{Driver, DriverState};
-use self::record::Recorder;
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
 use crate::hpa::{Autoscalers, SYNC};
@@ -96,15 +93,6 @@ pub enum WorldError {
     Objects(#[from] Denied),
 }
 
-/// Whether a run is taken down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recording {
-    /// Every write and plan is folded into a [`RunRecord`].
-    On,
-    /// Nothing is.
-    Off,
-}
-
 /// A world that runs until it is dropped or ended.
 pub struct World {
     /// The API server.
@@ -114,7 +102,6 @@ pub struct World {
     /// A frame every second.
     pub frames: watch::Receiver<Arc<Frame>>,
     plans: Reader<Option<PlanProposal>>,
-    records: watch::Receiver<Option<RunRecord>>,
     stop: watch::Sender<bool>,
     controller: Option<tokio::task::JoinHandle<wva_supervise::ExitReason>>,
     pub(crate) workloads: Workloads,
@@ -154,13 +141,8 @@ fn in_weather(
 
 impl World {
     /// Builds a world that begins at this date, and sets it going.
-    pub async fn begin(
-        scenario: &Scenario,
-        seed: u64,
-        date: WallTime,
-        recording: Recording,
-    ) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, recording, None, SYNC).await
+    pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, None, SYNC).await
     }
 
     /// Builds a world for an experiment, with or without a controller of its own.
@@ -172,7 +154,7 @@ impl World {
         hpa_sync: Duration,
     ) -> Result<Self, WorldError> {
         let staff = (!has_controller).then(PodListeners::default);
-        Self::found(scenario, seed, date, Recording::Off, staff, hpa_sync).await
+        Self::found(scenario, seed, date, staff, hpa_sync).await
     }
 
     /// Builds a world whose controllers others start and end; they answer at these doors.
@@ -182,14 +164,13 @@ impl World {
         date: WallTime,
         doors: PodListeners,
     ) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, Recording::Off, Some(doors), SYNC).await
+        Self::found(scenario, seed, date, Some(doors), SYNC).await
     }
 
     async fn found(
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
-        recording: Recording,
         staff: Option<PodListeners>,
         hpa_sync: Duration,
     ) -> Result<Self, WorldError> {
@@ -221,8 +202,6 @@ impl World {
         let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
         let autoscalers = autoscalers.every(hpa_sync);
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
-        let (record_sender, records) = watch::channel(None);
-        let recorder = (recording == Recording::On).then(|| Recorder::new(creator.clone()));
         let ground = Driver {
             scenario: scenario.clone(),
             clock: clock.clone(),
@@ -234,8 +213,6 @@ impl World {
             doors: doors.clone(),
             services,
             questions,
-            recorder,
-            records: record_sender,
             frames: frame_sender,
             state: DriverState::default(),
         };
@@ -254,7 +231,6 @@ impl World {
             clock,
             frames,
             plans,
-            records,
             stop,
             controller,
             workloads,
@@ -262,11 +238,6 @@ impl World {
             doors,
             tasks,
         })
-    }
-
-    /// What was written and decided so far.
-    pub fn record(&self) -> Option<RunRecord> {
-        *self.records.borrow()
     }
 
     /// The controller's last plan.

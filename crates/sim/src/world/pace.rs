@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use super::{Frame, Recording, Scenario, World, WorldError};
+use super::{Frame, Scenario, World, WorldError};
 use crate::apiserver::ApiServer;
 use crate::lab::{PolicyChoice, Seats};
 use wva_base::moment::WallTime;
@@ -183,7 +183,7 @@ impl Stage {
     async fn perform(self, play: Play, begun: oneshot::Sender<Begun>) {
         let (scenario, seed, date) = (&play.scenario, play.seed, play.date);
         let world = match &play.policy {
-            None => World::begin(scenario, seed, date, Recording::Off).await,
+            None => World::begin(scenario, seed, date).await,
             Some(policy) => Seats::world(policy, scenario, seed, date).await,
         };
         let world = match world {

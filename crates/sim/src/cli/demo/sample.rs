@@ -7,7 +7,7 @@ use super::title;
 use super::view::{Header, picture};
 use crate::documents::check_block;
 use crate::world::pace::Speed;
-use crate::world::{Recording, World, scenario};
+use crate::world::{World, scenario};
 use wva_base::moment::WallTime;
 
 const COLUMNS: usize = 80;
@@ -30,9 +30,7 @@ async fn the_picture_in_the_docs_is_what_seed_1_shows() {
         page: Some(([127, 0, 0, 1], 38211).into()),
     };
     // An hour, as every play begins at one.
-    let world = World::begin(&scenario, 1, WallTime(0), Recording::Off)
-        .await
-        .unwrap();
+    let world = World::begin(&scenario, 1, WallTime(0)).await.unwrap();
     // Between two frames, once the first model has grown and may shrink.
     tokio::time::sleep(Duration::from_mins(25) + Duration::from_millis(500)).await;
     let frame = world.frame();
