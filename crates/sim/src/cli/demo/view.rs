@@ -289,25 +289,6 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_holds_every_variant_with_its_reason() {
-        let lines = picture(&header(), &frame(1, Some(2)), &Comparison::default());
-        assert_eq!(lines[0], "wva-sim demo   http://127.0.0.1:80   00:01:01");
-        assert!(lines[1].contains("--kubeconfig /tmp/k -n ns"));
-        let [row, why] = lines.last_chunk().unwrap();
-        assert!(row.contains("H100x4"), "{row}");
-        assert_eq!(why, "      up: because");
-        let load = lines.iter().position(|line| line.starts_with("m  "));
-        let latency = &lines[load.unwrap() + 1];
-        assert!(
-            latency.contains("SLO 50.0 %") && latency.contains("TTFT p95 – ms"),
-            "{latency}"
-        );
-        for line in &lines {
-            assert!(line.chars().count() <= 80, "{line}");
-        }
-    }
-
-    #[test]
     fn a_line_comes_for_a_change_only() {
         let mut lines = Lines::default();
         assert_eq!(lines.of(&frame(1, None)).len(), 1);

@@ -1,7 +1,6 @@
 //! Scraping, staleness, faults and the API; the evaluator is compared with a real Prometheus by the
 //! cases of the cluster tests, and what has no counterpart there is tested here.
 
-mod expressions;
 mod pages;
 mod serving;
 

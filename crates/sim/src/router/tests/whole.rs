@@ -96,13 +96,3 @@ fn the_same_seed_gives_the_same_world() {
     assert_eq!(world(1), world(1));
     assert_ne!(world(1), world(2));
 }
-
-/// How fast it is: the time that this takes is the measurement.
-#[test]
-#[ignore = "a measurement: one virtual hour of three models at 30 requests per second together"]
-fn one_virtual_hour_of_three_models() {
-    for name in ["a", "b", "c"] {
-        let (_, served, asked) = play(1, name, MINUTE * 60);
-        assert!(asked > 30_000 && served.len() > 30_000, "{asked}");
-    }
-}
