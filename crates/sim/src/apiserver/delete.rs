@@ -21,7 +21,6 @@ pub(super) struct Deletion {
     propagation: String,
     uid: Option<String>,
     version: Option<String>,
-    dry_run: bool,
 }
 
 impl Deletion {
@@ -43,7 +42,6 @@ impl Deletion {
                 .unwrap_or_default(),
             uid: text(&body["preconditions"]["uid"]),
             version: text(&body["preconditions"]["resourceVersion"]),
-            dry_run: ask.dry_run() || body["dryRun"].as_array().is_some_and(|all| !all.is_empty()),
         })
     }
 }
@@ -93,13 +91,6 @@ impl State {
             }
         }
         let waits = grace > 0 || !finalizers(&object).is_empty() || key.resource == "namespaces.";
-        if how.dry_run {
-            return Ok(if waits {
-                view::shown(kind, &object)
-            } else {
-                done
-            });
-        }
         if waits && object != *stored {
             self.store.put(key.clone(), object.clone());
         }

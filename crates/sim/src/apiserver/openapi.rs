@@ -69,7 +69,6 @@ fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {
             "x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity(kind),
             "responses": {"200": {"description": "OK"}},
             "parameters": [
-                {"name": "dryRun", "in": "query", "schema": {"type": "string"}},
                 {"name": "fieldManager", "in": "query", "schema": {"type": "string"}},
                 {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}},
             ],

@@ -126,10 +126,6 @@ impl Ask {
         }
     }
 
-    pub(super) fn dry_run(&self) -> bool {
-        self.parameter("dryRun").is_some()
-    }
-
     pub(super) fn force(&self) -> Force {
         if self.flag("force") {
             Force::Yes

@@ -222,6 +222,10 @@ impl ApiServer {
         ) {
             return Err(ApiRefusal::not_simulated(&target.subresource));
         }
+        // A write that is not to be stored must not be.
+        if ask.parameter("dryRun").is_some() {
+            return Err(ApiRefusal::bad_request("dryRun is not served"));
+        }
         if ask.method == Method::GET && ask.flag("watch") {
             let watch = WatchStream::open(&self.shared, state, &target, ask, cut_after)?;
             return Ok(Answer::Watch(Box::new(watch)));

@@ -90,13 +90,6 @@ impl State {
         if writer.operation == Operation::Update {
             managers::updated(kind, &json!({}), &mut object, &writer, &stamp);
         }
-        if ask.dry_run() {
-            return Ok(Written {
-                created: true,
-                object: Arc::new(object),
-                warnings,
-            });
-        }
         let stored = self.store.put(key.clone(), view::stored(kind, object));
         self.settle(&key);
         self.collect_if_orphan(&key);
@@ -335,15 +328,10 @@ impl State {
                 object
             }
         };
-        if prepare::same_apart_from_times(live, &next) || ask.dry_run() {
-            let object = if ask.dry_run() {
-                Arc::new(next)
-            } else {
-                Arc::clone(live)
-            };
+        if prepare::same_apart_from_times(live, &next) {
             return Ok(Written {
                 created: false,
-                object: shown(object),
+                object: shown(Arc::clone(live)),
                 warnings,
             });
         }
