@@ -38,7 +38,7 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long, value_name = "SEED", value_parser = to_seed, allow_negative_numbers = true)]
     replay: Option<u64>,
     /// With --replay: these faults of its schedule alone, as in 3,17, or none
-    #[arg(long, value_name = "IDS", value_parser = to_ids)]
+    #[arg(long, value_name = "IDS", value_parser = to_ids, requires = "replay")]
     only: Option<Ids>,
     /// Plant one defect after another, and say how many seeds find it
     #[arg(long)]
@@ -51,11 +51,11 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long)]
     everywhere: bool,
     /// With --everywhere: at all occasions and writes, which takes long
-    #[arg(long)]
+    #[arg(long, requires = "everywhere")]
     every_occasion: bool,
     /// With --everywhere: at this point alone, as a failure prints it, with everything that happens, as in
     /// Pair/before/7/collector or Zero/during-write/3
-    #[arg(long, value_name = "POINT", value_parser = to_point)]
+    #[arg(long, value_name = "POINT", value_parser = to_point, requires = "everywhere")]
     point: Option<Point>,
     /// List the scenarios
     #[arg(long)]
@@ -91,11 +91,6 @@ pub(super) enum ChaosCommand {
         only: Option<Vec<usize>>,
         mutation: Option<Mutation>,
     },
-}
-
-/// A flag that says something about another one, which is not given.
-fn alone(flag: &str, does: &str, needs: &str) -> Refused {
-    Refused(format!("{flag} {does}; name it with {needs}"))
 }
 
 impl ChaosFlags {
@@ -160,51 +155,41 @@ impl ChaosFlags {
         if self.list {
             return Ok(ChaosCommand::List);
         }
-        match (self.everywhere, self.point) {
-            (true, Some(point)) => return Ok(ChaosCommand::At(point)),
-            (true, None) => {
-                let points = if self.every_occasion {
-                    Points::All
-                } else {
-                    Points::Spread
-                };
-                return Ok(ChaosCommand::Everywhere { points, jobs });
-            }
-            (false, Some(_)) => {
-                let does = "says what is ended, and when";
-                return Err(alone("--point", does, "--everywhere"));
-            }
-            (false, None) => {}
+        if let Some(point) = self.point {
+            return Ok(ChaosCommand::At(point));
         }
-        if self.every_occasion {
-            let does = "says where roles are ended";
-            return Err(alone("--every-occasion", does, "--everywhere"));
+        if self.everywhere {
+            let points = if self.every_occasion {
+                Points::All
+            } else {
+                Points::Spread
+            };
+            return Ok(ChaosCommand::Everywhere { points, jobs });
         }
         let mutations = match self.mutant {
             Some(mutation) => vec![mutation],
             None if self.mutants => Mutation::value_variants().to_vec(),
             None => Vec::new(),
         };
-        match (self.replay, self.only) {
-            (Some(seed), only) => Ok(ChaosCommand::Replay {
+        Ok(match self.replay {
+            Some(seed) => ChaosCommand::Replay {
                 scenario,
                 seed,
-                only: only.map(|Ids(ids)| ids),
+                only: self.only.map(|Ids(ids)| ids),
                 mutation: self.mutant,
-            }),
-            (None, Some(_)) => Err(alone("--only", "chooses faults of one seed", "--replay")),
-            (None, None) if !mutations.is_empty() => Ok(ChaosCommand::Mutants {
+            },
+            None if !mutations.is_empty() => ChaosCommand::Mutants {
                 scenario,
                 mutations,
                 seeds,
                 jobs,
-            }),
-            (None, None) => Ok(ChaosCommand::Play {
+            },
+            None => ChaosCommand::Play {
                 scenario,
                 seeds,
                 jobs,
-            }),
-        }
+            },
+        })
     }
 }
 
@@ -352,15 +337,6 @@ mod tests {
     fn what_is_wrong_is_named_with_its_remedy() {
         for (arguments, expected) in [
             (
-                "--sedes 3",
-                "unknown argument \"--sedes\", did you mean \"--seeds\"?; wva-sim chaos --help",
-            ),
-            ("--seeds", "--seeds needs a value; write --seeds=<NUMBER>"),
-            (
-                "--mutants=3",
-                "--mutants takes no value, and has \"3\"; leave",
-            ),
-            (
                 "--seeds 0",
                 "--seeds is \"0\"; give a whole number from 1 to 10000000",
             ),
@@ -381,17 +357,17 @@ mod tests {
                 "--scenario calm",
                 "--scenario is \"calm\"; give one of storm, ",
             ),
-            (
-                "--every-occasion",
-                "--every-occasion says where roles are ended",
-            ),
-            ("--only 3", "--only chooses faults of one seed"),
+            ("--every-occasion", "--everywhere is missing; give it"),
+            ("--only 3", "--replay <SEED> is missing; give it"),
             (
                 "--mutant Nothing",
                 "--mutant is \"Nothing\"; give one of PermitUnasked, ",
             ),
             ("--everywhere --point 9", "--point is \"9\"; give a point"),
-            ("--point Pair/after-write/9", "--point says what is ended"),
+            (
+                "--point Pair/after-write/9",
+                "--everywhere is missing; give it",
+            ),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
         ] {
             assert_refused(arguments, expected);
@@ -436,13 +412,6 @@ mod tests {
                 "--mutants --mutant SeriesKept",
                 "--mutants does not go together with --mutant NAME, which plants",
             ),
-            (
-                "--seeds 1 --seeds=2",
-                "--seeds is given more than once; give it once",
-            ),
-            ("--replay 1 --replay 1", "--replay is given more than once"),
-            ("--mutants --jobs 2 --mutants", "--mutants is given more"),
-            ("--list --list", "--list is given more than once"),
             (
                 "--list --seeds 3",
                 "--list does not go together with other flags",
