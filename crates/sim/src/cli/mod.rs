@@ -68,36 +68,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::process::ExitCode;
-
-    use super::{PROGRAM, run};
-
-    #[test]
-    fn a_misspelt_command_or_flag_is_refused_with_the_one_that_was_meant() {
-        for (line, said) in [
-            (
-                "dmeo",
-                "unknown command \"dmeo\", did you mean \"demo\"?; wva-sim --help lists them",
-            ),
-            (
-                "--verson",
-                "unknown argument \"--verson\", did you mean \"--version\"?; wva-sim --help lists them",
-            ),
-            (
-                "--list",
-                "--list belongs to wva-sim demo and wva-sim chaos; run wva-sim demo --list",
-            ),
-            (
-                "--sedes 3",
-                "unknown argument \"--sedes\", did you mean \"--seeds\" of wva-sim chaos?; \
-                 wva-sim chaos --help lists them",
-            ),
-        ] {
-            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(PROGRAM.unknown(&arguments[0], &arguments), said);
-        }
-    }
+    use super::PROGRAM;
 
     /// Words between backticks in the sentences of the documentation that are a command of this program.
     fn commands_in_sentences() -> Vec<String> {
@@ -142,23 +113,6 @@ mod tests {
         for command in commands.filter(|command| **command != "--help") {
             let line = format!("\n  wva-sim {command} ");
             assert!(PROGRAM.usage.contains(&line), "{command}");
-        }
-    }
-
-    #[test]
-    fn an_argument_that_has_no_effect_is_refused() {
-        for line in [
-            "--version extra",
-            "help demo extra",
-            "demo --sped=60",
-            "demo --list --list",
-            "chaos --sedes 3",
-            "completions tcsh",
-            "controller --help extra",
-        ] {
-            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let code = run(&arguments, BTreeMap::new());
-            assert_eq!(code, ExitCode::from(2), "{line}");
         }
     }
 }

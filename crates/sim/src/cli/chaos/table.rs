@@ -137,31 +137,3 @@ fn faults(summary: &Summary) -> Vec<String> {
     }
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chaos::Point;
-    use crate::chaos::check::InvariantViolation;
-
-    #[test]
-    fn what_is_broken_at_a_point_is_told_with_the_command_that_plays_it() {
-        let point: Point = "Pair/before/7/collector".parse().unwrap();
-        let of = |lines: &[&str]| BrokenInvariant {
-            point: point.clone(),
-            violation: InvariantViolation {
-                invariant: "D2",
-                text: "-".to_owned(),
-            },
-            lines: lines.iter().map(ToString::to_string).collect(),
-        };
-        let head = "point Pair/before/7/collector  commit 0123456789ab\nD2: -\n";
-        let replay = "replay:  wva-sim chaos --everywhere --point Pair/before/7/collector\n";
-        let trace = "\nlast lines of its trace:\none\ntwo\n";
-        assert_eq!(broken(&of(&[]), "0123456789ab"), format!("{head}{replay}"));
-        assert_eq!(
-            broken(&of(&["one", "two"]), "0123456789ab"),
-            format!("{head}{trace}{replay}")
-        );
-    }
-}
