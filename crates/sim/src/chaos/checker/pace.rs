@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Checker, CheckerState};
 use crate::chaos::check::InvariantViolation;
 use crate::chaos::check::claims::Sent;
+use crate::chaos::process_checker::ProcessChecker;
 
 impl Checker {
     /// T7: a process sends a request to the API server.
@@ -31,11 +32,20 @@ impl Checker {
 
     /// T7: a write of a process was carried out.
     pub(super) fn stored(&self, place: usize, path: &str) {
+        self.judged(place, |seat, now| seat.pace.stored(path, now));
+    }
+
+    /// Judges one process, and reports what is found.
+    fn judged(
+        &self,
+        place: usize,
+        judge: impl FnOnce(&mut ProcessChecker, Duration) -> Option<InvariantViolation>,
+    ) {
         let now = self.now();
         let found = {
             let mut bench = self.bench();
             let seat = bench.seats.get_mut(&place);
-            seat.and_then(|seat| seat.pace.stored(path, now))
+            seat.and_then(|seat| judge(seat, now))
         };
         self.report_all(found.map(|found| of(place, &found)));
     }
@@ -51,32 +61,22 @@ impl Checker {
 
     /// T7: a process makes a request. One that is about to end has no time left to wait.
     pub(super) fn spares(&self, place: usize, request: &Sent<'_>) {
-        let now = self.now();
-        let found = {
-            let mut bench = self.bench();
-            let seat = bench.seats.get_mut(&place);
-            seat.filter(|seat| !seat.leaving).and_then(|seat| {
-                let lives = seat.door.actors.lives();
-                seat.pace.heeds(request, lives, now)
-            })
-        };
-        self.report_all(found.map(|found| of(place, &found)));
+        self.judged(place, |seat, now| {
+            if seat.leaving {
+                return None;
+            }
+            seat.pace.heeds(request, seat.door.actors.lives(), now)
+        });
     }
 
     /// T7: a process puts a question to Prometheus.
     pub(super) fn asked(&self, place: usize) {
-        let now = self.now();
-        let found = {
-            let mut bench = self.bench();
-            let seat = bench.seats.get_mut(&place);
-            seat.and_then(|seat| {
-                let in_force = seat.door.shared.settings.load();
-                let dynamic = &in_force.generation.dynamic;
-                let fetched = dynamic.fetch_interval().unwrap_or(dynamic.interval);
-                seat.pace.asked(dynamic.interval.min(fetched), now)
-            })
-        };
-        self.report_all(found.map(|found| of(place, &found)));
+        self.judged(place, |seat, now| {
+            let in_force = seat.door.shared.settings.load();
+            let dynamic = &in_force.generation.dynamic;
+            let fetched = dynamic.fetch_interval().unwrap_or(dynamic.interval);
+            seat.pace.asked(dynamic.interval.min(fetched), now)
+        });
     }
 }
 
