@@ -54,11 +54,4 @@ mod tests {
         assert!(wrong.iter().filter(far).count() > 20);
         assert_eq!(all[6], skews(&SeedTree::new(7), 3));
     }
-
-    #[test]
-    fn a_clock_is_told_where_it_is_not_right() {
-        assert_eq!(words(0), "");
-        assert_eq!(words(12_034), ", its clock 12.034 s ahead");
-        assert_eq!(words(-900), ", its clock 0.900 s behind");
-    }
 }

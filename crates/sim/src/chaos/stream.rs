@@ -262,13 +262,4 @@ mod tests {
         ];
         assert_eq!(told(&events), expected);
     }
-
-    #[test]
-    fn bookmarks_alone_are_left_out() {
-        let told = Bytes::from(event("BOOKMARK", "", 1) + &event("ADDED", "a", 2));
-        assert_eq!(
-            without_bookmarks(&told),
-            Bytes::from(event("ADDED", "a", 2))
-        );
-    }
 }

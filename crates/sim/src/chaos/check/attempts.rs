@@ -35,26 +35,3 @@ fn variant_of(path: &str) -> Option<String> {
     let name = parts.next()?;
     (parts.next() == place).then(|| format!("{namespace}/{name}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_attempt_counts_for_its_variant_alone() {
-        let seconds = Duration::from_secs;
-        let mut attempts = Attempts::default();
-        let base = "/apis/llmd.ai/v1alpha1/namespaces/n/variantautoscalings/a";
-        attempts.note(base, seconds(90));
-        assert!(attempts.none_within("n/a", seconds(50), seconds(90)));
-        attempts.note(&format!("{base}/status"), seconds(100));
-        assert!(!attempts.none_within("n/a", seconds(50), seconds(150)));
-        assert!(attempts.none_within("n/a", seconds(50), seconds(151)));
-        assert!(attempts.none_within("n/b", seconds(50), seconds(100)));
-        attempts.note(
-            "/apis/autoscaling/v2/namespaces/n/horizontalpodautoscalers/b",
-            seconds(100),
-        );
-        assert!(!attempts.none_within("n/b", seconds(50), seconds(100)));
-    }
-}
