@@ -298,19 +298,11 @@ mod tests {
             told,
             ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
         );
-    }
-
-    #[test]
-    fn the_end_of_a_load_is_told_once() {
-        let mut lines = Lines::default();
-        let mut frame = frame(1, None);
-        assert_eq!(lines.of(&frame).len(), 1);
-        frame.models[0].broken = Some("line 7: no number".to_owned());
-        assert_eq!(
-            lines.of(&frame),
-            ["00:01:01 m: load ended: line 7: no number"]
-        );
-        assert!(lines.of(&frame).is_empty());
+        let mut ended = frame(1, Some(2));
+        ended.models[0].broken = Some("line 7: no number".to_owned());
+        let end = lines.of(&ended);
+        assert_eq!(end, ["00:01:01 m: load ended: line 7: no number"]);
+        assert!(lines.of(&ended).is_empty());
     }
 
     fn totals(cost: f64) -> Totals {

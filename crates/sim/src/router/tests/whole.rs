@@ -86,13 +86,3 @@ fn nothing_is_lost_on_the_way() {
     ids.sort_unstable();
     assert!(ids.iter().copied().eq(1..=asked));
 }
-
-#[test]
-fn the_same_seed_gives_the_same_world() {
-    let world = |seed| {
-        let (pool, served, _) = play(seed, "a", MINUTE);
-        (served, pool.page(crate::router::RouterMetricNames::Epp))
-    };
-    assert_eq!(world(1), world(1));
-    assert_ne!(world(1), world(2));
-}
