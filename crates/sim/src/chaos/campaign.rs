@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -132,24 +131,11 @@ pub(crate) fn hunt(
     jobs: usize,
     done: impl Fn(&Hunt) + Sync,
 ) -> std::io::Result<Vec<Hunt>> {
-    let waiting = Mutex::new(mutations.iter().copied());
-    let hunts = Mutex::new(Vec::new());
-    let next = || {
-        waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next()
-    };
-    let work = || {
-        while let Some(mutation) = next() {
-            let hunt = seek(name, seeds.clone(), mutation);
-            done(&hunt);
-            let mut hunts = hunts.lock().unwrap_or_else(PoisonError::into_inner);
-            hunts.push(hunt);
-        }
-    };
-    on_threads(jobs, work)?;
-    let mut hunts = hunts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut hunts = each(jobs, mutations.iter().copied(), |mutation| {
+        let hunt = seek(name, seeds.clone(), mutation);
+        done(&hunt);
+        hunt
+    })?;
     hunts.sort_by_key(|hunt| hunt.mutation);
     Ok(hunts)
 }
@@ -179,14 +165,32 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
     hunt
 }
 
-pub(super) fn on_threads(jobs: usize, work: impl Fn() + Sync) -> std::io::Result<()> {
+/// Does the work of each of `all`, on so many threads.
+pub(super) fn each<T, R: Send>(
+    jobs: usize,
+    all: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> R + Sync,
+) -> std::io::Result<Vec<R>> {
+    let (waiting, done) = (Mutex::new(all), Mutex::new(Vec::new()));
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    };
+    let work = || {
+        while let Some(one) = next() {
+            let result = work(one);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push(result);
+        }
+    };
     std::thread::scope(|scope| {
         for number in 0..jobs {
             let name = format!("chaos-{number}");
-            Builder::new().name(name).spawn_scoped(scope, &work)?;
+            Builder::new().name(name).spawn_scoped(scope, work)?;
         }
-        Ok(())
-    })
+        Ok::<_, std::io::Error>(())
+    })?;
+    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Plays these seeds on so many threads; `done` gets each in the order in which they end. No seed begins after
@@ -198,29 +202,20 @@ pub(crate) fn campaign(
     patience: usize,
     done: impl Fn(&Done) + Sync,
 ) -> std::io::Result<Summary> {
-    let next = AtomicU64::new(seeds.start);
     let summary = Mutex::new(Summary::default());
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return;
-            }
-            let Some(plot) = plot(name, seed) else {
-                return;
-            };
-            let schedule = plot.schedule(seed);
-            let outcome = survive(&plot, seed, &schedule, Keep::Tail);
-            let one = Done { seed, outcome };
-            done(&one);
-            let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
-            summary.add(one);
-            if summary.failed.len() >= patience {
-                next.store(seeds.end, Ordering::Relaxed);
-            }
+    let lock = || summary.lock().unwrap_or_else(PoisonError::into_inner);
+    each(jobs, seeds, |seed| {
+        if lock().failed.len() >= patience {
+            return;
         }
-    };
-    on_threads(jobs, work)?;
+        let Some(plot) = plot(name, seed) else {
+            return;
+        };
+        let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
+        let one = Done { seed, outcome };
+        done(&one);
+        lock().add(one);
+    })?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 

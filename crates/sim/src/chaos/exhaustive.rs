@@ -1,12 +1,11 @@
 //! One end at each point: of every role at its occasions, and of the process at its writes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::campaign::{on_threads, survive};
+use super::campaign::{each, survive};
 use super::check::InvariantViolation;
 use super::fault::ProcessFault;
 use super::injector::SATURATION;
@@ -198,30 +197,19 @@ pub(crate) fn exhaustive(
     for scene in scenes() {
         usual.insert(scene, at_rest(scene)?);
     }
-    let waiting = Mutex::new(scenes().flat_map(courses));
-    let all = Mutex::new(Vec::new());
-    let next = || {
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.next()
-    };
-    let work = || {
-        while let Some((scene, course)) = next() {
-            let mut walked = Walked {
-                scene,
-                course,
-                ends: 0,
-                broken: Vec::new(),
-            };
-            if let Some(Some(usual)) = usual.get(&scene) {
-                walk(&mut walked, points, usual);
-            }
-            done(&walked);
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push(walked);
+    each(jobs, scenes().flat_map(courses), |(scene, course)| {
+        let mut walked = Walked {
+            scene,
+            course,
+            ends: 0,
+            broken: Vec::new(),
+        };
+        if let Some(Some(usual)) = usual.get(&scene) {
+            walk(&mut walked, points, usual);
         }
-    };
-    on_threads(jobs, work)?;
-    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+        done(&walked);
+        walked
+    })
 }
 
 /// How a scene comes to rest without any end.
