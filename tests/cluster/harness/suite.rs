@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, OnceCell, RwLock, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::audit;
 use super::dump::{self, Logs};
@@ -278,7 +278,10 @@ impl Suite {
         let cx = Cx::new(Arc::clone(world), &self.name_for(case)).await?;
         let logs = Logs::mark(&world.site.logs());
         let body = AssertUnwindSafe(case.body.run(&cx)).catch_unwind();
-        let outcome = match timeout(case.deadline * SLACK, body).await {
+        let began = Instant::now();
+        let ended = timeout(case.deadline * SLACK, body).await;
+        eprintln!("{}: {:.1} s", case.name, began.elapsed().as_secs_f64());
+        let outcome = match ended {
             Ok(Ok(Ok(()))) => cx.world.check().map_err(|fault| fault.to_string()),
             Ok(Ok(Err(fault))) => Err(fault.to_string()),
             Ok(Err(_)) => Err(last_panic()),
