@@ -1,7 +1,6 @@
 //! Scalers that are variants by annotation: no object of this project is in the namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -10,155 +9,30 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::external_metrics_door::{hpa, reads};
-use super::leadership::{QUICK, candidate, gauge};
-use crate::harness::bridge::Bridge;
+use super::external_metrics_door::hpa;
+use super::leadership::gauge;
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::door::Door;
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
 use crate::harness::fault::Result;
-use crate::harness::history::History;
 use crate::harness::namespace::Workload;
-use crate::harness::ports;
-use crate::harness::scaled_object::ScaledObject;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
-use crate::harness::world::Setup;
 
 const NAME: &str = "llama";
 const SOON: Duration = Duration::from_mins(1);
-/// The controller reads peaks of a minute.
-const LATER: Duration = Duration::from_mins(2);
-/// Wants 3 replicas: 2.0 / 3 is 0.67, and 2 of them are saturated.
-const LOAD_OF_3: f64 = 2.0;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared(
-            "annotations::a_trigger_with_a_model_follows_while_the_leader_dies",
-            a_trigger_with_a_model_follows,
-        )
-        .within(Duration::from_mins(6)),
-        Case::shared(
-            "annotations::what_is_wrong_is_said_and_lowers_nothing",
-            what_is_wrong_is_said,
-        ),
-        Case::with_own_servers("annotations::an_hpa_follows", Setup::Whole, an_hpa_follows)
-            .within(Duration::from_mins(6)),
-    ]
+    vec![Case::shared(
+        "annotations::what_is_wrong_is_said_and_lowers_nothing",
+        what_is_wrong_is_said,
+    )]
 }
 
-fn switched_on(cx: &Cx) -> ControllerSpec<'_> {
-    let mut spec = ControllerSpec::scoped(cx);
-    spec.environment.push(switch());
-    spec
-}
-
-fn switch() -> (&'static str, String) {
-    ("ANNOTATED_SCALERS_ENABLED", "true".to_owned())
-}
-
-fn annotated(mut scaler: Value) -> Value {
+pub(super) fn annotated(mut scaler: Value, model: &str) -> Value {
     scaler["metadata"]["annotations"] = json!({
-        "llm-d.ai/managed": "true", "llm-d.ai/model-id": MODEL, "llm-d.ai/variant-cost": "10",
+        "llm-d.ai/managed": "true", "llm-d.ai/model-id": model, "llm-d.ai/variant-cost": "10",
     });
     scaler
-}
-
-async fn deployed(cx: &Cx, replicas: i32) -> Result<(History, EngineFleet)> {
-    let workload = Workload {
-        loading: Duration::from_secs(1),
-        ..Workload::new(NAME, replicas)
-    };
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, replicas, SOON).await?;
-    let history = History::follow(&cx.namespace, NAME);
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    let fleet = EngineFleet::start(&cx.world, spec, Load::Shared(Reading::IDLE));
-    Ok((history, fleet))
-}
-
-fn load(kv_cache: f64) -> Load {
-    Load::Shared(Reading {
-        kv_cache,
-        ..Reading::IDLE
-    })
-}
-
-async fn replica(cx: &Cx, name: &str) -> Result<(Arc<Controller>, u16)> {
-    let port = ports::free()?;
-    let mut spec = candidate(cx, name, QUICK);
-    spec.environment.push(switch());
-    spec.arguments.extend([
-        format!("--external-scaler-bind-address=127.0.0.1:{port}"),
-        "--external-scaler-secure=false".to_owned(),
-    ]);
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok((Arc::new(controller), port))
-}
-
-/// No annotation, and a trigger that names the model. 1 → 3 → 1; the leader dies on the way up, and nothing is lowered.
-async fn a_trigger_with_a_model_follows(cx: &Cx) -> Result {
-    let (history, fleet) = deployed(cx, 1).await?;
-    let (leader, first) = replica(cx, "wva-0").await?;
-    eventually("the first one leads", SOON, async || {
-        let text = leader.readiness().await?;
-        seen(&text.contains("[+] leadership: leading"), &true)
-    })
-    .await?;
-    let (_follower, second) = replica(cx, "wva-1").await?;
-    let service = Bridge::to(second).await?;
-    let object = ScaledObject {
-        target: NAME,
-        variant: NAME,
-        min: 1,
-        max: 10,
-    };
-    let trigger = json!({
-        "type": "external-push",
-        "metricType": "AverageValue",
-        "metadata": {
-            "scalerAddress": format!("127.0.0.1:{}", service.port), "modelID": MODEL, "variantCost": "10",
-        },
-    });
-    cx.namespace.apply(object.following(&trigger)).await?;
-    object.is_read(cx, "1").await?;
-    service.leads_to(&[first, second]);
-
-    fleet.set_load(load(LOAD_OF_3));
-    eventually("it grows", LATER, async || {
-        let wanted = history.wanted().last().copied();
-        seen(&(wanted > Some(1)), &true)
-    })
-    .await?;
-    leader.server.kill();
-    service.leads_to(&[second]);
-    cx.namespace.settles(NAME, 3, LATER).await?;
-    assert!(history.wanted().is_sorted(), "{:?}", history.wanted());
-
-    fleet.set_load(load(0.0));
-    cx.namespace.settles(NAME, 1, LATER).await?;
-    history.went(&[1, 2, 3, 2, 1]).await
-}
-
-async fn an_hpa_follows(cx: &Cx) -> Result {
-    let (history, fleet) = deployed(cx, 1).await?;
-    let door = Door::open(cx, switched_on(cx)).await?;
-    let scaler = annotated(hpa(&cx.namespace.name, 10)?);
-    cx.namespace.apply(scaler).await?;
-    door.register(cx).await?;
-    reads(cx, Some("1")).await?;
-    fleet.set_load(load(LOAD_OF_3));
-    cx.namespace.settles(NAME, 3, LATER).await?;
-    fleet.set_load(load(0.0));
-    cx.namespace.settles(NAME, 1, LATER).await?;
-    history.went(&[1, 2, 3, 2, 1]).await
 }
 
 /// The kinds of the objects that an event of this reason is about, of those whose note has all parts.
@@ -172,15 +46,23 @@ async fn objects_of(cx: &Cx, reason: &str, parts: &[&str]) -> Result<BTreeSet<St
     Ok(found.filter_map(|event| event.regarding?.kind).collect())
 }
 
+async fn controller(cx: &Cx) -> Result<Controller> {
+    let mut spec = ControllerSpec::scoped(cx);
+    let switch = ("ANNOTATED_SCALERS_ENABLED", "true".to_owned());
+    spec.environment.push(switch);
+    let controller = Controller::start(cx, &spec).await?;
+    controller.ready().await?;
+    Ok(controller)
+}
+
 async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     // Without metrics of any engine two replicas are kept.
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
     cx.namespace.settles(NAME, 2, SOON).await?;
-    let controller = Controller::start(cx, &switched_on(cx)).await?;
-    controller.ready().await?;
+    let controller = controller(cx).await?;
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     cx.namespace
-        .apply(annotated(hpa(&cx.namespace.name, 10)?))
+        .apply(annotated(hpa(&cx.namespace.name, NAME, 10)?, MODEL))
         .await?;
     let shows_two = async || {
         eventually("the gauge is 2", SOON, async || {

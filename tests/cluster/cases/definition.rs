@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -32,7 +31,6 @@ pub(crate) fn cases() -> Vec<Case> {
             invalid_objects_are_refused,
         ),
         Case::shared("definition::samples_are_accepted", samples_are_accepted),
-        Case::shared("definition::columns_are_printed", columns_are_printed),
         Case::shared(
             "definition::a_rule_that_is_broken_already_keeps_no_status_out",
             a_rule_that_is_broken_already_keeps_no_status_out,
@@ -243,39 +241,5 @@ async fn samples_are_accepted(cx: &Cx) -> Result {
         }
         assert!(accepted >= fewest, "{accepted} samples");
     }
-    Ok(())
-}
-
-async fn columns_are_printed(cx: &Cx) -> Result {
-    let path = format!(
-        "/apis/llmd.ai/v1alpha1/namespaces/{}/variantautoscalings",
-        cx.namespace.name
-    );
-    let request = Request::get(path)
-        .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-        .body(Vec::new())?;
-    let table: Value = cx.world.client.request(request).await?;
-    let columns: Vec<_> = table["columnDefinitions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|column| column["name"].as_str().unwrap_or_default())
-        .collect();
-    assert_eq!(
-        columns,
-        [
-            "Name",
-            "Target",
-            "Model",
-            "Min",
-            "Max",
-            "Optimized",
-            "MetricsReady",
-            "Ready",
-            "Followed",
-            "Reason",
-            "Age"
-        ]
-    );
     Ok(())
 }

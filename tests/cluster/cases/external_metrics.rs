@@ -16,20 +16,10 @@ use crate::harness::wait::{eventually, seen};
 const SOON: Duration = Duration::from_mins(1);
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared(
-            "external_metrics::hpa_follows_the_gauge",
-            hpa_follows_the_gauge,
-        ),
-        Case::shared(
-            "external_metrics::hpa_takes_single_steps",
-            hpa_takes_single_steps,
-        ),
-        Case::shared(
-            "external_metrics::a_lost_gauge_shrinks_nothing",
-            a_lost_gauge_shrinks_nothing,
-        ),
-    ]
+    vec![Case::shared(
+        "external_metrics::a_lost_gauge_shrinks_nothing",
+        a_lost_gauge_shrinks_nothing,
+    )]
 }
 
 /// The gauge of one variant, scraped as the controller's would be.
@@ -92,21 +82,6 @@ async fn follow(cx: &Cx, replicas: i32, max: i32) -> Result<ScaledObject<'static
     Ok(scaled_object)
 }
 
-/// 1 → 3 → 1, each step ready, and nothing in between.
-async fn hpa_follows_the_gauge(cx: &Cx) -> Result {
-    let gauge = Gauge::start(cx, 1).await?;
-    let history = History::follow(&cx.namespace, "llama");
-    let scaled_object = follow(cx, 1, 10).await?;
-    scaled_object.is_read(cx, "1").await?;
-    history.went(&[1]).await?;
-
-    gauge.set(3);
-    cx.namespace.settles("llama", 3, SOON).await?;
-    gauge.set(1);
-    cx.namespace.settles("llama", 1, SOON).await?;
-    history.went(&[1, 3, 1]).await
-}
-
 /// No series is no answer: the fallback keeps what is there, where KEDA's defaults would read zero
 /// and shrink the fleet to its minimum. The gauge is obeyed again when it is back.
 async fn a_lost_gauge_shrinks_nothing(cx: &Cx) -> Result {
@@ -142,16 +117,4 @@ async fn falls_back(cx: &Cx) -> Result<bool> {
         conditions
             .any(|condition| condition["type"] == "Fallback" && condition["status"] == "True"),
     )
-}
-
-/// The HPA's default tolerance of 10 % would ignore each of these steps.
-async fn hpa_takes_single_steps(cx: &Cx) -> Result {
-    let gauge = Gauge::start(cx, 10).await?;
-    let history = History::follow(&cx.namespace, "llama");
-    follow(cx, 10, 20).await?;
-    for replicas in [11, 12, 11] {
-        gauge.set(u32::try_from(replicas)?);
-        cx.namespace.settles("llama", replicas, SOON).await?;
-    }
-    history.went(&[10, 11, 12, 11]).await
 }

@@ -12,13 +12,14 @@ use kube::api::{DeleteParams, PostParams};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::annotations::annotated;
+use super::pod_autoscalers::a_generated_hpa_follows_a_total;
 use crate::harness::account::Account;
 use crate::harness::controller::ControllerSpec;
 use crate::harness::door::{Door, GROUP, shipped};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
-use crate::harness::lag::Lag;
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
@@ -27,12 +28,14 @@ use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
 
-const NAME: &str = "llama";
+pub(super) const NAME: &str = "llama";
+/// Of a target that no object of ours names, and of its model.
+pub(super) const DECLARED: &str = "declared";
 const SOON: Duration = Duration::from_secs(30);
 /// The controller reads peaks of a minute.
-const LATER: Duration = Duration::from_mins(2);
+pub(super) const LATER: Duration = Duration::from_mins(2);
 /// Wants 3 replicas: 2.0 / 3 is 0.67, and 2 of them are saturated.
-const LOAD_OF_3: f64 = 2.0;
+pub(super) const LOAD_OF_3: f64 = 2.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -278,25 +281,29 @@ async fn every_replica_answers(cx: &Cx) -> Result {
     Ok(())
 }
 
+/// A Deployment with one pod, an idle engine of a model, and what it goes through.
+pub(super) async fn served(cx: &Cx, name: &str, model: &str) -> Result<(History, EngineFleet)> {
+    let workload = Workload::new(name, 1);
+    cx.namespace.deploy(&workload).await?;
+    cx.namespace.settles(name, 1, SOON).await?;
+    let history = History::follow(&cx.namespace, name);
+    Ok((
+        history,
+        EngineFleet::start(cx, &workload.selector(), model, Load::cache(0.0)),
+    ))
+}
+
 /// 1 → 3 → 1 without Prometheus and adapter between the controller and the HPA; the API server and
-/// the door speak HTTP/2.
+/// the door speak HTTP/2. One HPA follows an object of ours, another declares its variant by annotations. Then a
+/// PodAutoscaler has a third one generated.
 async fn a_native_hpa_follows(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 1);
-    at_rest(cx, 1).await?;
-    let history = History::follow(&cx.namespace, NAME);
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    let load = |kv_cache| {
-        Load::Shared(Reading {
-            kv_cache,
-            ..Reading::IDLE
-        })
-    };
-    let fleet = EngineFleet::start(&cx.world, spec, load(0.0));
+    let namespace = cx.namespace.name.as_str();
+    let (history, fleet) = served(cx, NAME, MODEL).await?;
+    let (history_of_other, other_fleet) = served(cx, DECLARED, DECLARED).await?;
+    let bounds = json!({ "maxReplicas": 10 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let controller = ControllerSpec {
+        environment: vec![("ANNOTATED_SCALERS_ENABLED", "true".to_owned())],
         arguments: vec!["--enable-http2=true".to_owned()],
         ..ControllerSpec::scoped(cx)
     };
@@ -307,10 +314,13 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     bindings
         .delete("external-metrics-reader", &DeleteParams::default())
         .await?;
-    cx.namespace.apply(hpa(&cx.namespace.name, 10)?).await?;
-    reads(cx, None).await?;
+    cx.namespace.apply(hpa(namespace, NAME, 10)?).await?;
+    let other = annotated(hpa(namespace, DECLARED, 10)?, DECLARED);
+    cx.namespace.apply(other).await?;
+    reads(cx, NAME, None).await?;
     door.register(cx).await?;
-    reads(cx, Some("1")).await?;
+    reads(cx, NAME, Some("1")).await?;
+    reads(cx, DECLARED, Some("1")).await?;
     let resources = cx
         .world
         .client
@@ -318,45 +328,42 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
         .await?;
     assert!(resources.contains("wva_desired_replicas"), "{resources}");
 
-    let lag = Lag::follow(&cx.namespace, &door.controller, NAME);
-    fleet.set_load(load(LOAD_OF_3));
-    cx.namespace.settles(NAME, 3, LATER).await?;
-    let measured = lag.measured();
-    drop(lag);
-    assert_eq!(measured.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
-    eprintln!("from the gauge to the HPA on the way up, by count: {measured:?}");
-    let lag = Lag::follow(&cx.namespace, &door.controller, NAME);
-    fleet.set_load(load(0.0));
-    cx.namespace.settles(NAME, 1, LATER).await?;
-    let measured = lag.measured();
-    drop(lag);
-    // Where it begins says nothing about the way.
-    let way: Vec<_> = measured.iter().filter(|(count, _)| **count < 3).collect();
-    assert_eq!(way.len(), 2, "{measured:?}");
-    eprintln!("from the gauge to the HPA on the way down, by count: {way:?}");
+    for (kv_cache, count) in [(LOAD_OF_3, 3), (0.0, 1)] {
+        fleet.set_load(Load::cache(kv_cache));
+        other_fleet.set_load(Load::cache(kv_cache));
+        cx.namespace.settles(NAME, count, LATER).await?;
+        cx.namespace.settles(DECLARED, count, LATER).await?;
+    }
     history.went(&[1, 2, 3, 2, 1]).await?;
+    history_of_other.went(&[1, 2, 3, 2, 1]).await?;
     let variants = Variants::new(&cx.namespace, &door.controller);
     let follows = [("ActuationReady", "True/ScalerFollows")];
-    variants.says(NAME, &follows, LATER).await.map(drop)
+    variants.says(NAME, &follows, LATER).await?;
+
+    // What is left of the metric is that of one variant.
+    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    hpas.delete(DECLARED, &DeleteParams::default()).await?;
+    variants.delete(NAME).await?;
+    a_generated_hpa_follows_a_total(cx).await
 }
 
 /// The shipped example, for the variant of the case.
-pub(super) fn hpa(namespace: &str, max: i32) -> Result<Value> {
+pub(super) fn hpa(namespace: &str, name: &str, max: i32) -> Result<Value> {
     let mut hpa = shipped("hpa.yaml")?;
-    hpa["metadata"]["name"] = json!(NAME);
-    hpa["spec"]["scaleTargetRef"]["name"] = json!(NAME);
+    hpa["metadata"]["name"] = json!(name);
+    hpa["spec"]["scaleTargetRef"]["name"] = json!(name);
     hpa["spec"]["maxReplicas"] = json!(max);
     let metric = &mut hpa["spec"]["metrics"][0]["external"]["metric"];
     metric["selector"]["matchLabels"] =
-        json!({ "variant_name": NAME, "exported_namespace": namespace });
+        json!({ "variant_name": name, "exported_namespace": namespace });
     Ok(hpa)
 }
 
 /// Waits until the HPA shows this average, or that it has none.
-pub(super) async fn reads(cx: &Cx, average: Option<&str>) -> Result {
+pub(super) async fn reads(cx: &Cx, name: &str, average: Option<&str>) -> Result {
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     eventually(format!("the HPA reads {average:?}"), LATER, async || {
-        let status = hpas.get(NAME).await?.status.unwrap_or_default();
+        let status = hpas.get(name).await?.status.unwrap_or_default();
         let mut conditions = status.conditions.unwrap_or_default().into_iter();
         let active = conditions.find(|condition| condition.type_ == "ScalingActive");
         let active = active.ok_or_else(|| Fault::new("the HPA has not looked yet"))?;

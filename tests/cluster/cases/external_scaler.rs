@@ -10,10 +10,11 @@ use kube::Api;
 use serde_json::{Value, json};
 use wva::api::scaled_object::ScaledObject as KedaObject;
 
+use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, served};
 use super::leadership::{QUICK, candidate};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Build, Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::Load;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::namespace::Workload;
@@ -24,15 +25,10 @@ use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
-const NAME: &str = "llama";
 const ROLE: &str = "external-scaler";
 /// Of the Secret and the TriggerAuthentication by which KEDA and the scaler trust each other.
 const TRUST: &str = "wva-external-scaler";
 const SOON: Duration = Duration::from_mins(1);
-/// The controller reads peaks of a minute.
-const LATER: Duration = Duration::from_mins(2);
-/// Wants 3 replicas: 2.0 / 3 is 0.67, and 2 of them are saturated.
-const LOAD_OF_3: f64 = 2.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -52,26 +48,22 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn scaled_object() -> ScaledObject<'static> {
+fn scaled_object(name: &str) -> ScaledObject<'_> {
     ScaledObject {
-        target: NAME,
-        variant: NAME,
+        target: name,
+        variant: name,
         min: 1,
         max: 10,
     }
 }
 
 /// A trigger that opens a stream, too.
-fn trigger(port: u16, is_trusted: bool) -> Value {
-    let mut trigger = json!({
+fn trigger(port: u16) -> Value {
+    json!({
         "type": "external-push",
         "metricType": "AverageValue",
         "metadata": { "scalerAddress": format!("127.0.0.1:{port}"), "variantName": NAME },
-    });
-    if is_trusted {
-        trigger["authenticationRef"] = json!({ "name": TRUST });
-    }
-    trigger
+    })
 }
 
 /// Certificates of the scaler and of KEDA, each of an authority of its own, under names that no default has.
@@ -123,6 +115,8 @@ async fn replica(cx: &Cx, name: &str, folder: &Path) -> Result<(Arc<Controller>,
     let port = ports::free()?;
     let mut spec = candidate(cx, name, QUICK);
     let place = folder.display();
+    let switch = ("ANNOTATED_SCALERS_ENABLED", "true".to_owned());
+    spec.environment.push(switch);
     spec.arguments.extend([
         format!("--external-scaler-bind-address=127.0.0.1:{port}"),
         format!("--external-scaler-cert-path={place}"),
@@ -135,32 +129,11 @@ async fn replica(cx: &Cx, name: &str, folder: &Path) -> Result<(Arc<Controller>,
     Ok((Arc::new(controller), port))
 }
 
-fn fleet(cx: &Cx, workload: &Workload<'_>) -> EngineFleet {
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    EngineFleet::start(&cx.world, spec, Load::Shared(Reading::IDLE))
-}
-
-fn load(kv_cache: f64) -> Load {
-    Load::Shared(Reading {
-        kv_cache,
-        ..Reading::IDLE
-    })
-}
-
-/// 1 → 3 → 1 over mutual TLS; the leader dies on the way up, and its follower answers on.
+/// 1 → 3 → 1 over mutual TLS; the leader dies on the way up, and its follower answers on. One target has an object
+/// of ours, the other a trigger that names its model.
 async fn keda_follows_while_the_leader_dies(cx: &Cx) -> Result {
-    let workload = Workload {
-        loading: Duration::from_secs(1),
-        ..Workload::new(NAME, 1)
-    };
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 1, SOON).await?;
-    let history = History::follow(&cx.namespace, NAME);
-    let fleet = fleet(cx, &workload);
+    let (history, fleet) = served(cx, NAME, MODEL).await?;
+    let (history_of_other, other_fleet) = served(cx, DECLARED, DECLARED).await?;
     let bounds = json!({ "maxReplicas": 10 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let folder = trust(cx).await?;
@@ -173,30 +146,44 @@ async fn keda_follows_while_the_leader_dies(cx: &Cx) -> Result {
     let (follower, second) = replica(cx, "wva-1", &folder).await?;
     // KEDA calls the follower alone, then whichever the Service leads to.
     let service = Bridge::to(second).await?;
-    let object = scaled_object();
-    cx.namespace
-        .apply(object.following(&trigger(service.port, true)))
-        .await?;
-    object.is_read(cx, "1").await?;
+    let mut by_name = trigger(service.port);
+    let mut by_model = trigger(service.port);
+    let address = &by_model["metadata"]["scalerAddress"];
+    by_model["metadata"] =
+        json!({ "scalerAddress": address, "modelID": DECLARED, "variantCost": "10" });
+    for (name, trigger) in [(NAME, &mut by_name), (DECLARED, &mut by_model)] {
+        trigger["authenticationRef"] = json!({ "name": TRUST });
+        let object = scaled_object(name);
+        cx.namespace.apply(object.following(trigger)).await?;
+        object.is_read(cx, "1").await?;
+    }
     service.leads_to(&[first, second]);
 
-    fleet.set_load(load(LOAD_OF_3));
-    eventually("it grows", LATER, async || {
-        let wanted = history.wanted().last().copied();
-        seen(&(wanted > Some(1)), &true)
+    let both = [&history, &history_of_other];
+    fleet.set_load(Load::cache(LOAD_OF_3));
+    other_fleet.set_load(Load::cache(LOAD_OF_3));
+    eventually("both grow", LATER, async || {
+        let wanted = both.map(|history| history.wanted().last().copied());
+        seen(&wanted.map(|wanted| wanted > Some(1)), &[true; 2])
     })
     .await?;
     leader.server.kill();
     service.leads_to(&[second]);
-    cx.namespace.settles(NAME, 3, LATER).await?;
-    assert!(history.wanted().is_sorted(), "{:?}", history.wanted());
+    for (name, history) in [NAME, DECLARED].into_iter().zip(both) {
+        cx.namespace.settles(name, 3, LATER).await?;
+        assert!(history.wanted().is_sorted(), "{:?}", history.wanted());
+    }
     let variants = Variants::new(&cx.namespace, &follower);
     let follows = [("ActuationReady", "True/ScalerFollows")];
     variants.says(NAME, &follows, LATER).await?;
 
-    fleet.set_load(load(0.0));
-    cx.namespace.settles(NAME, 1, LATER).await?;
-    history.went(&[1, 2, 3, 2, 1]).await
+    fleet.set_load(Load::cache(0.0));
+    other_fleet.set_load(Load::cache(0.0));
+    for (name, history) in [NAME, DECLARED].into_iter().zip(both) {
+        cx.namespace.settles(name, 1, LATER).await?;
+        history.went(&[1, 2, 3, 2, 1]).await?;
+    }
+    Ok(())
 }
 
 /// One controller that serves the scaler in plain text, and the port of it.
@@ -222,10 +209,8 @@ async fn a_killed_role_comes_back(cx: &Cx) -> Result {
     let bounds = json!({ "maxReplicas": 10 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let (controller, port) = in_plain_text(cx).await?;
-    let object = scaled_object();
-    cx.namespace
-        .apply(object.following(&trigger(port, false)))
-        .await?;
+    let object = scaled_object(NAME);
+    cx.namespace.apply(object.following(&trigger(port))).await?;
     object.is_read(cx, "1").await?;
 
     for restarts in 1..=2 {
@@ -250,10 +235,8 @@ async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
     cx.namespace.settles(NAME, 3, SOON).await?;
     let history = History::follow(&cx.namespace, NAME);
     let (_controller, port) = in_plain_text(cx).await?;
-    let object = scaled_object();
-    cx.namespace
-        .apply(object.following(&trigger(port, false)))
-        .await?;
+    let object = scaled_object(NAME);
+    cx.namespace.apply(object.following(&trigger(port))).await?;
     let objects: Api<KedaObject> = cx.namespace.api();
     eventually("KEDA falls back", LATER, async || {
         let status = objects.get(NAME).await?.status.unwrap_or_default();

@@ -1,14 +1,11 @@
 //! Which variants a controller takes: by instance, namespace and annotation, changed while it runs.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use wva::api::variant_autoscaling::VariantAutoscaling;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
@@ -22,10 +19,8 @@ const SOON: Duration = Duration::from_secs(30);
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("filters::instance_label", instance_label),
-        // Its controller sees the variants of every case.
-        Case::exclusive("filters::excluded_namespace", excluded_namespace),
+        Case::shared("filters::excluded_namespace", excluded_namespace),
         Case::shared("filters::watched_namespace", watched_namespace),
-        Case::shared("filters::two_instances_share_nothing", two_instances),
     ]
 }
 
@@ -68,51 +63,6 @@ async fn instance_label(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// Two instances in one namespace, each with its own leader, objects, series and statuses.
-async fn two_instances(cx: &Cx) -> Result {
-    let instances = ["blue", "green"];
-    let mut controllers = Vec::new();
-    for (instance, name) in instances.into_iter().zip(["wva-0", "wva-1"]) {
-        cx.namespace.deploy(&Workload::new(instance, 1)).await?;
-        labelled(cx, instance, Some(instance)).await?;
-        let spec = ControllerSpec {
-            name,
-            environment: vec![("CONTROLLER_INSTANCE", instance.to_owned())],
-            arguments: vec!["--leader-elect=true".to_owned()],
-            ..ControllerSpec::scoped(cx)
-        };
-        controllers.push(Controller::start(cx, &spec).await?);
-    }
-    let mut all_managers = BTreeSet::new();
-    for (controller, own) in controllers.iter().zip(instances) {
-        let variants = Variants::new(&cx.namespace, controller);
-        variants.publishes(own, Some(1.0), SOON).await?;
-        eventually("its count is stored", SOON, async || {
-            seen(&variants.stored(own).await?, &Some(1))
-        })
-        .await?;
-        for other in instances.into_iter().filter(|other| *other != own) {
-            assert_eq!(variants.desired(other).await?, None, "{own} shows {other}");
-        }
-        let objects: Api<VariantAutoscaling> = cx.namespace.api();
-        let owners = objects.get(own).await?.metadata.managed_fields;
-        let owners = owners.into_iter().flatten();
-        let owners = owners.filter(|entry| entry.subresource.as_deref() == Some("status"));
-        let managers: Vec<_> = owners.filter_map(|entry| entry.manager).collect();
-        assert_eq!(managers.len(), 1, "{managers:?}");
-        all_managers.extend(managers);
-    }
-    assert_eq!(all_managers.len(), instances.len(), "{all_managers:?}");
-    let leases: Api<Lease> = cx.system().await?.api();
-    let names = leases.list(&ListParams::default()).await?.items;
-    let names: Vec<_> = names
-        .into_iter()
-        .filter_map(|lease| lease.metadata.name)
-        .collect();
-    assert_eq!(names, ["72dd1cf1.llm-d.ai-blue", "72dd1cf1.llm-d.ai-green"]);
-    Ok(())
-}
-
 async fn labelled(cx: &Cx, name: &str, instance: Option<&str>) -> Result {
     let mut object = variant(name, name, &json!({}));
     if let Some(instance) = instance {
@@ -123,17 +73,20 @@ async fn labelled(cx: &Cx, name: &str, instance: Option<&str>) -> Result {
 }
 
 async fn excluded_namespace(cx: &Cx) -> Result {
-    let spec = without_cycles(ControllerSpec {
+    let mut spec = without_cycles(ControllerSpec {
         watch_namespace: None,
         ..ControllerSpec::scoped(cx)
     });
+    // It sees the variants of every case.
+    let instance = cx.namespace.name.clone();
+    spec.environment.push(("CONTROLLER_INSTANCE", instance));
     let controller = Controller::start(cx, &spec).await?;
     controller.ready().await?;
     let mirrored = controller.readiness().await?;
     assert!(mirrored.contains("[+] mirror/Namespace:"), "{mirrored}");
     let variants = Variants::new(&cx.namespace, &controller);
-    cx.namespace.deploy(&Workload::new("llama", 1)).await?;
-    variants.apply("v", "llama", json!({})).await?;
+    cx.namespace.deploy(&Workload::new("v", 1)).await?;
+    labelled(cx, "v", Some(&cx.namespace.name)).await?;
     variants.publishes("v", Some(1.0), SOON).await?;
 
     for (excluded, shown) in [(Some("true"), None), (Some("false"), Some(1.0))] {

@@ -3,12 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::events::v1::Event;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
@@ -24,15 +20,7 @@ const CYCLES: i64 = 3;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "from_zero::a_model_wakes_while_prometheus_is_down",
-            wakes_while_prometheus_is_down,
-        ),
         Case::shared("from_zero::a_router_is_shown_the_token", is_shown_the_token),
-        Case::shared(
-            "from_zero::one_silent_router_hurts_no_other",
-            one_silent_router,
-        ),
         Case::shared(
             "from_zero::routers_are_asked_a_few_at_a_time",
             a_few_at_a_time,
@@ -101,66 +89,6 @@ async fn step(variants: Variants<'_>, name: &str, part: &str) -> Result {
     .await
 }
 
-/// That an event says so: the step itself stands in the decision of one cycle alone.
-async fn is_told(cx: &Cx, part: &str) -> Result {
-    let events: Api<Event> = cx.namespace.api();
-    eventually(format!("an event says {part:?}"), SOON, async || {
-        let told = events.list(&ListParams::default()).await?.items;
-        let mut notes = told.iter().filter_map(|event| event.note.as_deref());
-        seen(&notes.any(|note| note.contains(part)), &true)
-    })
-    .await
-}
-
-async fn wakes_while_prometheus_is_down(cx: &Cx) -> Result {
-    let port = cx.world.prometheus.url.rsplit(':').next();
-    let bridge = Bridge::to(port.unwrap_or_default().parse()?).await?;
-    let router = Router::start(holding(0)).await?;
-    parked(cx, NAME, &router).await?;
-    let url = format!("http://127.0.0.1:{}", bridge.port);
-    let controller = controller(cx, "wva-0", &[("PROMETHEUS_BASE_URL", url)]).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply(NAME, NAME, json!({})).await?;
-    variants.publishes(NAME, Some(0.0), SOON).await?;
-
-    bridge.cut();
-    eventually("Prometheus is missed", SOON, async || {
-        let text = controller.readiness().await?;
-        seen(&text.contains("[!] prometheus: "), &true)
-    })
-    .await?;
-    says_value(&controller, MODEL, 0.0).await?;
-    stays(variants, 0).await?;
-
-    router.behave(|manner| *manner = holding(3));
-    variants.publishes(NAME, Some(1.0), SOON).await?;
-    is_told(cx, "3 requests wait in the router, as it says itself").await?;
-    says_value(&controller, MODEL, 3.0).await?;
-
-    // It is held, when the requests have gone and Prometheus is back as well.
-    router.behave(|manner| *manner = holding(0));
-    says_value(&controller, MODEL, 0.0).await?;
-    stays(variants, 1).await?;
-    bridge.heal();
-    eventually("Prometheus is back", SOON, async || {
-        let text = controller.readiness().await?;
-        seen(&text.contains("[+] prometheus: "), &true)
-    })
-    .await?;
-    stays(variants, 1).await?;
-
-    // With a replica nobody asks the router any more.
-    cx.namespace.scale(NAME, 1).await?;
-    cx.namespace.settles(NAME, 1, SOON).await?;
-    eventually("the router is left alone", SOON, async || {
-        seen(&said(&controller, MODEL).await?, &Value::Null)
-    })
-    .await?;
-    let asked = router.requests();
-    stays(variants, 1).await?;
-    seen(&router.requests(), &asked)
-}
-
 /// The count stays as it is for some cycles.
 async fn stays(variants: Variants<'_>, wanted: i64) -> Result {
     let cycle = async || {
@@ -175,32 +103,10 @@ async fn stays(variants: Variants<'_>, wanted: i64) -> Result {
     .await
 }
 
+/// A router that wants a token, which the controller has or not, and one of another model that wants none.
 async fn is_shown_the_token(cx: &Cx) -> Result {
     let router = Router::start(Manner {
         token: Some("s3cret".to_owned()),
-        ..holding(3)
-    })
-    .await?;
-    parked(cx, NAME, &router).await?;
-    for (name, token) in [("without", None), ("wrong", Some("s3cre"))] {
-        let token = token.map(|token| ("EPP_METRIC_READER_BEARER_TOKEN", token.to_owned()));
-        let controller = controller(cx, name, token.as_slice()).await?;
-        let variants = Variants::new(&cx.namespace, &controller);
-        variants.apply(NAME, NAME, json!({})).await?;
-        step(variants, NAME, "HTTP 401").await?;
-        step(variants, NAME, "EPP_METRIC_READER_BEARER_TOKEN").await?;
-        variants.publishes(NAME, Some(0.0), SOON).await?;
-        stays(variants, 0).await?;
-    }
-    let token = ("EPP_METRIC_READER_BEARER_TOKEN", "s3cret".to_owned());
-    let controller = controller(cx, "right", &[token]).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.publishes(NAME, Some(1.0), SOON).await
-}
-
-async fn one_silent_router(cx: &Cx) -> Result {
-    let silent = Router::start(Manner {
-        broken: true,
         ..holding(3)
     })
     .await?;
@@ -209,21 +115,29 @@ async fn one_silent_router(cx: &Cx) -> Result {
         ..Manner::default()
     })
     .await?;
-    parked(cx, NAME, &silent).await?;
+    parked(cx, NAME, &router).await?;
     parked(cx, "other", &other).await?;
-    let controller = controller(cx, "wva-0", &[]).await?;
+    for (name, token, requests) in [("without", None, 0), ("wrong", Some("s3cre"), 1)] {
+        let token = token.map(|token| ("EPP_METRIC_READER_BEARER_TOKEN", token.to_owned()));
+        let controller = controller(cx, name, token.as_slice()).await?;
+        let variants = Variants::new(&cx.namespace, &controller);
+        variants.apply(NAME, NAME, json!({})).await?;
+        let fields = json!({ "modelID": "other" });
+        variants.apply("other", "other", fields).await?;
+        step(variants, NAME, "HTTP 401").await?;
+        step(variants, NAME, "EPP_METRIC_READER_BEARER_TOKEN").await?;
+        // One router that refuses hurts no other.
+        other.behave(|manner| manner.held = BTreeMap::from([("other".to_owned(), requests)]));
+        says_value(&controller, "other", f64::from(requests)).await?;
+        variants
+            .publishes("other", Some(f64::from(requests)), SOON)
+            .await?;
+        variants.publishes(NAME, Some(0.0), SOON).await?;
+        stays(variants, 0).await?;
+    }
+    let token = ("EPP_METRIC_READER_BEARER_TOKEN", "s3cret".to_owned());
+    let controller = controller(cx, "right", &[token]).await?;
     let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply(NAME, NAME, json!({})).await?;
-    let fields = json!({ "modelID": "other" });
-    variants.apply("other", "other", fields).await?;
-    step(variants, NAME, "HTTP 503").await?;
-    says_value(&controller, "other", 0.0).await?;
-    variants.publishes("other", Some(0.0), SOON).await?;
-
-    other.behave(|manner| manner.held = BTreeMap::from([("other".to_owned(), 1)]));
-    variants.publishes("other", Some(1.0), SOON).await?;
-    stays(variants, 0).await?;
-    silent.behave(|manner| manner.broken = false);
     variants.publishes(NAME, Some(1.0), SOON).await
 }
 

@@ -16,7 +16,7 @@ use super::leadership::{QUICK, candidate, gauge, lease, takeover, takeover_bound
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::Controller;
 use crate::harness::door::Door;
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::namespace::Workload;
@@ -28,8 +28,8 @@ use crate::harness::world::Setup;
 
 const NAME: &str = "llama";
 const SOON: Duration = Duration::from_mins(1);
-const KILLS: usize = 20;
-const MAXIMUM: u32 = 20;
+const KILLS: usize = 6;
+const MAXIMUM: u32 = 10;
 
 pub(crate) fn cases() -> Vec<Case> {
     let shared = Case::shared("leader_deaths::behind_keda", async |cx: &Cx| {
@@ -130,19 +130,11 @@ impl Drop for Witness {
 /// with KEDA behind it, which reads a missing series as 0 unless it is told otherwise, or with a
 /// native HPA that reads the replicas themselves through a Service.
 async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
-    let workload = Workload {
-        loading: Duration::from_secs(1),
-        ..Workload::new(NAME, 1)
-    };
+    let workload = Workload::new(NAME, 1);
     cx.namespace.deploy(&workload).await?;
     cx.namespace.settles(NAME, 1, SOON).await?;
     let history = History::follow(&cx.namespace, NAME);
-    let fleet = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    let fleet = EngineFleet::start(&cx.world, fleet, Load::Shared(Reading::IDLE));
+    let fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::cache(0.0));
     let bounds = json!({ "maxReplicas": MAXIMUM });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
 
@@ -153,10 +145,7 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
     })
     .await?;
     scales(cx, &leader, service.as_ref()).await?;
-    fleet.set_load(Load::Shared(Reading {
-        kv_cache: 2.0 * f64::from(MAXIMUM),
-        ..Reading::IDLE
-    }));
+    fleet.set_load(Load::cache(2.0 * f64::from(MAXIMUM)));
 
     let mut at_death = Vec::new();
     let mut takeovers = Vec::new();
@@ -244,7 +233,7 @@ async fn scales(cx: &Cx, leader: &Replica, service: Option<&Bridge>) -> Result {
     service.leads_to(&[port]);
     Door::register_at(cx, service.port).await?;
     cx.namespace
-        .apply(door::hpa(&cx.namespace.name, max)?)
+        .apply(door::hpa(&cx.namespace.name, NAME, max)?)
         .await?;
-    door::reads(cx, Some("1")).await
+    door::reads(cx, NAME, Some("1")).await
 }

@@ -3,14 +3,10 @@
 mod actuation;
 mod annotations;
 mod closed_loop;
-mod conditions;
 mod contract;
 mod definition;
 mod demo;
 mod doctor;
-mod embedded;
-mod engines;
-mod event_writes;
 mod external_metrics;
 mod external_metrics_door;
 mod external_scaler;
@@ -26,7 +22,6 @@ mod lifecycle;
 mod offline;
 mod outages;
 mod pod_autoscalers;
-mod process;
 mod prometheus;
 mod restarts;
 pub(crate) mod rights;
@@ -36,14 +31,11 @@ mod scaled_kinds;
 mod servers;
 mod serving;
 mod settings;
-mod signal_fields;
 mod signals;
 mod status_writes;
 mod storm_services;
 mod targets;
-mod watching;
 mod webhooks;
-mod workloads;
 
 use crate::harness::suite::Case;
 
@@ -58,23 +50,17 @@ pub(crate) fn all() -> Vec<Case> {
         install::cases(),
         closed_loop::cases(),
         signals::cases(),
-        signal_fields::cases(),
         servers::cases(),
-        workloads::cases(),
         targets::cases(),
         from_zero::cases(),
         offline::cases(),
         inventory::cases(),
         external_metrics::cases(),
         hpa::cases(),
-        engines::cases(),
         definition::cases(),
         status_writes::cases(),
-        event_writes::cases(),
-        watching::cases(),
         lifecycle::cases(),
         filters::cases(),
-        conditions::cases(),
         actuation::cases(),
         rivals::cases(),
         outages::cases(),
@@ -82,8 +68,6 @@ pub(crate) fn all() -> Vec<Case> {
         contract::cases(),
         demo::cases(),
         doctor::cases(),
-        embedded::cases(),
-        process::cases(),
         prometheus::cases(),
         serving::cases(),
         external_metrics_door::cases(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
@@ -149,12 +149,7 @@ async fn every_signal(cx: &Cx) -> Result {
         namespace.deploy(&workload).await?;
         namespace.settles(name, 1, SOON).await?;
     }
-    let spec = FleetSpec {
-        namespace: namespace.name.clone(),
-        selector: "app=vllm".to_owned(),
-        model: MODEL.to_owned(),
-    };
-    let _fleet = EngineFleet::start(&cx.world, spec, Load::Each(BUSY));
+    let _fleet = EngineFleet::start(cx, "app=vllm", MODEL, Load::Each(BUSY));
     let pods = namespace.pods("app=sglang").await?;
     let pod = pods.first().and_then(|pod| pod.metadata.name.clone());
     let pod = pod.ok_or_else(|| Fault::new("no pod of sglang"))?;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join4;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
@@ -10,8 +11,7 @@ use serde_json::{Value, json};
 use wva::api::pod_autoscaler::PodAutoscaler;
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::door::Door;
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::namespace::Workload;
@@ -20,7 +20,6 @@ use crate::harness::ports;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, variant};
 use crate::harness::wait::{eventually, seen};
-use crate::harness::world::Setup;
 
 const NAME: &str = "chat";
 /// Ticks come every ten seconds, and a step may double.
@@ -29,8 +28,7 @@ const SOON: Duration = Duration::from_secs(90);
 pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
     vec![
-        Case::shared("pod_autoscalers::kpa_follows_load", kpa_follows_load).within(minutes(5)),
-        Case::shared("pod_autoscalers::apa_follows_load", apa_follows_load).within(minutes(5)),
+        Case::shared("pod_autoscalers::kpa_and_apa_follow_load", kpa_and_apa).within(minutes(5)),
         Case::shared(
             "pod_autoscalers::an_outage_lowers_nothing",
             an_outage_lowers_nothing,
@@ -42,60 +40,49 @@ pub(crate) fn cases() -> Vec<Case> {
         )
         .within(minutes(5)),
         Case::shared("pod_autoscalers::the_oldest_scales", the_oldest_scales).within(minutes(5)),
-        Case::shared(
-            "pod_autoscalers::kpa_never_shrinks_at_180_percent",
-            kpa_at_180_percent,
-        )
-        .within(minutes(5)),
-        Case::shared(
-            "pod_autoscalers::apa_never_shrinks_at_180_percent",
-            apa_at_180_percent,
-        )
-        .within(minutes(5)),
-        Case::with_own_servers(
-            "pod_autoscalers::a_real_hpa_follows_a_total",
-            Setup::Whole,
-            a_real_hpa_follows_a_total,
-        )
-        .within(minutes(6)),
     ]
 }
 
-/// A Deployment whose pods serve pages, and a controller.
+/// A Deployment whose pods serve pages; its autoscaler has its name.
 struct Stage<'a> {
     cx: &'a Cx,
+    name: &'a str,
     fleet: EngineFleet,
     history: History,
-    controller: Controller,
     port: u16,
 }
 
+async fn started(cx: &Cx) -> Result<Controller> {
+    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+    controller.ready().await?;
+    Ok(controller)
+}
+
 impl<'a> Stage<'a> {
-    async fn set(cx: &'a Cx, replicas: i32, running: f64) -> Result<Self> {
-        let workload = Workload::new(NAME, replicas);
+    async fn set(cx: &'a Cx, name: &'a str, replicas: i32, running: f64) -> Result<Self> {
+        let workload = Workload::new(name, replicas);
         cx.namespace.deploy(&workload).await?;
-        let history = History::follow(&cx.namespace, NAME);
-        cx.namespace.settles(NAME, replicas, SOON).await?;
-        let spec = FleetSpec {
-            namespace: cx.namespace.name.clone(),
-            selector: workload.selector(),
-            model: MODEL.to_owned(),
-        };
+        let history = History::follow(&cx.namespace, name);
+        cx.namespace.settles(name, replicas, SOON).await?;
         let port = ports::free()?;
-        let fleet = EngineFleet::at_pods(&cx.world, spec, load(running), port);
-        let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-        controller.ready().await?;
+        let fleet = EngineFleet::at_pods(
+            cx,
+            &workload.selector(),
+            MODEL,
+            Load::running(running),
+            port,
+        );
         Ok(Self {
             cx,
+            name,
             fleet,
             history,
-            controller,
             port,
         })
     }
 
     fn autoscaler(&self, name: &str, strategy: &str) -> Value {
-        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": NAME });
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": self.name });
         autoscaler(name, strategy, &target, self.port)
     }
 
@@ -104,7 +91,11 @@ impl<'a> Stage<'a> {
     }
 
     async fn version(&self) -> Result<Option<String>> {
-        Ok(objects(self.cx).get(NAME).await?.metadata.resource_version)
+        Ok(objects(self.cx)
+            .get(self.name)
+            .await?
+            .metadata
+            .resource_version)
     }
 
     /// Status and reason of a condition; empty while there is none.
@@ -130,11 +121,12 @@ impl<'a> Stage<'a> {
     }
 
     async fn rests_at(&self, replicas: i32) -> Result {
-        self.cx.namespace.settles(NAME, replicas, SOON).await?;
+        let namespace = &self.cx.namespace;
+        namespace.settles(self.name, replicas, SOON).await?;
         let wanted = (json!(replicas), json!(replicas), "True".to_owned());
         eventually(format!("the status shows {replicas}"), SOON, async || {
-            let status = self.status(NAME).await?;
-            let (ready, _) = self.condition(NAME, "Ready").await?;
+            let status = self.status(self.name).await?;
+            let (ready, _) = self.condition(self.name, "Ready").await?;
             let shown = (
                 status["actualScale"].clone(),
                 status["desiredScale"].clone(),
@@ -171,22 +163,28 @@ fn objects(cx: &Cx) -> Api<DynamicObject> {
         .erased(&ApiResource::erase::<PodAutoscaler>(&()))
 }
 
-fn load(running: f64) -> Load {
-    Load::Shared(Reading {
-        running,
-        ..Reading::IDLE
-    })
+/// Both strategies at once, each on a light load that grows and goes, and on a heavy one that stays.
+async fn kpa_and_apa(cx: &Cx) -> Result {
+    let controller = started(cx).await?;
+    try_join4(
+        follows_load(cx, &controller, ("kpa", "KPA")),
+        follows_load(cx, &controller, ("apa", "APA")),
+        at_180_percent(cx, ("kpa-full", "KPA")),
+        at_180_percent(cx, ("apa-full", "APA")),
+    )
+    .await
+    .map(drop)
 }
 
 /// 1 → 4 → 1, with status, history, events and the series of the original.
-async fn follows_load(cx: &Cx, strategy: &str) -> Result {
-    let stage = Stage::set(cx, 1, 4.0).await?;
-    cx.namespace.apply(stage.autoscaler(NAME, strategy)).await?;
+async fn follows_load(cx: &Cx, controller: &Controller, (name, strategy): (&str, &str)) -> Result {
+    let stage = Stage::set(cx, name, 1, 4.0).await?;
+    cx.namespace.apply(stage.autoscaler(name, strategy)).await?;
     stage.rests_at(1).await?;
-    stage.fleet.set_load(load(30.0));
+    stage.fleet.set_load(Load::running(30.0));
     stage.rests_at(4).await?;
     stage.went_only(true)?;
-    let status = stage.status(NAME).await?;
+    let status = stage.status(name).await?;
     let history = status["scalingHistory"]
         .as_array()
         .cloned()
@@ -205,13 +203,13 @@ async fn follows_load(cx: &Cx, strategy: &str) -> Result {
     for reason in ["AlgorithmRun", "SuccessfulRescale"] {
         assert!(reasons.iter().any(|one| one == reason), "{reasons:?}");
     }
-    let labels = [("name", NAME), ("reason", "stable")];
+    let labels = [("name", name), ("reason", "stable")];
     let series = "aibrix_autoscaler_scale_action";
     eventually("the series shows the count", SOON, async || {
-        seen(&stage.controller.value(series, &labels).await?, &Some(4.0))
+        seen(&controller.value(series, &labels).await?, &Some(4.0))
     })
     .await?;
-    stage.fleet.set_load(load(28.0));
+    stage.fleet.set_load(Load::running(28.0));
     eventually(
         "two ticks that decide the same write nothing",
         SOON,
@@ -222,29 +220,19 @@ async fn follows_load(cx: &Cx, strategy: &str) -> Result {
         },
     )
     .await?;
-    stage.fleet.set_load(load(4.0));
+    stage.fleet.set_load(Load::running(4.0));
     stage.rests_at(1).await?;
-    objects(cx).delete(NAME, &DeleteParams::default()).await?;
+    objects(cx).delete(name, &DeleteParams::default()).await?;
     eventually("the series is gone", SOON, async || {
-        seen(
-            &stage.controller.value(series, &[("name", NAME)]).await?,
-            &None,
-        )
+        seen(&controller.value(series, &[("name", name)]).await?, &None)
     })
     .await
 }
 
-async fn kpa_follows_load(cx: &Cx) -> Result {
-    follows_load(cx, "KPA").await
-}
-
-async fn apa_follows_load(cx: &Cx) -> Result {
-    follows_load(cx, "APA").await
-}
-
 /// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count.
 async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
-    let stage = Stage::set(cx, 4, 4.0 * 1.8 * TARGET).await?;
+    let controller = started(cx).await?;
+    let stage = Stage::set(cx, NAME, 4, 4.0 * 1.8 * TARGET).await?;
     let mut object = stage.autoscaler(NAME, "KPA");
     object["spec"]["maxReplicas"] = json!(4);
     cx.namespace.apply(object).await?;
@@ -255,33 +243,26 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     for pod in stage.fleet.pods() {
         stage.fleet.set_silent(&pod, true);
     }
-    stage.fleet.set_load(load(0.0));
+    stage.fleet.set_load(Load::running(0.0));
     stage
         .says(NAME, "MetricsAvailable", "Unknown", "NoServingPod")
         .await?;
     stage.went_only(true)?;
-    let Stage {
-        controller,
-        fleet,
-        history,
-        ..
-    } = stage;
     controller.stop().await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let _controller = started(cx).await?;
     tokio::time::sleep(Duration::from_secs(25)).await;
-    assert_eq!(history.wanted(), [4]);
+    assert_eq!(stage.history.wanted(), [4]);
     // With pages again, and a window that is full, what is idle is released.
-    for pod in fleet.pods() {
-        fleet.set_silent(&pod, false);
+    for pod in stage.fleet.pods() {
+        stage.fleet.set_silent(&pod, false);
     }
     cx.namespace.settles(NAME, 1, SOON).await
 }
 
 /// Four pods at 180 % of their target grow, and in no tick shrink.
-async fn at_180_percent(cx: &Cx, strategy: &str) -> Result {
-    let stage = Stage::set(cx, 4, 4.0 * 1.8 * TARGET).await?;
-    let mut object = stage.autoscaler(NAME, strategy);
+async fn at_180_percent(cx: &Cx, (name, strategy): (&str, &str)) -> Result {
+    let stage = Stage::set(cx, name, 4, 4.0 * 1.8 * TARGET).await?;
+    let mut object = stage.autoscaler(name, strategy);
     object["spec"]["maxReplicas"] = json!(12);
     cx.namespace.apply(object).await?;
     stage.rests_at(8).await?;
@@ -290,17 +271,10 @@ async fn at_180_percent(cx: &Cx, strategy: &str) -> Result {
     stage.went_only(true)
 }
 
-async fn kpa_at_180_percent(cx: &Cx) -> Result {
-    at_180_percent(cx, "KPA").await
-}
-
-async fn apa_at_180_percent(cx: &Cx) -> Result {
-    at_180_percent(cx, "APA").await
-}
-
-/// 1 → 3 → 1 by the real HPA controller, which reads the count of a variant of another Deployment.
-async fn a_real_hpa_follows_a_total(cx: &Cx) -> Result {
-    const OTHER: &str = "llama";
+/// 1 → 3 → 1 by the real HPA controller, which reads the count of a variant of another Deployment from a registered
+/// door.
+pub(super) async fn a_generated_hpa_follows_a_total(cx: &Cx) -> Result {
+    const OTHER: &str = "fixed";
     for name in [NAME, OTHER] {
         cx.namespace.deploy(&Workload::new(name, 1)).await?;
         cx.namespace.settles(name, 1, SOON).await?;
@@ -314,8 +288,6 @@ async fn a_real_hpa_follows_a_total(cx: &Cx) -> Result {
         )
     };
     cx.namespace.apply(total(1)).await?;
-    let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
-    door.register(cx).await?;
     let object = json!({
         "apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler",
         "metadata": {"name": NAME, "annotations": {
@@ -356,7 +328,8 @@ async fn a_real_hpa_follows_a_total(cx: &Cx) -> Result {
 
 /// KPA → HPA → KPA, and an object of the name with another owner is left alone.
 async fn strategies_change_live(cx: &Cx) -> Result {
-    let stage = Stage::set(cx, 1, 4.0).await?;
+    let _controller = started(cx).await?;
+    let stage = Stage::set(cx, NAME, 1, 4.0).await?;
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     let generated = format!("{NAME}-hpa");
     let owned = async || Result::Ok(hpas.get_opt(&generated).await?.is_some());
@@ -413,7 +386,8 @@ async fn strategies_change_live(cx: &Cx) -> Result {
 /// Of two autoscalers the older one scales; the younger one says so, and takes over when the older one goes. An older
 /// one keeps a variant from the target, too.
 async fn the_oldest_scales(cx: &Cx) -> Result {
-    let stage = Stage::set(cx, 1, 4.0).await?;
+    let _controller = started(cx).await?;
+    let stage = Stage::set(cx, NAME, 1, 4.0).await?;
     cx.namespace.apply(stage.autoscaler(NAME, "KPA")).await?;
     stage.rests_at(1).await?;
     // Ages count in whole seconds.

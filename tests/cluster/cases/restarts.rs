@@ -9,7 +9,7 @@ use serde_json::json;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx};
@@ -76,12 +76,7 @@ fn reading(kv_cache: f64) -> Load {
 }
 
 fn fleet(cx: &Cx, workload: &Workload<'_>, kv_cache: f64) -> EngineFleet {
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    EngineFleet::start(&cx.world, spec, reading(kv_cache))
+    EngineFleet::start(cx, &workload.selector(), MODEL, reading(kv_cache))
 }
 
 /// Gone, then empty, then with nothing but old samples, then with every series twice.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures::future::try_join;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::Result;
 use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler};
 use crate::harness::ports;
@@ -25,13 +26,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
     vec![
         Case::shared(
-            "scaled_kinds::a_ray_cluster_fleet_follows_its_heads",
-            a_ray_cluster_fleet_follows_its_heads,
-        )
-        .within(minutes(5)),
-        Case::shared(
-            "scaled_kinds::the_scaler_of_a_role_follows_its_leaders",
-            the_scaler_of_a_role_follows_its_leaders,
+            "scaled_kinds::fleets_follow_their_heads_and_roles_their_leaders",
+            async |cx: &Cx| {
+                let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+                controller.ready().await?;
+                try_join(heads(cx), leaders_of_roles(cx)).await.map(drop)
+            },
         )
         .within(minutes(5)),
     ]
@@ -102,12 +102,7 @@ impl<'a> Target<'a> {
         let objects = namespace.dynamic(&texts[0], &texts[1]).await?;
         let kind = KindController::start(namespace, objects.clone(), name, play);
         let port = ports::free()?;
-        let spec = FleetSpec {
-            namespace: namespace.name.clone(),
-            selector: serving,
-            model: MODEL.to_owned(),
-        };
-        let pages = EngineFleet::at_pods(&cx.world, spec, load(4.0), port);
+        let pages = EngineFleet::at_pods(cx, &serving, MODEL, Load::running(4.0), port);
         let scaler = autoscaler(name, strategy, &target, port);
         namespace.apply(scaler).await?;
         Ok(Self {
@@ -130,16 +125,7 @@ impl<'a> Target<'a> {
     }
 }
 
-fn load(running: f64) -> Load {
-    Load::Shared(Reading {
-        running,
-        ..Reading::IDLE
-    })
-}
-
-async fn a_ray_cluster_fleet_follows_its_heads(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+async fn heads(cx: &Cx) -> Result {
     let object = json!({
         "apiVersion": "orchestration.aibrix.ai/v1alpha1", "kind": "RayClusterFleet",
         "metadata": { "name": FLEET },
@@ -148,16 +134,14 @@ async fn a_ray_cluster_fleet_follows_its_heads(cx: &Cx) -> Result {
     let heads = "app=fleet,ray.io/node-type=head".to_owned();
     let fleet = Target::set(cx, (FLEET, "APA"), object, play_fleet, heads).await?;
     fleet.rests_at(1).await?;
-    fleet.pages.set_load(load(22.0));
+    fleet.pages.set_load(Load::running(22.0));
     fleet.rests_at(3).await?;
-    fleet.pages.set_load(load(4.0));
+    fleet.pages.set_load(Load::running(4.0));
     fleet.rests_at(1).await
 }
 
 /// The scaler of the other role stays as it is.
-async fn the_scaler_of_a_role_follows_its_leaders(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+async fn leaders_of_roles(cx: &Cx) -> Result {
     let scaler = |name: &str, role: &str| {
         json!({
             "apiVersion": "disaggregatedset.x-k8s.io/v1", "kind": "DisaggregatedSetRoleScaler",
@@ -171,9 +155,9 @@ async fn the_scaler_of_a_role_follows_its_leaders(cx: &Cx) -> Result {
     };
     let prefill = set(PREFILL, "KPA", "prefill").await?;
     let decode = set(DECODE, "APA", "decode").await?;
-    decode.pages.set_load(load(22.0));
+    decode.pages.set_load(Load::running(22.0));
     decode.rests_at(3).await?;
     prefill.rests_at(1).await?;
-    decode.pages.set_load(load(4.0));
+    decode.pages.set_load(Load::running(4.0));
     decode.rests_at(1).await
 }

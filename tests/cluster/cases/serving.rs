@@ -11,8 +11,6 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 
 use crate::harness::account::Account;
 use crate::harness::controller::{Controller, ControllerSpec};
@@ -27,8 +25,6 @@ use crate::harness::wait::{eventually, seen};
 
 /// Longer than refusals are remembered.
 const SOON: Duration = Duration::from_secs(30);
-/// More than there are places.
-const CROWD: usize = 300;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -40,10 +36,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "serving::takes_up_a_new_certificate",
             takes_up_a_new_certificate,
-        ),
-        Case::shared(
-            "serving::a_crowd_starves_no_scraper",
-            a_crowd_starves_no_scraper,
         ),
     ]
 }
@@ -275,36 +267,5 @@ async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
     assert!(by_old.get(&metrics).await.is_err());
     let text = controller.readiness().await?;
     assert!(text.contains("[+] certificate/metrics: in use"), "{text}");
-    Ok(())
-}
-
-/// Clients that say nothing, and clients that never end what they say.
-async fn a_crowd_starves_no_scraper(cx: &Cx) -> Result {
-    let controller = secure(cx, &[]).await?;
-    controller.ready().await?;
-    let account = Account::create(&cx.namespace, "prometheus").await?;
-    account.bind_shipped("rbac/metrics_reader.yaml").await?;
-    let reader = Reader::anonymous().with_token(&account.token().await?);
-    let metrics = page(&controller, "/metrics");
-    eventually("the reader is let in", SOON, async || {
-        seen(&code(reader.get(&metrics).await)?, &StatusCode::OK)
-    })
-    .await?;
-    let mut crowd = Vec::new();
-    for number in 0..CROWD {
-        let mut client = TcpStream::connect(&controller.metrics).await?;
-        if number % 2 == 0 {
-            // The begin of a handshake that announces more than comes; a client that is shown the
-            // door already is as good.
-            let _written = client
-                .write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
-                .await;
-        }
-        crowd.push(client);
-    }
-    for _ in 0..3 {
-        assert_eq!(code(reader.get(&metrics).await)?, StatusCode::OK);
-    }
-    drop(crowd);
     Ok(())
 }

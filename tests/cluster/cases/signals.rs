@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
-use crate::harness::exporter::{Exporter, Page};
+use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx};
@@ -23,19 +22,10 @@ const HALF: Reading = Reading {
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared("signals::silent_replicas_age", silent_replicas_age),
-        Case::shared(
-            "signals::one_silent_replica_holds",
-            one_silent_replica_holds,
-        ),
-        Case::shared("signals::ghosts_do_not_count", ghosts_do_not_count),
-        Case::shared("signals::odd_model_names_work", odd_model_names_work),
-        Case::exclusive(
-            "signals::a_lost_prometheus_lowers_nothing",
-            a_lost_prometheus_lowers_nothing,
-        ),
-    ]
+    vec![Case::shared(
+        "signals::silent_replicas_age",
+        silent_replicas_age,
+    )]
 }
 
 /// A controller for which samples age within seconds.
@@ -59,12 +49,7 @@ async fn serve(cx: &Cx, replicas: i32, model: &str, reading: Reading) -> Result<
     let workload = Workload::new("llama", replicas);
     cx.namespace.deploy(&workload).await?;
     cx.namespace.settles("llama", replicas, SOON).await?;
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: model.to_owned(),
-    };
-    let fleet = EngineFleet::start(&cx.world, spec, Load::Each(reading));
+    let fleet = EngineFleet::start(cx, &workload.selector(), model, Load::Each(reading));
     let wanted = usize::try_from(replicas)?;
     eventually("each pod has an engine", SOON, async || {
         seen(&fleet.pods().len(), &wanted)
@@ -132,157 +117,4 @@ async fn silent_replicas_age(cx: &Cx) -> Result {
     holds_two(variants, &heard(2, 0, 0)).await?;
     variants.says("v", &found, SOON).await?;
     Ok(())
-}
-
-async fn one_silent_replica_holds(cx: &Cx) -> Result {
-    let fleet = serve(cx, 2, MODEL, Reading::IDLE).await?;
-    let busy = fleet.pods().remove(0);
-    let load = Reading {
-        kv_cache: 0.75,
-        ..Reading::IDLE
-    };
-    fleet.set_pod_load(&busy, Some(load));
-    let query = format!("vllm:kv_cache_usage_perc{{pod=\"{busy}\"}}");
-    eventually("the load is scraped", SOON, async || {
-        let found = cx.world.prometheus.query(&query).await?;
-        let found: Vec<f64> = found.iter().map(|sample| sample.value).collect();
-        seen(&found, &vec![0.75])
-    })
-    .await?;
-    let controller = impatient(cx).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply("v", "llama", json!({})).await?;
-    variants.publishes("v", Some(2.0), SOON).await?;
-    holds_two(variants, &heard(2, 0, 0)).await?;
-
-    // What is still heard then is an idle replica: alone, it would say that one is enough.
-    fleet.set_silent(&busy, true);
-    holds_two(variants, &heard(2, 1, 0)).await?;
-    holds_two(variants, &heard(1, 0, 1)).await?;
-    let found = [("MetricsAvailable", "True/MetricsFound")];
-    variants.says("v", &found, SOON).await?;
-    after_cycles(&controller, 2).await?;
-
-    fleet.set_silent(&busy, false);
-    holds_two(variants, &heard(2, 0, 0)).await
-}
-
-async fn ghosts_do_not_count(cx: &Cx) -> Result {
-    let fleet = serve(cx, 1, MODEL, Reading::IDLE).await?;
-    let controller = impatient(cx).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply("v", "llama", json!({})).await?;
-    variants.decides("v", &heard(1, 0, 0), SOON).await?;
-
-    let page = format!(
-        "vllm:kv_cache_usage_perc{{model_name=\"{MODEL}\"}} 0.99\n\
-         vllm:num_requests_waiting{{model_name=\"{MODEL}\"}} 50\n"
-    );
-    let ghost = Exporter::start(move || Page::Text(page.clone())).await?;
-    let namespace = &cx.namespace.name;
-    let _target = cx
-        .world
-        .prometheus
-        .scrape(namespace, "ghost", ghost.address)?;
-    let discovered = [("namespace", namespace.as_str())];
-    eventually("the ghost's samples are collected", SOON, async || {
-        let pods = controller.value("wva_metrics_pods_discovered", &discovered);
-        seen(&pods.await?, &Some(2.0))
-    })
-    .await?;
-    after_cycles(&controller, 2).await?;
-    variants.decides("v", &heard(1, 0, 0), SOON).await?;
-    assert_eq!(variants.desired("v").await?, Some(1.0));
-
-    // The same figures of a pod that exists do count.
-    fleet.set_load(Load::Each(Reading {
-        kv_cache: 0.99,
-        waiting: 50.0,
-        ..Reading::IDLE
-    }));
-    variants.publishes("v", Some(2.0), SOON).await
-}
-
-/// Waits until so many planning cycles have begun and ended.
-async fn after_cycles(controller: &Controller, cycles: u64) -> Result {
-    let cycle = async || -> Result<u64> {
-        let plan = controller.debug("decisions").await?;
-        let number = plan["cycle"].as_u64();
-        number.ok_or_else(|| Fault::new(format!("no cycle: {plan}")))
-    };
-    let first = cycle().await?;
-    eventually("some cycles pass", SOON, async || {
-        seen(&(cycle().await? > first + cycles), &true)
-    })
-    .await
-}
-
-async fn odd_model_names_work(cx: &Cx) -> Result {
-    let odd = r#"a"} or vector(1) # {b\"#;
-    let fleet = serve(cx, 2, odd, HALF).await?;
-    let controller = impatient(cx).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply("v", "llama", json!({})).await?;
-    let metrics = |state| [("MetricsAvailable", state)];
-    let missing = metrics("False/MetricsMissing");
-    variants.says("v", &missing, SOON).await?;
-
-    variants
-        .apply("v", "llama", json!({ "modelID": odd }))
-        .await?;
-    let found = metrics("True/MetricsFound");
-    variants.says("v", &found, SOON).await?;
-    holds_two(variants, &heard(2, 0, 0)).await?;
-    fleet.set_load(Load::Each(Reading {
-        kv_cache: 0.9,
-        ..Reading::IDLE
-    }));
-    variants.publishes("v", Some(3.0), SOON).await
-}
-
-async fn a_lost_prometheus_lowers_nothing(cx: &Cx) -> Result {
-    let _fleet = serve(cx, 2, MODEL, HALF).await?;
-    let controller = impatient(cx).await?;
-    let variants = Variants::new(&cx.namespace, &controller);
-    variants.apply("v", "llama", json!({})).await?;
-    let metrics = |state| [("MetricsAvailable", state)];
-    let found = metrics("True/MetricsFound");
-    variants.says("v", &found, SOON).await?;
-    readiness_says(&controller, "[+] prometheus: read").await?;
-
-    let server = &cx.world.prometheus.server;
-    server.stop(Duration::from_secs(10)).await?;
-    let outcome = blind(variants, &controller).await;
-    server.start()?;
-    cx.world.prometheus.ready().await?;
-    outcome?;
-    holds_two(variants, &heard(2, 0, 0)).await?;
-    variants.says("v", &found, SOON).await?;
-    readiness_says(&controller, "[+] prometheus: read").await
-}
-
-async fn blind(variants: Variants<'_>, controller: &Controller) -> Result {
-    let failed = [
-        ("/metrics", json!("QueryFailed")),
-        ("/outcome", json!("SafetyNet")),
-    ];
-    holds_two(variants, &failed).await?;
-    let error = [("MetricsAvailable", "False/PrometheusError")];
-    variants.says("v", &error, SOON).await?;
-    readiness_says(controller, "[!] prometheus: ").await?;
-    // It is ready all the same: what it published stands.
-    controller.ready().await?;
-    after_cycles(controller, 2).await?;
-    holds_two(variants, &failed).await
-}
-
-async fn readiness_says(controller: &Controller, line: &str) -> Result {
-    eventually(format!("{line:?} in the readiness"), SOON, async || {
-        let text = controller.readiness().await?;
-        if text.contains(line) {
-            return Ok(());
-        }
-        Err(Fault::new(text))
-    })
-    .await
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures::future::try_join;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::Result;
 use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler};
 use crate::harness::ports;
@@ -16,7 +17,6 @@ use crate::harness::variants::MODEL;
 use crate::harness::wait::{eventually, seen};
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
-const SERVICE: &str = "pd";
 const ROLES: [&str; 2] = ["prefill", "decode"];
 /// Ticks come every ten seconds, and a step may double.
 const SOON: Duration = Duration::from_secs(90);
@@ -25,22 +25,21 @@ pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
     vec![
         Case::shared(
-            "storm_services::roles_follow_their_own_load",
-            roles_follow_their_own_load,
-        )
-        .within(minutes(5)),
-        Case::shared(
-            "storm_services::a_service_in_replica_mode_is_scaled_whole",
-            a_service_in_replica_mode_is_scaled_whole,
+            "storm_services::roles_follow_their_own_load_and_services_that_of_all",
+            async |cx: &Cx| {
+                let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
+                controller.ready().await?;
+                try_join(roles(cx), whole(cx)).await.map(drop)
+            },
         )
         .within(minutes(5)),
     ]
 }
 
-fn service(mode: &str) -> Value {
+fn service(service: &str, mode: &str) -> Value {
     let role = |name: &&str| json!({ "name": name, "replicas": 1 });
     json!({
-        "apiVersion": VERSION, "kind": "StormService", "metadata": { "name": SERVICE },
+        "apiVersion": VERSION, "kind": "StormService", "metadata": { "name": service },
         "spec": {
             "replicas": 1,
             "mode": mode,
@@ -49,75 +48,64 @@ fn service(mode: &str) -> Value {
     })
 }
 
-fn deployment_name(role: &str) -> String {
-    format!("{SERVICE}-{role}")
-}
-
 /// A Deployment for each role, with the labels that pods of a StormService have.
 fn play(object: &DynamicObject) -> PlayedObject {
+    let service = object.metadata.name.as_deref().unwrap_or_default();
     let sets = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
     let roles = object.data["spec"]["template"]["spec"]["roles"].as_array();
     let deployments = roles.into_iter().flatten().map(|role| {
         let name = role["name"].as_str().unwrap_or_default();
-        let labels = json!({ "storm-service-name": SERVICE, "role-name": name });
+        let labels = json!({ "storm-service-name": service, "role-name": name });
         let count = sets * role["replicas"].as_i64().unwrap_or(1);
-        (deployment_name(name), labels, count)
+        (format!("{service}-{name}"), labels, count)
     });
     PlayedObject {
         deployments: deployments.collect(),
         status: json!({
-            "replicas": sets, "scalingTargetSelector": format!("storm-service-name={SERVICE}"),
+            "replicas": sets, "scalingTargetSelector": format!("storm-service-name={service}"),
         }),
     }
 }
 
-fn load(running: f64) -> Load {
-    Load::Shared(Reading {
-        running,
-        ..Reading::IDLE
-    })
-}
-
-/// A StormService with its controller, and pages of its pods for each role.
+/// A StormService with the controller of its kind, and pages of its pods for each role.
 struct Stage<'a> {
     cx: &'a Cx,
+    service: &'static str,
     objects: Api<DynamicObject>,
     fleets: [EngineFleet; 2],
     port: u16,
     _roles: KindController,
-    _controller: Controller,
 }
 
 impl<'a> Stage<'a> {
-    async fn set(cx: &'a Cx, mode: &str) -> Result<Self> {
+    async fn set(cx: &'a Cx, name: &'static str, mode: &str) -> Result<Self> {
         let namespace = &cx.namespace;
-        namespace.apply(service(mode)).await?;
+        namespace.apply(service(name, mode)).await?;
         let objects = namespace.dynamic(VERSION, "StormService").await?;
-        let roles = KindController::start(namespace, objects.clone(), SERVICE, play);
+        let roles = KindController::start(namespace, objects.clone(), name, play);
         let port = ports::free()?;
         let fleets = ROLES.map(|role| {
-            let spec = FleetSpec {
-                namespace: namespace.name.clone(),
-                selector: format!("storm-service-name={SERVICE},role-name={role}"),
-                model: MODEL.to_owned(),
-            };
-            EngineFleet::at_pods(&cx.world, spec, load(4.0), port)
+            EngineFleet::at_pods(
+                cx,
+                &format!("storm-service-name={name},role-name={role}"),
+                MODEL,
+                Load::running(4.0),
+                port,
+            )
         });
-        let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-        controller.ready().await?;
         Ok(Self {
             cx,
+            service: name,
             objects,
             fleets,
             port,
             _roles: roles,
-            _controller: controller,
         })
     }
 
     /// Has a role scaled, or the whole service where none is named.
     async fn autoscale(&self, name: &str, strategy: &str, role: Option<&str>) -> Result {
-        let target = json!({ "apiVersion": VERSION, "kind": "StormService", "name": SERVICE });
+        let target = json!({ "apiVersion": VERSION, "kind": "StormService", "name": self.service });
         let mut object = autoscaler(name, strategy, &target, self.port);
         if let Some(role) = role {
             object["spec"]["subTargetSelector"] = json!({ "roleName": role });
@@ -128,7 +116,7 @@ impl<'a> Stage<'a> {
 
     /// Replicas of the service, of its first and of its second role.
     async fn counts(&self) -> Result<[Value; 3]> {
-        let object = self.objects.get(SERVICE).await?;
+        let object = self.objects.get(self.service).await?;
         let spec = &object.data["spec"];
         let role = |index: usize| spec["template"]["spec"]["roles"][index]["replicas"].clone();
         Ok([spec["replicas"].clone(), role(0), role(1)])
@@ -142,7 +130,7 @@ impl<'a> Stage<'a> {
         .await?;
         let [sets, prefill, decode] = counts;
         for (role, count) in ROLES.into_iter().zip([prefill, decode]) {
-            let deployment = deployment_name(role);
+            let deployment = format!("{}-{role}", self.service);
             let pods = sets * count;
             self.cx.namespace.settles(&deployment, pods, SOON).await?;
         }
@@ -151,28 +139,28 @@ impl<'a> Stage<'a> {
 }
 
 /// Each role is scaled by the pages of its own pods, with nothing else of the service touched.
-async fn roles_follow_their_own_load(cx: &Cx) -> Result {
-    let stage = Stage::set(cx, "Pooled").await?;
+async fn roles(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, "pd", "Pooled").await?;
     stage.rests_at([1, 1, 1]).await?;
     stage.autoscale("prefill", "KPA", Some("prefill")).await?;
     stage.autoscale("decode", "APA", Some("decode")).await?;
-    stage.fleets[1].set_load(load(22.0));
+    stage.fleets[1].set_load(Load::running(22.0));
     stage.rests_at([1, 1, 3]).await?;
-    stage.fleets[0].set_load(load(14.0));
+    stage.fleets[0].set_load(Load::running(14.0));
     stage.rests_at([1, 2, 3]).await?;
-    stage.fleets[1].set_load(load(4.0));
+    stage.fleets[1].set_load(Load::running(4.0));
     stage.rests_at([1, 2, 1]).await?;
-    stage.fleets[0].set_load(load(4.0));
+    stage.fleets[0].set_load(Load::running(4.0));
     stage.rests_at([1, 1, 1]).await
 }
 
 /// The pages of all roles count, and replicas of the whole service are written.
-async fn a_service_in_replica_mode_is_scaled_whole(cx: &Cx) -> Result {
-    let stage = Stage::set(cx, "Replica").await?;
+async fn whole(cx: &Cx) -> Result {
+    let stage = Stage::set(cx, "all", "Replica").await?;
     stage.rests_at([1, 1, 1]).await?;
     stage.autoscale("whole", "KPA", None).await?;
     for fleet in &stage.fleets {
-        fleet.set_load(load(15.0));
+        fleet.set_load(Load::running(15.0));
     }
     let more = eventually("the service grows", SOON, async || {
         let [sets, ..] = stage.counts().await?;
@@ -184,7 +172,7 @@ async fn a_service_in_replica_mode_is_scaled_whole(cx: &Cx) -> Result {
     let [_, prefill, decode] = stage.counts().await?;
     assert_eq!((prefill, decode), (json!(1), json!(1)));
     for fleet in &stage.fleets {
-        fleet.set_load(load(2.0));
+        fleet.set_load(Load::running(2.0));
     }
     stage.rests_at([1, 1, 1]).await
 }

@@ -1,9 +1,5 @@
 //! The controller itself: the binary under test as a child process, with a service account, ports
 //! and a log of its own.
-#![allow(
-    dead_code,
-    reason = "the first cases prove the servers; the controller's cases use this"
-)]
 
 use std::sync::Arc;
 use std::time::Duration;

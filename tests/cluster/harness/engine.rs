@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::exporter::{Exporter, Page};
 use super::fault::Result;
 use super::servers::prometheus::Target;
+use super::suite::Cx;
 use super::world::World;
 
 /// KV-cache blocks of an engine and tokens in a block.
@@ -55,6 +56,22 @@ pub(crate) enum Load {
 }
 
 impl Load {
+    /// So much KV cache for the fleet, in caches of one engine.
+    pub(crate) fn cache(kv_cache: f64) -> Self {
+        Self::Shared(Reading {
+            kv_cache,
+            ..Reading::IDLE
+        })
+    }
+
+    /// So many requests that run in the fleet.
+    pub(crate) fn running(running: f64) -> Self {
+        Self::Shared(Reading {
+            running,
+            ..Reading::IDLE
+        })
+    }
+
     fn of_one_among(self, engines: usize) -> Reading {
         match self {
             Self::Each(reading) => reading,
@@ -73,12 +90,12 @@ impl Load {
 
 /// Which pods a fleet plays, and for which model.
 #[derive(Clone, Debug)]
-pub(crate) struct FleetSpec {
-    pub(crate) namespace: String,
+struct FleetSpec {
+    namespace: String,
     /// Label selector of the pods.
-    pub(crate) selector: String,
+    selector: String,
     /// The `model_name` of the series.
-    pub(crate) model: String,
+    model: String,
 }
 
 /// One engine and one scrape target for each running pod of a selector, as long as it runs.
@@ -96,7 +113,6 @@ struct State {
 
 struct Engine {
     silent: bool,
-    own_load: Option<Reading>,
     finished: f64,
     counted_to: Instant,
     // Dropped in this order: no more scrapes, then no more page.
@@ -105,35 +121,34 @@ struct Engine {
 }
 
 impl EngineFleet {
-    pub(crate) fn start(world: &Arc<World>, spec: FleetSpec, load: Load) -> Self {
-        Self::follow(world, spec, load, None)
+    /// For the pods of a selector in the namespace of the case.
+    pub(crate) fn start(cx: &Cx, selector: &str, model: &str, load: Load) -> Self {
+        Self::follow(cx, [selector, model], load, None)
     }
 
     /// The same, with each page at the address of its pod and this port.
-    pub(crate) fn at_pods(world: &Arc<World>, spec: FleetSpec, load: Load, port: u16) -> Self {
-        Self::follow(world, spec, load, Some(port))
+    pub(crate) fn at_pods(cx: &Cx, selector: &str, model: &str, load: Load, port: u16) -> Self {
+        Self::follow(cx, [selector, model], load, Some(port))
     }
 
-    fn follow(world: &Arc<World>, spec: FleetSpec, load: Load, port: Option<u16>) -> Self {
+    fn follow(cx: &Cx, [selector, model]: [&str; 2], load: Load, port: Option<u16>) -> Self {
+        let spec = FleetSpec {
+            namespace: cx.namespace.name.clone(),
+            selector: selector.to_owned(),
+            model: model.to_owned(),
+        };
         let state = Arc::new(Mutex::new(State {
             port,
             load,
             engines: BTreeMap::new(),
         }));
-        let watch = tokio::spawn(follow(Arc::clone(world), spec, Arc::clone(&state)));
+        let watch = tokio::spawn(follow(Arc::clone(&cx.world), spec, Arc::clone(&state)));
         Self { state, watch }
     }
 
     /// Changes what the engines show from the next scrape on.
     pub(crate) fn set_load(&self, load: Load) {
         self.state.lock().unwrap().load = load;
-    }
-
-    /// Gives one pod a reading of its own.
-    pub(crate) fn set_pod_load(&self, pod: &str, reading: Option<Reading>) {
-        if let Some(engine) = self.state.lock().unwrap().engines.get_mut(pod) {
-            engine.own_load = reading;
-        }
     }
 
     /// Makes one pod's page fail, or work again; the pod itself stays ready.
@@ -228,7 +243,6 @@ async fn engine(
     .await?;
     Ok(Engine {
         silent: false,
-        own_load: None,
         finished: 0.0,
         counted_to: Instant::now(),
         _target: world
@@ -246,10 +260,9 @@ fn pod_address(pod: &Pod) -> Result<IpAddr> {
 
 impl State {
     fn page(&mut self, pod: &str, model: &str) -> Page {
-        let shared = self.load.of_one_among(self.engines.len());
+        let reading = self.load.of_one_among(self.engines.len());
         match self.engines.get_mut(pod) {
             Some(engine) if !engine.silent => {
-                let reading = engine.own_load.unwrap_or(shared);
                 let now = Instant::now();
                 engine.finished += reading.finished * (now - engine.counted_to).as_secs_f64();
                 engine.counted_to = now;

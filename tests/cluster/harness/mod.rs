@@ -12,7 +12,6 @@ pub(crate) mod exporter;
 pub(crate) mod fault;
 pub(crate) mod history;
 pub(crate) mod journal;
-pub(crate) mod lag;
 pub(crate) mod manifest;
 mod metrics_text;
 pub(crate) mod namespace;

@@ -32,8 +32,6 @@ pub(crate) struct Manner {
     pub(crate) token: Option<String>,
     /// How long it takes to answer.
     pub(crate) delay: Duration,
-    /// It answers with an error of its own.
-    pub(crate) broken: bool,
 }
 
 /// A page on a loopback port, until it is dropped.
@@ -168,12 +166,10 @@ async fn answer(
         let wanted = format!("Bearer {token}");
         shown.is_some_and(|shown| shown.as_bytes() == wanted.as_bytes())
     });
-    let (status, text) = if !is_known {
-        (StatusCode::UNAUTHORIZED, String::new())
-    } else if manner.broken {
-        (StatusCode::SERVICE_UNAVAILABLE, String::new())
-    } else {
+    let (status, text) = if is_known {
         (StatusCode::OK, page(&manner.held))
+    } else {
+        (StatusCode::UNAUTHORIZED, String::new())
     };
     state.lock().unwrap().in_flight -= 1;
     let mut response = Response::new(Full::new(Bytes::from(text)));

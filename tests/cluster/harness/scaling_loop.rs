@@ -11,7 +11,7 @@ use wva::api::variant_autoscaling::{VariantAutoscaling, VariantAutoscalingStatus
 use wva::policy::series;
 
 use super::controller::{Build, Controller, ControllerSpec};
-use super::engine::{EngineFleet, FleetSpec, Load, Reading};
+use super::engine::{EngineFleet, Load};
 use super::fault::{Fault, Result};
 use super::history::History;
 use super::journal::Journal;
@@ -89,12 +89,7 @@ impl<'a> ScalingLoop<'a> {
         cx.namespace
             .settles(NAME, i32::try_from(replicas)?, SOON)
             .await?;
-        let spec = FleetSpec {
-            namespace: cx.namespace.name.clone(),
-            selector: workload.selector(),
-            model: MODEL.to_owned(),
-        };
-        let fleet = EngineFleet::start(&cx.world, spec, load(kv_caches));
+        let fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::cache(kv_caches));
         engines_report(cx, replicas).await?;
         cx.namespace.apply(variant(cx)).await?;
         let controller = Controller::start(cx, &controller(cx, bound)).await?;
@@ -124,7 +119,7 @@ impl<'a> ScalingLoop<'a> {
 
     /// Sets the total load, in KV caches of one engine.
     pub(crate) fn set_load(&self, kv_caches: f64) {
-        self.fleet.set_load(load(kv_caches));
+        self.fleet.set_load(Load::cache(kv_caches));
     }
 
     /// Waits until the Deployment asks for so many replicas.
@@ -231,14 +226,6 @@ fn conditions(status: &VariantAutoscalingStatus) -> Vec<[String; 3]> {
     let mut parts: Vec<_> = parts.collect();
     parts.sort();
     parts
-}
-
-/// So much KV cache in use, in equal parts on all engines, and empty queues.
-fn load(kv_caches: f64) -> Load {
-    Load::Shared(Reading {
-        kv_cache: kv_caches,
-        ..Reading::IDLE
-    })
 }
 
 /// The instance has the name of the namespace.

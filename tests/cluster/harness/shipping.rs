@@ -116,23 +116,21 @@ impl Shipping {
     pub(crate) async fn install(
         &self,
         release: &str,
-        namespace: &str,
+        at: &str,
         values: &[String],
     ) -> Result<String> {
         let chart = chart().display().to_string();
-        self.helm(&["install", release, &chart], namespace, values)
-            .await
+        self.helm(&["install", release, &chart], at, values).await
     }
 
     pub(crate) async fn upgrade(
         &self,
         release: &str,
-        namespace: &str,
+        at: &str,
         values: &[String],
     ) -> Result<String> {
         let chart = chart().display().to_string();
-        self.helm(&["upgrade", release, &chart], namespace, values)
-            .await
+        self.helm(&["upgrade", release, &chart], at, values).await
     }
 
     pub(crate) async fn uninstall(&self, release: &str, namespace: &str) -> Result {

@@ -9,7 +9,7 @@ use wva::api::INSTANCE_LABEL;
 
 use crate::harness::account::Account;
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec};
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
@@ -95,18 +95,13 @@ pub(super) struct Fleet<'a> {
 }
 
 fn engines(cx: &Cx, name: &str) -> EngineFleet {
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: format!("app={name}"),
-        model: MODEL.to_owned(),
-    };
     let load = Load::Each(Reading {
         kv_cache: 0.5,
         running: 4.0,
         finished: 1.0,
         ..Reading::IDLE
     });
-    EngineFleet::start(&cx.world, spec, load)
+    EngineFleet::start(cx, &format!("app={name}"), MODEL, load)
 }
 
 /// The Deployment of a variant, as a client creates it.

@@ -10,7 +10,7 @@ use wva::api::INSTANCE_LABEL;
 use super::release::LATER;
 use super::{RELEASE, SOON, running};
 use crate::harness::audit::granted;
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::shipping::{Shipping, find, name_of, set};
@@ -227,12 +227,6 @@ async fn apply_default(cx: &Cx) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-pub(super) async fn settings_change_live(cx: &Cx) -> Result {
-    let objects = apply_default(cx).await?;
-    let namespace = &cx.system().await?.name;
-    running::settings_change_live(cx, &objects, namespace).await
-}
-
 /// What is applied by itself from `deploy` reaches the controller of the default installation.
 pub(super) async fn reads_what_is_deployed(cx: &Cx) -> Result {
     const SPARE: &str = "wva_config_kv_spare_threshold";
@@ -333,18 +327,9 @@ pub(super) fn quick(objects: &[Value]) -> Result<Vec<Value>> {
 /// default installation scales them.
 pub(super) async fn scales_the_samples(cx: &Cx) -> Result {
     serve_the_sample(cx).await?;
-    let namespace = &cx.namespace.name;
-    let spec = FleetSpec {
-        namespace: namespace.clone(),
-        selector: format!("app={NAME}"),
-        model: MODEL.to_owned(),
-    };
     // Two thirds of three caches, which is below every trigger.
-    let load = Load::Shared(Reading {
-        kv_cache: 2.0,
-        ..Reading::IDLE
-    });
-    let fleet = EngineFleet::start(&cx.world, spec, load);
+    let load = Load::cache(2.0);
+    let fleet = EngineFleet::start(cx, &format!("app={NAME}"), MODEL, load);
 
     let objects = quick(&apply_default(cx).await?)?;
     apply(cx, &objects).await?;

@@ -45,10 +45,6 @@ fn installed() -> Vec<Case> {
             release::upgrade_rollback_uninstall,
         ),
         Case::shared(
-            "install::upgrades_over_another_selector",
-            release::upgrades_over_another_selector,
-        ),
-        Case::shared(
             "install::an_immutable_config_map_stays_honest",
             release::an_immutable_config_map_stays_honest,
         ),
@@ -127,10 +123,6 @@ fn kustomized() -> Vec<Case> {
         Case::shared(
             "install::one_namespace_reads_the_cluster_for_limits_alone",
             kustomize::grants_the_cluster_to_limits_alone,
-        ),
-        Case::shared(
-            "install::kustomize_settings_change_live",
-            kustomize::settings_change_live,
         ),
         Case::shared(
             "install::kustomize_reads_what_is_deployed",

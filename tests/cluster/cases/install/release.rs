@@ -115,6 +115,8 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     assert_eq!(interval().await?.as_deref(), Some("15s"));
     assert!(exists(cx, budget).await?);
 
+    upgrades_over_another_selector(cx, &shipping, &objects).await?;
+
     shipping.uninstall(RELEASE, namespace).await?;
     for object in &objects {
         let what = format!("{} {} is gone", object["kind"], name_of(object));
@@ -131,13 +133,10 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
 
 /// Over a Deployment that selects its pods by other labels, as older charts had it, there is no upgrade
 /// before that Deployment is deleted.
-pub(super) async fn upgrades_over_another_selector(cx: &Cx) -> Result {
-    let shipping = Shipping::to(&cx.world)?;
+async fn upgrades_over_another_selector(cx: &Cx, shipping: &Shipping, objects: &[Value]) -> Result {
     let namespace = &cx.namespace.name;
     let values = at_home(cx);
-    shipping.install(RELEASE, namespace, &values).await?;
-    let objects = shipping.manifest(RELEASE, namespace).await?;
-    let ours = find(&objects, "Deployment", "-controller-manager")?;
+    let ours = find(objects, "Deployment", "-controller-manager")?;
     let deployments: Api<Deployment> = cx.namespace.api();
     let gone = async || {
         // At once, so that the name is free.
@@ -166,7 +165,7 @@ pub(super) async fn upgrades_over_another_selector(cx: &Cx) -> Result {
     let now = deployments.get(name_of(ours)).await?;
     let selector = now.spec.and_then(|spec| spec.selector.match_labels);
     assert_eq!(selector.unwrap_or_default().len(), 3);
-    shipping.uninstall(RELEASE, namespace).await
+    Ok(())
 }
 
 async fn exists(cx: &Cx, object: &Value) -> Result<bool> {

@@ -14,7 +14,7 @@ use super::{RELEASE, SOON, at_home, our_prometheus, series, values_file};
 use crate::harness::audit::uses;
 use crate::harness::container::{Container, Running};
 use crate::harness::controller::Controller;
-use crate::harness::engine::{EngineFleet, FleetSpec, Load, Reading};
+use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::namespace::Workload;
@@ -92,7 +92,7 @@ pub(super) async fn interval_of(controller: &Controller, reader: &Reader, second
 }
 
 /// Edits interval and log level in the main ConfigMap, and sees both act in the running process.
-pub(super) async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: &str) -> Result {
+async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: &str) -> Result {
     let reader = metrics_reader(cx, objects, namespace).await?;
     let controller = start(cx, objects, namespace, "wva-0").await?.controller;
     controller.ready().await?;
@@ -147,16 +147,8 @@ async fn busy_model(cx: &Cx) -> Result<EngineFleet> {
     let workload = Workload::new(TARGET, 1);
     cx.namespace.deploy(&workload).await?;
     cx.namespace.settles(TARGET, 1, SOON).await?;
-    let spec = FleetSpec {
-        namespace: cx.namespace.name.clone(),
-        selector: workload.selector(),
-        model: MODEL.to_owned(),
-    };
-    let load = Load::Shared(Reading {
-        kv_cache: LOAD,
-        ..Reading::IDLE
-    });
-    Ok(EngineFleet::start(&cx.world, spec, load))
+    let load = Load::cache(LOAD);
+    Ok(EngineFleet::start(cx, &workload.selector(), MODEL, load))
 }
 
 /// What both loops are installed with: a cycle a second, and a sample of at most three replicas.

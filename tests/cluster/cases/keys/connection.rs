@@ -19,30 +19,23 @@ use crate::harness::suite::Cx;
 
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
-        Proof::of(&["PROMETHEUS_BASE_URL"], "the_address_is_asked", address),
         Proof::of(
-            &["PROMETHEUS_ALLOW_HTTP"],
-            "plain_http_is_refused_unless_allowed",
-            plain_http,
-        ),
-        Proof::of(
-            &["PROMETHEUS_BEARER_TOKEN", "PROMETHEUS_TOKEN_PATH"],
-            "a_token_is_sent",
-            token,
+            &["PROMETHEUS_BASE_URL", "PROMETHEUS_ALLOW_HTTP"],
+            "the_address_is_asked_and_plain_http_if_allowed",
+            address,
         ),
         Proof::of(
             &[
                 "PROMETHEUS_CA_CERT_PATH",
                 "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
                 "PROMETHEUS_SERVER_NAME",
+                "PROMETHEUS_CLIENT_CERT_PATH",
+                "PROMETHEUS_CLIENT_KEY_PATH",
+                "PROMETHEUS_BEARER_TOKEN",
+                "PROMETHEUS_TOKEN_PATH",
             ],
-            "a_stranger_is_refused_unless_told_otherwise",
+            "either_side_is_trusted_as_it_is_said",
             trust,
-        ),
-        Proof::of(
-            &["PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH"],
-            "a_client_certificate_is_shown",
-            client_certificate,
         ),
         Proof::of(
             &["REST_CLIENT_TIMEOUT"],
@@ -53,23 +46,18 @@ pub(super) fn proofs() -> Vec<Proof> {
 }
 
 async fn address(cx: &Cx) -> Result {
-    let (one, other) = (Oracle::plain().await?, Oracle::plain().await?);
-    let controller = asking(cx, &one, &[]).await?;
-    assert_eq!(first(&one).await?.path, "/api/v1/query");
-    controller.crash();
-    let url = format!("http://127.0.0.1:{}/prefix", other.port);
-    let _controller = asking(cx, &one, &[("PROMETHEUS_BASE_URL", &url)]).await?;
-    assert_eq!(first(&other).await?.path, "/prefix/api/v1/query");
-    Ok(())
-}
-
-async fn plain_http(cx: &Cx) -> Result {
     let oracle = Oracle::plain().await?;
     let text = gave_up(asking(cx, &oracle, &[("PROMETHEUS_ALLOW_HTTP", "false")]).await?).await?;
     assert!(text.contains("PROMETHEUS_ALLOW_HTTP"), "{text}");
     assert_eq!(oracle.asked(), []);
-    let _controller = asking(cx, &oracle, &[("PROMETHEUS_ALLOW_HTTP", "true")]).await?;
-    first(&oracle).await.map(drop)
+    let url = format!("http://127.0.0.1:{}/prefix", oracle.port);
+    let settings = [
+        ("PROMETHEUS_ALLOW_HTTP", "true"),
+        ("PROMETHEUS_BASE_URL", &url),
+    ];
+    let _controller = asking(cx, &oracle, &settings).await?;
+    assert_eq!(first(&oracle).await?.path, "/prefix/api/v1/query");
+    Ok(())
 }
 
 /// An authority and a server of Prometheus that it has signed.
@@ -79,15 +67,8 @@ struct Site {
     oracle: Oracle,
 }
 
-/// Whom the server lets in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clients {
-    Anybody,
-    Certified,
-}
-
 impl Site {
-    async fn new(cx: &Cx, host: &str, clients: Clients) -> Result<Self> {
+    async fn new(cx: &Cx, host: &str) -> Result<Self> {
         let name = format!("prometheus-of-{}", cx.namespace.name);
         let folder = cx.world.site.conf(&name);
         fs::create_dir_all(&folder)?;
@@ -97,7 +78,7 @@ impl Site {
             ..Subject::user("prometheus")
         };
         authority.issue(&folder, "server", &subject)?;
-        let oracle = Oracle::tls(server(&folder, clients)?).await?;
+        let oracle = Oracle::tls(server(&folder)?).await?;
         Ok(Self {
             folder,
             authority,
@@ -143,73 +124,47 @@ impl Site {
     }
 }
 
-fn server(folder: &Path, clients: Clients) -> Result<ServerConfig> {
+/// It lets in whoever has a certificate of its authority.
+fn server(folder: &Path) -> Result<ServerConfig> {
     let read = |file: &str| fs::read(folder.join(file));
-    let builder = ServerConfig::builder();
-    let builder = match clients {
-        Clients::Anybody => builder.with_no_client_auth(),
-        Clients::Certified => {
-            let mut roots = RootCertStore::empty();
-            roots.add(CertificateDer::from_pem_slice(&read("ca.crt")?)?)?;
-            let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build()?;
-            builder.with_client_cert_verifier(verifier)
-        }
-    };
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&read("ca.crt")?)?)?;
+    let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build()?;
+    let builder = ServerConfig::builder().with_client_cert_verifier(verifier);
     let certificate = CertificateDer::from_pem_slice(&read("server.crt")?)?;
     let key = PrivateKeyDer::from_pem_slice(&read("server.key")?)?;
     Ok(builder.with_single_cert(vec![certificate], key)?)
 }
 
-async fn token(cx: &Cx) -> Result {
-    let site = Site::new(cx, "127.0.0.1", Clients::Anybody).await?;
-    let ca = site.path("ca.crt");
-    let trusted = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
-    assert_eq!(site.asked(cx, &[trusted]).await?.authorization, None);
-    let value = ("PROMETHEUS_BEARER_TOKEN", "of-the-value");
-    let asked = site.asked(cx, &[trusted, value]).await?;
-    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-value"));
-    fs::write(site.folder.join("token"), "of-the-file\n")?;
-    let file = site.path("token");
-    let file = ("PROMETHEUS_TOKEN_PATH", file.as_str());
-    let asked = site.asked(cx, &[trusted, file]).await?;
-    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-file"));
-    Ok(())
-}
-
 async fn trust(cx: &Cx) -> Result {
-    let site = Site::new(cx, "metrics.example", Clients::Anybody).await?;
-    let ca = site.path("ca.crt");
-    let authority = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
-    let name = ("PROMETHEUS_SERVER_NAME", "metrics.example");
-    site.refused(cx, &[]).await?;
-    site.refused(cx, &[authority]).await?;
-    site.refused(cx, &[name]).await?;
-    let asked = site.asked(cx, &[authority, name]).await?;
-    assert_eq!(asked.server_name.as_deref(), Some("metrics.example"));
-    let skip = ("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "true");
-    let asked = site.asked(cx, &[skip]).await?;
-    assert_eq!(asked.server_name, None, "an address is no server name");
-    Ok(())
-}
-
-async fn client_certificate(cx: &Cx) -> Result {
-    let site = Site::new(cx, "127.0.0.1", Clients::Certified).await?;
+    let site = Site::new(cx, "metrics.example").await?;
     let client = Subject::user("wva");
     site.authority.issue(&site.folder, "client", &client)?;
-    let [ca, certificate, key] = ["ca.crt", "client.crt", "client.key"].map(|file| site.path(file));
+    fs::write(site.folder.join("token"), "of-the-file\n")?;
+    let [ca, certificate, key, token] =
+        ["ca.crt", "client.crt", "client.key", "token"].map(|file| site.path(file));
     let authority = ("PROMETHEUS_CA_CERT_PATH", ca.as_str());
-    site.refused(cx, &[authority]).await?;
-    let pair = [
-        authority,
-        ("PROMETHEUS_CLIENT_CERT_PATH", certificate.as_str()),
-        ("PROMETHEUS_CLIENT_KEY_PATH", key.as_str()),
-    ];
-    assert!(site.asked(cx, &pair).await?.certified);
-    // Either alone is half a proof.
-    for half in [1, 2] {
-        let text = gave_up(site.asking(cx, &[authority, pair[half]]).await?).await?;
-        assert!(text.contains(pair[3 - half].0), "{text}");
-    }
+    let name = ("PROMETHEUS_SERVER_NAME", "metrics.example");
+    let certificate = ("PROMETHEUS_CLIENT_CERT_PATH", certificate.as_str());
+    let key = ("PROMETHEUS_CLIENT_KEY_PATH", key.as_str());
+    site.refused(cx, &[authority, certificate, key]).await?;
+    site.refused(cx, &[name, certificate, key]).await?;
+    site.refused(cx, &[authority, name]).await?;
+    let file = ("PROMETHEUS_TOKEN_PATH", token.as_str());
+    let asked = site
+        .asked(cx, &[authority, name, certificate, key, file])
+        .await?;
+    assert!(asked.certified);
+    assert_eq!(asked.server_name.as_deref(), Some("metrics.example"));
+    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-file"));
+    let skip = ("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "true");
+    let value = ("PROMETHEUS_BEARER_TOKEN", "of-the-value");
+    let asked = site.asked(cx, &[skip, certificate, key, value]).await?;
+    assert_eq!(asked.server_name, None, "an address is no server name");
+    assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-value"));
+    // A certificate alone is half a proof.
+    let text = gave_up(site.asking(cx, &[authority, certificate]).await?).await?;
+    assert!(text.contains("PROMETHEUS_CLIENT_KEY_PATH"), "{text}");
     Ok(())
 }
 

@@ -5,7 +5,6 @@ mod collection;
 mod connection;
 mod election;
 mod logging;
-mod planning;
 mod scope;
 mod serving;
 mod transition;
@@ -40,82 +39,79 @@ impl Proof {
     }
 }
 
-/// Keys whose effect is shown by cases about something larger.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("CONTROLLER_INSTANCE", "filters::instance_label"),
+/// Cases about something larger, and the keys whose effect they show.
+const ELSEWHERE: &[(&str, &[&str])] = &[
+    ("filters::instance_label", &["CONTROLLER_INSTANCE"]),
     (
-        "EXTERNAL_METRICS_BIND_ADDRESS",
         "external_metrics_door::a_native_hpa_follows",
+        &["EXTERNAL_METRICS_BIND_ADDRESS"],
     ),
     (
-        "EXTERNAL_SCALER_BIND_ADDRESS",
         "external_scaler::keda_follows_while_the_leader_dies",
+        &[
+            "EXTERNAL_SCALER_BIND_ADDRESS",
+            "EXTERNAL_SCALER_CERT_PATH",
+            "EXTERNAL_SCALER_CERT_NAME",
+            "EXTERNAL_SCALER_CERT_KEY",
+            "EXTERNAL_SCALER_CLIENT_CA_PATH",
+        ],
     ),
     (
-        "EXTERNAL_SCALER_CERT_PATH",
-        "external_scaler::keda_follows_while_the_leader_dies",
-    ),
-    (
-        "EXTERNAL_SCALER_CERT_NAME",
-        "external_scaler::keda_follows_while_the_leader_dies",
-    ),
-    (
-        "EXTERNAL_SCALER_CERT_KEY",
-        "external_scaler::keda_follows_while_the_leader_dies",
-    ),
-    (
-        "EXTERNAL_SCALER_CLIENT_CA_PATH",
-        "external_scaler::keda_follows_while_the_leader_dies",
-    ),
-    (
-        "EXTERNAL_SCALER_SECURE",
         "external_scaler::a_killed_role_comes_back_and_keda_with_it",
+        &["EXTERNAL_SCALER_SECURE"],
     ),
     (
-        "EPP_METRIC_READER_BEARER_TOKEN",
         "from_zero::a_router_is_shown_the_token",
+        &["EPP_METRIC_READER_BEARER_TOKEN"],
     ),
     (
-        "GLOBAL_OPT_INTERVAL",
         "settings::the_interval_drives_the_loop",
+        &["GLOBAL_OPT_INTERVAL"],
     ),
     (
-        "HEALTH_PROBE_BIND_ADDRESS",
-        "process::kinds_may_appear_late",
-    ),
-    ("LEADER_ELECT", "leadership::a_follower_takes_over"),
-    (
-        "LEADER_ELECTION_LEASE_DURATION",
-        "leadership::a_follower_takes_over",
+        "targets::a_kind_that_appears_is_resolved_without_restart",
+        &["HEALTH_PROBE_BIND_ADDRESS"],
     ),
     (
-        "METRICS_BIND_ADDRESS",
+        "leader_deaths::behind_keda",
+        &["LEADER_ELECT", "LEADER_ELECTION_LEASE_DURATION"],
+    ),
+    (
         "serving::is_for_authorized_readers_alone",
+        &["METRICS_BIND_ADDRESS", "METRICS_SECURE"],
     ),
-    ("METRICS_CERT_PATH", "serving::takes_up_a_new_certificate"),
-    ("METRICS_SECURE", "serving::is_for_authorized_readers_alone"),
-    ("POD_NAMESPACE", "filters::watched_namespace"),
     (
-        "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
+        "serving::takes_up_a_new_certificate",
+        &["METRICS_CERT_PATH"],
+    ),
+    (
+        "filters::watched_namespace",
+        &["POD_NAMESPACE", "WATCH_NAMESPACE"],
+    ),
+    (
         "signals::silent_replicas_age",
+        &[
+            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
+            "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD",
+            "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
+        ],
     ),
     (
-        "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD",
-        "signals::silent_replicas_age",
-    ),
-    (
-        "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
-        "signals::silent_replicas_age",
-    ),
-    (
-        "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
         "from_zero::routers_are_asked_a_few_at_a_time",
+        &["SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY"],
     ),
-    ("WATCH_NAMESPACE", "filters::watched_namespace"),
     (
-        "WEBHOOK_BIND_ADDRESS",
         "webhooks::a_bad_object_is_refused_while_a_controller_answers",
+        &["WEBHOOK_BIND_ADDRESS"],
     ),
+];
+
+/// Keys that decide what a plan looks like, each a row of `tests/vectors/knobs.yaml`, which `wva plan` plays.
+const PLANNED: &[&str] = &[
+    "EXPERIMENTAL_PROACTIVE_MODEL",
+    "WVA_LIMITED_MODE",
+    "WVA_NODE_SELECTOR",
+    "WVA_REPLICA_START_TIME",
 ];
 
 /// Keys that never did anything, and are documented so.
@@ -132,7 +128,6 @@ fn proofs() -> Vec<Proof> {
         connection::proofs(),
         election::proofs(),
         logging::proofs(),
-        planning::proofs(),
         scope::proofs(),
         serving::proofs(),
         transition::proofs(),
@@ -164,15 +159,23 @@ fn each_documented_one_is_shown() -> Result {
     let known =
         |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(ToString::to_string).collect() };
     let cases: Vec<Case> = super::all();
-    for (key, case) in ELSEWHERE {
+    for (case, keys) in ELSEWHERE {
         if !cases.iter().any(|one| one.name() == *case) {
-            return Err(Fault::new(format!("{key}: there is no case {case}")));
+            return Err(Fault::new(format!("{keys:?}: there is no case {case}")));
         }
+    }
+    let moved = fs::read_to_string(repository().join("tests/vectors/knobs.yaml"))?;
+    for key in PLANNED {
+        assert!(
+            moved.contains(&format!("- name: {key}\n")),
+            "{key} moves no plan"
+        );
     }
     let shown: Vec<&str> = proofs()
         .iter()
         .flat_map(|proof| proof.keys)
-        .chain(ELSEWHERE.iter().map(|(key, _)| key))
+        .chain(ELSEWHERE.iter().flat_map(|(_, keys)| *keys))
+        .chain(PLANNED)
         .copied()
         .collect();
     assert_eq!(known(&shown).len(), shown.len(), "a key is shown twice");

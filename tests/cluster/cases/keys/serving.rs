@@ -25,30 +25,25 @@ use crate::harness::wait::{eventually, seen};
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
         Proof::of(
-            &["METRICS_CERT_NAME", "METRICS_CERT_KEY"],
-            "the_certificate_of_metrics_has_its_name",
-            of_metrics,
-        ),
-        Proof::of(
             &[
+                "METRICS_CERT_NAME",
+                "METRICS_CERT_KEY",
                 "EXTERNAL_METRICS_CERT_PATH",
                 "EXTERNAL_METRICS_CERT_NAME",
                 "EXTERNAL_METRICS_CERT_KEY",
+                "WEBHOOK_CERT_PATH",
+                "WEBHOOK_CERT_NAME",
+                "WEBHOOK_CERT_KEY",
             ],
-            "the_certificate_of_external_metrics_has_its_name",
-            of_external_metrics,
-        ),
-        Proof::of(
-            &["WEBHOOK_CERT_PATH", "WEBHOOK_CERT_NAME", "WEBHOOK_CERT_KEY"],
-            "the_certificate_of_webhooks_has_its_name",
-            of_webhooks,
+            "certificates_have_their_names",
+            certificates,
         ),
         Proof::of(&["ENABLE_HTTP2"], "http2_is_offered_when_asked_for", http2),
     ]
 }
 
-/// A folder with an authority, and certificates by it under names of the case.
-fn certificates(cx: &Cx, names: &[&str]) -> Result<PathBuf> {
+/// A folder with an authority, and a certificate by it under this name.
+fn issued(cx: &Cx, name: &str) -> Result<PathBuf> {
     let folder = format!("certificates-of-{}", cx.namespace.name);
     let folder = cx.world.site.conf(&folder);
     fs::create_dir_all(&folder)?;
@@ -57,9 +52,7 @@ fn certificates(cx: &Cx, names: &[&str]) -> Result<PathBuf> {
         hosts: &["127.0.0.1"],
         ..Subject::user("wva")
     };
-    for name in names {
-        authority.issue(&folder, name, &subject)?;
-    }
+    authority.issue(&folder, name, &subject)?;
     Ok(folder)
 }
 
@@ -74,101 +67,94 @@ async fn secure(cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller
     started(cx, environment, &["--metrics-secure=true".to_owned()]).await
 }
 
-/// Waits until the page is served with a certificate of this authority; nobody is let in.
-async fn is_served(reader: &Reader, url: &str) -> Result {
-    eventually("the certificate is shown", SOON, async || {
-        let (status, _) = reader.get(url).await?;
-        seen(&status, &StatusCode::UNAUTHORIZED)
+/// Waits until a page is served with a certificate that this reader believes, without letting it in.
+async fn is_served(reader: &Reader, (url, wanted): (&str, StatusCode)) -> Result {
+    eventually(format!("{url} shows the certificate"), SOON, async || {
+        seen(&reader.get(url).await?.0, &wanted)
     })
     .await
 }
 
-async fn names_are_needed(controller: &Controller, file: &str) -> Result {
-    super::readiness_has(controller, file).await.map(drop)
+/// Waits until each server says that it lacks this file.
+async fn lack(controller: &Controller, missing: &str) -> Result {
+    let marks = ["metrics", "external-metrics", "webhooks"]
+        .map(|server| format!("[-] certificate/{server}: "));
+    eventually(format!("all lack {missing}"), SOON, async || {
+        let text = controller.readiness().await?;
+        let lines = text.lines().filter(|line| line.contains(missing));
+        let named = lines.filter(|line| marks.iter().any(|mark| line.starts_with(mark)));
+        seen(&named.count(), &marks.len())
+    })
+    .await
 }
 
-async fn of_metrics(cx: &Cx) -> Result {
-    let folder = certificates(cx, &["own"])?;
-    let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
-    let reader = Reader::anonymous().trusting(&ca.display().to_string());
-    let place = ("METRICS_CERT_PATH", folder.as_str());
-    let certificate = ("METRICS_CERT_NAME", "own.crt");
-    let key = ("METRICS_CERT_KEY", "own.key");
-    for (settings, missing) in [
-        (vec![place, key], "tls.crt"),
-        (vec![place, certificate], "tls.key"),
-    ] {
-        let controller = secure(cx, &settings).await?;
-        names_are_needed(&controller, missing).await?;
-        controller.crash();
-    }
-    let controller = secure(cx, &[place, certificate, key]).await?;
-    is_served(&reader, &format!("https://{}/metrics", controller.metrics)).await
-}
-
-async fn of_external_metrics(cx: &Cx) -> Result {
-    let system = cx.system().await?;
-    let account = Account::create(system, ACCOUNT).await?;
+/// Of all three servers that have one. A name that is not given is that of a mounted Secret.
+async fn certificates(cx: &Cx) -> Result {
+    let account = Account::create(cx.system().await?, ACCOUNT).await?;
     let role = "extension-apiserver-authentication-reader";
     account.bind_role_in("kube-system", role).await?;
-    let folder = certificates(cx, &["own"])?;
+    let folder = issued(cx, "own")?;
     let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
-    let address = format!("127.0.0.1:{}", ports::free()?);
-    let page = format!("https://{address}/apis/external.metrics.k8s.io/v1beta1");
     let reader = Reader::anonymous().trusting(&ca.display().to_string());
-    let at = ("EXTERNAL_METRICS_BIND_ADDRESS", address.as_str());
-    let place = ("EXTERNAL_METRICS_CERT_PATH", folder.as_str());
-    let certificate = ("EXTERNAL_METRICS_CERT_NAME", "own.crt");
-    let key = ("EXTERNAL_METRICS_CERT_KEY", "own.key");
-    for (settings, missing) in [
-        (vec![at, place, key], "tls.crt"),
-        (vec![at, place, certificate], "tls.key"),
-    ] {
-        let controller = secure(cx, &settings).await?;
-        names_are_needed(&controller, missing).await?;
-        controller.crash();
-    }
-    // Without files it is a certificate that nobody has signed.
-    let controller = secure(cx, &[at]).await?;
-    is_served(&Reader::anonymous(), &page).await?;
-    assert!(reader.get(&page).await.is_err());
-    controller.crash();
-    let _controller = secure(cx, &[at, place, certificate, key]).await?;
-    is_served(&reader, &page).await
-}
-
-async fn of_webhooks(cx: &Cx) -> Result {
-    let folder = certificates(cx, &["own"])?;
-    let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
-    let address = format!("127.0.0.1:{}", ports::free()?);
-    let page = format!("https://{address}/validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler");
-    let reader = Reader::anonymous().trusting(&ca.display().to_string());
-    let at = ("WEBHOOK_BIND_ADDRESS", address.as_str());
-    let place = ("WEBHOOK_CERT_PATH", folder.as_str());
-    let certificate = ("WEBHOOK_CERT_NAME", "own.crt");
-    let key = ("WEBHOOK_CERT_KEY", "own.key");
-    for (settings, missing) in [
-        (vec![at, place, key], "tls.crt"),
-        (vec![at, place, certificate], "tls.key"),
-    ] {
-        let controller = secure(cx, &settings).await?;
-        names_are_needed(&controller, missing).await?;
-        controller.crash();
-    }
-    let is_open = async |reader: &Reader| {
-        eventually("the certificate is shown", SOON, async || {
-            let (status, _) = reader.get(&page).await?;
-            seen(&status, &StatusCode::METHOD_NOT_ALLOWED)
-        })
-        .await
+    let [external, webhooks] =
+        [ports::free()?, ports::free()?].map(|port| format!("127.0.0.1:{port}"));
+    let at = [
+        ("EXTERNAL_METRICS_BIND_ADDRESS", external.as_str()),
+        ("WEBHOOK_BIND_ADDRESS", webhooks.as_str()),
+    ];
+    let places = [
+        "METRICS_CERT_PATH",
+        "EXTERNAL_METRICS_CERT_PATH",
+        "WEBHOOK_CERT_PATH",
+    ]
+    .map(|key| (key, folder.as_str()));
+    let names = [
+        "METRICS_CERT_NAME",
+        "EXTERNAL_METRICS_CERT_NAME",
+        "WEBHOOK_CERT_NAME",
+    ]
+    .map(|key| (key, "own.crt"));
+    let keys = [
+        "METRICS_CERT_KEY",
+        "EXTERNAL_METRICS_CERT_KEY",
+        "WEBHOOK_CERT_KEY",
+    ]
+    .map(|key| (key, "own.key"));
+    let pages = |controller: &Controller| {
+        let webhook = "validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler";
+        [
+            (
+                format!("https://{}/metrics", controller.metrics),
+                StatusCode::UNAUTHORIZED,
+            ),
+            (
+                format!("https://{external}/apis/external.metrics.k8s.io/v1beta1"),
+                StatusCode::UNAUTHORIZED,
+            ),
+            (
+                format!("https://{webhooks}/{webhook}"),
+                StatusCode::METHOD_NOT_ALLOWED,
+            ),
+        ]
     };
+    for (given, missing) in [(keys, "tls.crt"), (names, "tls.key")] {
+        let settings = [&at[..], &places, &given].concat();
+        let controller = secure(cx, &settings).await?;
+        lack(&controller, missing).await?;
+        controller.crash();
+    }
     // Without files it is a certificate that no authority has signed.
-    let controller = secure(cx, &[at]).await?;
-    is_open(&Reader::anonymous()).await?;
-    assert!(reader.get(&page).await.is_err());
+    let controller = secure(cx, &at).await?;
+    for (page, wanted) in pages(&controller) {
+        is_served(&Reader::anonymous(), (&page, wanted)).await?;
+        assert!(reader.get(&page).await.is_err(), "{page}");
+    }
     controller.crash();
-    let _controller = secure(cx, &[at, place, certificate, key]).await?;
-    is_open(&reader).await
+    let controller = secure(cx, &[&at[..], &places, &names, &keys].concat()).await?;
+    for (page, wanted) in pages(&controller) {
+        is_served(&reader, (&page, wanted)).await?;
+    }
+    Ok(())
 }
 
 /// The protocol that the metrics door chooses for a client that would take either.
@@ -197,7 +183,7 @@ async fn protocol(cx: &Cx, ca: &str, controller: &Controller) -> Result<Option<S
 }
 
 async fn http2(cx: &Cx) -> Result {
-    let folder = certificates(cx, &["tls"])?;
+    let folder = issued(cx, "tls")?;
     let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
     let place = ("METRICS_CERT_PATH", folder.as_str());
     let ca = ca.display().to_string();
