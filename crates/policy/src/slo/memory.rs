@@ -58,7 +58,7 @@ struct ForgottenNeed {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct TakenBack {
     at: Moment,
-    /// The largest need that took it back.
+    /// The need that took it back.
     need: f64,
     /// Replicas before it, or since it was taken back, where these are fewer.
     replicas: Replicas,
@@ -126,13 +126,16 @@ impl NeedMemory {
             && let Some((at, from)) = self.released
             && now.since(at) <= self.horizon
         {
-            let again = (self.taken_back).map_or(FIRST_HOLD, |known| {
-                known.lasts * if known.at < at { 2 } else { 1 }
-            });
+            // Of several growths after one release, the need of the first is that which it was too small for.
+            let (need, again) = match self.taken_back {
+                Some(known) if known.at >= at => (known.need, known.lasts),
+                Some(known) => (peak.max(known.need), known.lasts * 2),
+                None => (peak, FIRST_HOLD),
+            };
             let lasts = if replicas > from { LONGEST_HOLD } else { again };
             self.taken_back = Some(TakenBack {
                 at: now,
-                need: self.taken_back.map_or(peak, |known| known.need.max(peak)),
+                need,
                 replicas: from.min(replicas),
                 lasts: lasts.min(LONGEST_HOLD),
             });
