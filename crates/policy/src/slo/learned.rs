@@ -126,7 +126,7 @@ impl LearnedSloModel {
         let before = self.demand;
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(before, load.observation(), now);
-        self.shifted = self.last_shift(input, before, now);
+        self.shifted = self.last_shift(input, before.as_ref(), now);
         let is_even = (self.shifted).is_none_or(|at| now.since(at) >= SHIFTED_FOR);
         let engines = input.variants.iter().map(|(key, given)| {
             let known = self.engines.remove(key).unwrap_or_default();
@@ -170,7 +170,7 @@ impl LearnedSloModel {
     fn last_shift(
         &self,
         input: &ThroughputModelInput,
-        before: Option<DemandTrack>,
+        before: Option<&DemandTrack>,
         now: Moment,
     ) -> Option<Moment> {
         let follows = |signal: &SignalName| {
@@ -180,12 +180,12 @@ impl LearnedSloModel {
             )
         };
         input.derived.iter().any(follows).then_some(())?;
-        let counts = |demand: Option<DemandTrack>| {
+        let counts = |demand: Option<&DemandTrack>| {
             let demand = demand?;
             Some((demand.in_flight?, demand.waiting?.replicas))
         };
         let is_shift = counts(before)
-            .zip(counts(self.demand))
+            .zip(counts(self.demand.as_ref()))
             .is_none_or(|(before, after)| {
                 let chance = SHIFT * (before.0 + after.0).sqrt();
                 before.1 != after.1 || (after.0 - before.0).abs() > chance
