@@ -17,7 +17,7 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
     autoscaler_writer, collector, config, emitter, event_recorder, leadership, optimizer,
-    pod_autoscalers, scale_reader, status_writer, variants,
+    pod_autoscalers, pod_marker, scale_reader, status_writer, variants,
 };
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
@@ -162,6 +162,7 @@ struct Addresses {
     leadership: Address<leadership::LeadershipMessage>,
     emitter: Address<emitter::EmitterMessage>,
     status_writer: Address<status_writer::StatusWriterMessage>,
+    pod_marker: Address<pod_marker::PodMarkerMessage>,
     event_recorder: Address<event_recorder::EventRecorderMessage>,
     collector: Address<collector::CollectorMessage>,
     optimizer: Address<optimizer::OptimizerMessage>,
@@ -196,6 +197,7 @@ impl Wiring {
             leadership: Address::vacant(),
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
+            pod_marker: Address::vacant(),
             event_recorder: Address::vacant(),
             collector: Address::vacant(),
             optimizer: Address::vacant(),
@@ -241,9 +243,18 @@ impl Wiring {
             config: DirtySet::new(waker(&addresses.config, || {
                 config::ConfigMessage::SourceChanged
             })),
-            statuses: RetryQueue::new(waker(&addresses.status_writer, || {
-                status_writer::StatusWriterMessage::Work
-            })),
+            statuses: RetryQueue::new({
+                let status_writer = waker(&addresses.status_writer, || {
+                    status_writer::StatusWriterMessage::Work
+                });
+                let pod_marker = waker(&addresses.pod_marker, || {
+                    pod_marker::PodMarkerMessage::Published
+                });
+                move || {
+                    status_writer();
+                    pod_marker();
+                }
+            }),
             events: Events::new(
                 dropped,
                 waker(&addresses.event_recorder, || {
@@ -260,15 +271,7 @@ impl Wiring {
         let mut children = vec![
             self.config(env, startup),
             self.leadership(env),
-            wva_supervise::supervisor(
-                Role::Egress,
-                vec![
-                    self.emitter(),
-                    self.status_writer(env),
-                    self.autoscaler_writer(env),
-                    self.event_recorder(env),
-                ],
-            ),
+            wva_supervise::supervisor(Role::Egress, self.egress(env)),
             wva_supervise::supervisor(Role::Engine, self.engine(env)),
             self.variants(),
             self.pod_autoscalers(),

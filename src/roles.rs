@@ -30,6 +30,8 @@ pub enum Role {
     StatusWriter,
     /// Writes what PodAutoscalers decide.
     AutoscalerWriter,
+    /// Marks the pods that are to go first.
+    PodMarker,
     /// Creates Kubernetes events.
     EventRecorder,
     /// Supervisor of measuring and deciding.
@@ -66,7 +68,7 @@ pub enum Role {
 
 impl Role {
     /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
-    pub const SINGLE: [Self; 20] = [
+    pub const SINGLE: [Self; 21] = [
         Self::Root,
         Self::Config,
         Self::Leadership,
@@ -74,6 +76,7 @@ impl Role {
         Self::Emitter,
         Self::StatusWriter,
         Self::AutoscalerWriter,
+        Self::PodMarker,
         Self::EventRecorder,
         Self::Engine,
         Self::Collector,
@@ -104,6 +107,7 @@ impl TreeRole for Role {
             Self::Emitter => "emitter",
             Self::StatusWriter => "status-writer",
             Self::AutoscalerWriter => "autoscaler-writer",
+            Self::PodMarker => "pod-marker",
             Self::EventRecorder => "event-recorder",
             Self::Engine => "engine",
             Self::Collector => "collector",
@@ -135,9 +139,11 @@ impl TreeRole for Role {
             | Self::Ingress
             | Self::Http
             | Self::ExternalScaler => Some(Self::Root),
-            Self::Emitter | Self::StatusWriter | Self::AutoscalerWriter | Self::EventRecorder => {
-                Some(Self::Egress)
-            }
+            Self::Emitter
+            | Self::StatusWriter
+            | Self::AutoscalerWriter
+            | Self::PodMarker
+            | Self::EventRecorder => Some(Self::Egress),
             Self::Collector
             | Self::Optimizer
             | Self::RouterScraper
@@ -174,7 +180,8 @@ impl TreeRole for Role {
                 ..pump(StopHow::Stop, Some(min(1)))
             },
             Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
-            Self::Collector
+            Self::PodMarker
+            | Self::Collector
             | Self::RouterScraper
             | Self::PodScraper
             | Self::MetricsReader

@@ -10,7 +10,9 @@ use futures::future;
 use crate::actors::optimizer;
 use crate::policy;
 use crate::policy::key::VariantKey;
+use crate::policy::params::RequiredSignals;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
+use crate::settings::DeletionCostSupport;
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
 use crate::signals::{
@@ -232,12 +234,13 @@ impl Collector {
 
     fn settings(&self, in_force: &InForce) -> CollectionSettings {
         let dynamic = &in_force.generation.dynamic;
+        let learning = self.shared.hooks.learning_settings(dynamic);
+        let for_pods = match in_force.generation.statics.deletion_costs {
+            DeletionCostSupport::Enabled => RequiredSignals::Use,
+            DeletionCostSupport::Disabled => RequiredSignals::Saturation,
+        };
         CollectionSettings {
-            required_signals: self
-                .shared
-                .hooks
-                .learning_settings(dynamic)
-                .required_signals(),
+            required_signals: learning.required_signals().max(for_pods),
             freshness: dynamic.freshness,
             namespace: self.namespace.clone(),
             deadline: in_force.schedule.query_deadline(),

@@ -15,6 +15,7 @@ mod ordered_actors;
 pub mod permission_reporter;
 pub mod pod_autoscaler;
 pub mod pod_autoscalers;
+pub mod pod_marker;
 pub mod pod_scraper;
 pub mod retry_queue;
 pub mod router_scraper;

@@ -29,3 +29,7 @@ pub const MODEL_ANNOTATION: &str = "llm-d.ai/model-id";
 pub const COST_ANNOTATION: &str = "llm-d.ai/variant-cost";
 /// Annotation that the controller writes on such a scaler: the count that it decided last.
 pub const COUNT_ANNOTATION: &str = "llm-d.ai/desired-replicas";
+/// Annotation of a pod: among ready pods of a `ReplicaSet` those of the lowest number go first; 0 where there is none.
+pub const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// Annotation that the controller writes with that cost: its name as an owner of fields.
+pub const CHOSEN_BY_ANNOTATION: &str = "llm-d.ai/pod-deletion-cost-by";

@@ -4,15 +4,30 @@ use std::sync::Arc;
 
 use super::{Env, Wiring};
 use crate::actors::event_recorder::EventRecorder;
+use crate::actors::pod_marker::PodMarker;
 use crate::actors::{autoscaler_writer, emitter, status_writer};
 use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
 use crate::cluster::status::StatusApi;
 use crate::roles::Role;
+use crate::settings::DeletionCostSupport;
 use wva_supervise::ChildSpec;
 
 impl Wiring {
-    pub(super) fn emitter(&self) -> ChildSpec<Role> {
+    pub(super) fn egress(&self, env: &Env) -> Vec<ChildSpec<Role>> {
+        let mut children = vec![
+            self.emitter(),
+            self.status_writer(env),
+            self.autoscaler_writer(env),
+        ];
+        if self.statics.deletion_costs == DeletionCostSupport::Enabled {
+            children.push(self.pod_marker(env));
+        }
+        children.push(self.event_recorder(env));
+        children
+    }
+
+    fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
         let connections = emitter::EmitterConnections {
             plans: self.plans.clone(),
@@ -27,7 +42,7 @@ impl Wiring {
         })
     }
 
-    pub(super) fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
+    fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
         let requests = Arc::clone(&self.writers.status_writer);
         let seed = env.kit.seed.clone();
@@ -57,7 +72,7 @@ impl Wiring {
         )
     }
 
-    pub(super) fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
+    fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, events) = (self.readers.clone(), self.events.clone());
         let requests = Arc::clone(&self.writers.event_recorder);
         let permissions = self.permissions(env);
@@ -82,16 +97,12 @@ impl Wiring {
         )
     }
 
-    pub(super) fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
+    fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
         let (shared, queue) = (self.readers.clone(), self.autoscaler_writes.clone());
         let requests = Arc::clone(&self.writers.autoscaler_writer);
         let (events, permissions) = (self.events.clone(), self.permissions(env));
         let (seed, named) = (env.kit.seed.clone(), self.named.clone());
-        let api = AutoscalerApi {
-            client: env.kube.clone(),
-            manager: Arc::clone(&self.readers.manager),
-            timeout: self.write_timeout(),
-        };
+        let api = self.autoscaler_api(env);
         wva_supervise::child(
             Role::AutoscalerWriter,
             &self.addresses.autoscaler_writer,
@@ -111,5 +122,27 @@ impl Wiring {
                 )
             },
         )
+    }
+
+    fn pod_marker(&self, env: &Env) -> ChildSpec<Role> {
+        let requests = Arc::clone(&self.writers.pod_marker);
+        let (shared, permissions) = (self.readers.clone(), self.permissions(env));
+        let api = self.autoscaler_api(env);
+        wva_supervise::child(Role::PodMarker, &self.addresses.pod_marker, move |_epoch| {
+            PodMarker::new(
+                shared.clone(),
+                Arc::clone(&requests),
+                permissions.clone(),
+                api.clone(),
+            )
+        })
+    }
+
+    fn autoscaler_api(&self, env: &Env) -> AutoscalerApi {
+        AutoscalerApi {
+            client: env.kube.clone(),
+            manager: Arc::clone(&self.readers.manager),
+            timeout: self.write_timeout(),
+        }
     }
 }

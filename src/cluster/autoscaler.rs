@@ -27,7 +27,10 @@ use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 
+mod pods;
 mod storm_service;
+
+pub use pods::PodMark;
 
 /// How writes are made: by whom, and how patiently.
 #[derive(Clone)]

@@ -13,6 +13,8 @@ pub(super) enum Asker {
     Status,
     /// The writer of PodAutoscalers.
     Autoscalers,
+    /// The marker of pods.
+    Pods,
     MetricsApis,
     /// The event recorder.
     Events,
@@ -26,6 +28,7 @@ impl Asker {
             Self::Lease => "write/lease",
             Self::Status => "write/status",
             Self::Autoscalers => "write/podautoscalers",
+            Self::Pods => "write/pods",
             Self::MetricsApis => "read/metrics-apis",
             Self::Events => "write/events",
             Self::Scale => "read/scale",

@@ -51,6 +51,7 @@ fn copies_are_equal() {
             "config/annotated-scalers/role.yaml",
             "annotated-scaler-role.yaml",
         ),
+        ("config/pod-marker/role.yaml", "pod-marker-role.yaml"),
         ("config/prometheus/alerts.yaml", "alerts.yaml"),
         ("config/grafana/dashboard.json", "dashboard.json"),
     ] {

@@ -101,6 +101,7 @@ wva.priorityClassName ""
 wva.serviceAccount.annotations {}
 podAutoscalers.enabled true
 annotatedScalers.enabled false
+podDeletionCost.enabled false
 externalMetrics.enabled false
 externalMetrics.port 6443
 externalMetrics.apiService true

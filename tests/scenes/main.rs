@@ -12,6 +12,7 @@
 
 mod accelerators;
 mod analyzers;
+mod deletion_cost;
 mod groups;
 mod incidents;
 mod pairs;

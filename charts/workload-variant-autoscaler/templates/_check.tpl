@@ -34,6 +34,7 @@ WVA_SCALE_TO_ZERO: use wva.scaleToZero
 POOL_GROUP: use wva.poolGroup
 POD_AUTOSCALERS_ENABLED: use podAutoscalers.enabled
 ANNOTATED_SCALERS_ENABLED: use annotatedScalers.enabled
+POD_DELETION_COST_ENABLED: use podDeletionCost.enabled
 CONTROLLER_INSTANCE: use wva.controllerInstance
 WATCH_NAMESPACE: use wva.namespaceScoped and wva.watchNamespace
 METRICS_BIND_ADDRESS: use wva.metrics.enabled and wva.metrics.port
@@ -70,6 +71,7 @@ watch-namespace: WATCH_NAMESPACE
 pod-autoscalers-enabled: POD_AUTOSCALERS_ENABLED
 controllers: POD_AUTOSCALERS_ENABLED
 annotated-scalers-enabled: ANNOTATED_SCALERS_ENABLED
+pod-deletion-cost-enabled: POD_DELETION_COST_ENABLED
 external-metrics-bind-address: EXTERNAL_METRICS_BIND_ADDRESS
 external-metrics-cert-path: EXTERNAL_METRICS_CERT_PATH
 external-scaler-bind-address: EXTERNAL_SCALER_BIND_ADDRESS

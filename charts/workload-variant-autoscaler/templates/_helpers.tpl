@@ -132,6 +132,7 @@ name: {{ include "wva.target" . | quote }}
   "LOG_LEVEL" ($w.logging.level | default "info")
   "POD_AUTOSCALERS_ENABLED" (toString .Values.podAutoscalers.enabled)
   "ANNOTATED_SCALERS_ENABLED" (toString .Values.annotatedScalers.enabled)
+  "POD_DELETION_COST_ENABLED" (toString .Values.podDeletionCost.enabled)
   "WVA_LIMITED_MODE" (toString $w.limitedMode)
   "WVA_SCALE_TO_ZERO" (toString $w.scaleToZero) -}}
 {{- if $p.allowHTTP -}}

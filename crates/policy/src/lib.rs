@@ -12,6 +12,7 @@ mod change;
 pub mod combine;
 pub mod condition;
 mod coupling;
+pub mod deletion;
 pub mod document;
 pub mod engine_args;
 pub mod filter;

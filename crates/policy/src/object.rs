@@ -240,6 +240,20 @@ pub struct PodObject {
     pub lifecycle: Lifecycle,
     /// The annotation `aibrix.ai/draining`.
     pub drain: Drain,
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`.
+    pub deletion_cost: DeletionCost,
+}
+
+/// What says how early a pod goes when its `ReplicaSet` has too many.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DeletionCost {
+    /// Nothing does.
+    #[default]
+    None,
+    /// The controller of this field manager has chosen it.
+    Chosen(Arc<str>),
+    /// Something else has given it a cost.
+    Foreign,
 }
 
 /// Whether the controller above a pod lets it finish its requests before it deletes it.

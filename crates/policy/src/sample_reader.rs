@@ -270,7 +270,7 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
+    pub(crate) fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
         sample.map_or(
             Signal::Failed {
                 why: Failure::Absent,

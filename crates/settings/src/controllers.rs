@@ -46,6 +46,25 @@ impl From<bool> for AnnotatedScalerSupport {
     }
 }
 
+/// Whether pods that are to go first get a cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletionCostSupport {
+    /// They do.
+    Enabled,
+    /// No pod is written.
+    Disabled,
+}
+
+impl From<bool> for DeletionCostSupport {
+    fn from(enabled: bool) -> Self {
+        if enabled {
+            Self::Enabled
+        } else {
+            Self::Disabled
+        }
+    }
+}
+
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
-use super::controllers::{AnnotatedScalerSupport, PodAutoscalerSupport, has_pod_autoscalers};
+use super::controllers::{
+    AnnotatedScalerSupport, DeletionCostSupport, PodAutoscalerSupport, has_pod_autoscalers,
+};
 use super::endpoint_hosts::EndpointHosts;
 use super::logging::LogFormatSetting;
 use super::pool_group::PoolGroup;
@@ -34,6 +36,8 @@ pub struct StaticSettings {
     pub pod_autoscalers: PodAutoscalerSupport,
     /// Whether annotated scalers are variants; `ANNOTATED_SCALERS_ENABLED`.
     pub annotated_scalers: AnnotatedScalerSupport,
+    /// Whether pods that are to go first get a cost; `POD_DELETION_COST_ENABLED`.
+    pub deletion_costs: DeletionCostSupport,
     /// Which pages PodAutoscalers read.
     pub pod_pages: PodPageSettings,
     /// Names of the ConfigMaps that are read.
@@ -231,6 +235,7 @@ impl StaticSettings {
             },
             pod_autoscalers: pod_autoscalers(values),
             annotated_scalers: values.bool(&schema::ANNOTATED_SCALERS_ENABLED).into(),
+            deletion_costs: values.bool(&schema::POD_DELETION_COST_ENABLED).into(),
             pod_pages: PodPageSettings {
                 endpoint_hosts: values.hosts(&schema::POD_AUTOSCALER_ENDPOINT_HOSTS),
                 ca_path: values

@@ -2,17 +2,33 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
     wall_time,
 };
 use crate::api::pod::SlimPod;
+use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
 use crate::cluster::mirror::ObjectKey;
-use crate::policy::object::{Drain, Lifecycle, PodObject};
+use crate::policy::deletion::CHOSEN_COST;
+use crate::policy::object::{DeletionCost, Drain, Lifecycle, PodObject};
 use crate::policy::snapshot::Readiness;
 
 /// Annotation that AIBrix puts on a pod before it deletes it.
 const DRAINING_ANNOTATION: &str = "aibrix.ai/draining";
+
+/// A cost is ours as long as it is the number that we write.
+fn deletion_cost(metadata: &ObjectMeta, texts: &mut Interner) -> DeletionCost {
+    let by = annotation(metadata, CHOSEN_BY_ANNOTATION);
+    match (annotation(metadata, DELETION_COST_ANNOTATION), by) {
+        (None, _) => DeletionCost::None,
+        (Some(cost), Some(by)) if cost.parse() == Ok(CHOSEN_COST) => {
+            DeletionCost::Chosen(texts.intern(by))
+        }
+        (Some(_), _) => DeletionCost::Foreign,
+    }
+}
 
 impl Projected for SlimPod {
     type View = PodObject;
@@ -50,6 +66,7 @@ impl Projected for SlimPod {
                 Some("true") => Drain::Draining,
                 _ => Drain::None,
             },
+            deletion_cost: deletion_cost(&self.metadata, texts),
         }
     }
 

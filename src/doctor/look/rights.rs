@@ -6,7 +6,7 @@ use kube::Client;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::review::{Access, AccessDecision, User, review_access};
 use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
-use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
+use crate::settings::{AnnotatedScalerSupport, DeletionCostSupport, PodAutoscalerSupport};
 
 /// Reviews that run at the same time.
 const AT_ONCE: usize = 8;
@@ -95,6 +95,9 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
         ] {
             needed.push(access("patch", group, resource, place));
         }
+    }
+    if statics.deletion_costs == DeletionCostSupport::Enabled {
+        needed.push(access("patch", "", "pods", place));
     }
     needed.push(access("create", "events.k8s.io", "events", place));
     if statics.leader_election.enabled {

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod decisions;
+mod deletion;
 pub(super) mod fleet;
 mod gated;
 mod metrics_gaps;

@@ -6,7 +6,7 @@ use super::variant_state::{deployment, object, objects};
 use super::world::at;
 use crate::attribution::{Controlled, OwnerIdentity, pods_of};
 use crate::key::TargetKind;
-use crate::object::{Drain, Lifecycle, PodObject, TargetReference};
+use crate::object::{DeletionCost, Drain, Lifecycle, PodObject, TargetReference};
 use crate::snapshot::{Readiness, TargetView, VariantView};
 use crate::units::{Gpus, Replicas};
 use crate::variant::{TargetLookupRef, VariantState};
@@ -110,6 +110,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             address: None,
             lifecycle,
             drain: Drain::None,
+            deletion_cost: DeletionCost::None,
         })
     };
     let owner = |name: &str| OwnerIdentity {

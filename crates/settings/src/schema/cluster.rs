@@ -89,6 +89,20 @@ pub const ANNOTATED_SCALERS_ENABLED: Spec = Spec::fixed(
     "false reads no annotation of them, and writes none",
 );
 
+/// Whether pods that are to go first are annotated.
+pub const POD_DELETION_COST_ENABLED: Spec = Spec::fixed(
+    SettingGroup::Scope,
+    "POD_DELETION_COST_ENABLED",
+    "Pod deletion cost",
+    ValueKind::Bool,
+)
+.flags(&["pod-deletion-cost-enabled"])
+.default("false")
+.means(
+    "Before a Deployment shrinks, give its pods with the least requests in flight a pod-deletion-cost of -1.",
+    "false writes no pod, and the ReplicaSet controller chooses by age",
+);
+
 /// Hosts that metric sources may name.
 pub const POD_AUTOSCALER_ENDPOINT_HOSTS: Spec = Spec::fixed(
     SettingGroup::Scope,
@@ -306,6 +320,7 @@ pub(super) const CLUSTER_ROWS: &[Spec] = &[
     POOL_GROUP,
     POD_AUTOSCALERS_ENABLED,
     ANNOTATED_SCALERS_ENABLED,
+    POD_DELETION_COST_ENABLED,
     POD_AUTOSCALER_ENDPOINT_HOSTS,
     POD_AUTOSCALER_CA_CERT_PATH,
     CONTROLLERS,

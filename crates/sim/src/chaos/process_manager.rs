@@ -25,6 +25,7 @@ use super::watches::Watches;
 use super::workload::Probe;
 use crate::apiserver::{ApiServer, Insider};
 use crate::prometheus::{InProcess, Prometheus};
+pub(super) use crate::world::controller::MAIN;
 use crate::world::controller::{ControllerView, ProcessConfig, Signals};
 use crate::world::{PodListeners, PodNetwork};
 use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
@@ -40,7 +41,6 @@ const BACK: Duration = Duration::from_secs(2);
 const PROBES: Duration = Duration::from_mins(1);
 /// How long an orderly end may take.
 const FAREWELL: Duration = Duration::from_secs(10);
-pub(super) const MAIN: &str = "wva-variantautoscaling-config";
 
 #[derive(Debug, Clone)]
 pub(super) struct ProcessSetting {

@@ -23,7 +23,7 @@ use wva::policy::slo::SloTerm;
 use wva::roles::Role;
 use wva::serve::connection::Routes;
 use wva::serve::routes::MetricsRoutes;
-use wva::settings::{Diagnostics, Sources, start};
+use wva::settings::{Diagnostics, MainConfigMap, Sources, start};
 use wva::signals::{PodPages, PromApi, RouterApi};
 use wva::state::Readers;
 use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
@@ -124,13 +124,25 @@ pub(super) fn controller(
         environment: environment(POD, scenario.interval),
         ..Sources::default()
     };
+    // As a process reads it at its start.
+    let main = scenario.config.iter().find(|map| map.name == MAIN);
+    let sources = Sources {
+        main: main.map_or(MainConfigMap::NotRead, |map| {
+            let data = map.data.iter();
+            MainConfigMap::Present(
+                data.map(|(key, text)| ((*key).to_owned(), text.clone()))
+                    .collect(),
+            )
+        }),
+        ..fixed.clone()
+    };
     cast(ProcessConfig {
         clock: clock.clone(),
         seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
         signals,
         identity: Arc::from(format!("{POD}_simulated")),
-        sources: fixed.clone(),
+        sources,
         fixed,
         hooks: match scenario.without {
             Some(term) => Arc::new(LeftOut(term)),
@@ -177,6 +189,9 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     };
     Ok((controller, door))
 }
+
+/// The ConfigMap that settings stand in.
+pub(crate) const MAIN: &str = "wva-variantautoscaling-config";
 
 pub(crate) fn environment(pod: &str, interval: Duration) -> BTreeMap<String, String> {
     let interval = format!("{}s", interval.as_secs());

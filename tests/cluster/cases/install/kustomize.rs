@@ -19,10 +19,11 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 19] = [
     "crd",
     "rbac",
     "annotated-scalers",
+    "pod-marker",
     "manager",
     "default",
     "prometheus",
@@ -129,14 +130,22 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     assert_eq!(wide, BTreeSet::from(["namespaces", "nodes"]));
     let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
     assert_eq!(rules(&scoped, "Role", "-pod-autoscalers")?, whole);
-    // Variants by annotation, switched on: the same right in both.
-    let values = set(&[("annotatedScalers.enabled", "true")]);
-    let on = shipping.template(RELEASE, "default", &values).await?;
-    let folder = shipping.kustomize("annotated-scalers").await?;
-    let [base, of_chart] =
-        [&folder, &on].map(|objects| rules(objects, "ClusterRole", "-annotated-scalers"));
-    assert_eq!(base?, of_chart?);
-    assert!(rules(&chart, "ClusterRole", "-annotated-scalers").is_err());
+    // Variants by annotation, and pods that go first, switched on: the same right in both.
+    for (value, folder, ending) in [
+        (
+            "annotatedScalers.enabled",
+            "annotated-scalers",
+            "-annotated-scalers",
+        ),
+        ("podDeletionCost.enabled", "pod-marker", "-pod-markers"),
+    ] {
+        let values = set(&[(value, "true")]);
+        let on = shipping.template(RELEASE, "default", &values).await?;
+        let folder = shipping.kustomize(folder).await?;
+        let [base, of_chart] = [&folder, &on].map(|objects| rules(objects, "ClusterRole", ending));
+        assert_eq!(base?, of_chart?);
+        assert!(rules(&chart, "ClusterRole", ending).is_err());
+    }
     // Switched off: no right of the kind at all.
     let values = set(&[("podAutoscalers.enabled", "false")]);
     let off = shipping.template(RELEASE, "default", &values).await?;

@@ -32,6 +32,11 @@ pub(super) fn proofs() -> Vec<Proof> {
             annotated_scalers,
         ),
         Proof::of(
+            &["POD_DELETION_COST_ENABLED"],
+            "pods_that_go_first_are_switched",
+            deletion_costs,
+        ),
+        Proof::of(
             &[
                 "POD_AUTOSCALER_ENDPOINT_HOSTS",
                 "POD_AUTOSCALER_CA_CERT_PATH",
@@ -133,6 +138,18 @@ async fn annotated_scalers(cx: &Cx) -> Result {
             seen(&shown, &(true, expected))
         })
         .await?;
+        controller.crash();
+    }
+    Ok(())
+}
+
+/// The role that marks pods runs or does not.
+async fn deletion_costs(cx: &Cx) -> Result {
+    for enabled in [true, false] {
+        let environment = vec![("POD_DELETION_COST_ENABLED", enabled.to_string())];
+        let controller = started(cx, environment, &[]).await?;
+        controller.ready().await?;
+        assert_eq!(controller.kill_role("pod-marker").await.is_ok(), enabled);
         controller.crash();
     }
     Ok(())

@@ -11,7 +11,7 @@ use wva_supervise::SeedTree;
 
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
-const LEFT_OUT: [&str; 20] = [
+const LEFT_OUT: [&str; 21] = [
     // Beside an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
@@ -30,6 +30,8 @@ const LEFT_OUT: [&str; 20] = [
     // It would leave objects alone that others decide on.
     schema::POD_AUTOSCALERS_ENABLED.name,
     schema::ANNOTATED_SCALERS_ENABLED.name,
+    // It would add a role and a query.
+    schema::POD_DELETION_COST_ENABLED.name,
     // It would decide by other rules than the judge.
     schema::SATURATION_CONFIG_MAP_NAME.name,
     schema::PROACTIVE_MODEL.name,

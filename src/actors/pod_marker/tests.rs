@@ -1,0 +1,213 @@
+//! What a round writes: nothing before a plan of the term, then the idlest pod, and back to what was.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::PodMarker;
+use crate::actors::emitter::tests::{claim, key, leading, view};
+use crate::actors::event_recorder::Events;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::api::pod::SlimPod;
+use crate::cluster::autoscaler::AutoscalerApi;
+use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
+use crate::cluster::kinds::WatchedKind;
+use crate::policy;
+use crate::policy::condition::Hints;
+use crate::policy::key::ModelKey;
+use crate::policy::ownership::Ownership;
+use crate::policy::record::{PublishedRecord, Troubles};
+use crate::policy::samples::{PodSamples, Sample};
+use crate::policy::snapshot::{CycleId, MetricsSnapshot, PodView, Readiness, VariantView};
+use crate::policy::units::Replicas;
+use crate::roles::Role;
+use crate::state::mirrors::tests::list;
+use crate::state::records::RecordTable;
+use crate::state::{PlanProposal, SharedState};
+use wva_base::moment::WallTime;
+use wva_supervise::Epoch;
+
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const BY: &str = "llm-d.ai/pod-deletion-cost-by";
+
+/// Three pods, of which some have these annotations.
+fn hold(shared: &SharedState, annotations: &[(&str, Value)]) {
+    let pods = ["a", "b", "c"].map(|name| {
+        let found = annotations.iter().find(|(pod, _)| *pod == name);
+        let annotations = found.map_or(json!({}), |(_, found)| found.clone());
+        json!({"metadata": {"namespace": "ns", "name": name, "annotations": annotations}})
+    });
+    list::<SlimPod>(&shared.writers.mirrors.pods, WatchedKind::Pod, pods);
+}
+
+fn ours() -> Value {
+    json!({ COST: "-1", BY: "wva-me" })
+}
+
+/// The variant has three pods, on which 7, 0 and 3 requests run.
+fn measured(shared: &SharedState) -> VariantView {
+    let pods = ["a", "b", "c"].map(|name| PodView {
+        name: name.into(),
+        readiness: Readiness::Ready,
+        created: WallTime(0),
+        ready_since: None,
+        node: None,
+    });
+    let sample = |value: f64| Some(Sample::collected(value, Duration::ZERO));
+    let loads = [("a", 7.0), ("b", 0.0), ("c", 3.0)].map(|(name, running)| {
+        let samples = PodSamples {
+            running: sample(running),
+            queue_length: sample(0.0),
+            ..PodSamples::default()
+        };
+        (Arc::from(name), samples)
+    });
+    let metrics = MetricsSnapshot {
+        collected: Some(shared.clock.now()),
+        models: BTreeMap::from([(ModelKey::new("ns", "m"), loads.into())]),
+        failures: BTreeMap::new(),
+        ..MetricsSnapshot::never()
+    };
+    let epoch = Epoch::for_test(Role::Collector, 1);
+    let cell = &shared.writers.collector.metrics;
+    cell.publish(&epoch, Arc::new(metrics)).unwrap();
+    VariantView {
+        pods: pods.into(),
+        ..view(1)
+    }
+}
+
+/// A cycle has decided this count, and it is published.
+fn decide(shared: &SharedState, view: &VariantView, count: u32) {
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(view.clone())).unwrap();
+    let generation = &shared.settings.load().generation;
+    let mut plan = policy::plan(
+        &shared.snapshot(CycleId(1)),
+        &shared.learned.load(),
+        &generation.dynamic,
+        generation.number,
+        shared.clock.now(),
+    );
+    plan.decisions.get_mut(&key()).unwrap().target = Some(Replicas(count));
+    let troubles = Troubles {
+        quarantine: None,
+        hints: Hints::default(),
+        standing: Ownership::Alone,
+    };
+    let now = shared.clock.now();
+    let record = PublishedRecord::of(view, Some(&plan), None, troubles, now);
+    let epoch = Epoch::for_test(Role::Emitter, 1);
+    let put = |records: &mut RecordTable| {
+        records.term = 1;
+        records.put(Arc::new(record));
+    };
+    let writers = &shared.writers.emitter;
+    writers.records.update(&epoch, put).unwrap();
+    let proposal = PlanProposal {
+        term: 1,
+        plan: Arc::new(plan),
+        gaps: Arc::default(),
+    };
+    writers
+        .plan
+        .publish(&epoch, Arc::new(Some(proposal)))
+        .unwrap();
+}
+
+fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let api = AutoscalerApi {
+        client: server.client(),
+        manager: Arc::from("wva-me"),
+        timeout: Duration::from_secs(1),
+    };
+    let requests = Arc::clone(&shared.writers.pod_marker);
+    PodMarker::new(shared.readers.clone(), requests, permissions, api)
+}
+
+/// What a round asks the API server for, where each request is accepted.
+async fn round(shared: &SharedState) -> Vec<RecordedRequest> {
+    let server = FakeServer::default();
+    for _ in 0..3 {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        server.then(FakeResponse::Json(200, pod));
+    }
+    marker(shared, &server).round(shared.clock.now()).await;
+    server.asked()
+}
+
+fn written(asked: &[RecordedRequest]) -> Vec<(&str, &Value)> {
+    let each = asked.iter().map(|one| {
+        assert_eq!(&*one.method, "PATCH");
+        let path = one.path.strip_prefix("/api/v1/namespaces/ns/pods/");
+        (path.unwrap(), &one.body["metadata"]["annotations"])
+    });
+    each.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_idlest_pod_is_chosen_while_fewer_are_published() {
+    let shared = leading(3);
+    let view = measured(&shared);
+    hold(&shared, &[]);
+    assert!(round(&shared).await.is_empty(), "nothing is planned");
+    decide(&shared, &view, 3);
+    assert!(round(&shared).await.is_empty(), "as many as there are");
+
+    decide(&shared, &view, 2);
+    let asked = round(&shared).await;
+    assert_eq!(written(&asked), [("b", &ours())]);
+    hold(&shared, &[("b", ours())]);
+    assert!(round(&shared).await.is_empty(), "it is done");
+
+    decide(&shared, &view, 3);
+    let asked = round(&shared).await;
+    let none = json!({ COST: null, BY: null });
+    assert_eq!(written(&asked), [("b", &none)], "the scale-down is off");
+}
+
+/// Pods of another controller, and of people, stay as they are; and without the claim every pod does.
+#[tokio::test(start_paused = true)]
+async fn costs_of_others_and_of_another_term_stay() {
+    let shared = leading(3);
+    let view = measured(&shared);
+    decide(&shared, &view, 3);
+    let another = json!({ COST: "-1", BY: "wva-other" });
+    let edited = json!({ COST: "5", BY: "wva-me" });
+    let foreign = [("a", another), ("b", json!({ COST: "-1" })), ("c", edited)];
+    hold(&shared, &foreign);
+    assert!(round(&shared).await.is_empty());
+
+    hold(&shared, &[("a", ours())]);
+    claim(&shared, 2);
+    assert!(round(&shared).await.is_empty(), "nothing is planned in it");
+    claim(&shared, 1);
+    let asked = round(&shared).await;
+    assert_eq!(written(&asked).len(), 1);
+}
+
+/// What was not written is written in the next round, by whichever life.
+#[tokio::test(start_paused = true)]
+async fn the_next_round_writes_what_failed() {
+    let shared = leading(3);
+    let view = measured(&shared);
+    hold(&shared, &[]);
+    decide(&shared, &view, 2);
+    let server = FakeServer::default();
+    server.then(refusal(500, "InternalError", "no"));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}});
+    server.then(FakeResponse::Json(200, pod));
+    for _life in 0..2 {
+        marker(&shared, &server).round(shared.clock.now()).await;
+    }
+    let asked = server.asked();
+    let [first, second] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!((&first.path, &first.body), (&second.path, &second.body));
+}
