@@ -97,6 +97,8 @@ live_kinds! {
     InferencePool: "/apis/inference.networking.k8s.io/v1", "inferencepools", false;
     AlphaInferencePool: "/apis/inference.networking.x-k8s.io/v1alpha2", "inferencepools", false;
     EndpointSlice: "/apis/discovery.k8s.io/v1", "endpointslices", false;
+    DeviceClass: "/apis/resource.k8s.io/v1", "deviceclasses", false;
+    Event: "/apis/events.k8s.io/v1", "events", false;
     APIService: "/apis/apiregistration.k8s.io/v1", "apiservices", true;
     ValidatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false;
     MutatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", false;
@@ -109,6 +111,7 @@ impl LiveKind {
             self,
             Self::Namespace
                 | Self::APIService
+                | Self::DeviceClass
                 | Self::ValidatingWebhookConfiguration
                 | Self::MutatingWebhookConfiguration
         )

@@ -4,6 +4,7 @@ mod autoscalers;
 mod clocks;
 mod cluster;
 mod controller;
+mod devices;
 mod engines;
 mod prometheus;
 mod queries;
@@ -126,6 +127,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
         engines::CHECKS,
         variants::CHECKS,
         targets::CHECKS,
+        devices::CHECKS,
         scalers::CHECKS,
         queries::CHECKS,
         autoscalers::CHECKS,

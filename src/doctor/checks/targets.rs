@@ -74,16 +74,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         group: FindingGroup::Variants,
-        title: "GPUs of targets are counted",
-        needs: &[
-            Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-        ],
-        run: claims,
-    },
-    Check {
-        group: FindingGroup::Variants,
         title: "only the scaler writes replicas",
         needs: &[
             Need::Cluster,
@@ -300,22 +290,6 @@ fn are_alike(one: &str, other: &str) -> bool {
     };
     let (one, other) = (base(one), base(other));
     one.starts_with(&other) || other.starts_with(&one)
-}
-
-fn claims(facts: &Facts) -> Vec<Finding> {
-    let limited = facts.variants().filter(|variant| {
-        let mut settings = settings_of(facts, variant);
-        settings.any(|one| one.dynamic.limits_growth())
-    });
-    let found = limited.filter_map(|variant| {
-        let target = target(facts, variant)?;
-        let claims = templates(target).map(|template| list(template, "/spec/resourceClaims").len());
-        let claims = claims.max()?;
-        let cause =
-            format!("its pods have {claims} resource claims, and growth is limited to GPUs");
-        (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
-    });
-    found.collect()
 }
 
 /// Managers that own the field of replicas: name, operation, subresource.

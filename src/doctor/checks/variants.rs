@@ -10,6 +10,7 @@ use super::targets::{target, templates};
 use super::{Check, Need};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
+use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
@@ -42,6 +43,12 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the controller reports no obstacle",
         needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
         run: conditions,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "the controller reports no obstacle on scalers",
+        needs: &[Need::Cluster, Need::Kind(LiveKind::Event)],
+        run: events,
     },
     Check {
         group: FindingGroup::Variants,
@@ -160,8 +167,11 @@ fn owners(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Conditions whose causes other checks do not find. `Ready` repeats the others.
+const REPORTED: [&str; 3] = ["OptimizationReady", "ControllerConflict", "Ready"];
+/// Reasons that other checks find the causes of.
+const CAUSES_ELSEWHERE: [&str; 2] = ["SafetyNetActivated", "SkippedProcessing"];
+
 fn conditions(facts: &Facts) -> Vec<Finding> {
-    let reported = ["OptimizationReady", "ControllerConflict", "Ready"];
     let mut found = Vec::new();
     for object in facts.variants() {
         let conditions = object.list("/status/conditions").iter();
@@ -172,9 +182,8 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
                 "Ready" => text(one, "/reason") == "VariantQuarantined",
                 _ => text(one, "/status") == "False",
             };
-            let causes_elsewhere = ["SafetyNetActivated", "SkippedProcessing"];
-            let is_known_otherwise = causes_elsewhere.contains(&text(one, "/reason"));
-            reported.contains(&kind) && is_bad && !is_known_otherwise
+            let is_known_otherwise = CAUSES_ELSEWHERE.contains(&text(one, "/reason"));
+            REPORTED.contains(&kind) && is_bad && !is_known_otherwise
         });
         found.extend(bad.map(|one| {
             let cause = format!(
@@ -188,6 +197,50 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
         }));
     }
     found
+}
+
+/// A scaler has no conditions of ours: each is an event, with its type as the action, when it begins to fail and when it
+/// recovers. The last one counts.
+fn events(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let declared = facts
+        .variants()
+        .filter(|one| one.kind() != LiveKind::VariantAutoscaling.as_str());
+    for object in declared {
+        let mut last: BTreeMap<&str, &LiveObject> = BTreeMap::new();
+        let ours = facts.all(LiveKind::Event).iter().filter(|event| {
+            event.text("/reportingController") == REPORTING_CONTROLLER
+                && event.text("/regarding/uid") == object.text("/metadata/uid")
+                && event.text("/regarding/kind") == object.kind()
+                && event.text("/regarding/name") == object.name()
+                && event.text("/regarding/namespace") == object.namespace()
+                && REPORTED.contains(&event.text("/action"))
+        });
+        for event in ours {
+            let known = last.entry(event.text("/action")).or_insert(event);
+            if said_at(known) < said_at(event) {
+                *known = event;
+            }
+        }
+        let bad = last.into_iter().filter(|(_, event)| {
+            let reason = event.text("/reason");
+            event.text("/type") == "Warning" && !CAUSES_ELSEWHERE.contains(&reason)
+        });
+        found.extend(bad.map(|(kind, event)| {
+            let (reason, note) = (event.text("/reason"), event.text("/note"));
+            let cause = format!("{kind} fails ({reason}): {note}");
+            FindingCode::NotApplied.at(object.title(), cause)
+        }));
+    }
+    found
+}
+
+/// Times of the API server in one form are in the order of their texts.
+fn said_at(event: &LiveObject) -> &str {
+    match event.text("/series/lastObservedTime") {
+        "" => event.text("/eventTime"),
+        last => last,
+    }
 }
 
 /// The variants of each model.

@@ -128,7 +128,11 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
         .clone()
         .map_or(Place::Everywhere, Place::Namespace);
     let later = |kind: LiveKind| {
-        NEAR_VARIANTS.contains(&kind) || matches!(kind, LiveKind::Lease | LiveKind::EndpointSlice)
+        NEAR_VARIANTS.contains(&kind)
+            || matches!(
+                kind,
+                LiveKind::Lease | LiveKind::EndpointSlice | LiveKind::Event
+            )
     };
     for kind in LiveKind::ALL {
         if later(kind) || (scope.is_before && !kind.is_before()) {
@@ -151,6 +155,14 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
         let read = list(client, kind, &near, "").await;
         facts.objects.insert(kind, read);
     }
+    // They stand in for the status of scalers alone.
+    let near = if facts.declared.is_empty() {
+        Vec::new()
+    } else {
+        near
+    };
+    let read = list(client, LiveKind::Event, &near, "").await;
+    facts.objects.insert(LiveKind::Event, read);
     let services = webhook_namespaces(facts);
     let read = list(client, LiveKind::EndpointSlice, &services, "").await;
     facts.objects.insert(LiveKind::EndpointSlice, read);

@@ -19,6 +19,23 @@ pub(super) fn objects(facts: &mut Facts, kind: LiveKind) -> &mut Vec<LiveObject>
     }
 }
 
+/// A device class stands behind a resource that the containers of a target request.
+pub(super) fn class_of(facts: &mut Facts, resource: &str) {
+    let class = json!({
+        "kind": "DeviceClass", "metadata": { "name": "gpu.example.com" },
+        "spec": { "extendedResourceName": resource },
+    });
+    objects(facts, LiveKind::DeviceClass).push(LiveObject(class));
+    let limits = "/spec/template/spec/containers/0/resources/limits";
+    edit(
+        facts,
+        LiveKind::Deployment,
+        "a",
+        limits,
+        json!({ resource: "1" }),
+    );
+}
+
 /// Sets a field of an object; `null` removes it.
 pub(super) fn edit(facts: &mut Facts, kind: LiveKind, name: &str, pointer: &str, value: Value) {
     let mut all = objects(facts, kind).iter_mut();
@@ -346,6 +363,10 @@ pub(super) const VARIANTS: &[Cause] = &[
             "/spec/template/spec/resourceClaims",
             json!([{ "name": "gpu" }]),
         );
+        main_config(facts, "WVA_LIMITED_MODE", "true");
+    }),
+    (Code::ClaimsNotCounted, |facts| {
+        class_of(facts, "example.com/accelerator");
         main_config(facts, "WVA_LIMITED_MODE", "true");
     }),
     (Code::AtZeroByHand, |facts| {

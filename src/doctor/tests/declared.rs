@@ -9,6 +9,7 @@ use super::fleets::external_scaler;
 use super::healthy::{facts, resolve};
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::look::files;
+use crate::doctor::object::LiveObject;
 use crate::doctor::{FindingCode as Code, examine};
 
 const HPA: LiveKind = LiveKind::HorizontalPodAutoscaler;
@@ -106,6 +107,45 @@ fn a_declared_variant_is_judged_as_an_object_is() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A condition of a scaler is an event; the last one counts.
+#[test]
+fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
+    let event = |at: &str, kind: &str, reason: &str| {
+        LiveObject(json!({
+            "kind": "Event", "metadata": { "namespace": "ns", "name": at }, "eventTime": at,
+            "regarding": { "kind": "HorizontalPodAutoscaler", "namespace": "ns", "name": "a" },
+            "reportingController": "llmd.ai/workload-variant-autoscaler",
+            "type": kind, "action": "OptimizationReady", "reason": reason, "note": "why",
+        }))
+    };
+    let failed = event("2025-12-31T23:00:01.000000Z", "Warning", "MetricsMissing");
+    let over = event(
+        "2025-12-31T23:00:02.000000Z",
+        "Normal",
+        "SaturationOnlyMode",
+    );
+    let again = event("2025-12-31T23:00:03.000000Z", "Warning", "MetricsMissing");
+    let known = event(
+        "2025-12-31T23:00:04.000000Z",
+        "Warning",
+        "SafetyNetActivated",
+    );
+    let mut foreign = failed.clone();
+    foreign.0["reportingController"] = json!("other");
+    for (events, expected) in [
+        (vec![&foreign], &[][..]),
+        (vec![&failed], &[Code::NotApplied]),
+        (vec![&over, &failed], &[]),
+        (vec![&again, &over, &failed], &[Code::NotApplied]),
+        (vec![&again, &known], &[]),
+    ] {
+        let mut facts = fleet();
+        *objects(&mut facts, LiveKind::Event) = events.into_iter().cloned().collect();
+        facts.declare();
+        assert_eq!(codes(&facts), expected);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod answers;
 mod autoscalers;
 mod causes;
 mod declared;
+mod devices;
 mod fleets;
 mod harmless;
 mod healthy;

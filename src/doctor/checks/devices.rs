@@ -1,0 +1,90 @@
+//! GPUs that pods hold by dynamic resource allocation.
+
+use super::targets::{target, templates};
+use super::variants::settings_of;
+use super::{Check, Need};
+use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
+use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::object::{LiveObject, list};
+use crate::policy::params::DynamicSettings;
+use crate::policy::pod_template::is_gpu;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        group: FindingGroup::Variants,
+        title: "GPUs of targets are counted",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+        ],
+        run: claims,
+    },
+    Check {
+        group: FindingGroup::Variants,
+        title: "GPUs of device classes are counted",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::DeviceClass),
+        ],
+        run: classes,
+    },
+];
+
+/// Targets of which some controller that this is so for handles the variant.
+fn targets(facts: &Facts, is_so: impl Fn(&DynamicSettings) -> bool) -> Vec<&LiveObject> {
+    let variants = facts.variants().filter(|variant| {
+        let mut settings = settings_of(facts, variant);
+        settings.any(|one| is_so(&one.dynamic))
+    });
+    variants
+        .filter_map(|variant| target(facts, variant))
+        .collect()
+}
+
+fn claims(facts: &Facts) -> Vec<Finding> {
+    let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
+    let found = limited.filter_map(|target| {
+        let claims = templates(target).map(|template| list(template, "/spec/resourceClaims").len());
+        let claims = claims.max()?;
+        let cause =
+            format!("its pods have {claims} resource claims, and growth is limited to GPUs");
+        (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
+    });
+    found.collect()
+}
+
+/// Resources that a device class stands behind: nodes do not offer them, and quotas know the names of some.
+fn classes(facts: &Facts) -> Vec<Finding> {
+    let of_nodes = targets(facts, DynamicSettings::wants_nodes);
+    let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
+    let found = limited.filter_map(|target| {
+        let is_of_nodes = of_nodes.iter().any(|one| std::ptr::eq(*one, target));
+        let (resource, class) = templates(target)
+            .flat_map(|template| list(template, "/spec/containers"))
+            .flat_map(|container| ["/resources/limits", "/resources/requests"].map(|path| container.pointer(path)))
+            .filter_map(|resources| resources?.as_object())
+            .flat_map(|resources| resources.keys())
+            .filter_map(|resource| Some((resource, class_behind(facts, resource)?)))
+            .find(|(resource, class)| match device_gpus(class) {
+                Some(gpus) if gpus.is_empty() => false,
+                Some(_) => is_of_nodes || !(is_gpu(resource) || device_class(resource).is_some()),
+                None => is_of_nodes || !is_gpu(resource),
+            })?;
+        let cause = format!(
+            "its pods request {resource}, which DeviceClass {class} stands behind, and growth is limited to GPUs"
+        );
+        Some(FindingCode::ClaimsNotCounted.at(target.title(), cause))
+    });
+    found.collect()
+}
+
+/// The device class whose devices a container gets for this resource.
+fn class_behind<'a>(facts: &'a Facts, resource: &'a str) -> Option<&'a str> {
+    let classes = facts.all(LiveKind::DeviceClass).iter();
+    let mut named = classes.filter(|class| class.text("/spec/extendedResourceName") == resource);
+    device_class(resource).or_else(|| named.next().map(LiveObject::name))
+}

@@ -1,0 +1,48 @@
+//! GPUs behind device classes: what is counted, and where.
+
+use serde_json::json;
+
+use super::causes::{class_of, edit, main_config};
+use super::codes;
+use super::healthy::facts;
+use crate::doctor::FindingCode as Code;
+use crate::doctor::facts::LiveKind;
+
+/// Limits of a container, whether growth is limited to GPUs of nodes, and what is found.
+#[test]
+fn class_backed_resources_are_found_where_nothing_counts_them() {
+    for (resource, is_limited, expected) in [
+        ("nvidia.com/gpu", false, &[][..]),
+        ("nvidia.com/gpu", true, &[Code::ClaimsNotCounted]),
+        ("example.com/accelerator", true, &[Code::ClaimsNotCounted]),
+    ] {
+        let mut facts = facts();
+        class_of(&mut facts, resource);
+        if is_limited {
+            main_config(&mut facts, "WVA_LIMITED_MODE", "true");
+        }
+        assert_eq!(codes(&facts), expected, "{resource} {is_limited}");
+    }
+}
+
+#[test]
+fn a_class_is_named_by_its_resource_of_kubernetes_too() {
+    for (class, expected) in [
+        ("gpu.nvidia.com", &[Code::ClaimsNotCounted][..]),
+        ("gpu.example.com", &[Code::ClaimsNotCounted]),
+        ("dranet", &[]),
+    ] {
+        let mut facts = facts();
+        let limits = "/spec/template/spec/containers/0/resources/limits";
+        let resource = format!("deviceclass.resource.kubernetes.io/{class}");
+        edit(
+            &mut facts,
+            LiveKind::Deployment,
+            "a",
+            limits,
+            json!({ resource: "1" }),
+        );
+        main_config(&mut facts, "WVA_LIMITED_MODE", "true");
+        assert_eq!(codes(&facts), expected, "{class}");
+    }
+}
