@@ -14,34 +14,25 @@
 )]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use wva::app::{Controller, Env, Startup};
-use wva::cluster::client::{KubeconfigSource, connect};
 use wva::cluster::fingerprint::fingerprint;
-use wva::hooks::NoHooks;
 use wva::policy::key::ObjectKey;
 use wva::policy::pod_autoscaler::decide::AutoscalerOutcome;
 use wva::policy::pod_autoscaler::record::AutoscalerRecord;
-use wva::settings::endpoint_hosts::EndpointHosts;
-use wva::settings::problem::Diagnostics;
-use wva::settings::{Sources, start};
-use wva::signals::router_client::HttpRouters;
-use wva::signals::{HttpPods, PromApi, QueryError, QueryResult};
-use wva_sim::apiserver::{ApiServer, Insider, kubeconfig};
+use wva_sim::apiserver::{ApiServer, Insider};
 use wva_sim::socket;
-use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
+use wva_supervise::{Clock, ExitReason, SeedTree};
 
-const NAMESPACE: &str = "bench";
+mod process;
+
+use process::{NAMESPACE, cluster, controller, prepare};
+
 const OBJECTS: usize = 1_000;
 const PODS: usize = 3;
 /// Objects whose pods hang.
@@ -122,19 +113,7 @@ async fn answer(mut stream: TcpStream) {
 
 /// Every object with its Deployment, and pods at its target.
 async fn create(server: &Insider, port: u16) {
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    for file in [
-        include_str!("../../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml"),
-        include_str!("../../../config/crd/bases/llmd.ai_variantautoscalings.yaml"),
-    ] {
-        let definition: Value = serde_yaml::from_str(file).unwrap();
-        server.create(definitions, &definition).await.unwrap();
-    }
-    let namespace = json!({"metadata": {"name": NAMESPACE}});
-    server
-        .create("/api/v1/namespaces", &namespace)
-        .await
-        .unwrap();
+    prepare(server).await;
     let apps = format!("/apis/apps/v1/namespaces/{NAMESPACE}");
     let all = format!("/apis/autoscaling.aibrix.ai/v1alpha1/namespaces/{NAMESPACE}/podautoscalers");
     for object in 0..OBJECTS {
@@ -197,79 +176,6 @@ async fn create_pod(server: &Insider, metadata: &Value, address: Ipv4Addr) {
         .unwrap();
 }
 
-/// A Prometheus that knows of nothing.
-#[derive(Debug)]
-struct NoPrometheus;
-
-impl PromApi for NoPrometheus {
-    fn query<'a>(
-        &'a self,
-        _: &'a str,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        async { Ok(QueryResult::default()) }.boxed()
-    }
-}
-
-/// The other process, and the address of its API server.
-fn cluster() -> (Child, String) {
-    let this = std::env::current_exe().unwrap();
-    let mut serving = Command::new(this)
-        .arg("serve")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut address = String::new();
-    let mut lines = BufReader::new(serving.stdout.take().unwrap());
-    lines.read_line(&mut address).unwrap();
-    (serving, address.trim().to_owned())
-}
-
-async fn controller(address: &str, clock: Clock) -> Controller {
-    let file = std::env::temp_dir().join(format!("pod-autoscalers-{}", std::process::id()));
-    std::fs::write(&file, kubeconfig(address.parse().unwrap())).unwrap();
-    let source = KubeconfigSource::File {
-        path: file.clone(),
-        context: None,
-    };
-    let kube = connect(&source).await.unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let mut fixed = Sources::default();
-    for (name, text) in [
-        ("POD_NAMESPACE", NAMESPACE),
-        ("POD_NAME", "wva"),
-        ("PROMETHEUS_BASE_URL", "http://prometheus:9090"),
-        ("PROMETHEUS_ALLOW_HTTP", "true"),
-        ("LEADER_ELECT", "false"),
-        ("METRICS_BIND_ADDRESS", "0"),
-        ("HEALTH_PROBE_BIND_ADDRESS", "0"),
-    ] {
-        fixed.environment.insert(name.to_owned(), text.to_owned());
-    }
-    let generation = start(&fixed).unwrap().generation;
-    let actors = ActorRegistry::new();
-    let env = Env {
-        kit: Kit {
-            clock,
-            seed: SeedTree::new(1),
-            actors,
-        },
-        kube,
-        prometheus: Arc::new(NoPrometheus),
-        routers: Arc::new(HttpRouters::new(None).unwrap()),
-        pods: Arc::new(HttpPods::new(None, EndpointHosts::default()).unwrap()),
-        identity: "wva".into(),
-        levels: None,
-        hooks: Arc::new(NoHooks),
-    };
-    let startup = Startup {
-        generation,
-        fixed,
-        diagnostics: Diagnostics::default(),
-    };
-    Controller::new(env, startup).unwrap()
-}
-
 #[tokio::main]
 async fn measure() {
     rustls::crypto::ring::default_provider()
@@ -277,7 +183,7 @@ async fn measure() {
         .unwrap();
     let (mut serving, address) = cluster();
     let clock = Clock::real();
-    let controller = controller(&address, clock.clone()).await;
+    let (controller, _) = controller(&address, clock.clone(), &[]).await;
     let shared = controller.shared();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let controller = tokio::spawn(controller.run(async move { drop(stopped.await) }));
