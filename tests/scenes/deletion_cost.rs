@@ -26,13 +26,14 @@ fn shrinking(then: &[(Duration, f64, f64)]) -> Scenario {
     scenario
 }
 
-/// Costs of the pods that are not on their way out.
+/// Costs of the pods of the variant that are not on their way out.
 fn costs(world: &World) -> BTreeMap<String, Option<String>> {
     let reader = Insider::new(world.server.clone(), "reader");
-    let pods = reader.list("pods").into_iter();
+    let pods = reader.list("pods.").into_iter();
     let live = pods.filter(|pod| {
         let metadata = &pod["metadata"];
-        metadata["namespace"] == "llm-d" && metadata["deletionTimestamp"].is_null()
+        let is_of_variant = metadata["name"].as_str().unwrap().starts_with("v-");
+        is_of_variant && metadata["deletionTimestamp"].is_null()
     });
     let cost = |pod: &Value| {
         let cost = pod["metadata"]["annotations"][COST].as_str();
@@ -52,7 +53,9 @@ async fn chosen_one(scenario: &Scenario) -> (World, String) {
     let world = begin(scenario).await;
     until(&world, MINUTE * 2, |frame| ready(frame, "v") == 3).await;
     throughout(&world, MINUTE * 2 - CYCLE, |_| {
-        assert!(chosen(&world).is_empty(), "{:?}", costs(&world));
+        let costs = costs(&world);
+        assert_eq!(costs.len(), 3, "{costs:?}");
+        assert!(costs.values().all(Option::is_none), "{costs:?}");
     })
     .await;
     until(&world, MINUTE * 5, |frame| desired(frame, "v") == Some(2)).await;
