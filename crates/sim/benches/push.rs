@@ -186,9 +186,10 @@ async fn measure() {
             tokio::spawn(async move {
                 let raised = Patch::Merge(json!({"spec": {"minReplicas": 1}}));
                 let parameters = PatchParams::default();
-                let patched = objects.patch(&name(variant), &parameters, &raised);
+                let name = name(variant);
+                let patched = objects.patch(&name, &parameters, &raised);
                 patched.await.unwrap();
-                let key = VariantKey::new(NAMESPACE, name(variant));
+                let key = VariantKey::new(NAMESPACE, name);
                 let arrival = async {
                     assert!(next(&mut stream).await);
                     clock.now().wall.0

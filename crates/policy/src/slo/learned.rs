@@ -184,12 +184,13 @@ impl LearnedSloModel {
             let demand = demand?;
             Some((demand.in_flight?, demand.waiting?.replicas))
         };
-        let is_shift = counts(before)
-            .zip(counts(self.demand.as_ref()))
-            .is_none_or(|(before, after)| {
-                let chance = SHIFT * (before.0 + after.0).sqrt();
-                before.1 != after.1 || (after.0 - before.0).abs() > chance
-            });
+        let is_shift =
+            counts(before)
+                .zip(counts(self.demand.as_ref()))
+                .is_none_or(|(before, after)| {
+                    let chance = SHIFT * (before.0 + after.0).sqrt();
+                    before.1 != after.1 || (after.0 - before.0).abs() > chance
+                });
         if is_shift { Some(now) } else { self.shifted }
     }
 
