@@ -204,7 +204,7 @@ impl EngineSeries {
             )?,
             unrecorded: registrar.int_counters(
                 "wva_decisions_unrecorded_total",
-                "Planning cycles that were not recorded, or not in the file.",
+                "Planning cycles, and decisions on PodAutoscalers, that were not recorded, or not in the file.",
                 &["reason"],
             )?,
             collection_duration: registrar.histograms(

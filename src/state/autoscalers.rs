@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Readers;
 use super::mirrors::{TargetLookup, TargetRivals};
+use super::recorder::AutoscalerEntry;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
@@ -25,7 +26,9 @@ use crate::policy::pod_autoscaler::samples::{
     SampleKey, SampleSource, SampleTable, read_failures, source_readings,
 };
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
-use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
+use crate::policy::pod_autoscaler::{
+    AutoscalerDecision, AutoscalerState, AutoscalerView, PodAutoscalerObject, decide,
+};
 use crate::policy::signal::{Failure, FreshnessBands, Signal};
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
@@ -159,9 +162,19 @@ impl Readers {
             self.autoscaler_view(policy, record.model.as_ref(), seen, &target, now);
         record.notes = notes;
         record.pods = Arc::new(pods);
-        let (decision, state) = decide(policy, &view, &state, now);
+        let (decision, after) = decide(policy, &view, &state, now);
         let decision = self.hooks.autoscaler_decision(decision);
-        record.state = state;
+        if let Ok(object) = &stored.object {
+            self.recorder.record_autoscaler(|| AutoscalerEntry {
+                now,
+                object: Arc::clone(object),
+                view,
+                before: state,
+                decision: decision.clone(),
+                after: after.clone(),
+            });
+        }
+        record.state = after;
         record.verdict = AutoscalerVerdict::Decided(Box::new(decision));
     }
 
@@ -343,24 +356,7 @@ fn mark_resharding(
 fn shown(record: &AutoscalerRecord) -> Value {
     let target = record.target.as_ref().map(ToString::to_string);
     let verdict = match &record.verdict {
-        AutoscalerVerdict::Decided(decision) => {
-            let steps = decision.steps.iter().map(|step| {
-                json!({
-                    "stage": step.stage.as_str(), "from": step.from, "to": step.to,
-                    "why": step.why, "reason": step.why.to_string(),
-                })
-            });
-            json!({
-                "current": decision.current,
-                "desired": decision.desired,
-                "algorithm": decision.algorithm.as_str(),
-                "reason": decision.reason(),
-                "bounds": decision.bounds,
-                "nextBoundary": decision.next_boundary.map(|at| at.to_string()),
-                "steps": steps.collect::<Vec<_>>(),
-                "state": record.state,
-            })
-        }
+        AutoscalerVerdict::Decided(decision) => shown_decision(decision, &record.state),
         AutoscalerVerdict::Invalid { why, .. } => json!({ "invalid": why }),
         AutoscalerVerdict::Conflict(owner) => json!({ "scaledBy": owner.to_string() }),
         AutoscalerVerdict::Unseen { why } | AutoscalerVerdict::Uncounted { why } => {
@@ -372,6 +368,26 @@ fn shown(record: &AutoscalerRecord) -> Value {
         "decided": Timestamp::from_millisecond(record.decided.wall.0).unwrap_or_default().to_string(),
         "notes": record.notes,
         "decision": verdict,
+    })
+}
+
+/// A decision, and what is remembered of it, as the debug page shows it.
+pub(crate) fn shown_decision(decision: &AutoscalerDecision, state: &AutoscalerState) -> Value {
+    let steps = decision.steps.iter().map(|step| {
+        json!({
+            "stage": step.stage.as_str(), "from": step.from, "to": step.to,
+            "why": step.why, "reason": step.why.to_string(),
+        })
+    });
+    json!({
+        "current": decision.current,
+        "desired": decision.desired,
+        "algorithm": decision.algorithm.as_str(),
+        "reason": decision.reason(),
+        "bounds": decision.bounds,
+        "nextBoundary": decision.next_boundary.map(|at| at.to_string()),
+        "steps": steps.collect::<Vec<_>>(),
+        "state": state,
     })
 }
 

@@ -1,12 +1,13 @@
 //! Records decisions outside of the pure core: a ring in memory, and a file that is rotated.
 //!
-//! The optimizer hands over each cycle and never waits. A thread of its own encodes and writes, since a file may take
-//! any time. Cycles that do not fit into its queue are counted.
+//! The optimizer hands over each cycle, and a PodAutoscaler each decision; neither waits. A thread of its own
+//! encodes and writes, since a file may take any time. What does not fit into its queue is counted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,13 +17,25 @@ use prometheus::IntCounterVec;
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
+use crate::policy::pod_autoscaler::{
+    AutoscalerDecision, AutoscalerState, AutoscalerView, PodAutoscalerObject,
+};
 use crate::policy::snapshot::ClusterSnapshot;
 use crate::settings::statics::RecordSettings;
 use wva_base::moment::Moment;
-use wva_recording::{CycleInputs, DecisionRing, EncodedCycle, RecordingHeader, SegmentEncoder};
+use wva_recording::{
+    AutoscalerInputs, CycleInputs, DecisionRing, EncodedEntry, RecordedAutoscalerDecision,
+    RecordingHeader, SegmentEncoder,
+};
 
 /// Cycles that wait for the thread.
-const QUEUE: usize = 8;
+const CYCLES: usize = 8;
+
+/// Entries of all kinds that wait for it. A new leader decides on thousands of PodAutoscalers at once.
+const QUEUE: usize = 4096;
+
+/// Why an entry is left out that does not fit into the queue.
+const QUEUE_FULL: &str = "queue-full";
 
 /// Files of a recording: the one that is written, and older ones with a number at their end.
 const FILES: u64 = 4;
@@ -44,13 +57,38 @@ pub struct CycleRecord {
     pub plan: Arc<Plan>,
 }
 
+/// What a decision on a `PodAutoscaler` was made from, and what was decided.
+#[derive(Debug, Clone)]
+pub struct AutoscalerEntry {
+    /// When.
+    pub now: Moment,
+    /// The object.
+    pub object: Arc<PodAutoscalerObject>,
+    /// What was seen of its target.
+    pub view: AutoscalerView,
+    /// What was remembered before.
+    pub before: AutoscalerState,
+    /// The decision.
+    pub decision: AutoscalerDecision,
+    /// What is remembered after it.
+    pub after: AutoscalerState,
+}
+
+#[derive(Debug)]
+enum RecorderEntry {
+    Cycle(Box<CycleRecord>),
+    Autoscaler(Box<AutoscalerEntry>),
+}
+
 /// Takes cycles in. Clones are handles on the same record.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionRecorder(Option<Arc<RecorderQueue>>);
 
 #[derive(Debug)]
 struct RecorderQueue {
-    cycles: SyncSender<CycleRecord>,
+    entries: SyncSender<RecorderEntry>,
+    /// Cycles among those that wait.
+    cycles: Arc<AtomicUsize>,
     ring: Arc<Mutex<DecisionRing>>,
     unrecorded: IntCounterVec,
 }
@@ -63,7 +101,9 @@ impl DecisionRecorder {
         }
         let (sender, receiver) = sync_channel(QUEUE);
         let ring = Arc::new(Mutex::new(DecisionRing::new(settings.history_bytes)));
+        let cycles = Arc::new(AtomicUsize::new(0));
         let writer = RecordWriter {
+            cycles: Arc::clone(&cycles),
             encoder: SegmentEncoder::new(RecordingHeader::of(version)),
             ring: Arc::clone(&ring),
             file: (settings.file.clone()).map(|path| RecordFile::new(path, settings.file_bytes)),
@@ -77,7 +117,8 @@ impl DecisionRecorder {
             return Self(None);
         }
         Self(Some(Arc::new(RecorderQueue {
-            cycles: sender,
+            entries: sender,
+            cycles,
             ring,
             unrecorded,
         })))
@@ -93,13 +134,24 @@ impl DecisionRecorder {
         let Some(queue) = &self.0 else {
             return;
         };
-        let reason = match queue.cycles.try_send(cycle) {
-            Ok(()) => return,
-            Err(TrySendError::Full(_)) => "queue-full",
-            Err(TrySendError::Disconnected(_)) => "stopped",
+        if queue.cycles.fetch_add(1, Ordering::Relaxed) >= CYCLES {
+            queue.cycles.fetch_sub(1, Ordering::Relaxed);
+            queue.left_out(QUEUE_FULL);
+        } else if let Err(reason) = queue.send(RecorderEntry::Cycle(Box::new(cycle))) {
+            queue.cycles.fetch_sub(1, Ordering::Relaxed);
+            queue.left_out(reason);
+        }
+    }
+
+    /// Records a decision on a `PodAutoscaler`, or counts it.
+    pub fn record_autoscaler(&self, entry: impl FnOnce() -> AutoscalerEntry) {
+        let Some(queue) = &self.0 else {
+            return;
         };
-        tracing::warn!(reason, "cycle not recorded");
-        queue.unrecorded.with_label_values(&[reason]).inc();
+        let sent = queue.send(RecorderEntry::Autoscaler(Box::new(entry())));
+        if let Err(reason) = sent {
+            queue.left_out(reason);
+        }
     }
 
     /// The recording in memory; `None` where nothing is recorded.
@@ -110,11 +162,26 @@ impl DecisionRecorder {
     }
 }
 
+impl RecorderQueue {
+    fn send(&self, entry: RecorderEntry) -> Result<(), &'static str> {
+        self.entries.try_send(entry).map_err(|error| match error {
+            TrySendError::Full(_) => QUEUE_FULL,
+            TrySendError::Disconnected(_) => "stopped",
+        })
+    }
+
+    fn left_out(&self, reason: &str) {
+        tracing::warn!(reason, "decision not recorded");
+        self.unrecorded.with_label_values(&[reason]).inc();
+    }
+}
+
 fn locked(ring: &Mutex<DecisionRing>) -> MutexGuard<'_, DecisionRing> {
     ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct RecordWriter {
+    cycles: Arc<AtomicUsize>,
     encoder: SegmentEncoder,
     ring: Arc<Mutex<DecisionRing>>,
     file: Option<RecordFile>,
@@ -123,25 +190,25 @@ struct RecordWriter {
 
 impl RecordWriter {
     /// Ends with the last handle.
-    fn run(mut self, cycles: &Receiver<CycleRecord>) {
-        while let Ok(cycle) = cycles.recv() {
-            self.take(&cycle);
+    fn run(mut self, entries: &Receiver<RecorderEntry>) {
+        while let Ok(entry) = entries.recv() {
+            self.take(&entry);
         }
     }
 
-    fn take(&mut self, cycle: &CycleRecord) {
-        let inputs = CycleInputs {
-            now: cycle.now,
-            generation: cycle.generation,
-            snapshot: &cycle.snapshot,
-            learned: &cycle.learned,
-            settings: &cycle.settings,
+    fn take(&mut self, entry: &RecorderEntry) {
+        let encoded = match entry {
+            RecorderEntry::Cycle(cycle) => {
+                self.cycles.fetch_sub(1, Ordering::Relaxed);
+                self.encode(cycle)
+            }
+            RecorderEntry::Autoscaler(entry) => self.encode_autoscaler(entry),
         };
-        let encoded = match self.encoder.encode(&inputs, &cycle.plan) {
+        let encoded = match encoded {
             Ok(encoded) => encoded,
             Err(error) => {
                 self.failed("encoding");
-                tracing::warn!(%error, "cycle not recorded");
+                tracing::warn!(%error, "decision not recorded");
                 return;
             }
         };
@@ -164,6 +231,28 @@ impl RecordWriter {
                 self.failed("file");
             }
         }
+    }
+
+    fn encode(&mut self, cycle: &CycleRecord) -> io::Result<EncodedEntry> {
+        let inputs = CycleInputs {
+            now: cycle.now,
+            generation: cycle.generation,
+            snapshot: &cycle.snapshot,
+            learned: &cycle.learned,
+            settings: &cycle.settings,
+        };
+        self.encoder.encode(&inputs, &cycle.plan)
+    }
+
+    fn encode_autoscaler(&mut self, entry: &AutoscalerEntry) -> io::Result<EncodedEntry> {
+        let inputs = AutoscalerInputs {
+            now: entry.now,
+            object: &entry.object,
+            view: &entry.view,
+            state: &entry.before,
+        };
+        let decided = RecordedAutoscalerDecision::of(&entry.decision, &entry.after)?;
+        self.encoder.encode_autoscaler(&inputs, &decided)
     }
 
     fn failed(&self, reason: &str) {
@@ -197,7 +286,7 @@ impl RecordFile {
         }
     }
 
-    fn append(&mut self, cycle: &EncodedCycle) -> io::Result<FileState> {
+    fn append(&mut self, cycle: &EncodedEntry) -> io::Result<FileState> {
         let mut open = self.open.take();
         if let Some(file) = &mut open {
             file.write_all(&cycle.ends)?;

@@ -97,14 +97,18 @@ impl RecordedDecisions {
             .decisions
             .iter()
             .map(|(key, decision)| (key.clone(), RecordedDecision::of(decision)));
-        let whole = serde_json::to_vec(plan)?;
-        let digest = digest(&SHA256, &whole);
-        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
         Ok(Self {
             variants: variants.collect(),
-            digest: digest.collect(),
+            digest: hex_digest(plan)?,
         })
     }
+}
+
+/// SHA-256 of a value as JSON.
+pub(crate) fn hex_digest(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    let digest = digest(&SHA256, &serde_json::to_vec(value)?);
+    let bytes = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    Ok(bytes.collect())
 }
 
 impl CycleInputs<'_> {

@@ -1,5 +1,6 @@
-//! Reads recordings, one cycle at a time.
+//! Reads recordings, one entry at a time.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
@@ -7,9 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::FORMAT;
+use super::autoscaler::RecordedAutoscaler;
 use super::cycle::RecordedCycle;
 use super::patch::{PatchError, apply};
-use super::segment::RecordingHeader;
+use super::segment::{AUTOSCALER_TEXT, RecordingHeader};
+use wva_base::moment::Moment;
+use wva_policy::key::ObjectKey;
 
 /// Longest line of a recording, in bytes.
 pub const MAX_LINE: usize = 32 * 1024 * 1024;
@@ -70,6 +74,10 @@ pub struct RecordingReader<R: Read> {
     source: BufReader<MultiGzDecoder<BufReader<R>>>,
     header: Option<RecordingHeader>,
     last: Option<Value>,
+    /// The last decision about each `PodAutoscaler` of the segment.
+    autoscalers: BTreeMap<ObjectKey, Value>,
+    /// Bytes of lines about them.
+    autoscaler_text: u64,
     line: u64,
     read: u64,
 }
@@ -80,6 +88,26 @@ enum Line {
     Header(Value),
     Cycle(Value),
     Delta(Value),
+    Autoscaler(ObjectKey, Value),
+}
+
+/// What a recording holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordedEntry {
+    /// A planning cycle.
+    Cycle(Box<RecordedCycle>),
+    /// A decision about a `PodAutoscaler`.
+    Autoscaler(Box<RecordedAutoscaler>),
+}
+
+impl RecordedEntry {
+    /// When it was decided.
+    pub fn now(&self) -> Moment {
+        match self {
+            Self::Cycle(cycle) => cycle.now,
+            Self::Autoscaler(autoscaler) => autoscaler.now,
+        }
+    }
 }
 
 impl<R: Read> RecordingReader<R> {
@@ -89,6 +117,8 @@ impl<R: Read> RecordingReader<R> {
             source: BufReader::new(MultiGzDecoder::new(BufReader::new(source))),
             header: None,
             last: None,
+            autoscalers: BTreeMap::new(),
+            autoscaler_text: 0,
             line: 0,
             read: 0,
         }
@@ -101,7 +131,7 @@ impl<R: Read> RecordingReader<R> {
 
     /// Reads up to the next header; `None` at the end. Cycles on the way are skipped.
     pub fn next_header(&mut self) -> Result<Option<&RecordingHeader>, RecordingError> {
-        while let Some(line) = self.next_line()? {
+        while let Some((line, _)) = self.next_line()? {
             if let Line::Header(header) = line {
                 self.take_header(header)?;
                 return Ok(self.header.as_ref());
@@ -110,9 +140,19 @@ impl<R: Read> RecordingReader<R> {
         Ok(None)
     }
 
-    /// Reads the next cycle; `None` at the end.
+    /// Reads the next cycle; `None` at the end. Decisions about PodAutoscalers on the way are skipped.
     pub fn next_cycle(&mut self) -> Result<Option<RecordedCycle>, RecordingError> {
-        while let Some(line) = self.next_line()? {
+        while let Some(entry) = self.next_entry()? {
+            if let RecordedEntry::Cycle(cycle) = entry {
+                return Ok(Some(*cycle));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next entry; `None` at the end.
+    pub fn next_entry(&mut self) -> Result<Option<RecordedEntry>, RecordingError> {
+        while let Some((line, length)) = self.next_line()? {
             match line {
                 Line::Header(header) => {
                     self.take_header(header)?;
@@ -124,15 +164,40 @@ impl<R: Read> RecordingReader<R> {
                     let applied = last.and_then(|last| apply(last, patch));
                     applied.map_err(|error| self.malformed(&error))?;
                 }
+                Line::Autoscaler(key, patch) => {
+                    let recorded = self.autoscaler(key, patch, length)?;
+                    return Ok(Some(RecordedEntry::Autoscaler(Box::new(recorded))));
+                }
             }
-            return self.cycle().map(Some);
+            let cycle = self.understood(self.last.as_ref().unwrap_or(&Value::Null))?;
+            return Ok(Some(RecordedEntry::Cycle(Box::new(cycle))));
         }
         Ok(None)
     }
 
-    fn cycle(&self) -> Result<RecordedCycle, RecordingError> {
-        let cycle = self.last.as_ref().unwrap_or(&Value::Null);
-        RecordedCycle::deserialize(cycle).map_err(|error| RecordingError::OtherVersion {
+    fn autoscaler(
+        &mut self,
+        key: ObjectKey,
+        patch: Value,
+        length: u64,
+    ) -> Result<RecordedAutoscaler, RecordingError> {
+        self.autoscaler_text = self.autoscaler_text.saturating_add(length);
+        let limit = AUTOSCALER_TEXT.saturating_mul(2);
+        if self.autoscaler_text > limit {
+            return Err(RecordingError::TooLarge {
+                what: "a segment about PodAutoscalers",
+                limit,
+            });
+        }
+        let mut last = self.autoscalers.remove(&key).unwrap_or(Value::Null);
+        apply(&mut last, patch).map_err(|error| self.malformed(&error))?;
+        let recorded = self.understood(&last)?;
+        self.autoscalers.insert(key, last);
+        Ok(recorded)
+    }
+
+    fn understood<'a, T: Deserialize<'a>>(&self, value: &'a Value) -> Result<T, RecordingError> {
+        T::deserialize(value).map_err(|error| RecordingError::OtherVersion {
             line: self.line,
             why: error.to_string(),
             version: self.version(),
@@ -163,16 +228,19 @@ impl<R: Read> RecordingReader<R> {
         let header = serde_json::from_value(header).map_err(|error| self.malformed(&error))?;
         self.header = Some(header);
         self.last = None;
+        self.autoscalers.clear();
+        self.autoscaler_text = 0;
         Ok(())
     }
 
-    fn next_line(&mut self) -> Result<Option<Line>, RecordingError> {
+    /// A line, with its bytes.
+    fn next_line(&mut self) -> Result<Option<(Line, u64)>, RecordingError> {
         let Some(text) = self.text()? else {
             return Ok(None);
         };
         self.line = self.line.saturating_add(1);
         let line = serde_json::from_slice(&text).map_err(|error| self.malformed(&error))?;
-        Ok(Some(line))
+        Ok(Some((line, u64::try_from(text.len()).unwrap_or(u64::MAX))))
     }
 
     /// The bytes up to the next line end. The last segment of a process that still runs has no end.

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use super::autoscaler::{RecordedAutoscaler, RecordedAutoscalerDecision};
 use super::cycle::{RecordedCycle, RecordedDecision, RecordedDecisions};
-use wva_policy::key::VariantKey;
+use wva_policy::key::{ObjectKey, VariantKey};
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan;
 use wva_policy::plan::Plan;
+use wva_policy::pod_autoscaler::{AutoscalerDecision, decide};
 
 /// One cycle, repeated.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,15 @@ pub struct ReplayedCycle {
     pub plan: Plan,
     /// How it differs from what was recorded.
     pub differences: Vec<DecisionDifference>,
+}
+
+/// One decision about a `PodAutoscaler`, repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayedAutoscaler {
+    /// The decision of this program; `None` if it refuses the object.
+    pub decision: Option<AutoscalerDecision>,
+    /// How it differs from what was recorded.
+    pub difference: Option<DecisionDifference>,
 }
 
 /// One difference between a recorded and a repeated decision.
@@ -30,7 +41,16 @@ pub enum DecisionDifference {
         /// What this program decides.
         replayed: Option<Box<RecordedDecision>>,
     },
-    /// Every decision is the same, and figures of the plan are not.
+    /// A `PodAutoscaler` is decided differently.
+    Autoscaler {
+        /// The object.
+        key: ObjectKey,
+        /// What was recorded.
+        recorded: Box<RecordedAutoscalerDecision>,
+        /// What this program decides, or why it refuses the object.
+        replayed: Result<Box<RecordedAutoscalerDecision>, String>,
+    },
+    /// Every decision is the same, and figures are not.
     Figures,
 }
 
@@ -39,6 +59,17 @@ impl fmt::Display for DecisionDifference {
         match self {
             Self::Figures => {
                 formatter.write_str("the decisions are the same, their figures differ")
+            }
+            Self::Autoscaler {
+                key,
+                recorded,
+                replayed,
+            } => {
+                write!(formatter, "{key}\n    recorded  {recorded}\n    replayed  ")?;
+                match replayed {
+                    Ok(decision) => write!(formatter, "{decision}"),
+                    Err(why) => write!(formatter, "none: {why}"),
+                }
             }
             Self::Variant {
                 key,
@@ -57,6 +88,18 @@ impl fmt::Display for DecisionDifference {
                 step.map_or(Ok(()), |step| write!(formatter, "\n    {step}"))
             }
         }
+    }
+}
+
+impl fmt::Display for RecordedAutoscalerDecision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            current,
+            desired,
+            reason,
+            ..
+        } = self;
+        write!(formatter, "{current} -> {desired}: {reason}")
     }
 }
 
@@ -144,4 +187,41 @@ pub fn replay(
         differences.push(DecisionDifference::Figures);
     }
     Ok(ReplayedCycle { plan, differences })
+}
+
+/// Repeats one decision about a `PodAutoscaler`. No setting counts for it.
+///
+/// # Errors
+/// A figure cannot be written as JSON.
+pub fn replay_autoscaler(
+    recorded: &RecordedAutoscaler,
+) -> Result<ReplayedAutoscaler, serde_json::Error> {
+    let before = &recorded.decided;
+    let differs = |replayed| DecisionDifference::Autoscaler {
+        key: recorded.key(),
+        recorded: Box::new(before.clone()),
+        replayed,
+    };
+    let policy = match recorded.object.check() {
+        Ok(policy) => policy,
+        Err(violations) => {
+            return Ok(ReplayedAutoscaler {
+                decision: None,
+                difference: Some(differs(Err(violations.to_string()))),
+            });
+        }
+    };
+    let (decision, state) = decide(&policy, &recorded.view(), &recorded.state, recorded.now);
+    let replayed = RecordedAutoscalerDecision::of(&decision, &state)?;
+    let difference = if replayed == *before {
+        None
+    } else if replayed.to_string() == before.to_string() {
+        Some(DecisionDifference::Figures)
+    } else {
+        Some(differs(Ok(Box::new(replayed))))
+    };
+    Ok(ReplayedAutoscaler {
+        decision: Some(decision),
+        difference,
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::segment::EncodedCycle;
+use super::segment::EncodedEntry;
 
 /// Parts of the ring: a segment that is larger than one of them ends.
 const PARTS: usize = 4;
@@ -27,7 +27,7 @@ impl DecisionRing {
 
     /// Adds a cycle; the oldest segments go. Returns whether the encoder is to begin a segment, so that less goes at
     /// once.
-    pub fn push(&mut self, cycle: &EncodedCycle) -> bool {
+    pub fn push(&mut self, cycle: &EncodedEntry) -> bool {
         // It is never to be whole here, and a file wants differences.
         if self.limit == 0 {
             return false;

@@ -1,5 +1,6 @@
 //! Writes segments.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
 use flate2::Compression;
@@ -7,14 +8,19 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::autoscaler::{AutoscalerInputs, RecordedAutoscalerDecision};
 use super::cycle::CycleInputs;
 use super::patch::diff;
 use super::{FORMAT, MAX_LINE};
+use wva_policy::key::ObjectKey;
 use wva_policy::learned::LEARNED_VERSION;
 use wva_policy::plan::Plan;
 
 /// Cycles of one segment: the first is whole, the others are differences.
 const CYCLES: u32 = 60;
+
+/// Bytes of lines about PodAutoscalers at which a segment ends: what is read of one has to be held.
+pub(crate) const AUTOSCALER_TEXT: u64 = 64 * 1024 * 1024;
 
 /// What a segment begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +44,9 @@ impl RecordingHeader {
     }
 }
 
-/// Bytes of one cycle, to be appended to those before.
+/// Bytes of one entry, to be appended to those before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncodedCycle {
+pub struct EncodedEntry {
     /// The end of the segment before, where one ends.
     pub ends: Vec<u8>,
     /// Whether a segment begins with it.
@@ -60,8 +66,18 @@ pub struct SegmentEncoder {
 struct OpenSegment {
     writer: GzEncoder<Vec<u8>>,
     /// The last cycle.
-    last: Value,
+    last: Option<Value>,
     cycles: u32,
+    /// The last decision about each `PodAutoscaler`, as JSON: there may be thousands, and text is smaller than a value.
+    autoscalers: BTreeMap<ObjectKey, Vec<u8>>,
+    /// Bytes of lines about them.
+    autoscaler_text: u64,
+}
+
+/// What a line holds.
+enum Entry {
+    Cycle(Value),
+    Autoscaler(ObjectKey, Value),
 }
 
 impl SegmentEncoder {
@@ -81,11 +97,27 @@ impl SegmentEncoder {
     ///
     /// # Errors
     /// The cycle cannot be written as JSON, or is larger than any that is read.
-    pub fn encode(&mut self, inputs: &CycleInputs<'_>, plan: &Plan) -> io::Result<EncodedCycle> {
-        let cycle = inputs.recorded(plan)?;
+    pub fn encode(&mut self, inputs: &CycleInputs<'_>, plan: &Plan) -> io::Result<EncodedEntry> {
+        self.entry(Entry::Cycle(inputs.recorded(plan)?))
+    }
+
+    /// Encodes one decision about a `PodAutoscaler`, as [`Self::encode`] does.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_autoscaler(
+        &mut self,
+        inputs: &AutoscalerInputs<'_>,
+        decided: &RecordedAutoscalerDecision,
+    ) -> io::Result<EncodedEntry> {
+        let recorded = inputs.recorded(decided)?;
+        self.entry(Entry::Autoscaler(inputs.key(), recorded))
+    }
+
+    fn entry(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
         let encoded = match &mut self.open {
-            Some(open) if open.cycles < CYCLES => open.add(cycle),
-            _ => self.begin(cycle),
+            Some(open) if !open.is_full() => open.add(entry),
+            _ => self.begin(entry),
         };
         if encoded.is_err() {
             self.begin_segment();
@@ -94,40 +126,70 @@ impl SegmentEncoder {
     }
 
     /// Ends a segment only once the next is sure, since its end is to be written with it.
-    fn begin(&mut self, cycle: Value) -> io::Result<EncodedCycle> {
-        let header = line(&json!({ "header": self.header }))?;
-        let whole = line(&json!({ "cycle": cycle }))?;
-        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
-        writer.write_all(&header)?;
-        let bytes = flushed(&mut writer, &whole)?;
-        let next = OpenSegment {
-            writer,
-            last: cycle,
-            cycles: 1,
+    fn begin(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
+        let mut next = OpenSegment {
+            writer: GzEncoder::new(Vec::new(), Compression::default()),
+            last: None,
+            cycles: 0,
+            autoscalers: BTreeMap::new(),
+            autoscaler_text: 0,
         };
+        (next.writer).write_all(&line(&json!({ "header": self.header }))?)?;
+        let first = next.add(entry)?;
         let ended = self.open.replace(next);
         let ends = ended.map(|ended| ended.writer.finish()).transpose()?;
-        Ok(EncodedCycle {
+        Ok(EncodedEntry {
             ends: ends.unwrap_or_default(),
             begins_segment: true,
-            bytes,
+            ..first
         })
     }
 }
 
 impl OpenSegment {
-    fn add(&mut self, cycle: Value) -> io::Result<EncodedCycle> {
-        let patch = diff(&self.last, &cycle).unwrap_or_else(|| json!({}));
-        let delta = line(&json!({ "delta": patch }))?;
-        let bytes = flushed(&mut self.writer, &delta)?;
-        self.cycles = self.cycles.saturating_add(1);
-        self.last = cycle;
-        Ok(EncodedCycle {
+    fn is_full(&self) -> bool {
+        self.cycles >= CYCLES || self.autoscaler_text >= AUTOSCALER_TEXT
+    }
+
+    fn add(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
+        let bytes = match entry {
+            Entry::Cycle(cycle) => self.cycle(cycle)?,
+            Entry::Autoscaler(key, recorded) => self.autoscaler(key, &recorded)?,
+        };
+        Ok(EncodedEntry {
             ends: Vec::new(),
             begins_segment: false,
             bytes,
         })
     }
+
+    fn cycle(&mut self, cycle: Value) -> io::Result<Vec<u8>> {
+        let text = match &self.last {
+            None => line(&json!({ "cycle": cycle }))?,
+            Some(last) => line(&json!({ "delta": patch(last, &cycle) }))?,
+        };
+        let bytes = flushed(&mut self.writer, &text)?;
+        self.cycles = self.cycles.saturating_add(1);
+        self.last = Some(cycle);
+        Ok(bytes)
+    }
+
+    fn autoscaler(&mut self, key: ObjectKey, recorded: &Value) -> io::Result<Vec<u8>> {
+        let patch = match self.autoscalers.get(&key) {
+            None => json!([recorded]),
+            Some(last) => patch(&serde_json::from_slice(last)?, recorded),
+        };
+        let text = line(&json!({ "autoscaler": [key, patch] }))?;
+        let bytes = flushed(&mut self.writer, &text)?;
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.autoscaler_text = self.autoscaler_text.saturating_add(length);
+        self.autoscalers.insert(key, serde_json::to_vec(recorded)?);
+        Ok(bytes)
+    }
+}
+
+fn patch(last: &Value, next: &Value) -> Value {
+    diff(last, next).unwrap_or_else(|| json!({}))
 }
 
 fn line(value: &Value) -> io::Result<Vec<u8>> {
@@ -135,7 +197,7 @@ fn line(value: &Value) -> io::Result<Vec<u8>> {
     text.push(b'\n');
     if text.len() > MAX_LINE {
         return Err(io::Error::other(format!(
-            "the cycle has {} bytes, and at most {MAX_LINE} are recorded",
+            "the entry has {} bytes, and at most {MAX_LINE} are recorded",
             text.len()
         )));
     }

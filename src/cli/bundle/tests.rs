@@ -108,7 +108,7 @@ fn headers_in_texts_are_redacted() {
 
 #[test]
 fn a_bundle_is_replayed_and_has_no_secret() {
-    let recording = crate::cli::replay::tests::recording(&format!("--api-key={SECRET}"));
+    let recording = crate::cli::replay::tests::both_recording(&format!("--api-key={SECRET}"));
     let mut plain = String::new();
     MultiGzDecoder::new(&*recording)
         .read_to_string(&mut plain)

@@ -1,6 +1,7 @@
 //! `wva replay`: repeats recorded decisions, and shows what differs.
 
 mod arguments;
+mod last;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -10,6 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 pub(super) use self::arguments::ReplayFlags;
+pub(super) use self::last::LastEntries;
+use serde::de::Error as _;
+
 use super::bundle::archive;
 use super::usage::{Given, read};
 use super::{misused, plan, print};
@@ -17,9 +21,12 @@ use crate::policy::params::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 use wva_base::moment::WallTime;
 use wva_base::text::printable;
-use wva_recording::{RecordedCycle, RecordingError, RecordingReader, ReplayedCycle, replay};
+use wva_recording::{
+    DecisionDifference, RecordedAutoscaler, RecordedCycle, RecordedEntry, RecordingError,
+    RecordingReader, ReplayedAutoscaler, ReplayedCycle, replay, replay_autoscaler,
+};
 
-/// Most cycles whose differences are printed.
+/// Most entries whose differences are printed.
 const MOST: usize = 200;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,30 +101,34 @@ fn all<R: Read>(
     settings: Option<&DynamicSettings>,
 ) -> Result<ReplayReport, String> {
     let mut report = ReplayReport::default();
-    let (mut cycles, mut differing) = (0_usize, 0_usize);
+    let (mut cycles, mut autoscalers, mut differing) = (0_usize, 0_usize, 0_usize);
     let mut span: Option<(WallTime, WallTime)> = None;
     let ended = loop {
-        let cycle = match reader.next_cycle() {
-            Ok(Some(cycle)) => cycle,
+        let entry = match reader.next_entry() {
+            Ok(Some(entry)) => entry,
             Ok(None) => break None,
             // What comes before is whole.
-            Err(error @ RecordingError::Truncated) if cycles > 0 => break Some(error),
+            Err(error @ RecordingError::Truncated) if span.is_some() => break Some(error),
             Err(error) => return Err(error.to_string()),
         };
-        let at = cycle.now.wall;
-        cycles = cycles.saturating_add(1);
+        let at = entry.now().wall;
         span = Some((span.map_or(at, |(first, _)| first), at));
-        let replayed = repeated(&cycle, settings)?;
-        if !replayed.differences.is_empty() {
+        let count = match &entry {
+            RecordedEntry::Cycle(_) => &mut cycles,
+            RecordedEntry::Autoscaler(_) => &mut autoscalers,
+        };
+        *count = count.saturating_add(1);
+        let (place, differences) = compared(&entry, settings)?;
+        if !differences.is_empty() {
             differing = differing.saturating_add(1);
             if differing <= MOST {
-                differences(&mut report.text, &cycle, &replayed);
+                write_differences(&mut report.text, &place, &differences);
             }
         }
     };
     if differing > MOST {
         let more = differing.saturating_sub(MOST);
-        writeln!(report.text, "and {more} more cycles that differ").unwrap_or_default();
+        writeln!(report.text, "and {more} more that differ").unwrap_or_default();
     }
     let version = reader.header().map_or("?", |header| &header.version);
     let outcome = match differing {
@@ -127,9 +138,13 @@ fn all<R: Read>(
     let span = span.map_or_else(String::new, |(first, last)| {
         format!(" from {} to {}", time(first), time(last))
     });
+    let autoscalers = match autoscalers {
+        0 => String::new(),
+        count => format!(", {count} decisions on PodAutoscalers"),
+    };
     writeln!(
         report.text,
-        "{cycles} cycles{span}, recorded by wva {version}: {outcome}"
+        "{cycles} cycles{autoscalers}{span}, recorded by wva {version}: {outcome}"
     )
     .unwrap_or_default();
     if let Some(note) = ended {
@@ -144,60 +159,29 @@ fn one<R: Read>(
     at: WallTime,
     settings: Option<&DynamicSettings>,
 ) -> Result<ReplayReport, String> {
-    let cycle = cycle_at(reader, Some(at))?;
-    let replayed = repeated(&cycle, settings)?;
-    let mut report = ReplayReport {
-        has_differences: !replayed.differences.is_empty(),
-        ..ReplayReport::default()
-    };
-    if report.has_differences {
-        differences(&mut report.text, &cycle, &replayed);
-    } else {
-        let (cycle, at) = (cycle.snapshot.cycle, time(cycle.now.wall));
-        writeln!(
-            report.text,
-            "cycle {cycle} at {at}: every decision is the same"
-        )
-        .unwrap_or_default();
+    let mut report = ReplayReport::default();
+    for entry in LastEntries::read(reader, Some(at))?.all() {
+        let (place, differences) = compared(&entry, settings)?;
+        if differences.is_empty() {
+            writeln!(report.text, "{place}: every decision is the same").unwrap_or_default();
+        } else {
+            report.has_differences = true;
+            write_differences(&mut report.text, &place, &differences);
+        }
     }
     Ok(report)
 }
 
-/// The last cycle up to a time, or the last of all.
-///
-/// # Errors
-/// The recording cannot be read, or begins later.
-pub(super) fn cycle_at<R: Read>(
-    reader: &mut RecordingReader<R>,
-    at: Option<WallTime>,
-) -> Result<RecordedCycle, String> {
-    let mut found = None;
-    let mut first = None;
-    loop {
-        match reader.next_cycle() {
-            Ok(Some(cycle)) => {
-                let wall = cycle.now.wall;
-                first = first.or(Some(wall));
-                if at.is_some_and(|at| wall > at) {
-                    break;
-                }
-                found = Some(cycle);
-            }
-            Ok(None) => break,
-            Err(RecordingError::Truncated) if found.is_some() => break,
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    found.ok_or_else(|| match first {
-        None => "the recording has no cycle".to_owned(),
-        Some(first) => format!(
-            "the recording begins at {}; give that time or a later one to --at",
-            time(first)
-        ),
-    })
+fn cycle_place(cycle: &RecordedCycle) -> String {
+    let (number, at) = (cycle.snapshot.cycle, time(cycle.now.wall));
+    format!("cycle {number} at {at}")
 }
 
-/// Repeats a cycle. What is recorded may be damaged so that no invariant of the planner holds.
+fn autoscaler_place(recorded: &RecordedAutoscaler) -> String {
+    format!("{} at {}", recorded.key(), time(recorded.now.wall))
+}
+
+/// Repeats a cycle.
 ///
 /// # Errors
 /// It cannot be repeated.
@@ -205,20 +189,45 @@ pub(super) fn repeated(
     cycle: &RecordedCycle,
     settings: Option<&DynamicSettings>,
 ) -> Result<ReplayedCycle, String> {
-    let place = || format!("cycle {} at {}", cycle.snapshot.cycle, time(cycle.now.wall));
-    match catch_unwind(AssertUnwindSafe(|| replay(cycle, settings))) {
-        Ok(replayed) => replayed.map_err(|error| format!("{}: {error}", place())),
-        Err(_panic) => Err(format!(
-            "{} cannot be repeated: the planner does not accept it; the recording is damaged",
-            place()
-        )),
-    }
+    guarded(|| replay(cycle, settings)).map_err(|why| format!("{} {why}", cycle_place(cycle)))
 }
 
-fn differences(text: &mut String, cycle: &RecordedCycle, replayed: &ReplayedCycle) {
-    let (number, at) = (cycle.snapshot.cycle, time(cycle.now.wall));
-    writeln!(text, "cycle {number} at {at}").unwrap_or_default();
-    for difference in &replayed.differences {
+/// Repeats a decision on a `PodAutoscaler`.
+///
+/// # Errors
+/// It cannot be repeated.
+pub(super) fn repeated_autoscaler(
+    recorded: &RecordedAutoscaler,
+) -> Result<ReplayedAutoscaler, String> {
+    let replayed = guarded(|| replay_autoscaler(recorded));
+    replayed.map_err(|why| format!("{} {why}", autoscaler_place(recorded)))
+}
+
+/// What is recorded may be damaged so that no invariant of the decision core holds.
+fn guarded<T>(repeat: impl FnOnce() -> Result<T, serde_json::Error>) -> Result<T, String> {
+    let refused = "the planner does not accept it; the recording is damaged";
+    let replayed = catch_unwind(AssertUnwindSafe(repeat));
+    let replayed = replayed.unwrap_or_else(|_panic| Err(serde_json::Error::custom(refused)));
+    replayed.map_err(|error| format!("cannot be repeated: {error}"))
+}
+
+/// Where an entry is, and how this program decides differently.
+fn compared(
+    entry: &RecordedEntry,
+    settings: Option<&DynamicSettings>,
+) -> Result<(String, Vec<DecisionDifference>), String> {
+    Ok(match entry {
+        RecordedEntry::Cycle(cycle) => (cycle_place(cycle), repeated(cycle, settings)?.differences),
+        RecordedEntry::Autoscaler(recorded) => {
+            let difference = repeated_autoscaler(recorded)?.difference;
+            (autoscaler_place(recorded), difference.into_iter().collect())
+        }
+    })
+}
+
+fn write_differences(text: &mut String, place: &str, differences: &[DecisionDifference]) {
+    writeln!(text, "{place}").unwrap_or_default();
+    for difference in differences {
         writeln!(text, "  {difference}").unwrap_or_default();
     }
 }

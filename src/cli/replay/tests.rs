@@ -1,6 +1,8 @@
-//! Recordings of one small fleet.
+//! Recordings of one small fleet, and of one PodAutoscaler.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser as _;
 
@@ -8,12 +10,34 @@ use super::{ReplayFlags, ReplayReport, answer};
 use crate::policy::document::SnapshotDocument;
 use crate::policy::learn;
 use crate::policy::params::DynamicSettings;
-use wva_recording::{CycleInputs, RecordingHeader, SegmentEncoder};
+use crate::policy::pod_autoscaler::demand::SourceReading;
+use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
+use crate::policy::signal::Signal;
+use crate::policy::units::Replicas;
+use wva_base::moment::{Moment, WallTime};
+use wva_recording::{
+    AutoscalerInputs, CycleInputs, RecordedAutoscalerDecision, RecordingHeader, SegmentEncoder,
+};
+
+fn encoder() -> SegmentEncoder {
+    SegmentEncoder::new(RecordingHeader::of("9.9.9"))
+}
 
 /// Three cycles, a minute apart, whose KV share grows.
 pub(in crate::cli) fn recording(argument: &str) -> Vec<u8> {
+    cycles(&mut encoder(), argument)
+}
+
+/// Decisions on a `PodAutoscaler`, and the same cycles behind them.
+pub(in crate::cli) fn both_recording(argument: &str) -> Vec<u8> {
+    let mut encoder = encoder();
+    let mut bytes = autoscalers(&mut encoder, argument);
+    bytes.extend(cycles(&mut encoder, argument));
+    bytes
+}
+
+fn cycles(encoder: &mut SegmentEncoder, argument: &str) -> Vec<u8> {
     let settings = DynamicSettings::default();
-    let mut encoder = SegmentEncoder::new(RecordingHeader::of("9.9.9"));
     let mut bytes = Vec::new();
     let mut learned = crate::policy::learned::Learned::default();
     for (minute, kv) in [(0, 0.2), (1, 0.5), (2, 0.78)] {
@@ -35,6 +59,46 @@ pub(in crate::cli) fn recording(argument: &str) -> Vec<u8> {
         };
         let plan = crate::policy::plan(&situation.snapshot, &learned, &settings, 1, situation.now);
         bytes.extend(encoder.encode(&inputs, &plan).unwrap().bytes);
+    }
+    bytes
+}
+
+/// Two decisions on a `PodAutoscaler`, a minute apart, whose external total grows.
+fn autoscalers(encoder: &mut SegmentEncoder, annotation: &str) -> Vec<u8> {
+    let object = format!(
+        "{{metadata: {{namespace: ns, name: chat, annotations: {{example.com/x: '{annotation}'}}}}, spec: {{scaleTargetRef: \
+         {{apiVersion: apps/v1, kind: Deployment, name: llm}}, maxReplicas: 5, scalingStrategy: APA, metricsSources: \
+         [{{metricSourceType: external, targetMetric: queue, targetValue: '10'}}]}}}}"
+    );
+    let object: PodAutoscalerObject = serde_yaml::from_str(&object).unwrap();
+    let policy = object.check().unwrap();
+    let mut state = AutoscalerState::default();
+    let mut bytes = Vec::new();
+    for (minute, value) in [(0, 9.0), (1, 30.0)] {
+        let wall = format!("2026-03-01T12:0{minute}:00Z")
+            .parse::<jiff::Timestamp>()
+            .unwrap();
+        let now = Moment {
+            monotonic: Duration::from_mins(10 + minute),
+            wall: WallTime(wall.as_millisecond()),
+        };
+        let age = Duration::ZERO;
+        let view = AutoscalerView {
+            current: Replicas(1),
+            pods: BTreeMap::new(),
+            readings: vec![SourceReading::Total(Signal::Known { value, age })],
+            held: None,
+        };
+        let (decision, after) = decide(&policy, &view, &state, now);
+        let inputs = AutoscalerInputs {
+            now,
+            object: &object,
+            view: &view,
+            state: &state,
+        };
+        let decided = RecordedAutoscalerDecision::of(&decision, &after).unwrap();
+        bytes.extend(encoder.encode_autoscaler(&inputs, &decided).unwrap().bytes);
+        state = after;
     }
     bytes
 }
@@ -85,6 +149,31 @@ fn a_recording_is_repeated_as_a_whole_and_at_one_time() {
     assert!(early.contains("begins at 2026-03-01T12:00:00Z"), "{early}");
     let version = replayed(&[&file, "--version-of"]).unwrap();
     assert_eq!(version.text, "wva 9.9.9, format 1\n");
+}
+
+#[test]
+fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
+    let files = Files::new("autoscaler");
+    let file = files.with("recording.gz", &both_recording("--x"));
+    let whole = replayed(&[&file]).unwrap();
+    let said = "3 cycles, 2 decisions on PodAutoscalers from 2026-03-01T12:00:00Z to 2026-03-01T12:02:00Z, recorded by \
+                wva 9.9.9: every decision is the same\n";
+    assert_eq!(whole.text, said);
+    let one = replayed(&[&file, "--at", "2026-03-01T12:00:30Z"]).unwrap();
+    assert_eq!(
+        one.text,
+        "ns/chat at 2026-03-01T12:00:00Z: every decision is the same\n"
+    );
+    let settings = files.with(
+        "settings.yaml",
+        b"saturation: {default: {kvSpareTrigger: 0.4}}",
+    );
+    let other = replayed(&[&file, "--settings", &settings]).unwrap();
+    assert!(
+        other.has_differences && !other.text.contains("chat"),
+        "{}",
+        other.text
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::thresholds::thresholds;
 use crate::cli::plan::{model_notes, steps};
@@ -12,7 +12,9 @@ use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{Decision, Plan};
 use crate::policy::units::Replicas;
+use crate::state::autoscalers::shown_decision;
 use wva_base::text::shortened;
+use wva_recording::{DecisionDifference, RecordedAutoscaler, ReplayedAutoscaler};
 
 /// A plan, and what it was made with where that is known.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +93,32 @@ fn reported(decision: &Decision) -> String {
         write!(words, "; full: {}", figures.saturated.join(", ")).unwrap_or_default();
     }
     words
+}
+
+/// A recorded decision about a `PodAutoscaler`, as this program repeats it.
+pub(super) fn recorded_autoscaler(
+    recorded: &RecordedAutoscaler,
+    replayed: &ReplayedAutoscaler,
+) -> String {
+    let (key, target) = (recorded.key(), &recorded.object.spec.scale_target_ref);
+    let decision = match (&replayed.decision, &replayed.difference) {
+        (Some(decision), _) => shown_decision(decision, &recorded.state),
+        (
+            None,
+            Some(DecisionDifference::Autoscaler {
+                replayed: Err(why), ..
+            }),
+        ) => {
+            json!({ "invalid": why })
+        }
+        (None, _) => Value::Null,
+    };
+    let record = json!({
+        "target": format!("{} {}/{}", target.kind, key.namespace, target.name),
+        "decided": time(recorded.now.wall),
+        "decision": decision,
+    });
+    pod_autoscaler(&key, &record)
 }
 
 /// The decision about a `PodAutoscaler`, as the controller shows it.

@@ -10,7 +10,7 @@ use super::arguments::{DecisionSource, WhyQuestion};
 use super::render::{self, ExplainedPlan};
 use crate::cli::controller_api::ControllerApi;
 use crate::cli::plan;
-use crate::cli::replay;
+use crate::cli::replay::{self, LastEntries};
 use crate::cli::status::{FleetObjects, FleetStatus, old_note};
 use crate::cluster::client::{KubeconfigSource, connect};
 use crate::policy::document::SnapshotDocument;
@@ -83,20 +83,26 @@ pub(super) fn from_recording<R: Read>(
     reader: &mut RecordingReader<R>,
     at: Option<WallTime>,
 ) -> Result<String, String> {
-    let cycle = replay::cycle_at(reader, at)?;
+    let mut last = LastEntries::read(reader, at)?;
+    let version = reader.header().map_or("?", |header| &header.version);
+    if let Some(recorded) = last.autoscalers.remove(object) {
+        let replayed = replay::repeated_autoscaler(&recorded)?;
+        let mut text = render::recorded_autoscaler(&recorded, &replayed);
+        if replayed.difference.is_some() {
+            writeln!(text, "note: wva {version} decided {}", recorded.decided).unwrap_or_default();
+        }
+        return Ok(text);
+    }
+    let missing = || format!("the recording has no decision on {object} up to that time");
+    let cycle = last.cycle.ok_or_else(missing)?;
     let replayed = replay::repeated(&cycle, None)?;
     let explained = ExplainedPlan {
         plan: &replayed.plan,
         settings: Some(&cycle.settings),
     };
     let key = variant(object);
-    let mut text = render::variant(&explained, &key).ok_or_else(|| {
-        format!(
-            "the recorded cycle has no VariantAutoscaling {object}; PodAutoscalers are not recorded"
-        )
-    })?;
+    let mut text = render::variant(&explained, &key).ok_or_else(missing)?;
     let recorded = cycle.decided.variants.get(&key);
-    let version = reader.header().map_or("?", |header| &header.version);
     if let Some(recorded) = recorded.filter(|_| !replayed.differences.is_empty()) {
         writeln!(text, "note: wva {version} decided {recorded}").unwrap_or_default();
     }
@@ -118,6 +124,12 @@ async fn from_controller(
         return explained;
     }
     let decisions = api.json("/debug/decisions").await;
+    // Of a PodAutoscaler the record has decisions alone, and no reason for none.
+    let autoscalers = decisions.as_ref().ok();
+    let autoscalers = autoscalers.and_then(|decisions| decisions.get("podAutoscalers"));
+    if autoscalers.is_some_and(|all| all.get(object.to_string()).is_some()) {
+        return from_decisions(object, decisions?);
+    }
     let now = WallTime(Timestamp::now().as_millisecond());
     let note = (decisions.as_ref().ok()).and_then(|decisions| old_note(decisions, now));
     let mut text = match explained {

@@ -1,11 +1,15 @@
 //! Explanations from each source.
 
 use clap::Parser as _;
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::WhyFlags;
-use super::source::{from_decisions, from_snapshot};
+use super::source::{from_decisions, from_recording, from_snapshot};
+use crate::cli::replay::tests::both_recording;
 use crate::policy::key::ObjectKey;
+use wva_base::moment::WallTime;
+use wva_recording::RecordingReader;
 
 const SNAPSHOT: &str = "
 version: 1
@@ -96,6 +100,32 @@ steps
     window       1 -> 2  load grows
 ";
     assert_eq!(text, wanted);
+}
+
+#[test]
+fn a_recorded_decision_on_a_pod_autoscaler_is_explained() {
+    let bytes = both_recording("x");
+    let explained = |name: &str, at: Option<&str>| {
+        let at = at.map(|at| WallTime(at.parse::<Timestamp>().unwrap().as_millisecond()));
+        let key = ObjectKey::new("ns", name);
+        from_recording(&key, &mut RecordingReader::new(&*bytes), at)
+    };
+    let text = explained("chat", Some("2026-03-01T12:00:59Z")).unwrap();
+    let begin = "ns/chat  Deployment ns/llm\ndecided    1 -> 1 at 2026-03-01T12:00:00Z\nbecause    stable\n";
+    assert!(text.starts_with(begin), "{text}");
+    let text = explained("chat", None).unwrap();
+    for line in [
+        "decided    1 -> 2 at 2026-03-01T12:01:00Z\nbecause    apa above target\n",
+        "\nsteps\n",
+        "\n    combine      1 -> 2  external queue needs most\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let error = explained("other", None).unwrap_err();
+    assert_eq!(
+        error,
+        "the recording has no decision on ns/other up to that time"
+    );
 }
 
 #[test]

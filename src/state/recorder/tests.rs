@@ -1,21 +1,31 @@
 //! The ring and the files, fed as the optimizer feeds them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus::{IntCounterVec, Opts};
 
-use super::{CycleRecord, DecisionRecorder, QUEUE, RecordFile, RecordWriter};
+use super::{
+    AutoscalerEntry, CYCLES, CycleRecord, DecisionRecorder, QUEUE, RecordFile, RecordWriter,
+    RecorderEntry,
+};
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
+use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot};
+use crate::policy::units::Replicas;
 use crate::policy::{self};
 use crate::settings::statics::RecordSettings;
 use wva_base::moment::{Moment, WallTime};
-use wva_recording::{DecisionRing, RecordingHeader, RecordingReader, SegmentEncoder, replay};
+use wva_recording::{
+    DecisionRing, RecordedEntry, RecordingHeader, RecordingReader, SegmentEncoder, replay,
+    replay_autoscaler,
+};
 
 fn unrecorded() -> IntCounterVec {
     IntCounterVec::new(Opts::new("unrecorded", "unrecorded"), &["reason"]).unwrap()
@@ -28,7 +38,7 @@ fn cycle(number: u64) -> CycleRecord {
     };
     let snapshot = ClusterSnapshot {
         cycle: CycleId(number),
-        variants: std::collections::BTreeMap::new(),
+        variants: BTreeMap::new(),
         metrics: Arc::new(MetricsSnapshot::never()),
         direct: Arc::default(),
         gpus: None,
@@ -43,6 +53,10 @@ fn cycle(number: u64) -> CycleRecord {
         settings: Arc::new(settings),
         plan: Arc::new(plan),
     }
+}
+
+fn entry(number: u64) -> RecorderEntry {
+    RecorderEntry::Cycle(Box::new(cycle(number)))
 }
 
 fn numbers(source: impl std::io::Read) -> Vec<u64> {
@@ -74,6 +88,7 @@ impl Drop for Folder {
 
 fn writer(path: &Path, limit: u64) -> RecordWriter {
     RecordWriter {
+        cycles: Arc::default(),
         encoder: SegmentEncoder::new(RecordingHeader::of("1")),
         ring: Arc::new(Mutex::new(DecisionRing::new(1_000_000))),
         file: Some(RecordFile::new(path.to_owned(), limit)),
@@ -100,7 +115,7 @@ fn files_are_rotated_and_each_is_a_recording() {
     let path = folder.0.join("decisions");
     let mut writer = writer(&path, 8_000);
     for number in 1..=400 {
-        writer.take(&cycle(number));
+        writer.take(&entry(number));
     }
     let mut files: Vec<PathBuf> = fs::read_dir(&folder.0)
         .unwrap()
@@ -129,7 +144,7 @@ fn a_file_of_the_process_before_is_kept() {
     let folder = Folder::new("kept");
     let path = folder.0.join("decisions");
     for number in 1..=2 {
-        writer(&path, 1_000_000).take(&cycle(number));
+        writer(&path, 1_000_000).take(&entry(number));
     }
     assert_eq!(
         numbers(File::open(folder.0.join("decisions.1")).unwrap()),
@@ -156,7 +171,7 @@ fn only_a_file_with_content_moves_the_older_ones() {
     File::create(&path).unwrap();
     super::rotate(&path).unwrap();
     assert_eq!(names(), ["decisions.1"], "empty");
-    writer(&path, 1_000_000).take(&cycle(1));
+    writer(&path, 1_000_000).take(&entry(1));
     assert_eq!(names(), ["decisions", "decisions.1"]);
     super::rotate(&path).unwrap();
     assert_eq!(names(), ["decisions.1", "decisions.2"]);
@@ -169,40 +184,100 @@ fn what_cannot_be_written_is_counted_and_begins_again() {
     let path = folder.0.join("later").join("decisions");
     let mut writer = writer(&path, 1_000_000);
     for number in 1..=3 {
-        writer.take(&cycle(number));
+        writer.take(&entry(number));
     }
     let failures = || writer.unrecorded.with_label_values(&["file"]).get();
     assert_eq!(failures(), 3);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     for number in 4..=5 {
-        writer.take(&cycle(number));
+        writer.take(&entry(number));
     }
     assert_eq!(numbers(File::open(&path).unwrap()), [4, 5]);
     let ring = numbers(&*super::locked(&writer.ring).recording());
     assert_eq!(ring, [1, 2, 3, 4, 5]);
 }
 
+/// A decision on a `PodAutoscaler` without anything to measure.
+fn autoscaler() -> AutoscalerEntry {
+    let object = serde_yaml::from_str::<PodAutoscalerObject>(
+        "{metadata: {namespace: ns, name: a}, spec: {scaleTargetRef: {kind: Deployment, name: a}, maxReplicas: 3, \
+         scalingStrategy: APA, metricsSources: [{metricSourceType: external, targetMetric: m, targetValue: '1'}]}}",
+    )
+    .unwrap();
+    let policy = object.check().unwrap();
+    let view = AutoscalerView {
+        current: Replicas(0),
+        pods: BTreeMap::new(),
+        readings: Vec::new(),
+        held: None,
+    };
+    let before = AutoscalerState::default();
+    let now = cycle(1).now;
+    let (decision, after) = decide(&policy, &view, &before, now);
+    AutoscalerEntry {
+        now,
+        object: Arc::new(object),
+        view,
+        before,
+        decision,
+        after,
+    }
+}
+
 #[test]
-fn a_full_queue_drops_the_newest_cycle_and_counts_it() {
-    let (cycles, receiver) = std::sync::mpsc::sync_channel(QUEUE);
+fn a_full_queue_drops_the_newest_entry_and_counts_it() {
+    let (entries, receiver) = std::sync::mpsc::sync_channel(QUEUE);
     let counter = unrecorded();
     let recorder = DecisionRecorder(Some(Arc::new(super::RecorderQueue {
-        cycles,
+        entries,
+        cycles: Arc::default(),
         ring: Arc::new(Mutex::new(DecisionRing::new(0))),
         unrecorded: counter.clone(),
     })));
     let dropped = || counter.with_label_values(&["queue-full"]).get();
-    let room = u64::try_from(QUEUE).unwrap();
+    let room = u64::try_from(CYCLES).unwrap();
     (1..=room).for_each(|number| recorder.record(cycle(number)));
     assert_eq!(dropped(), 0);
     recorder.record(cycle(room + 1));
     assert_eq!(dropped(), 1);
+    (CYCLES..QUEUE).for_each(|_| recorder.record_autoscaler(autoscaler));
+    assert_eq!(dropped(), 1, "cycles leave room for PodAutoscalers");
+    recorder.record_autoscaler(autoscaler);
+    assert_eq!(dropped(), 2);
     let waiting: Vec<u64> = receiver
         .try_iter()
-        .map(|cycle| cycle.snapshot.cycle.0)
+        .filter_map(|entry| match entry {
+            RecorderEntry::Cycle(cycle) => Some(cycle.snapshot.cycle.0),
+            RecorderEntry::Autoscaler(_) => None,
+        })
         .collect();
     assert_eq!(waiting, (1..=room).collect::<Vec<_>>());
     drop(receiver);
-    recorder.record(cycle(1));
+    recorder.record_autoscaler(autoscaler);
     assert_eq!(counter.with_label_values(&["stopped"]).get(), 1);
+}
+
+#[test]
+fn decisions_of_both_kinds_are_in_the_ring_in_their_order() {
+    let folder = Folder::new("both");
+    let mut writer = writer(&folder.0.join("decisions"), 1_000_000);
+    writer.cycles.store(2, Ordering::Relaxed);
+    let autoscaler = || RecorderEntry::Autoscaler(Box::new(autoscaler()));
+    for entry in [autoscaler(), entry(1), autoscaler(), entry(2), autoscaler()] {
+        writer.take(&entry);
+    }
+    assert_eq!(writer.cycles.load(Ordering::Relaxed), 0);
+    let recording = super::locked(&writer.ring).recording();
+    let mut reader = RecordingReader::new(&*recording);
+    let mut read = Vec::new();
+    while let Some(entry) = reader.next_entry().unwrap() {
+        read.push(match entry {
+            RecordedEntry::Cycle(cycle) => cycle.snapshot.cycle.to_string(),
+            RecordedEntry::Autoscaler(recorded) => {
+                assert_eq!(replay_autoscaler(&recorded).unwrap().difference, None);
+                recorded.key().to_string()
+            }
+        });
+    }
+    assert_eq!(read, ["ns/a", "1", "ns/a", "2", "ns/a"]);
 }

@@ -37,7 +37,7 @@ pub enum AutoscaledPod {
 }
 
 /// What one metric source reports.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SourceReading {
     /// A value of each pod. A pod that is not named has no sample.
     Pods(BTreeMap<Arc<str>, Signal>),

@@ -1,14 +1,19 @@
-//! Ten recorded scenes. `UPDATE=1 cargo test -p wva-recording golden` records them again; the text beside them shows
+//! Recorded scenes of variants, and one of PodAutoscalers. `UPDATE=1 cargo test -p wva-recording golden` records them again; the text beside them shows
 //! every changed decision for review.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
 use wva_policy::params::SaturationMethod::{self, Percentage, Slo, Tokens};
 
+use super::autoscaled;
 use super::fleet::{Fleet, settings};
-use crate::{DecisionDifference, RecordingHeader, RecordingReader, SegmentEncoder, replay};
+use crate::{
+    DecisionDifference, RecordedEntry, RecordingHeader, RecordingReader, SegmentEncoder, replay,
+    replay_autoscaler,
+};
 
 /// Cycles of a scene.
 const CYCLES: u64 = 14;
@@ -52,6 +57,24 @@ const SCENES: [Scene; 10] = [
     }),
 ];
 
+/// The scene of PodAutoscalers.
+const AUTOSCALED: &str = "pod-autoscalers";
+
+fn recorded(name: &str) -> Vec<u8> {
+    let scene = SCENES.iter().find(|scene| scene.0 == name);
+    scene.map_or_else(pod_autoscalers, record)
+}
+
+/// Growth, a burst, and releases of a KPA and an APA object.
+fn pod_autoscalers() -> Vec<u8> {
+    let load = |tick| match tick {
+        0..24 => 8.0,
+        24..50 => 38.0,
+        _ => 6.0,
+    };
+    autoscaled::scene(90, load).0
+}
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/recordings")
 }
@@ -75,7 +98,26 @@ fn record((_, method, special): &Scene) -> Vec<u8> {
 fn decisions(recording: &[u8]) -> (String, Vec<String>) {
     let mut reader = RecordingReader::new(recording);
     let (mut text, mut differences) = (String::new(), Vec::new());
-    while let Some(cycle) = reader.next_cycle().unwrap() {
+    let (mut place, mut last) = (0, BTreeMap::new());
+    while let Some(entry) = reader.next_entry().unwrap() {
+        let cycle = match entry {
+            RecordedEntry::Cycle(cycle) => cycle,
+            RecordedEntry::Autoscaler(recorded) => {
+                let replayed = replay_autoscaler(&recorded).unwrap();
+                let decision = replayed.decision.unwrap();
+                let (current, desired) = (decision.current, decision.desired);
+                let (key, reason) = (recorded.key(), decision.reason());
+                place += 1;
+                let line = format!("{key} {current} -> {desired} {reason}");
+                if last.insert(key, line.clone()).as_ref() != Some(&line) {
+                    writeln!(text, "{place} {line}").unwrap();
+                }
+                let differing = replayed.difference;
+                let differing = differing.filter(|one| !matches!(one, DecisionDifference::Figures));
+                differences.extend(differing.map(|one| format!("{place}: {one}")));
+                continue;
+            }
+        };
         let replayed = replay(&cycle, None).unwrap();
         let number = cycle.snapshot.cycle;
         // Logarithms and exponents of another machine may differ in their last bit.
@@ -103,20 +145,17 @@ fn every_golden_recording_is_repeated() {
     fs::create_dir_all(folder()).unwrap();
     let mut all = String::new();
     let mut differences = Vec::new();
-    for scene in &SCENES {
-        let path = folder().join(format!("{}.jsonl.gz", scene.0));
+    let names = SCENES.iter().map(|scene| scene.0);
+    for name in names.chain([AUTOSCALED]) {
+        let path = folder().join(format!("{name}.jsonl.gz"));
         if is_update {
-            fs::write(&path, record(scene)).unwrap();
+            fs::write(&path, recorded(name)).unwrap();
         }
         let stored = fs::read(&path).unwrap_or_default();
         let (text, differing) = decisions(&stored);
-        assert!(stored.len() < 40_000, "{}: {} bytes", scene.0, stored.len());
-        writeln!(all, "{}\n{text}", scene.0).unwrap();
-        differences.extend(
-            differing
-                .into_iter()
-                .map(|one| format!("{}: {one}", scene.0)),
-        );
+        assert!(stored.len() < 40_000, "{name}: {} bytes", stored.len());
+        writeln!(all, "{name}\n{text}").unwrap();
+        differences.extend(differing.into_iter().map(|one| format!("{name}: {one}")));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     let path = folder().join("decisions.txt");

@@ -15,7 +15,10 @@ use crate::policy::pod_autoscaler::samples::{
 };
 use crate::policy::router_queue::{CountedQueue, DirectQueue};
 use crate::policy::signal::{Failure, FreshnessBands, Signal};
+use crate::settings::statics::RecordSettings;
+use crate::state::recorder::DecisionRecorder;
 use wva_base::moment::Moment;
+use wva_recording::{RecordedEntry, RecordingReader, replay_autoscaler};
 
 /// A Deployment without replicas whose pods serve model `m`, behind a pool with a router, and an object that may put it
 /// to sleep.
@@ -123,6 +126,36 @@ async fn a_snapshot_holds_what_the_next_decision_is_made_from() {
     let decided = decide(&shared, "a");
     let decided = decided.decision().unwrap();
     assert_eq!((planned.desired.0, planned.reason()), (1, decided.reason()));
+}
+
+/// What is recorded of a decision is decided again as it was.
+#[tokio::test]
+async fn a_recording_holds_what_a_decision_was_made_from() {
+    let mut shared = sleeping();
+    let settings = RecordSettings {
+        history_bytes: 1_000_000,
+        file: None,
+        file_bytes: 0,
+    };
+    let unrecorded = shared.series.engine.unrecorded.clone();
+    shared.readers.recorder = DecisionRecorder::start(&settings, "1".to_owned(), unrecorded);
+    with_pool(&shared);
+    hold(&shared, 2.0, shared.clock.now());
+    let decided = decide(&shared, "a");
+    let recorded = loop {
+        if let Some(recording) = shared.recorder.recording() {
+            break RecordingReader::new(&*recording).next_entry().unwrap();
+        }
+        tokio::task::yield_now().await;
+    };
+    let Some(RecordedEntry::Autoscaler(recorded)) = recorded else {
+        panic!("{recorded:?}");
+    };
+    assert_eq!(recorded.key(), decided.key);
+    assert_eq!(recorded.view().held.and_then(Signal::value), Some(2.0));
+    let replayed = replay_autoscaler(&recorded).unwrap();
+    assert_eq!(replayed.difference, None);
+    assert_eq!(replayed.decision.as_ref(), decided.decision());
 }
 
 #[tokio::test]
