@@ -1,10 +1,13 @@
 //! The page that shows counts and decisions over time in a browser: one document that needs nothing from outside.
 
+use std::fmt::Display;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 
 use crate::policy::plan::Step;
+use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 
 const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -56,11 +59,14 @@ fn policy(more: &str) -> String {
 
 /// A step of a decision in words.
 pub fn step(step: &Step) -> String {
-    format!(
-        "{}: {} → {}, {}",
-        step.stage.as_str(),
-        step.from,
-        step.to,
-        step.why
-    )
+    in_words(step.stage.as_str(), step.from, step.to, &step.why)
+}
+
+/// A step of a decision on a `PodAutoscaler` in words.
+pub(crate) fn autoscaler_step(step: &AutoscalerStep) -> String {
+    in_words(step.stage.as_str(), step.from, step.to, &step.why)
+}
+
+fn in_words(stage: &str, from: impl Display, to: impl Display, why: &impl Display) -> String {
+    format!("{stage}: {from} → {to}, {why}")
 }

@@ -29,6 +29,9 @@ const judged = (share) => (share === null || share === undefined ? "" : share >=
 /** Cost per hour of the pods of a variant. */
 const cost = (variant) => variant.cost * (variant.ready + variant.pending);
 
+/** A figure that a PodAutoscaler does not state. */
+const stated = (value, text) => (value === null ? "–" : text);
+
 /** Figures of a recording: no request was seen, so none is judged. */
 function recordedTiles(frame) {
   const variants = frame.models.flatMap((model) => model.variants);
@@ -38,7 +41,7 @@ function recordedTiles(frame) {
     ["Replicas", String(sum((variant) => variant.scaled_to)), `${sum((variant) => variant.desired)} desired, ${sum((variant) => variant.ready)} ready`],
     ["GPUs", short(sum((variant) => variant.gpus * variant.scaled_to)), "of all replicas"],
     ["Counts changed", short(recording.changes), `in ${span(known.latest.seconds)}`],
-    ["Models", String(frame.models.length), `${variants.length} variants`],
+    ["Models", String(frame.models.filter((model) => !model.facts).length), `${variants.length} targets`],
   ];
 }
 
@@ -117,21 +120,24 @@ class Model {
       ],
       { whole: true },
     );
-    this.load = new Plot(area, "Load", [{ label: "requests/s", key: 2 }], { whole: true });
-    this.latency = new Plot(
-      area,
-      `${latency.words}, in % of the SLO`,
-      [
-        { label: "first token", key: 3 },
-        { label: "between tokens", key: 4 },
-        { label: "SLO", key: "limit", dashed: true },
-      ],
-      { unit: " %", least: 120 },
-    );
+    this.all = [this.replicas, this.queue];
+    if (!model.facts) {
+      this.load = new Plot(area, "Load", [{ label: "requests/s", key: 2 }], { whole: true });
+      this.latency = new Plot(
+        area,
+        `${latency.words}, in % of the SLO`,
+        [
+          { label: "first token", key: 3 },
+          { label: "between tokens", key: 4 },
+          { label: "SLO", key: "limit", dashed: true },
+        ],
+        { unit: " %", least: 120 },
+      );
+      this.all.push(this.load, this.latency);
+    }
     this.decision = made("div", "", "decision");
     this.decision.setAttribute("role", "status");
     this.section.append(this.decision);
-    this.all = [this.replicas, this.queue, this.load, this.latency];
     this.table(model);
   }
 
@@ -176,14 +182,14 @@ class Model {
     ];
     if (!recording) facts.unshift(made("span", `SLO kept ${percent(model.attainment)}`, judged(model.attainment)), " · ");
     if (model.broken) facts.push(" · ", made("span", `load ended: ${model.broken}`, "bad"));
-    this.facts.replaceChildren(...facts);
+    this.facts.replaceChildren(...(model.facts ? [model.facts] : facts));
     model.variants.forEach((variant, place) => {
       const texts = [
         variant.name,
-        `${variant.gpus} × ${variant.accelerator}`,
-        `${money(variant.cost)}/h`,
+        stated(variant.gpus, `${variant.gpus} × ${variant.accelerator}`),
+        stated(variant.cost, `${money(variant.cost ?? 0)}/h`),
         ...[variant.desired, variant.scaled_to, variant.ready, variant.pending].map((count) => String(count ?? "–")),
-        `${money(cost(variant))}/h`,
+        stated(variant.cost, `${money(cost(variant))}/h`),
         variant.action,
         variant.why,
       ];
@@ -204,6 +210,7 @@ class Model {
     this.replicas.set(times, variants.flat());
     this.replicas.mark(decisions(times, models), (mark) => this.explain(mark));
     this.queue.set(times, [of((model) => model.held), of((model) => model.queue)]);
+    if (!this.load) return;
     this.load.set(times, [of((model) => model.rate)]);
     this.latency.set(times, [
       of((model) => shareOf(latency.first(model), model.slo_ms[0])),

@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::cli::replay::time;
 use crate::page;
-use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::key::{ModelKey, ObjectKey, VariantKey};
+use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::samples::{PodSamples, Sample};
+use crate::policy::signal::Signal;
 use crate::policy::slo::SloGoal;
 use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
-use wva_recording::{RecordedCycle, RecordingError, RecordingReader};
+use wva_recording::{
+    RecordedAutoscaler, RecordedCycle, RecordedEntry, RecordingError, RecordingReader,
+};
 
 /// Most frames of a film. Past them every other one goes.
 const FRAMES: usize = 600;
@@ -48,7 +53,7 @@ struct FilmFrame {
 }
 
 /// Means over the pods that report them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 struct FilmModel {
     name: String,
     rate: Option<f64>,
@@ -59,6 +64,9 @@ struct FilmModel {
     per_token_mean_ms: Option<f64>,
     /// First token, between tokens.
     slo_ms: (f64, f64),
+    /// Of a `PodAutoscaler`, instead of what a model has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<String>,
     variants: Vec<FilmVariant>,
 }
 
@@ -66,8 +74,9 @@ struct FilmModel {
 struct FilmVariant {
     name: Arc<str>,
     accelerator: String,
-    gpus: f64,
-    cost: f64,
+    /// `None` with the cost where a `PodAutoscaler` scales it, which states neither.
+    gpus: Option<f64>,
+    cost: Option<f64>,
     desired: Option<i32>,
     scaled_to: Option<i32>,
     ready: Option<i32>,
@@ -86,7 +95,17 @@ struct CountChange {
 }
 
 /// Published counts with their last changes.
-type Counts = BTreeMap<VariantKey, (Option<Replicas>, Arc<CountChange>)>;
+type Counts<K> = BTreeMap<K, (Option<Replicas>, Arc<CountChange>)>;
+
+/// The last decision on each `PodAutoscaler`.
+#[derive(Debug, Default)]
+struct Autoscaled {
+    last: BTreeMap<ObjectKey, Box<RecordedAutoscaler>>,
+    counts: Counts<ObjectKey>,
+}
+
+/// A `PodAutoscaler` without a decision for so long is gone: they are ten seconds apart.
+const GONE: Duration = Duration::from_mins(1);
 
 /// Reads a recording.
 ///
@@ -95,10 +114,15 @@ type Counts = BTreeMap<VariantKey, (Option<Replicas>, Arc<CountChange>)>;
 pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedFilm, String> {
     let mut film = RecordedFilm::default();
     let mut counts = Counts::new();
+    let mut autoscaled = Autoscaled::default();
     let (mut begin, mut number, mut every) = (None, 0_usize, 1_usize);
     loop {
-        let cycle = match reader.next_cycle() {
-            Ok(Some(cycle)) => cycle,
+        let cycle = match reader.next_entry() {
+            Ok(Some(RecordedEntry::Cycle(cycle))) => cycle,
+            Ok(Some(RecordedEntry::Autoscaler(recorded))) => {
+                film.changes = film.changes.saturating_add(autoscaled.take(recorded));
+                continue;
+            }
             Ok(None) => break,
             // What comes before is whole.
             Err(RecordingError::Truncated) if number > 0 => break,
@@ -106,7 +130,8 @@ pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedF
         };
         let seconds = seconds(*begin.get_or_insert(cycle.now.wall), cycle.now.wall);
         film.changes = film.changes.saturating_add(take(&mut counts, &cycle));
-        let frame = frame(&cycle, &counts);
+        let mut frame = frame(&cycle, &counts);
+        frame.models.extend(autoscaled.models(cycle.now.wall));
         if let Some(before) = &film.latest {
             film.cost += before.frame.cost_per_hour * (seconds - before.seconds) / 3_600.0;
         }
@@ -137,25 +162,96 @@ pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedF
 }
 
 /// Takes in what a cycle decided. Returns how many counts changed.
-fn take(counts: &mut Counts, cycle: &RecordedCycle) -> usize {
+fn take(counts: &mut Counts<VariantKey>, cycle: &RecordedCycle) -> usize {
     counts.retain(|key, _| cycle.decided.variants.contains_key(key));
     let mut changes = 0_usize;
     for (key, decision) in &cycle.decided.variants {
-        let before = counts.get(key).map(|(target, _)| *target);
-        if before == Some(decision.target) {
-            continue;
-        }
-        if before.flatten().is_some() && decision.target.is_some() {
-            changes = changes.saturating_add(1);
-        }
-        let change = CountChange {
+        let one = count(counts, key, decision.target, || CountChange {
             action: time(cycle.now.wall),
             why: decision.to_string(),
             steps: decision.steps.iter().map(page::step).collect(),
-        };
-        counts.insert(key.clone(), (decision.target, Arc::new(change)));
+        });
+        changes = changes.saturating_add(one);
     }
     changes
+}
+
+/// Takes in one count. Returns how many changed: one or none.
+fn count<K: Ord + Clone>(
+    counts: &mut Counts<K>,
+    key: &K,
+    target: Option<Replicas>,
+    change: impl FnOnce() -> CountChange,
+) -> usize {
+    let before = counts.get(key).map(|(target, _)| *target);
+    if before == Some(target) {
+        return 0;
+    }
+    counts.insert(key.clone(), (target, Arc::new(change())));
+    usize::from(before.flatten().is_some() && target.is_some())
+}
+
+impl Autoscaled {
+    /// Takes in a decision. Returns how many counts changed.
+    fn take(&mut self, recorded: Box<RecordedAutoscaler>) -> usize {
+        let (key, decided) = (recorded.key(), &recorded.decided);
+        let changed = count(&mut self.counts, &key, Some(decided.desired), || {
+            let steps = decided.steps.iter();
+            CountChange {
+                action: time(recorded.now.wall),
+                why: decided.to_string(),
+                steps: steps.map(page::autoscaler_step).collect(),
+            }
+        });
+        self.last.insert(key, recorded);
+        changed
+    }
+
+    /// Each as a model of one variant.
+    fn models(&mut self, now: WallTime) -> Vec<FilmModel> {
+        let Self { last, counts } = self;
+        last.retain(|_, recorded| now.since(recorded.now.wall) < GONE);
+        counts.retain(|key, _| last.contains_key(key));
+        let models = last.iter();
+        models
+            .map(|(key, recorded)| autoscaled(key, recorded, counts.get(key)))
+            .collect()
+    }
+}
+
+fn autoscaled(
+    key: &ObjectKey,
+    recorded: &RecordedAutoscaler,
+    count: Option<&(Option<Replicas>, Arc<CountChange>)>,
+) -> FilmModel {
+    let (view, spec) = (recorded.view(), &recorded.object.spec);
+    let pods = |is: fn(&AutoscaledPod) -> bool| {
+        let pods = view.pods.values().filter(|pod| is(pod)).count();
+        i32::try_from(pods).ok()
+    };
+    let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
+    let most = most.unwrap_or_default();
+    FilmModel {
+        // A model may have the same name.
+        name: format!("PodAutoscaler {key}"),
+        held: view.held.and_then(Signal::value),
+        facts: Some(format!(
+            "{}, {least} to {most} replicas",
+            spec.scaling_strategy
+        )),
+        variants: vec![FilmVariant {
+            name: Arc::clone(&spec.scale_target_ref.name),
+            accelerator: String::new(),
+            gpus: None,
+            cost: None,
+            desired: count.and_then(|(target, _)| target.map(Replicas::to_count)),
+            scaled_to: Some(view.current.to_count()),
+            ready: pods(|pod| matches!(pod, AutoscaledPod::Ready { .. })),
+            pending: pods(|pod| matches!(pod, AutoscaledPod::Pending)),
+            change: count.map(|(_, change)| Arc::clone(change)),
+        }],
+        ..FilmModel::default()
+    }
 }
 
 /// A change is shown once, with the first frame after it.
@@ -175,12 +271,13 @@ fn drop_repeated(frames: &mut [Shot]) {
     }
 }
 
-fn frame(cycle: &RecordedCycle, counts: &Counts) -> FilmFrame {
+fn frame(cycle: &RecordedCycle, counts: &Counts<VariantKey>) -> FilmFrame {
     let mut models: BTreeMap<&ModelKey, FilmModel> = BTreeMap::new();
     let mut cost_per_hour = 0.0;
     for (key, view) in &cycle.snapshot.variants {
         let variant = variant(view, counts.get(key));
-        cost_per_hour += variant.cost * variant.scaled_to.map_or(0.0, f64::from);
+        cost_per_hour +=
+            variant.cost.unwrap_or_default() * variant.scaled_to.map_or(0.0, f64::from);
         let model = models.entry(&view.model);
         let model = model.or_insert_with(|| model_of(cycle, view));
         model.variants.push(variant);
@@ -202,8 +299,8 @@ fn variant(
     FilmVariant {
         name: Arc::clone(&view.key.name),
         accelerator: view.accelerator.label().to_owned(),
-        gpus: view.template.gpus_per_replica().to_f64(),
-        cost: view.cost.millionths() / 1e6,
+        gpus: Some(view.template.gpus_per_replica().to_f64()),
+        cost: Some(view.cost.millionths() / 1e6),
         desired: count.and_then(|(target, _)| target.map(Replicas::to_count)),
         scaled_to: current,
         ready,
@@ -253,11 +350,12 @@ fn model_of(cycle: &RecordedCycle, view: &VariantView) -> FilmModel {
             milliseconds(goal.time_to_first_token),
             milliseconds(goal.inter_token_latency),
         ),
+        facts: None,
         variants: Vec::new(),
     }
 }
 
 fn seconds(from: WallTime, to: WallTime) -> f64 {
     let milliseconds = u64::try_from(to.0.saturating_sub(from.0)).unwrap_or_default();
-    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+    Duration::from_millis(milliseconds).as_secs_f64()
 }

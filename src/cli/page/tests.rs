@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 
 use clap::Parser as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::PageFlags;
 use super::film::film;
-use crate::cli::replay::tests::recording;
+use crate::cli::replay::tests::{both_recording, recording};
 use crate::page;
 use wva_recording::RecordingReader;
 
@@ -47,6 +47,41 @@ fn a_recording_becomes_frames_and_each_change_has_its_steps_once() {
     );
     assert_eq!(film["cost"], 10.0 / 30.0);
     assert_eq!(film["latest"]["seconds"], 120.0);
+}
+
+#[test]
+fn a_pod_autoscaler_is_drawn_like_a_model_of_one_variant() {
+    let bytes = both_recording("--x");
+    let film = film(&mut RecordingReader::new(&*bytes)).unwrap();
+    let film = serde_json::to_value(&film).unwrap();
+    let models = |frame: usize| film["frames"][frame]["frame"]["models"].as_array().unwrap();
+    let [model, autoscaled] = models(0).as_slice() else {
+        panic!("{film}");
+    };
+    assert_eq!(model["facts"], Value::Null);
+    assert_eq!(autoscaled["name"], "PodAutoscaler ns/chat");
+    assert_eq!(autoscaled["facts"], "APA, 1 to 5 replicas");
+    let target = &autoscaled["variants"][0];
+    let counts = ["desired", "scaled_to", "ready", "gpus", "cost"].map(|name| &target[name]);
+    assert_eq!(json!(counts), json!([2, 1, 0, null, null]));
+    assert_eq!(
+        (&target["name"], &target["action"]),
+        (&"llm".into(), &"2026-03-01T12:01:00Z".into())
+    );
+    let steps = target["steps"].as_array().unwrap();
+    assert!(
+        steps.iter().any(|step| step
+            .as_str()
+            .unwrap()
+            .starts_with("combine: 1 → 2, external")),
+        "{steps:?}"
+    );
+    assert_eq!(
+        models(2).len(),
+        1,
+        "it is gone after a minute without a decision"
+    );
+    assert_eq!(film["changes"], 2);
 }
 
 #[test]
