@@ -1,5 +1,6 @@
 //! Tests of the decisions of a `PodAutoscaler`.
 
+mod aibrix_samples;
 mod asleep;
 mod checks;
 mod claims;
