@@ -184,15 +184,9 @@ fn waker<M: Send + 'static>(
     }
 }
 
-impl Wiring {
-    fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
-        let statics = Arc::clone(&startup.generation.statics);
-        let scope = WatchScope {
-            system_namespace: Arc::from(&*statics.scope.system_namespace),
-            watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
-            instance: statics.scope.controller_instance.as_deref().map(Arc::from),
-        };
-        let addresses = Addresses {
+impl Addresses {
+    fn vacant() -> Self {
+        Self {
             config: Address::vacant(),
             leadership: Address::vacant(),
             emitter: Address::vacant(),
@@ -205,7 +199,19 @@ impl Wiring {
             autoscaler_writer: Address::vacant(),
             pod_autoscalers: Address::vacant(),
             scale_reader: Address::vacant(),
+        }
+    }
+}
+
+impl Wiring {
+    fn new(env: &Env, startup: &Startup, series: Arc<Metrics>) -> Self {
+        let statics = Arc::clone(&startup.generation.statics);
+        let scope = WatchScope {
+            system_namespace: Arc::from(&*statics.scope.system_namespace),
+            watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
+            instance: statics.scope.controller_instance.as_deref().map(Arc::from),
         };
+        let addresses = Addresses::vacant();
         let dropped = series.process.events_dropped.clone();
         series.show_settings(&startup.generation);
         let SharedState { readers, writers } = SharedState::new(

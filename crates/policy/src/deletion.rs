@@ -128,7 +128,7 @@ pub fn chosen(
                 Signal::KnownZero { .. } => Some(0.0),
                 Signal::Stale { .. } | Signal::Failed { .. } => None,
             };
-            let load = load.or(is_marked.then_some(f64::INFINITY))?;
+            let load = load.or_else(|| is_marked.then_some(f64::INFINITY))?;
             Some((!is_marked, load, &one.pod.name))
         })
         .collect();

@@ -36,7 +36,7 @@ const BY: &str = "llm-d.ai/pod-deletion-cost-by";
 fn hold(shared: &SharedState, annotations: &[(&str, Value)]) {
     let pods = ["a", "b", "c"].map(|name| {
         let found = annotations.iter().find(|(pod, _)| *pod == name);
-        let annotations = found.map_or(json!({}), |(_, found)| found.clone());
+        let annotations = found.map_or_else(|| json!({}), |(_, found)| found.clone());
         json!({"metadata": {"namespace": "ns", "name": name, "annotations": annotations}})
     });
     list::<SlimPod>(&shared.writers.mirrors.pods, WatchedKind::Pod, pods);
