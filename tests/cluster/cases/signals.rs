@@ -1,4 +1,4 @@
-//! Samples that are old, missing, foreign or oddly named.
+//! Samples that are old, missing or foreign.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
+use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx};
@@ -22,10 +23,10 @@ const HALF: Reading = Reading {
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::shared(
-        "signals::silent_replicas_age",
-        silent_replicas_age,
-    )]
+    vec![
+        Case::shared("signals::silent_replicas_age", silent_replicas_age),
+        Case::shared("signals::ghosts_do_not_count", ghosts_do_not_count),
+    ]
 }
 
 /// A controller for which samples age within seconds.
@@ -117,4 +118,54 @@ async fn silent_replicas_age(cx: &Cx) -> Result {
     holds_two(variants, &heard(2, 0, 0)).await?;
     variants.says("v", &found, SOON).await?;
     Ok(())
+}
+
+async fn ghosts_do_not_count(cx: &Cx) -> Result {
+    let fleet = serve(cx, 1, MODEL, Reading::IDLE).await?;
+    let controller = impatient(cx).await?;
+    let variants = Variants::new(&cx.namespace, &controller);
+    variants.apply("v", "llama", json!({})).await?;
+    variants.decides("v", &heard(1, 0, 0), SOON).await?;
+
+    let page = format!(
+        "vllm:kv_cache_usage_perc{{model_name=\"{MODEL}\"}} 0.99\n\
+         vllm:num_requests_waiting{{model_name=\"{MODEL}\"}} 50\n"
+    );
+    let ghost = Exporter::start(move || Page::Text(page.clone())).await?;
+    let namespace = &cx.namespace.name;
+    let _target = cx
+        .world
+        .prometheus
+        .scrape(namespace, "ghost", ghost.address)?;
+    let discovered = [("namespace", namespace.as_str())];
+    eventually("the ghost's samples are collected", SOON, async || {
+        let pods = controller.value("wva_metrics_pods_discovered", &discovered);
+        seen(&pods.await?, &Some(2.0))
+    })
+    .await?;
+    after_cycles(&controller, 2).await?;
+    variants.decides("v", &heard(1, 0, 0), SOON).await?;
+    assert_eq!(variants.desired("v").await?, Some(1.0));
+
+    // The same figures of a pod that exists do count.
+    fleet.set_load(Load::Each(Reading {
+        kv_cache: 0.99,
+        waiting: 50.0,
+        ..Reading::IDLE
+    }));
+    variants.publishes("v", Some(2.0), SOON).await
+}
+
+/// Waits until so many planning cycles have begun and ended.
+async fn after_cycles(controller: &Controller, cycles: u64) -> Result {
+    let cycle = async || -> Result<u64> {
+        let plan = controller.debug("decisions").await?;
+        let number = plan["cycle"].as_u64();
+        number.ok_or_else(|| Fault::new(format!("no cycle: {plan}")))
+    };
+    let first = cycle().await?;
+    eventually("some cycles pass", SOON, async || {
+        seen(&(cycle().await? > first + cycles), &true)
+    })
+    .await
 }
