@@ -2,6 +2,8 @@
 
 use super::AnalyzedModel;
 use crate::capacity::ServingRole;
+use crate::key::ModelKey;
+use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::snapshot::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 use crate::total::total;
@@ -12,24 +14,23 @@ const LEAST_PROMPT: f64 = 2.0;
 type Read<T> = fn(&ThroughputReplicaInput) -> Option<T>;
 
 /// Fills in what no engine of a model exposes, and notes it. A signal that one of them has, or whose query failed, is
-/// missing and stays so. The size of the KV cache and its use only bound what latency says, and are noted alone.
+/// missing and stays so.
 ///
 /// By Little's law the requests that an engine works on are the tokens that it generates per second times the time
 /// between tokens, so that each of the three follows from the two others.
-pub(super) fn fill(subject: AnalyzedModel<'_>, model: &mut ThroughputModelInput) {
-    let lacks = |model: &ThroughputModelInput, signal: SignalName, read: Read<f64>| {
-        let mut replicas = (model.variants.values()).flat_map(|variant| variant.replicas.values());
-        !subject.reader.failed(signal) && replicas.all(|replica| read(replica).is_none())
+pub(super) fn fill(subject: AnalyzedModel<'_>, key: &ModelKey, model: &mut ThroughputModelInput) {
+    let reader = subject.reader;
+    let lacks = |signal: SignalName| {
+        let mut pods = reader.samples(key).into_iter().flatten();
+        !reader.failed(signal) && pods.all(|(_, samples)| !is_exposed(signal, samples))
     };
-    if lacks(model, SignalName::InterTokenLatency, |one| {
-        one.inter_token_latency
-    }) {
+    if lacks(SignalName::InterTokenLatency) {
         derive(model, SignalName::InterTokenLatency, |one| {
             one.inter_token_latency = ratio(one.running, one.decode_rate);
             one.inter_token_latency.is_some()
         });
     }
-    if lacks(model, SignalName::GenerationRate, |one| one.decode_rate) {
+    if lacks(SignalName::GenerationRate) {
         derive(model, SignalName::GenerationRate, |one| {
             let idle = one.running.filter(|running| *running <= 0.0);
             one.decode_rate = idle.or_else(|| ratio(one.running, one.inter_token_latency));
@@ -37,27 +38,28 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, model: &mut ThroughputModelInput)
         });
     }
     // Those that wait in an engine arrived within the time to the first token, by Little's law once more.
-    if lacks(model, SignalName::QueueLength, |one| one.waiting) {
+    if lacks(SignalName::QueueLength) {
         derive(model, SignalName::QueueLength, |one| {
-            let idle = one.arrivals.filter(|arrivals| *arrivals <= 0.0);
+            let flows = [one.running, one.arrivals, one.completions];
+            let idle = flows.iter().all(|flow| *flow == Some(0.0)).then_some(0.0);
             let waiting = one.request_rate().zip(one.time_to_first_token);
             one.waiting = idle.or_else(|| waiting.map(|(rate, seconds)| rate * seconds));
             one.waiting.is_some()
         });
     }
-    let bounds: [(SignalName, Read<f64>); 2] = [
-        (SignalName::KvCapacity, |one| one.kv_capacity),
-        (SignalName::KvUsage, |one| one.usage),
-    ];
-    let mut replicas = (model.variants.values()).flat_map(|variant| variant.replicas.values());
-    let serves = replicas.any(|replica| replica.inter_token_latency.is_some());
-    for (signal, read) in bounds {
-        if serves && lacks(model, signal, read) {
-            model.derived.push(signal);
-        }
+    if lacks(SignalName::KvUsage) && lacks(SignalName::KvUsageNow) {
+        derive(model, SignalName::KvUsage, |one| {
+            let share = one.held_tokens().zip(one.kv_capacity);
+            let share = share.map(|(held, capacity)| (held / capacity).min(1.0));
+            one.usage = share.filter(|share| share.is_finite());
+            one.usage.is_some()
+        });
     }
-    if lacks(model, SignalName::InputTokens, |one| one.input_tokens)
-        && lacks(model, SignalName::OutputTokens, |one| one.output_tokens)
+    if lacks(SignalName::KvCapacity) {
+        derive_capacities(model);
+    }
+    if lacks(SignalName::InputTokens)
+        && lacks(SignalName::OutputTokens)
         && let Some((input, output)) = lengths(model)
     {
         derive(model, SignalName::InputTokens, |one| {
@@ -68,6 +70,32 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, model: &mut ThroughputModelInput)
             one.output_tokens = Some(output);
             true
         });
+    }
+}
+
+/// Whether a pod, or a rank of it, reports a signal, usable or not.
+fn is_exposed(signal: SignalName, samples: &PodSamples) -> bool {
+    let of_ranks = |read: fn(&RankSamples) -> Option<Sample>| {
+        samples.ranks.values().any(|rank| read(rank).is_some())
+    };
+    match signal {
+        SignalName::InterTokenLatency => samples.inter_token_latency.is_some(),
+        SignalName::GenerationRate => samples.generation_rate.is_some(),
+        SignalName::QueueLength => {
+            samples.queue_length.is_some() || of_ranks(|rank| rank.queue_length)
+        }
+        SignalName::KvUsage => samples.kv_usage.is_some() || of_ranks(|rank| rank.kv_usage),
+        SignalName::KvUsageNow => samples.kv_usage_now.is_some(),
+        SignalName::KvCapacity => {
+            samples.kv_capacity.is_some() || of_ranks(|rank| rank.kv_capacity)
+        }
+        SignalName::InputTokens => {
+            samples.input_tokens.is_some() || of_ranks(|rank| rank.input_tokens)
+        }
+        SignalName::OutputTokens => {
+            samples.output_tokens.is_some() || of_ranks(|rank| rank.output_tokens)
+        }
+        _ => true,
     }
 }
 
@@ -84,6 +112,27 @@ fn derive(
     }
     if is_derived {
         model.derived.push(signal);
+    }
+}
+
+/// The size of a KV cache by the share of it that the requests of a variant fill.
+fn derive_capacities(model: &mut ThroughputModelInput) {
+    let variants = (model.variants.values_mut()).filter(|one| one.role != ServingRole::Prefill);
+    let mut is_derived = false;
+    for variant in variants {
+        let full = |one: &ThroughputReplicaInput| one.held_tokens().zip(one.usage);
+        let known: Vec<_> = variant.replicas.values().filter_map(full).collect();
+        let held = total(known.iter().map(|(held, _)| *held));
+        let used = total(known.iter().map(|(_, used)| *used));
+        if let Some(capacity) = ratio(Some(held), Some(used)) {
+            is_derived = true;
+            for replica in variant.replicas.values_mut() {
+                replica.kv_capacity = Some(capacity);
+            }
+        }
+    }
+    if is_derived {
+        model.derived.push(SignalName::KvCapacity);
     }
 }
 

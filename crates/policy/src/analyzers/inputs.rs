@@ -167,7 +167,7 @@ fn slo_input(
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
     let mut input = rated?.clone();
     input.params.band = config.band;
-    derived::fill(subject, &mut input);
+    derived::fill(subject, key, &mut input);
     Some((input, slo_goal(key, subject, settings)))
 }
 

@@ -152,12 +152,11 @@ impl Ranks {
 
 /// Whether a part of the backlog, or a busy replica, is not seen.
 pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
-    let absent = |signal| model.derived.contains(&signal);
     let is_hidden = |role: ServingRole, replica: &ThroughputReplicaInput| {
         let rates = [replica.arrivals, replica.completions, replica.decode_rate];
         let is_busy = rates
             .into_iter()
-            .chain([replica.usage, replica.waiting])
+            .chain([replica.usage, replica.running, replica.waiting])
             .flatten()
             .any(|amount| amount > 0.0);
         // What only reads prompts answers with one token or none: there is nothing between tokens.
@@ -165,8 +164,8 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
             ServingRole::Prefill => replica.time_to_first_token,
             ServingRole::Decode | ServingRole::Both => replica.inter_token_latency,
         };
-        let is_whole = (replica.kv_capacity.is_some() || absent(SignalName::KvCapacity))
-            && (replica.usage.is_some() || absent(SignalName::KvUsage))
+        let is_whole = replica.kv_capacity.is_some()
+            && replica.usage.is_some()
             && latency.is_some()
             && replica.input_tokens.is_some()
             && replica.output_tokens.is_some();

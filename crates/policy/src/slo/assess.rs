@@ -49,7 +49,7 @@ pub struct SloReport {
     pub demand: Option<DemandTrack>,
     /// Requests that wait, in the router and in engines.
     pub backlog: f64,
-    /// Signals that no engine exposes, which follow from others or limit nothing.
+    /// Signals that no engine exposes and that follow from others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<SignalName>,
     /// By role.
@@ -107,11 +107,8 @@ impl SloReport {
             )
         });
         let derived = self.derived.iter().map(|signal| {
-            let instead = match signal {
-                SignalName::KvCapacity | SignalName::KvUsage => "so that it limits nothing",
-                _ => "which follows from other signals",
-            };
-            format!("slo: no engine exposes {}, {instead}", signal.as_str())
+            let signal = signal.as_str();
+            format!("slo: no engine exposes {signal}, which follows from other signals")
         });
         let first = std::iter::once(first).chain(derived);
         first.chain(roles).chain(variants).collect()

@@ -131,10 +131,9 @@ fn generating(
     let per_request = work::of_request(given.role, shape);
     let generated = shape.output / per_request;
     let objective = goal.inter_token_latency;
-    // Without the size of the KV cache the arguments bound the sequences.
-    let resident = given.resident_sequences(shape).or(given.max_sequences);
+    let resident = given.resident_sequences(shape);
     let law = curve.law(resident, generated, objective, now)?;
-    let sequences = given.full_sequences(shape).or(given.max_sequences);
+    let sequences = given.full_sequences(shape);
     let one = law.work_of(1.0, generated);
     let within = law.work_within(objective).max(one);
     let by_sequences =

@@ -98,7 +98,7 @@ pub struct ThroughputModelInput {
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,
-    /// Signals that no engine exposes, which others stand for or which limit nothing.
+    /// Signals that no engine exposes and that others stand for.
     #[serde(default)]
     pub derived: Vec<SignalName>,
     /// Its variants, whether they report or not.
@@ -206,6 +206,11 @@ impl ThroughputReplicaInput {
 
     pub(crate) fn backlog(&self) -> f64 {
         positive(self.waiting).unwrap_or(0.0)
+    }
+
+    /// KV tokens that its requests hold, by their mean.
+    pub(crate) fn held_tokens(&self) -> Option<f64> {
+        Some(self.running? * self.shape()?.0.kv_tokens())
     }
 
     /// Its request rate: what it is sent, else what it completes.

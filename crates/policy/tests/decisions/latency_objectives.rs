@@ -89,7 +89,10 @@ fn size(signals: &str, collection: &str) -> Option<f64> {
 
 #[test]
 fn what_no_engine_exposes_follows_from_the_rest() {
-    const WHOLE: [(&str, &str); 5] = [
+    const WHOLE: [(&str, &str); 7] = [
+        // 20 requests hold 400 tokens each: a prompt, and half of an answer.
+        ("kvUsage", "0.02"),
+        ("kvCapacity", "400000"),
         ("interTokenLatency", "0.02"),
         ("generationRate", "1000"),
         ("inputTokens", "300"),
@@ -101,17 +104,21 @@ fn what_no_engine_exposes_follows_from_the_rest() {
         let known: Vec<_> = known
             .map(|(name, value)| format!("{name}: {value}"))
             .collect();
-        // 20 requests hold 400 tokens each: a prompt, and half of an answer.
         format!(
-            "kvUsage: 0.02, queueLength: 0, kvCapacity: 400000, timeToFirstToken: 0.1, completionRate: 5, \
-             arrivalRate: 5, {}",
+            "queueLength: 0, timeToFirstToken: 0.1, completionRate: 5, arrivalRate: 5, {}",
             known.join(", ")
         )
     };
     let whole = size(&without(&[]), "");
     assert!(whole.is_some());
     let lengths = ["inputTokens", "outputTokens"];
-    for missing in [&["interTokenLatency"][..], &["generationRate"], &lengths] {
+    for missing in [
+        &["interTokenLatency"][..],
+        &["generationRate"],
+        &["kvUsage"],
+        &["kvCapacity"],
+        &lengths,
+    ] {
         assert_eq!(size(&without(missing), ""), whole, "{missing:?}");
         let plan = planned(&document(&without(missing)), SLO);
         let figures = plan.models.values().next().unwrap().slo.clone().unwrap();
@@ -125,6 +132,8 @@ fn what_no_engine_exposes_follows_from_the_rest() {
     for missing in [
         &["interTokenLatency", "running"][..],
         &["interTokenLatency", "generationRate"],
+        &["kvCapacity", "kvUsage"],
+        &["kvCapacity", "running"],
     ] {
         assert_eq!(size(&without(missing), ""), None, "{missing:?}");
     }
@@ -166,12 +175,28 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
         // It may be there all the same.
         let failed = format!("collection: {{failures: {{{name}: timeout}}}}\n");
         assert_eq!(decided(&without, &failed), 2, "{signal}");
+        let old = format!("{name}: {{value: 0, age: 1h}}, {without}");
+        assert_eq!(decided(&old, ""), 2, "{signal} is old");
     }
+    // Neither of the two follows then.
+    let cacheless = signals.replace(OPTIONAL[0], "").replace(OPTIONAL[1], "");
+    assert_eq!(decided(&cacheless, ""), 2);
     let unqueued = signals.replace(OPTIONAL[2], "");
     assert_eq!(decided(&unqueued.replace(first, ""), ""), 2);
-    // More requests wait than may: two seconds of them.
-    let late = unqueued.replace(first, "timeToFirstToken: 4, ");
+    // More requests wait than may: two seconds of them. The router may have sent none in the last minute.
+    let late = unqueued.replace(first, "timeToFirstToken: 30, ");
     assert_eq!(decided(&late, ""), 2);
+    let unsent = late.replace("arrivalRate: 0.3", "arrivalRate: 0");
+    assert_eq!(decided(&unsent, ""), 2);
+    // It hangs.
+    let hung = unsent.replace("completionRate: 0.3", "completionRate: 0");
+    assert_eq!(
+        decided(
+            &hung.replace("generationRate: 100", "generationRate: 0"),
+            ""
+        ),
+        2
+    );
 }
 
 #[test]
