@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const IN_FLIGHT: usize = 8;
 /// Most pods of one round. With the longest request it stays below the limit on silence.
 const AT_A_TIME: usize = 64;
+/// How long nothing is written after a write that is not allowed.
+const DENIED_PAUSE: Duration = Duration::from_mins(1);
 
 /// Messages of the pod marker.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub struct PodMarker {
     permissions: PermissionReporter,
     api: AutoscalerApi,
     last: Option<Moment>,
+    /// The last pod of the round before.
+    reached: Option<ObjectKey>,
     /// Until when the API server is left alone.
     spared: Option<Moment>,
     timer_epoch: u64,
@@ -66,6 +70,7 @@ impl PodMarker {
             permissions,
             api,
             last: None,
+            reached: None,
             spared: None,
             timer_epoch: 0,
         }
@@ -135,7 +140,14 @@ impl PodMarker {
         if self.spared.is_some_and(is_spared) {
             return;
         }
-        let due = self.differences(now).into_iter().take(AT_A_TIME);
+        // Pods that are refused do not keep the others from their turn.
+        let mut differences = self.differences(now);
+        differences.sort_by(|one, other| one.0.cmp(&other.0));
+        let (done, next): (Vec<_>, Vec<_>) = (differences.into_iter())
+            .partition(|(pod, _)| self.reached.as_ref().is_some_and(|last| pod <= last));
+        let mut due: Vec<_> = next.into_iter().chain(done).collect();
+        due.truncate(AT_A_TIME);
+        self.reached = due.last().map(|(pod, _)| pod.clone());
         let this = &*self;
         let write = async |(pod, mark): (ObjectKey, PodMark)| {
             let now = this.shared.clock.now();
@@ -145,7 +157,7 @@ impl PodMarker {
             let written = this.api.mark_pod(permit, &pod, mark).await;
             (pod, written)
         };
-        let outcomes: BTreeMap<_, _> = stream::iter(due.map(write))
+        let outcomes: BTreeMap<_, _> = stream::iter(due.into_iter().map(write))
             .buffer_unordered(IN_FLIGHT)
             .collect()
             .await;
@@ -167,7 +179,10 @@ impl PodMarker {
         match error {
             // The next round sees what became of it.
             AutoscalerWriteError::Gone | AutoscalerWriteError::Expired => return,
-            AutoscalerWriteError::Denied { .. } => self.permissions.tell("Write", error),
+            AutoscalerWriteError::Denied { .. } => {
+                self.permissions.tell("Write", error);
+                self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));
+            }
             _ => {}
         }
         tracing::warn!(namespace = &*pod.namespace, pod = &*pod.name, %error, "deletion cost of a pod not written");

@@ -167,11 +167,8 @@ fn owners(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Conditions whose causes other checks do not find. `Ready` repeats the others.
-const REPORTED: [&str; 3] = ["OptimizationReady", "ControllerConflict", "Ready"];
-/// Reasons that other checks find the causes of.
-const CAUSES_ELSEWHERE: [&str; 2] = ["SafetyNetActivated", "SkippedProcessing"];
-
 fn conditions(facts: &Facts) -> Vec<Finding> {
+    let reported = ["OptimizationReady", "ControllerConflict", "Ready"];
     let mut found = Vec::new();
     for object in facts.variants() {
         let conditions = object.list("/status/conditions").iter();
@@ -182,8 +179,9 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
                 "Ready" => text(one, "/reason") == "VariantQuarantined",
                 _ => text(one, "/status") == "False",
             };
-            let is_known_otherwise = CAUSES_ELSEWHERE.contains(&text(one, "/reason"));
-            REPORTED.contains(&kind) && is_bad && !is_known_otherwise
+            let causes_elsewhere = ["SafetyNetActivated", "SkippedProcessing"];
+            let is_known_otherwise = causes_elsewhere.contains(&text(one, "/reason"));
+            reported.contains(&kind) && is_bad && !is_known_otherwise
         });
         found.extend(bad.map(|one| {
             let cause = format!(
@@ -199,40 +197,27 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// A scaler has no conditions of ours: each is an event, with its type as the action, when it begins to fail and when it
-/// recovers. The last one counts.
+/// A scaler has no conditions of ours: `ControllerConflict` is an event, with its type as the action, when it begins to
+/// fail and when it recovers. The last one counts. Other checks find the causes of the others.
 fn events(facts: &Facts) -> Vec<Finding> {
-    let mut found = Vec::new();
     let declared = facts
         .variants()
         .filter(|one| one.kind() != LiveKind::VariantAutoscaling.as_str());
-    for object in declared {
-        let mut last: BTreeMap<&str, &LiveObject> = BTreeMap::new();
+    let found = declared.filter_map(|object| {
         let ours = facts.all(LiveKind::Event).iter().filter(|event| {
             event.text("/reportingController") == REPORTING_CONTROLLER
                 && event.text("/regarding/uid") == object.text("/metadata/uid")
                 && event.text("/regarding/kind") == object.kind()
                 && event.text("/regarding/name") == object.name()
                 && event.text("/regarding/namespace") == object.namespace()
-                && REPORTED.contains(&event.text("/action"))
+                && event.text("/action") == "ControllerConflict"
         });
-        for event in ours {
-            let known = last.entry(event.text("/action")).or_insert(event);
-            if said_at(known) < said_at(event) {
-                *known = event;
-            }
-        }
-        let bad = last.into_iter().filter(|(_, event)| {
-            let reason = event.text("/reason");
-            event.text("/type") == "Warning" && !CAUSES_ELSEWHERE.contains(&reason)
-        });
-        found.extend(bad.map(|(kind, event)| {
-            let (reason, note) = (event.text("/reason"), event.text("/note"));
-            let cause = format!("{kind} fails ({reason}): {note}");
-            FindingCode::NotApplied.at(object.title(), cause)
-        }));
-    }
-    found
+        let last = ours.max_by_key(|event| said_at(event))?;
+        let (reason, note) = (last.text("/reason"), last.text("/note"));
+        let cause = format!("ControllerConflict ({reason}): {note}");
+        (last.text("/type") == "Warning").then(|| FindingCode::NotApplied.at(object.title(), cause))
+    });
+    found.collect()
 }
 
 /// Times of the API server in one form are in the order of their texts.

@@ -109,29 +109,22 @@ fn a_declared_variant_is_judged_as_an_object_is() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A condition of a scaler is an event; the last one counts.
+/// A conflict of a scaler is an event; the last one counts.
 #[test]
 fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
-    let event = |at: &str, kind: &str, reason: &str| {
+    let event = |second: u32, kind: &str, action: &str| {
+        let at = format!("2025-12-31T23:00:0{second}.000000Z");
         LiveObject(json!({
             "kind": "Event", "metadata": { "namespace": "ns", "name": at }, "eventTime": at,
             "regarding": { "kind": "HorizontalPodAutoscaler", "namespace": "ns", "name": "a" },
             "reportingController": "llmd.ai/workload-variant-autoscaler",
-            "type": kind, "action": "OptimizationReady", "reason": reason, "note": "why",
+            "type": kind, "action": action, "reason": "Reason", "note": "why",
         }))
     };
-    let failed = event("2025-12-31T23:00:01.000000Z", "Warning", "MetricsMissing");
-    let over = event(
-        "2025-12-31T23:00:02.000000Z",
-        "Normal",
-        "SaturationOnlyMode",
-    );
-    let again = event("2025-12-31T23:00:03.000000Z", "Warning", "MetricsMissing");
-    let known = event(
-        "2025-12-31T23:00:04.000000Z",
-        "Warning",
-        "SafetyNetActivated",
-    );
+    let failed = event(1, "Warning", "ControllerConflict");
+    let over = event(2, "Normal", "ControllerConflict");
+    let again = event(3, "Warning", "ControllerConflict");
+    let other = event(4, "Normal", "MetricsAvailable");
     let mut foreign = failed.clone();
     foreign.0["reportingController"] = json!("other");
     for (events, expected) in [
@@ -139,7 +132,8 @@ fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
         (vec![&failed], &[Code::NotApplied]),
         (vec![&over, &failed], &[]),
         (vec![&again, &over, &failed], &[Code::NotApplied]),
-        (vec![&again, &known], &[]),
+        (vec![&again, &other], &[Code::NotApplied]),
+        (vec![&over, &other], &[]),
     ] {
         let mut facts = fleet();
         *objects(&mut facts, LiveKind::Event) = events.into_iter().cloned().collect();
