@@ -1,5 +1,6 @@
 //! KEDA's external scaler, served by the controller: KEDA follows decisions without Prometheus.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::harness::history::History;
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
+use crate::harness::router::{Manner, Router};
 use crate::harness::scaled_object::ScaledObject;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants, variant};
@@ -44,6 +46,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "external_scaler::what_is_not_known_scales_nothing",
             what_is_not_known_scales_nothing,
+        ),
+        Case::shared(
+            "external_scaler::keda_takes_a_model_to_zero_and_back",
+            keda_takes_a_model_to_zero_and_back,
         ),
     ]
 }
@@ -247,4 +253,38 @@ async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
     })
     .await?;
     history.went(&[3]).await
+}
+
+/// A model goes to zero once nothing was asked of it for the retention, and a queue in its router brings it back.
+async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
+    let holding = |requests: u32| BTreeMap::from([(MODEL.to_owned(), requests)]);
+    let router = Router::start(Manner {
+        held: holding(0),
+        ..Manner::default()
+    })
+    .await?;
+    let (history, _fleet) = served(cx, NAME, MODEL).await?;
+    router.route(&cx.namespace, NAME).await?;
+    // It is read from Prometheus, and at zero by itself, too.
+    let prometheus = &cx.world.prometheus;
+    let _page = prometheus.scrape(&cx.namespace.name, "epp-0", router.address())?;
+    let entry = "enable_scale_to_zero: true\nretention_period: 10s";
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "wva-model-scale-to-zero-config" }, "data": { "default": entry },
+    });
+    cx.namespace.apply(map).await?;
+    let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+    let (_controller, port) = in_plain_text(cx).await?;
+    let object = ScaledObject {
+        min: 0,
+        max: 3,
+        ..scaled_object(NAME)
+    };
+    cx.namespace.apply(object.following(&trigger(port))).await?;
+    cx.namespace.settles(NAME, 0, LATER).await?;
+    router.behave(|manner| manner.held = holding(2));
+    cx.namespace.settles(NAME, 1, LATER).await?;
+    history.went(&[1, 0, 1]).await
 }
