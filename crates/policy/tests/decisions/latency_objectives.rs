@@ -175,7 +175,7 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
         // It may be there all the same.
         let failed = format!("collection: {{failures: {{{name}: timeout}}}}\n");
         assert_eq!(decided(&without, &failed), 2, "{signal}");
-        let old = format!("{name}: {{value: 0, age: 1h}}, {without}");
+        let old = format!("{name}: {{value: 1, age: 20m}}, {without}");
         assert_eq!(decided(&old, ""), 2, "{signal} is old");
     }
     // Neither of the two follows then.
