@@ -267,7 +267,7 @@ async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
     router.route(&cx.namespace, NAME).await?;
     // It is read from Prometheus, and at zero by itself, too.
     let prometheus = &cx.world.prometheus;
-    let _page = prometheus.scrape(&cx.namespace.name, "epp-0", router.address())?;
+    let _page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
     let entry = "enable_scale_to_zero: true\nretention_period: 10s";
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
