@@ -140,13 +140,7 @@ impl PodMarker {
         if self.spared.is_some_and(is_spared) {
             return;
         }
-        // Pods that are refused do not keep the others from their turn.
-        let mut differences = self.differences(now);
-        differences.sort_by(|one, other| one.0.cmp(&other.0));
-        let (done, next): (Vec<_>, Vec<_>) = (differences.into_iter())
-            .partition(|(pod, _)| self.reached.as_ref().is_some_and(|last| pod <= last));
-        let mut due: Vec<_> = next.into_iter().chain(done).collect();
-        due.truncate(AT_A_TIME);
+        let due = turn(self.differences(now), self.reached.as_ref());
         self.reached = due.last().map(|(pod, _)| pod.clone());
         let this = &*self;
         let write = async |(pod, mark): (ObjectKey, PodMark)| {
@@ -193,6 +187,19 @@ impl PodMarker {
         let timer_epoch = self.timer_epoch;
         cx.arm(after, PodMarkerMessage::Round { timer_epoch });
     }
+}
+
+/// The pods of a round: those after the last one of the round before come first, so that pods that are refused do not keep
+/// the others from their turn.
+fn turn(
+    mut differences: Vec<(ObjectKey, PodMark)>,
+    reached: Option<&ObjectKey>,
+) -> Vec<(ObjectKey, PodMark)> {
+    differences.sort_by(|one, other| one.0.cmp(&other.0));
+    let done = differences.partition_point(|(pod, _)| reached.is_some_and(|last| pod <= last));
+    differences.rotate_left(done);
+    differences.truncate(AT_A_TIME);
+    differences
 }
 
 fn pod_key(view: &VariantView, name: &Arc<str>) -> ObjectKey {

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::PodMarker;
+use super::{DENIED_PAUSE, PodMarker, turn};
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::api::pod::SlimPod;
-use crate::cluster::autoscaler::AutoscalerApi;
+use crate::cluster::autoscaler::{AutoscalerApi, PodMark};
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
 use crate::cluster::kinds::WatchedKind;
+use crate::cluster::mirror::ObjectKey;
 use crate::policy;
 use crate::policy::condition::Hints;
 use crate::policy::key::ModelKey;
@@ -210,4 +211,45 @@ async fn the_next_round_writes_what_failed() {
         panic!("{asked:?}");
     };
     assert_eq!((&first.path, &first.body), (&second.path, &second.body));
+}
+
+/// A write that is not allowed ends the writes of a minute.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_for_a_minute_after_a_refusal() {
+    let shared = leading(3);
+    let view = measured(&shared);
+    hold(&shared, &[]);
+    decide(&shared, &view, 2);
+    let server = FakeServer::default();
+    server.then(refusal(403, "Forbidden", "no"));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}});
+    server.then(FakeResponse::Json(200, pod));
+    let mut refused = marker(&shared, &server);
+    let begin = shared.clock.now();
+    refused.round(begin).await;
+    assert_eq!(refused.spared, Some(begin.later(DENIED_PAUSE)));
+    refused.round(begin).await;
+    assert_eq!(server.asked().len(), 1);
+    // Another life knows of no refusal.
+    marker(&shared, &server).round(begin).await;
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn every_pod_has_its_turn() {
+    let pod = |number: usize| ObjectKey::new("ns", format!("{number:03}").as_str());
+    let all = || {
+        (0..100)
+            .rev()
+            .map(|number| (pod(number), PodMark::Chosen))
+            .collect()
+    };
+    let numbers = |reached: Option<usize>| -> Vec<ObjectKey> {
+        let due = turn(all(), reached.map(pod).as_ref());
+        due.into_iter().map(|(pod, _)| pod).collect()
+    };
+    let expected = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(pod).collect::<Vec<_>>();
+    assert_eq!(numbers(None), expected(&mut (0..64)));
+    assert_eq!(numbers(Some(63)), expected(&mut (64..100).chain(0..28)));
+    assert_eq!(numbers(Some(99)), expected(&mut (0..64)));
 }
