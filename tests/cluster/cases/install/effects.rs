@@ -51,7 +51,7 @@ wva.extraArgs = ["--enable-http2=true"]
 wva.extraEnv = [{"name": "HTTPS_PROXY", "value": "p"}]
 wva.tolerations = [{"operator": "Exists"}]
 wva.affinity = {"podAffinity": {}}
-externalMetrics.certificate.existingSecret = "of-somebody"
+externalMetrics.certificate.existingSecret = "existing"
 externalMetrics.certificate.caBundle = PEM
 externalScaler.certificate.existingSecret = "of-scalers"
 externalScaler.clientCASecret = "of-clients"

@@ -124,7 +124,7 @@ impl Site {
     }
 }
 
-/// It lets in whoever has a certificate of its authority.
+/// It lets in every client with a certificate of its authority.
 fn server(folder: &Path) -> Result<ServerConfig> {
     let read = |file: &str| fs::read(folder.join(file));
     let mut roots = RootCertStore::empty();
