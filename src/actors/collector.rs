@@ -12,7 +12,7 @@ use crate::policy;
 use crate::policy::key::VariantKey;
 use crate::policy::params::RequiredSignals;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
-use crate::settings::DeletionCostSupport;
+use crate::settings::FeatureSwitch;
 use crate::signals::collect::QueryReport;
 use crate::signals::published::{Question, published};
 use crate::signals::{
@@ -236,8 +236,8 @@ impl Collector {
         let dynamic = &in_force.generation.dynamic;
         let learning = self.shared.hooks.learning_settings(dynamic);
         let for_pods = match in_force.generation.statics.deletion_costs {
-            DeletionCostSupport::Enabled => RequiredSignals::Use,
-            DeletionCostSupport::Disabled => RequiredSignals::Saturation,
+            FeatureSwitch::Enabled => RequiredSignals::Use,
+            FeatureSwitch::Disabled => RequiredSignals::Saturation,
         };
         CollectionSettings {
             required_signals: learning.required_signals().max(for_pods),

@@ -10,7 +10,7 @@ use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
 use crate::cluster::status::StatusApi;
 use crate::roles::Role;
-use crate::settings::DeletionCostSupport;
+use crate::settings::FeatureSwitch;
 use wva_supervise::ChildSpec;
 
 impl Wiring {
@@ -20,7 +20,7 @@ impl Wiring {
             self.status_writer(env),
             self.autoscaler_writer(env),
         ];
-        if self.statics.deletion_costs == DeletionCostSupport::Enabled {
+        if self.statics.deletion_costs == FeatureSwitch::Enabled {
             children.push(self.pod_marker(env));
         }
         children.push(self.event_recorder(env));

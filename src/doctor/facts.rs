@@ -7,7 +7,7 @@ use super::checks::declared;
 use super::object::LiveObject;
 use super::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
-use crate::settings::AnnotatedScalerSupport;
+use crate::settings::FeatureSwitch;
 use crate::settings::generation::Generation;
 
 /// The outcome of one look.
@@ -183,8 +183,7 @@ impl ControllerFacts {
     pub fn takes(&self, object: &LiveObject) -> bool {
         let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
         let is_scaler = kinds.iter().any(|kind| kind.as_str() == object.kind());
-        let takes =
-            |one: &Generation| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled;
+        let takes = |one: &Generation| one.statics.annotated_scalers == FeatureSwitch::Enabled;
         !is_scaler || self.generation().is_none_or(takes)
     }
 
@@ -298,7 +297,7 @@ impl Facts {
         let controllers = self.controllers().iter();
         let mut settings = controllers.filter_map(|one| one.generation()).peekable();
         settings.peek().is_none()
-            || settings.any(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled)
+            || settings.any(|one| one.statics.annotated_scalers == FeatureSwitch::Enabled)
     }
 
     /// The series of an answer.

@@ -23,8 +23,8 @@ use crate::policy::object::{
 };
 use crate::policy::ownership::Holding;
 use crate::policy::units::Replicas;
+use crate::settings::FeatureSwitch;
 use crate::settings::pool_group::PoolGroup;
-use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
 use wva_base::moment::Moment;
 use wva_supervise::Reader;
 
@@ -171,8 +171,8 @@ pub struct Mirrors {
     pub pools: InferencePools,
     scope: WatchScope,
     door: ExternalMetricsDoor,
-    autoscalers: PodAutoscalerSupport,
-    annotated: AnnotatedScalerSupport,
+    autoscalers: FeatureSwitch,
+    annotated: FeatureSwitch,
 }
 
 impl Deref for Mirrors {
@@ -200,8 +200,8 @@ impl Mirrors {
         scope: WatchScope,
         group: PoolGroup,
         door: ExternalMetricsDoor,
-        autoscalers: PodAutoscalerSupport,
-        annotated: AnnotatedScalerSupport,
+        autoscalers: FeatureSwitch,
+        annotated: FeatureSwitch,
     ) -> Self {
         let kinds = MirrorReaders::of(writers);
         Self {
@@ -332,7 +332,7 @@ impl Mirrors {
         match kind.spec().condition {
             WatchCondition::AllNamespaces => self.scope.watch_namespace.is_none(),
             WatchCondition::SystemOutside => self.scope.system_lies_outside(),
-            WatchCondition::PodAutoscalers => self.autoscalers == PodAutoscalerSupport::Enabled,
+            WatchCondition::PodAutoscalers => self.autoscalers == FeatureSwitch::Enabled,
             WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
             WatchCondition::StablePools => self.pools.group.includes_stable(),
             WatchCondition::AlphaPools => self.pools.group.includes_alpha(),

@@ -8,54 +8,16 @@ const POD_AUTOSCALER: &str = "pod-autoscaler-controller";
 /// Every controller that is not named.
 const ALL: &str = "*";
 
-/// Whether `PodAutoscaler`s are decided on.
+/// Whether a part of the controller is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PodAutoscalerSupport {
-    /// They are, where their definition is installed.
+pub enum FeatureSwitch {
+    /// It works.
     Enabled,
-    /// They are not, and nothing is read for them.
+    /// It reads and writes nothing.
     Disabled,
 }
 
-impl From<bool> for PodAutoscalerSupport {
-    fn from(enabled: bool) -> Self {
-        if enabled {
-            Self::Enabled
-        } else {
-            Self::Disabled
-        }
-    }
-}
-
-/// Whether HorizontalPodAutoscalers and `ScaledObject`s are variants by annotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnnotatedScalerSupport {
-    /// Those that are annotated are.
-    Enabled,
-    /// None is, and none is written.
-    Disabled,
-}
-
-impl From<bool> for AnnotatedScalerSupport {
-    fn from(enabled: bool) -> Self {
-        if enabled {
-            Self::Enabled
-        } else {
-            Self::Disabled
-        }
-    }
-}
-
-/// Whether pods that are to go first get a cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeletionCostSupport {
-    /// They do.
-    Enabled,
-    /// No pod is written.
-    Disabled,
-}
-
-impl From<bool> for DeletionCostSupport {
+impl From<bool> for FeatureSwitch {
     fn from(enabled: bool) -> Self {
         if enabled {
             Self::Enabled

@@ -35,7 +35,7 @@ pub mod url;
 pub mod value;
 pub mod values;
 
-pub use controllers::{AnnotatedScalerSupport, DeletionCostSupport, PodAutoscalerSupport};
+pub use controllers::FeatureSwitch;
 pub use generation::{
     FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
 };

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use super::address::BindAddress;
 use super::config_maps::{ConfigMapNames, Purpose};
-use super::controllers::{
-    AnnotatedScalerSupport, DeletionCostSupport, PodAutoscalerSupport, has_pod_autoscalers,
-};
+use super::controllers::{FeatureSwitch, has_pod_autoscalers};
 use super::endpoint_hosts::EndpointHosts;
 use super::logging::LogFormatSetting;
 use super::pool_group::PoolGroup;
@@ -33,11 +31,11 @@ pub struct StaticSettings {
     /// Who writes.
     pub leader_election: LeaderElectionSettings,
     /// Whether PodAutoscalers are decided on; `POD_AUTOSCALERS_ENABLED` and `--controllers`.
-    pub pod_autoscalers: PodAutoscalerSupport,
+    pub pod_autoscalers: FeatureSwitch,
     /// Whether annotated scalers are variants; `ANNOTATED_SCALERS_ENABLED`.
-    pub annotated_scalers: AnnotatedScalerSupport,
+    pub annotated_scalers: FeatureSwitch,
     /// Whether pods that are to go first get a cost; `POD_DELETION_COST_ENABLED`.
-    pub deletion_costs: DeletionCostSupport,
+    pub deletion_costs: FeatureSwitch,
     /// Which pages PodAutoscalers read.
     pub pod_pages: PodPageSettings,
     /// Names of the ConfigMaps that are read.
@@ -342,9 +340,9 @@ fn serving(values: &SettingValues) -> ServingSettings {
     }
 }
 
-fn pod_autoscalers(values: &SettingValues) -> PodAutoscalerSupport {
+fn pod_autoscalers(values: &SettingValues) -> FeatureSwitch {
     let is_listed = has_pod_autoscalers(&values.name(&schema::CONTROLLERS));
-    PodAutoscalerSupport::from(values.bool(&schema::POD_AUTOSCALERS_ENABLED) && is_listed)
+    FeatureSwitch::from(values.bool(&schema::POD_AUTOSCALERS_ENABLED) && is_listed)
 }
 
 fn contradiction(

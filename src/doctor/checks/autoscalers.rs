@@ -9,7 +9,7 @@ use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, list, text};
 use crate::policy::pod_autoscaler::source::SourceKind;
-use crate::settings::PodAutoscalerSupport;
+use crate::settings::FeatureSwitch;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -179,7 +179,7 @@ fn support(facts: &Facts) -> Vec<Finding> {
         .iter()
         .filter_map(|one| one.generation());
     let is_enabled = |one: &crate::settings::generation::Generation| {
-        one.statics.pod_autoscalers == PodAutoscalerSupport::Enabled
+        one.statics.pod_autoscalers == FeatureSwitch::Enabled
     };
     let is_known = settings.clone().next().is_some() && facts.source == FactSource::Cluster;
     if !is_known || settings.any(is_enabled) {

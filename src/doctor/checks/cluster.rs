@@ -7,7 +7,7 @@ use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::settings::problem::Layer;
-use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport, schema};
+use crate::settings::{FeatureSwitch, schema};
 
 const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
 /// What this project's webhooks are called with.
@@ -103,7 +103,7 @@ fn variant_kind(facts: &Facts) -> Vec<Finding> {
     let mut generations = generations.filter_map(|one| one.generation()).peekable();
     // Annotated scalers are variants without that kind.
     let is_spared = generations.peek().is_some()
-        && generations.all(|one| one.statics.annotated_scalers == AnnotatedScalerSupport::Enabled);
+        && generations.all(|one| one.statics.annotated_scalers == FeatureSwitch::Enabled);
     let is_missing = !is_spared && is_absent(facts, kind);
     let finding = is_missing.then(|| definition(FindingCode::VariantKindMissing, kind));
     finding.into_iter().collect()
@@ -118,8 +118,7 @@ fn autoscaler_kind(facts: &Facts) -> Vec<Finding> {
     // By default they are decided on where they are served.
     let is_wanted = generations.any(|one| {
         let origin = one.values.get(&schema::POD_AUTOSCALERS_ENABLED).origin;
-        one.statics.pod_autoscalers == PodAutoscalerSupport::Enabled
-            && origin.layer != Layer::Default
+        one.statics.pod_autoscalers == FeatureSwitch::Enabled && origin.layer != Layer::Default
     });
     let is_missing = is_wanted && is_absent(facts, kind);
     let finding = is_missing.then(|| definition(FindingCode::PodAutoscalerKindMissing, kind));

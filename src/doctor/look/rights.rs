@@ -6,7 +6,7 @@ use kube::Client;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::review::{Access, AccessDecision, User, review_access};
 use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
-use crate::settings::{AnnotatedScalerSupport, DeletionCostSupport, PodAutoscalerSupport};
+use crate::settings::FeatureSwitch;
 
 /// Reviews that run at the same time.
 const AT_ONCE: usize = 8;
@@ -72,9 +72,7 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
         let namespace = match spec.condition {
             WatchCondition::Always => place,
             WatchCondition::AllNamespaces if place.is_empty() => "",
-            WatchCondition::PodAutoscalers
-                if statics.pod_autoscalers == PodAutoscalerSupport::Enabled =>
-            {
+            WatchCondition::PodAutoscalers if statics.pod_autoscalers == FeatureSwitch::Enabled => {
                 place
             }
             WatchCondition::GpuLimits if generation.dynamic.wants_nodes() => "",
@@ -88,7 +86,7 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
     for resource in ["variantautoscalings", "variantautoscalings/status"] {
         needed.push(access("patch", "llmd.ai", resource, place));
     }
-    if statics.annotated_scalers == AnnotatedScalerSupport::Enabled {
+    if statics.annotated_scalers == FeatureSwitch::Enabled {
         for (group, resource) in [
             ("autoscaling", "horizontalpodautoscalers"),
             ("keda.sh", "scaledobjects"),
@@ -96,7 +94,7 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
             needed.push(access("patch", group, resource, place));
         }
     }
-    if statics.deletion_costs == DeletionCostSupport::Enabled {
+    if statics.deletion_costs == FeatureSwitch::Enabled {
         needed.push(access("patch", "", "pods", place));
     }
     needed.push(access("create", "events.k8s.io", "events", place));

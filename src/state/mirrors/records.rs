@@ -11,7 +11,7 @@ use crate::cluster::status::CountPatch;
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{Lifecycle, SpecReading};
 use crate::policy::variant;
-use crate::settings::AnnotatedScalerSupport;
+use crate::settings::FeatureSwitch;
 
 impl Mirrors {
     /// The object of a variant, if this controller manages it. One that shares its name or its target with another, of
@@ -91,7 +91,7 @@ impl Mirrors {
 
     /// Whether annotations of scalers declare variants.
     pub fn takes_annotations(&self) -> bool {
-        self.annotated == AnnotatedScalerSupport::Enabled
+        self.annotated == FeatureSwitch::Enabled
     }
 
     /// Whether who leads may do without a fresh list of a kind: it declares no variant, or may not be listed.

@@ -18,8 +18,8 @@ use crate::cluster::status::manager_name;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::roles::Role;
+use crate::settings::FeatureSwitch;
 use crate::settings::pool_group::PoolGroup;
-use crate::settings::{AnnotatedScalerSupport, PodAutoscalerSupport};
 use crate::vectors::{Tally, run};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Namespace;
@@ -77,8 +77,8 @@ fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
         scope,
         group,
         door,
-        PodAutoscalerSupport::Enabled,
-        AnnotatedScalerSupport::Enabled,
+        FeatureSwitch::Enabled,
+        FeatureSwitch::Enabled,
     );
     TestMirrors {
         readers,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::sources::{Data, GivenFlag, MainConfigMap, PolicySources};
-use crate::{PodAutoscalerSupport, Problem, Sources, Warning};
+use crate::{FeatureSwitch, Problem, Sources, Warning};
 use wva_policy::key::ModelKey;
 use wva_policy::reuse::Reuse;
 use wva_policy::signal::FreshnessBands;
@@ -482,10 +482,7 @@ fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_t
         let started = start(&sources).map_err(|errors| errors[0].to_string())?;
         Ok::<_, String>(started.generation.statics.pod_autoscalers)
     };
-    let (on, off) = (
-        Ok(PodAutoscalerSupport::Enabled),
-        Ok(PodAutoscalerSupport::Disabled),
-    );
+    let (on, off) = (Ok(FeatureSwitch::Enabled), Ok(FeatureSwitch::Disabled));
     let switched = |text| [("POD_AUTOSCALERS_ENABLED", text)];
     assert_eq!(support(&[], &[], None), on);
     assert_eq!(support(&switched("false"), &[], None), off);

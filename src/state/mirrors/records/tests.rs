@@ -12,7 +12,7 @@ use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
 use crate::policy::variant;
-use crate::settings::AnnotatedScalerSupport;
+use crate::settings::FeatureSwitch;
 use crate::settings::pool_group::PoolGroup;
 
 fn listed(variants: &[Value], hpas: &[Value], scaled_objects: &[Value]) -> TestMirrors {
@@ -146,7 +146,7 @@ fn what_is_wrong_or_of_another_controller_takes_nothing_from_others() {
 fn without_the_switch_no_scaler_is_a_variant() {
     let mut mirrors = listed(&[object("a", "d")], &[object("b", "d")], &[]);
     assert!(dispute(&mirrors, "a").0.is_some());
-    mirrors.readers.annotated = AnnotatedScalerSupport::Disabled;
+    mirrors.readers.annotated = FeatureSwitch::Disabled;
     assert_eq!(dispute(&mirrors, "a").0, None);
     assert_eq!(mirrors.all_records().len(), 1);
     assert!(mirrors.is_dispensable(&mirrors.horizontal_pod_autoscalers));
