@@ -17,6 +17,9 @@ use crate::tokens::{self, TokensReport};
 use crate::units::Cost;
 use wva_base::moment::Moment;
 
+/// Replicas after an order of an analyzer that stands in, to those before it. Source: what HPA adds at once by default.
+const MOST_GROWTH: f64 = 2.0;
+
 /// What the analyzers say of one model, with every figure behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Opinions {
@@ -66,6 +69,7 @@ pub(crate) fn opinions(
         };
         opinions.assessments.insert(config.analyzer, assessment);
     }
+    opinions.limit_stand_in(configs);
     opinions
 }
 
@@ -76,6 +80,22 @@ impl Opinions {
             .iter()
             .filter(|(_, said)| !said.variants.is_empty())
             .map(|(analyzer, _)| *analyzer)
+    }
+
+    /// An analyzer that stands in orders no more at once than there is, or is on its way: it knows replicas that have
+    /// just begun by guesses, and the next look is near.
+    fn limit_stand_in(&mut self, configs: &[AnalyzerConfig]) {
+        let stands_in = |config: &&AnalyzerConfig| config.participation == Participation::StandsIn;
+        let names = configs.iter().filter(stands_in).map(|one| one.analyzer);
+        let names: BTreeSet<AnalyzerName> = names.collect();
+        for config in self.seated(configs) {
+            let Some(said) = self.assessments.get_mut(&config.analyzer) else {
+                continue;
+            };
+            if names.contains(&config.analyzer) {
+                said.limit_growth(MOST_GROWTH, config.band);
+            }
+        }
     }
 
     /// The analyzers that take part: one that stands in votes where no voter sizes a variant, as before anything

@@ -130,6 +130,23 @@ impl<'a> View<'a> {
     }
 }
 
+impl Assessment {
+    /// Lowers demands to what so many times the replicas that are ready or on their way do; those of roles without any
+    /// stay.
+    pub(crate) fn limit_growth(&mut self, times: f64, band: Band) {
+        let supplies = self.demand.keys().map(|role| {
+            let supply = balance(self, *role, 0.0, band).anticipated;
+            (*role, supply)
+        });
+        for (role, supply) in supplies.collect::<Vec<_>>() {
+            let most = supply * times * band.scale_up;
+            if let Some(demand) = self.demand.get_mut(&role).filter(|_| most > 0.0) {
+                *demand = demand.min(most);
+            }
+        }
+    }
+}
+
 fn balance(assessment: &Assessment, role: ServingRole, demand: f64, band: Band) -> Balance {
     let mut supply = 0.0;
     let mut anticipated = 0.0;

@@ -37,6 +37,15 @@ fn engines_without_latency_are_sized_by_tokens_and_else_by_percentages() {
     }
 }
 
+#[test]
+fn what_stands_in_orders_as_many_again_at_most() {
+    let signals =
+        "kvUsage: 0.95, queueLength: 900, kvCapacity: 16000, inputTokens: 100, outputTokens: 100";
+    let chosen = "saturation: {default: {analyzerName: saturation}}";
+    assert_eq!(targets(&planned(&document(signals), chosen))["a"], 15);
+    assert_eq!(targets(&planned(&document(signals), SLO))["a"], 4);
+}
+
 /// What a process knows that asked the SLO analyzer for an hour and never got a size.
 const ASKED: &str =
     "learned: {version: 2, asked: {ns/m: {slo: {monotonic: {secs: 82800, nanos: 0}, wall: 0}}}}";
