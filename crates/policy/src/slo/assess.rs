@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
-use super::capacity::{self, SloCapacity};
+use super::capacity::{self, CapacityBound, SloCapacity};
 use super::demand::DemandTrack;
-use super::imbalance::Imbalance;
+use super::imbalance::MixMember;
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
@@ -23,7 +23,7 @@ use crate::snapshot::SignalName;
 use crate::throughput::assess::generating_roles;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
-use crate::units::Replicas;
+use crate::units::{Cost, Replicas};
 use wva_base::moment::Moment;
 
 /// The least time in which a backlog is to be drained once ordered replicas are ready.
@@ -39,6 +39,11 @@ const SHORTER_PROMPTS: f64 = 0.5;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
 /// backlog, noise at the edge is not worth a replica.
 const TOLERATED_EXCESS: f64 = 0.03;
+
+/// What a variant that is left out counts as, to what it does: it is chosen for nothing, and released before all others.
+const LEFT_OUT: f64 = 0.001;
+/// Share of the remembered need below which load has fallen.
+const FALLEN: f64 = 0.9;
 
 /// Every figure behind the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +61,9 @@ pub struct SloReport {
     pub roles: BTreeMap<ServingRole, SloRoleFigures>,
     /// What one replica of each variant does; a variant without an entry is not known yet.
     pub variants: BTreeMap<VariantKey, SloCapacity>,
+    /// Variants without which their role is served for less; they count as next to nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub left_out: BTreeSet<VariantKey>,
 }
 
 impl SloReport {
@@ -163,8 +171,13 @@ pub fn assess(
 ) -> (Assessment, SloReport) {
     let report = report(input, goal, learned.get(key), now);
     let capacities = input.variants.iter().filter_map(|(variant, given)| {
+        let size = report.variants.get(variant)?.per_second;
         let capacity = VariantCapacity {
-            per_replica: report.variants.get(variant)?.per_second,
+            per_replica: if report.left_out.contains(variant) {
+                size * LEFT_OUT
+            } else {
+                size
+            },
             ..VariantCapacity::counted(given.role, given.ready, given.pending)
         };
         Some((variant.clone(), capacity))
@@ -196,6 +209,7 @@ pub(super) fn report(
         derived: input.derived.clone(),
         roles: BTreeMap::new(),
         variants: BTreeMap::new(),
+        left_out: BTreeSet::new(),
     };
     let Some((model, demand)) = learned.zip(demand) else {
         return report;
@@ -234,8 +248,9 @@ pub(super) fn report(
             per_request: work::of_request(role, shape) * part_served,
             answer: shape.output * part_served,
         };
-        if let Some(figures) = part.figures(&demand, model, now) {
+        if let Some((figures, left_out)) = part.figures(&demand, model, now) {
             report.roles.insert(role, figures);
+            report.left_out.extend(left_out);
         }
     }
     report
@@ -298,9 +313,8 @@ impl Part<'_> {
         demand: &DemandTrack,
         model: &LearnedSloModel,
         now: Moment,
-    ) -> Option<SloRoleFigures> {
+    ) -> Option<(SloRoleFigures, BTreeSet<VariantKey>)> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
-        let (service, anticipated) = self.supply();
         let rate = demand.rate();
         let waiting = self.waiting();
         let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
@@ -327,6 +341,9 @@ impl Part<'_> {
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
+        let held = reserve.with(remembered);
+        let (left_out, imbalance) = self.mix(model, ordered.max(held) / band.scale_up);
+        let (service, anticipated) = self.supply(&left_out);
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
         let current = learned::current(self.input, self.role);
@@ -343,16 +360,18 @@ impl Part<'_> {
         let floor = hold.map_or(0.0, |hold| {
             hold.floor(unexplained, service, anticipated, band)
         });
-        let imbalance = model.imbalances.get(&self.role);
-        let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
-        let wanted = (ordered * imbalance)
-            .max(reserve.with(remembered))
-            .max(floor);
         let ceiling = orders_nothing(anticipated, band);
+        // What was needed before keeps replicas; those that are missing for it are not worth a start.
+        let held = if arriving < FALLEN * remembered {
+            held.min(ceiling)
+        } else {
+            held
+        };
+        let wanted = (ordered * imbalance).max(held).max(floor);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
         let stated = if is_noise { ceiling } else { wanted };
-        stated.is_finite().then_some(SloRoleFigures {
+        let figures = SloRoleFigures {
             per_request: self.per_request,
             arriving,
             generated,
@@ -367,7 +386,8 @@ impl Part<'_> {
             imbalance,
             hold,
             stated,
-        })
+        };
+        stated.is_finite().then_some((figures, left_out))
     }
 
     /// Work that waits after a start, where so many requests wait now.
@@ -388,18 +408,42 @@ impl Part<'_> {
         queue.after(start)
     }
 
+    /// Variants that are left out where so much is to be done, and how many times the demand of the others counts.
+    fn mix(&self, model: &LearnedSloModel, demand: f64) -> (BTreeSet<VariantKey>, f64) {
+        let Some(imbalance) = model.imbalances.get(&self.role) else {
+            return (BTreeSet::new(), 1.0);
+        };
+        let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
+        // What serves is not left out for a guess.
+        let sized = own.filter_map(|(key, given)| {
+            let size = self.report.variants.get(key)?;
+            (size.bound != CapacityBound::Cost).then_some((key, given, size.per_second))
+        });
+        let members = sized.map(|(key, given, per_second)| MixMember {
+            key,
+            per_second,
+            cost: given.cost.map(Cost::millionths),
+            ready: given.ready,
+            min: given.min,
+            max: given.max,
+        });
+        let mut members: Vec<_> = members.collect();
+        let left_out = imbalance.left_out(&members, demand);
+        members.retain(|one| !left_out.contains(one.key));
+        let ratio = imbalance.ratio(&members);
+        (left_out, ratio)
+    }
+
     /// Work that ready replicas do per second within the objectives, and with those on their way.
-    fn supply(&self) -> (f64, f64) {
-        let ready = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
-            given.ready.to_f64() * one.per_second
+    fn supply(&self, left_out: &BTreeSet<VariantKey>) -> (f64, f64) {
+        let own = || {
+            let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
+            let kept = own.filter(|(key, _)| !left_out.contains(*key));
+            kept.filter_map(|(key, given)| Some((given, self.report.variants.get(key)?.per_second)))
         };
-        let all = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
-            (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
-        };
-        (
-            total(self.variants().map(ready)),
-            total(self.variants().map(all)),
-        )
+        let ready = own().map(|(given, one)| given.ready.to_f64() * one);
+        let all = own().map(|(given, one)| (given.ready.to_f64() + given.pending.to_f64()) * one);
+        (total(ready), total(all))
     }
 
     /// Work that arrives by the tokens that are generated. Longer answers often follow longer prompts, whose mean

@@ -84,6 +84,26 @@ fn a_term_of_the_demand_is_left_out() {
 }
 
 #[test]
+fn what_was_needed_before_orders_nothing_once_load_has_fallen() {
+    // Demands to the largest at which two replicas suffice.
+    let share = |loads: &[f64]| {
+        let loads: Vec<_> = loads.iter().map(|load| loaded(*load, 0.0, None)).collect();
+        let report = stated(&loads, None);
+        let one = report.variants[&VariantKey::new("ns", "v")].per_second;
+        let enough = 2.0 * one * loads[0].params.band.scale_up;
+        let figures = report.roles[&ServingRole::Both];
+        (figures.stated / enough, figures.remembered / enough)
+    };
+    let high = 400.0;
+    assert!(share(&[high]).0 > 1.1, "{:?}", share(&[high]));
+    let mut fallen = vec![high];
+    fallen.extend([10.0; 12]);
+    let (stated, remembered) = share(&fallen);
+    assert!(remembered > 1.1, "{remembered}");
+    close(stated, 1.0);
+}
+
+#[test]
 fn the_slope_is_left_out() {
     let mut busy = loaded(20.0, 0.0, None);
     for replica in busy
