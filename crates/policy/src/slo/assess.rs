@@ -13,6 +13,7 @@ use super::imbalance::MixMember;
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
+use super::memory::NeedMemory;
 use super::release::{ReleaseHold, orders_nothing};
 use super::reserve::HeldReserve;
 use super::terms::SloTerm;
@@ -341,9 +342,50 @@ impl Part<'_> {
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
-        let held = reserve.with(remembered);
-        let (left_out, imbalance) = self.mix(model, ordered.max(held) / band.scale_up);
+        let kept = reserve.with(remembered);
+        let (left_out, imbalance) = self.mix(model, ordered.max(kept) / band.scale_up);
         let (service, anticipated) = self.supply(&left_out);
+        let (hold, unexplained) = self.hold(waits, memory, now);
+        let floor = hold.map_or(0.0, |hold| {
+            hold.floor(unexplained, service, anticipated, band)
+        });
+        let ceiling = orders_nothing(anticipated, band);
+        // What was needed before keeps replicas; those that are missing for it are not worth a start.
+        let kept = if arriving < FALLEN * remembered {
+            kept.min(ceiling)
+        } else {
+            kept
+        };
+        let wanted = (ordered * imbalance).max(kept).max(floor);
+        let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
+        let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
+        let stated = if is_noise { ceiling } else { wanted };
+        let figures = SloRoleFigures {
+            per_request: self.per_request,
+            arriving,
+            generated,
+            need,
+            burst,
+            remembered,
+            reserve: reserve.share,
+            held_burst: reserve.burst,
+            horizon: memory.map_or(Duration::ZERO, NeedMemory::horizon),
+            landing_backlog,
+            drain,
+            imbalance,
+            hold,
+            stated,
+        };
+        stated.is_finite().then_some((figures, left_out))
+    }
+
+    /// Why replicas are not released, and the share of them that needs known so far do not explain.
+    fn hold(
+        &self,
+        waits: bool,
+        memory: Option<&NeedMemory>,
+        now: Moment,
+    ) -> (Option<ReleaseHold>, f64) {
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
         let current = learned::current(self.input, self.role);
@@ -357,37 +399,7 @@ impl Part<'_> {
         } else {
             None
         };
-        let floor = hold.map_or(0.0, |hold| {
-            hold.floor(unexplained, service, anticipated, band)
-        });
-        let ceiling = orders_nothing(anticipated, band);
-        // What was needed before keeps replicas; those that are missing for it are not worth a start.
-        let held = if arriving < FALLEN * remembered {
-            held.min(ceiling)
-        } else {
-            held
-        };
-        let wanted = (ordered * imbalance).max(held).max(floor);
-        let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
-        let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
-        let stated = if is_noise { ceiling } else { wanted };
-        let figures = SloRoleFigures {
-            per_request: self.per_request,
-            arriving,
-            generated,
-            need,
-            burst,
-            remembered,
-            reserve: reserve.share,
-            held_burst: reserve.burst,
-            horizon: memory.map_or(Duration::ZERO, super::memory::NeedMemory::horizon),
-            landing_backlog,
-            drain,
-            imbalance,
-            hold,
-            stated,
-        };
-        stated.is_finite().then_some((figures, left_out))
+        (hold, unexplained)
     }
 
     /// Work that waits after a start, where so many requests wait now.
