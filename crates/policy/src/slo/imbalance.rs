@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::assess::SloReport;
 use super::capacity::CapacityBound;
+use super::figures::SloReport;
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;

@@ -12,6 +12,7 @@ pub mod assess;
 pub mod capacity;
 pub mod curve;
 pub mod demand;
+pub mod figures;
 mod goal;
 pub mod imbalance;
 pub mod landing;
@@ -23,7 +24,8 @@ pub mod reserve;
 mod terms;
 pub mod work;
 
-pub use assess::{SloReport, assess};
+pub use assess::assess;
+pub use figures::SloReport;
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;
 pub(crate) use load::hides_sequences;

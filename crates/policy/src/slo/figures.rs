@@ -1,0 +1,135 @@
+//! Every figure behind the analyzer's view of one model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::SloGoal;
+use super::capacity::SloCapacity;
+use super::demand::DemandTrack;
+use super::release::ReleaseHold;
+use crate::capacity::ServingRole;
+use crate::key::VariantKey;
+use crate::snapshot::SignalName;
+
+/// Every figure behind the view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SloReport {
+    /// The objectives.
+    pub goal: SloGoal,
+    /// Its requests; `None` as long as no arrivals were ever known.
+    pub demand: Option<DemandTrack>,
+    /// Requests that wait, in the router and in engines.
+    pub backlog: f64,
+    /// Signals that no engine exposes and that follow from others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub derived: Vec<SignalName>,
+    /// By role.
+    pub roles: BTreeMap<ServingRole, SloRoleFigures>,
+    /// What one replica of each variant does; a variant without an entry is not known yet.
+    pub variants: BTreeMap<VariantKey, SloCapacity>,
+    /// Variants without which their role is served for less; they count as next to nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub left_out: BTreeSet<VariantKey>,
+}
+
+impl SloReport {
+    /// Every term as a line of text: the objectives, the demand of each role, what a replica does.
+    pub fn lines(&self) -> Vec<String> {
+        let goal = self.goal;
+        let Some(demand) = self.demand else {
+            return vec!["slo: no arrivals are known yet".to_owned()];
+        };
+        let first = format!(
+            "slo: objectives {:.3} s to the first token, {:.4} s between tokens ({}); {:.2} requests/s \
+             ({:.2} smoothed, {:.2} in the last minute, the router's queue by {:+.2}, {:.2} by requests in flight, \
+             {:.2} since the last count), {:.0} waiting",
+            goal.time_to_first_token,
+            goal.inter_token_latency,
+            goal.source.as_str(),
+            demand.rate(),
+            demand.arrivals.smoothed,
+            demand.arrivals.recent,
+            demand.queue_growth,
+            demand.surge,
+            demand.jump,
+            self.backlog,
+        );
+        let roles = self.roles.iter().map(|(role, figures)| {
+            format!(
+                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} remembered \
+                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; the busiest variant has {:.2} of the mean load; demand {:.0}{}",
+                figures.arriving,
+                figures.generated,
+                figures.remembered,
+                figures.horizon.as_secs(),
+                figures.reserve * 100.0,
+                figures.held_burst,
+                figures.landing_backlog,
+                figures.drain.as_secs(),
+                figures.imbalance,
+                figures.stated,
+                figures.hold.map_or("", ReleaseHold::text),
+            )
+        });
+        let variants = self.variants.iter().map(|(variant, capacity)| {
+            format!(
+                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}{}",
+                capacity.per_second,
+                capacity.concurrency,
+                capacity.latency,
+                capacity.bound.as_str(),
+                if self.left_out.contains(variant) {
+                    "; left out, since all is served for less without it"
+                } else {
+                    ""
+                },
+            )
+        });
+        let derived = self.derived.iter().map(|signal| {
+            let signal = signal.as_str();
+            format!("slo: no engine exposes {signal}, which follows from other signals")
+        });
+        let first = std::iter::once(first).chain(derived);
+        first.chain(roles).chain(variants).collect()
+    }
+}
+
+/// Demand of one role, in work per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SloRoleFigures {
+    /// Work of one request.
+    pub per_request: f64,
+    /// Work that arrives: requests times their mean work, or more by what is generated.
+    pub arriving: f64,
+    /// Work that arrives by the tokens that are generated, as if none had to wait; 0 while a queue drains.
+    pub generated: f64,
+    /// What replicas are needed for now: the largest of what arrives, a surge and a jump.
+    pub need: f64,
+    /// Work of a surge or a jump; 0 where there is none.
+    pub burst: f64,
+    /// The largest arriving work of the horizon.
+    pub remembered: f64,
+    /// Share of that which is held for growth within one start.
+    pub reserve: f64,
+    /// The largest burst that replicas are held for.
+    pub held_burst: f64,
+    /// How long a need is remembered.
+    pub horizon: Duration,
+    /// Work that will wait when a replica that is ordered now is ready.
+    pub landing_backlog: f64,
+    /// Time in which it is to be drained from then on.
+    pub drain: Duration,
+    /// Load of the busiest variant to that of all, by which the demand is raised.
+    #[serde(default = "even")]
+    pub imbalance: f64,
+    /// Whether replicas are not released: too much waits, or needs have not been seen for a whole horizon.
+    pub hold: Option<ReleaseHold>,
+    /// What is stated as demand.
+    pub stated: f64,
+}
+
+fn even() -> f64 {
+    1.0
+}
