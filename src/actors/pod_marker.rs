@@ -148,7 +148,10 @@ impl PodMarker {
             let Some(permit) = this.shared.permit(now, this.api.timeout) else {
                 return (pod, Err(AutoscalerWriteError::Expired));
             };
-            let written = this.api.mark_pod(permit, &pod, mark).await;
+            let written = match this.shared.mirrors.pods.get(&pod) {
+                Some(found) => this.api.mark_pod(permit, &found, mark).await,
+                None => Err(AutoscalerWriteError::Gone),
+            };
             (pod, written)
         };
         let outcomes: BTreeMap<_, _> = stream::iter(due.into_iter().map(write))
@@ -172,7 +175,9 @@ impl PodMarker {
         }
         match error {
             // The next round sees what became of it.
-            AutoscalerWriteError::Gone | AutoscalerWriteError::Expired => return,
+            AutoscalerWriteError::Gone
+            | AutoscalerWriteError::Outdated
+            | AutoscalerWriteError::Expired => return,
             AutoscalerWriteError::Denied { .. } => {
                 self.permissions.tell("Write", error);
                 self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));

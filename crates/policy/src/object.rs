@@ -222,6 +222,8 @@ pub struct PodObject {
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
+    /// Unique id: another pod may have the name later.
+    pub uid: Arc<str>,
     /// Who controls it.
     pub controller: Option<ControllerRef>,
     /// Whether its Ready condition is true.

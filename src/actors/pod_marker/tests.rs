@@ -38,7 +38,8 @@ fn hold(shared: &SharedState, annotations: &[(&str, Value)]) {
     let pods = ["a", "b", "c"].map(|name| {
         let found = annotations.iter().find(|(pod, _)| *pod == name);
         let annotations = found.map_or_else(|| json!({}), |(_, found)| found.clone());
-        json!({"metadata": {"namespace": "ns", "name": name, "annotations": annotations}})
+        let uid = format!("uid-{name}");
+        json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations}})
     });
     list::<SlimPod>(&shared.writers.mirrors.pods, WatchedKind::Pod, pods);
 }
@@ -146,7 +147,11 @@ fn written(asked: &[RecordedRequest]) -> Vec<(&str, &Value)> {
     let each = asked.iter().map(|one| {
         assert_eq!(&*one.method, "PATCH");
         let path = one.path.strip_prefix("/api/v1/namespaces/ns/pods/");
-        (path.unwrap(), &one.body["metadata"]["annotations"])
+        let metadata = &one.body["metadata"];
+        let (pod, uid) = (&metadata["name"], metadata["uid"].as_str());
+        assert_eq!(path, pod.as_str());
+        assert_eq!(uid.unwrap(), format!("uid-{}", path.unwrap()));
+        (path.unwrap(), &metadata["annotations"])
     });
     each.collect()
 }
@@ -168,8 +173,11 @@ async fn the_idlest_pod_is_chosen_while_fewer_are_published() {
 
     decide(&shared, &view, 3);
     let asked = round(&shared).await;
-    let none = json!({ COST: null, BY: null });
-    assert_eq!(written(&asked), [("b", &none)], "the scale-down is off");
+    assert_eq!(
+        written(&asked),
+        [("b", &json!({}))],
+        "the scale-down is off"
+    );
 }
 
 /// Pods of another controller, and of people, stay as they are; and without the claim every pod does.
@@ -211,6 +219,32 @@ async fn the_next_round_writes_what_failed() {
         panic!("{asked:?}");
     };
     assert_eq!((&first.path, &first.body), (&second.path, &second.body));
+}
+
+/// A cost that was written since the pod was read is no refusal: the next round sees it.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_left_to_the_next_round() {
+    let shared = leading(3);
+    let view = measured(&shared);
+    hold(&shared, &[]);
+    decide(&shared, &view, 2);
+    let server = FakeServer::default();
+    for _ in 0..2 {
+        server.then(refusal(409, "Conflict", "conflict with \"kubectl\""));
+    }
+    let mut marker = marker(&shared, &server);
+    let begin = shared.clock.now();
+    marker.round(begin).await;
+    let asked = server.asked();
+    assert_eq!(asked[0].query, "&fieldManager=wva-me", "not by force");
+    assert_eq!(asked[0].content_type, "application/apply-patch+yaml");
+    assert_eq!(marker.spared, None);
+    marker.round(begin).await;
+    assert_eq!(server.asked().len(), 2, "it is not seen yet");
+
+    hold(&shared, &[("b", json!({ COST: "5" }))]);
+    marker.round(begin).await;
+    assert_eq!(server.asked().len(), 2);
 }
 
 /// A write that is not allowed ends the writes of a minute.

@@ -1,5 +1,6 @@
 //! Writes of the annotation that lets a pod go first.
 
+use k8s_openapi::Resource;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -8,9 +9,9 @@ use serde_json::json;
 
 use super::{AutoscalerApi, AutoscalerWriteError};
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
-use crate::cluster::mirror::ObjectKey;
 use crate::cluster::permit::WritePermit;
 use crate::policy::deletion::CHOSEN_COST;
+use crate::policy::object::PodObject;
 
 /// What becomes of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,22 +24,30 @@ pub enum PodMark {
 
 impl AutoscalerApi {
     /// Writes or removes the cost of a pod, with our name. Nothing else of the pod is touched.
+    ///
+    /// The fields are applied, and not by force: a cost that something else wrote since the pod was read is a conflict,
+    /// and one that it wrote over ours stays where ours is removed. A version would do so as well, but every change of
+    /// a status would refuse the write. The uid keeps a pod from being created that is gone.
+    ///
+    /// # Errors
+    /// See [`AutoscalerWriteError`].
     pub async fn mark_pod(
         &self,
         permit: WritePermit,
-        pod: &ObjectKey,
+        pod: &PodObject,
         mark: PodMark,
     ) -> Result<(), AutoscalerWriteError> {
-        let [cost, by] = match mark {
-            PodMark::Chosen => [json!(CHOSEN_COST.to_string()), json!(&*self.manager)],
-            PodMark::Removed => [json!(null), json!(null)],
+        let annotations = match mark {
+            PodMark::Chosen => json!({
+                DELETION_COST_ANNOTATION: CHOSEN_COST.to_string(), CHOSEN_BY_ANNOTATION: &*self.manager,
+            }),
+            PodMark::Removed => json!({}),
         };
-        let annotations = json!({ DELETION_COST_ANNOTATION: cost, CHOSEN_BY_ANNOTATION: by });
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-        let parameters = PatchParams {
-            field_manager: Some(self.manager.to_string()),
-            ..PatchParams::default()
-        };
+        let patch = Patch::Apply(json!({
+            "apiVersion": Pod::API_VERSION, "kind": Pod::KIND,
+            "metadata": { "name": &*pod.name, "uid": &*pod.uid, "annotations": annotations },
+        }));
+        let parameters = PatchParams::apply(&self.manager);
         let pods: Api<PartialObjectMeta<Pod>> =
             Api::namespaced(self.client.clone(), &pod.namespace);
         let patched = pods.patch(&pod.name, &parameters, &patch);

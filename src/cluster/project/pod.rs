@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{
-    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
+    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key, uid,
     wall_time,
 };
 use crate::api::pod::SlimPod;
@@ -42,6 +42,7 @@ impl Projected for SlimPod {
         PodObject {
             namespace: namespace_of(&self.metadata, texts),
             name: name(&self.metadata),
+            uid: uid(&self.metadata),
             controller: controller(&self.metadata, texts),
             readiness: match ready {
                 Some(_) => Readiness::Ready,

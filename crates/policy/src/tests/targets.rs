@@ -101,6 +101,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
         Arc::new(PodObject {
             namespace: "ns".into(),
             name: name.into(),
+            uid: Arc::from(""),
             controller: None,
             readiness: Readiness::Ready,
             created: WallTime(0),
