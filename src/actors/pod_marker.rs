@@ -1,6 +1,7 @@
 //! Lets the pods with the least requests go first: annotates them while fewer replicas are published than exist, and
 //! takes the annotation back when the scale-down is off or done.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use futures::{StreamExt, stream};
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, PodMark};
 use crate::cluster::mirror::ObjectKey;
+use crate::cluster::status::is_manager;
 use crate::policy::deletion::DeletionChoice;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{DeletionCost, Lifecycle};
+use crate::policy::ownership::Ownership;
 use crate::policy::snapshot::VariantView;
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
@@ -88,12 +91,20 @@ impl PodMarker {
         }
         let mut chosen = BTreeSet::new();
         let mut undecided = BTreeSet::new();
-        for (key, view) in self.shared.board.snapshot() {
-            match self.chosen(&key, &view, now) {
-                Some(names) => chosen.extend(names.iter().map(|name| pod_key(&view, name))),
-                None => undecided.extend(view.pods.iter().map(|pod| pod_key(&view, &pod.name))),
+        let board = self.shared.board.snapshot();
+        for (key, view) in &board {
+            match self.chosen(key, view, now) {
+                Some(names) => chosen.extend(names.iter().map(|name| pod_key(view, name))),
+                None => undecided.extend(pod_keys(view)),
             }
         }
+        // No other controller publishes these variants, so that the mark of one is left from a former name of ours.
+        let ours = LazyCell::new(|| {
+            let alone = (board.iter())
+                .filter(|(key, _)| self.shared.standing(key) == Ownership::Alone)
+                .flat_map(|(_, view)| pod_keys(view));
+            alone.collect::<BTreeSet<_>>()
+        });
         let pods = self.shared.mirrors.pods.all().into_iter();
         let live = pods.filter(|(_, pod)| pod.lifecycle == Lifecycle::Live);
         let differences = live.filter_map(|(key, pod)| match &pod.deletion_cost {
@@ -101,6 +112,10 @@ impl PodMarker {
             DeletionCost::Chosen(by) if **by == *self.api.manager => {
                 let stays = chosen.contains(&key) || undecided.contains(&key);
                 (!stays).then_some((key, PodMark::Removed))
+            }
+            DeletionCost::Chosen(by) if is_manager(by) => {
+                let is_left = ours.contains(&key) && !undecided.contains(&key);
+                is_left.then_some((key, PodMark::Removed))
             }
             DeletionCost::None | DeletionCost::Chosen(_) | DeletionCost::Foreign => None,
         });
@@ -205,6 +220,10 @@ fn turn(
     differences.rotate_left(done);
     differences.truncate(AT_A_TIME);
     differences
+}
+
+fn pod_keys(view: &VariantView) -> impl Iterator<Item = ObjectKey> {
+    view.pods.iter().map(|pod| pod_key(view, &pod.name))
 }
 
 fn pod_key(view: &VariantView, name: &Arc<str>) -> ObjectKey {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::{DENIED_PAUSE, PodMarker, turn};
@@ -11,6 +13,7 @@ use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::api::pod::SlimPod;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::autoscaler::{AutoscalerApi, PodMark};
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
 use crate::cluster::kinds::WatchedKind;
@@ -186,7 +189,7 @@ async fn costs_of_others_and_of_another_term_stay() {
     let shared = leading(3);
     let view = measured(&shared);
     decide(&shared, &view, 3);
-    let another = json!({ COST: "-1", BY: "wva-other" });
+    let another = json!({ COST: "-1", BY: "team" });
     let edited = json!({ COST: "5", BY: "wva-me" });
     let foreign = [("a", another), ("b", json!({ COST: "-1" })), ("c", edited)];
     hold(&shared, &foreign);
@@ -198,6 +201,42 @@ async fn costs_of_others_and_of_another_term_stay() {
     claim(&shared, 1);
     let asked = round(&shared).await;
     assert_eq!(written(&asked).len(), 1);
+}
+
+/// The status of the variant has this owner.
+fn owned(shared: &SharedState, manager: &str) {
+    let mirrors = &shared.writers.mirrors;
+    let namespace = json!({"metadata": { "name": "ns" }});
+    let kind = WatchedKind::Namespace;
+    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, kind, [namespace]);
+    let variant = json!({
+        "metadata": {"namespace": "ns", "name": "v", "uid": "u", "managedFields": [{
+            "manager": manager, "operation": "Apply", "subresource": "status",
+            "fieldsV1": { "f:status": { "f:actuation": {} } },
+        }]},
+        "spec": { "scaleTargetRef": { "name": "v" }, "modelID": "m" },
+    });
+    list::<VariantAutoscaling>(
+        &mirrors.variants,
+        WatchedKind::VariantAutoscaling,
+        [variant],
+    );
+}
+
+/// A name depends on the lease and its namespace.
+#[tokio::test(start_paused = true)]
+async fn a_mark_under_a_former_name_is_removed_unless_a_controller_of_that_name_publishes() {
+    let mut shared = leading(3);
+    shared.readers.manager = "wva-me".into();
+    let view = measured(&shared);
+    hold(&shared, &[("a", json!({ COST: "-1", BY: "wva-former" }))]);
+    decide(&shared, &view, 3);
+    owned(&shared, "wva-former");
+    assert!(round(&shared).await.is_empty(), "another one publishes it");
+    owned(&shared, "wva-me");
+    let asked = round(&shared).await;
+    assert_eq!(written(&asked), [("a", &json!({}))]);
+    assert_eq!(asked[0].query, "&fieldManager=wva-former");
 }
 
 /// What was not written is written in the next round, by whichever life.

@@ -11,7 +11,7 @@ use super::{AutoscalerApi, AutoscalerWriteError};
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
 use crate::cluster::permit::WritePermit;
 use crate::policy::deletion::CHOSEN_COST;
-use crate::policy::object::PodObject;
+use crate::policy::object::{DeletionCost, PodObject};
 
 /// What becomes of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum PodMark {
 }
 
 impl AutoscalerApi {
-    /// Writes or removes the cost of a pod, with our name. Nothing else of the pod is touched.
+    /// Writes the cost of a pod with our name, or removes it with that of its owner. Nothing else of the pod is touched.
     ///
     /// The fields are applied, and not by force: a cost that something else wrote since the pod was read is a conflict,
     /// and one that it wrote over ours stays where ours is removed. A version would do so as well, but every change of
@@ -47,7 +47,12 @@ impl AutoscalerApi {
             "apiVersion": Pod::API_VERSION, "kind": Pod::KIND,
             "metadata": { "name": &*pod.name, "uid": &*pod.uid, "annotations": annotations },
         }));
-        let parameters = PatchParams::apply(&self.manager);
+        // A former name of ours owns what was written under it.
+        let manager = match (mark, &pod.deletion_cost) {
+            (PodMark::Removed, DeletionCost::Chosen(by)) => by,
+            _ => &self.manager,
+        };
+        let parameters = PatchParams::apply(manager);
         let pods: Api<PartialObjectMeta<Pod>> =
             Api::namespaced(self.client.clone(), &pod.namespace);
         let patched = pods.patch(&pod.name, &parameters, &patch);

@@ -11,7 +11,7 @@ use kube::{Client, Resource};
 use serde_json::{Value, json};
 
 pub use self::count::{CountPatch, apply_count};
-pub use self::owners::{annotators, controllers, manager_name};
+pub use self::owners::{annotators, controllers, is_manager, manager_name};
 use super::client::{RequestError, within};
 use super::mirror::WriteEffect;
 use super::permit::WritePermit;

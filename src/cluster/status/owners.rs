@@ -21,6 +21,11 @@ pub fn manager_name(namespace: &str, lease: &str, instance: Option<&str>) -> Str
     format!("{PREFIX}{:016x}", fingerprint(&parts))
 }
 
+/// Whether a field manager is a controller of our kind.
+pub fn is_manager(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
 /// Everybody but `me` who owns fields of the status.
 pub(super) fn others(metadata: &ObjectMeta, me: &str) -> BTreeSet<String> {
     status_entries(metadata)
