@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::check::InvariantViolation;
 use super::checker::Checker;
 use super::conditions::untold;
+use super::deletion_costs::chosen;
 use super::process_manager::ProcessManager;
 use super::surroundings::{object_of, stored_count};
 use super::workload::{is_by_tokens, may_go_to_zero};
@@ -198,6 +199,7 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
     uneven
         .or_else(autoscaled)
         .or_else(untold)
+        .or_else(|| chosen(server))
         .or_else(|| unwell(&doors))
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod check;
 mod checker;
 mod chronicle;
 mod conditions;
+mod deletion_costs;
 mod dice;
 mod exhaustive;
 pub(crate) mod fault;

@@ -55,6 +55,8 @@ pub(super) struct ProcessSetting {
     pub(super) trace: Trace,
     /// The instance of all controllers, where they have one.
     pub(super) instance: Option<&'static str>,
+    /// Whether they choose pods that go first.
+    pub(super) chooses_pods: bool,
     pub(super) mutation: Option<Mutation>,
     /// What ends the first process, or a role of it.
     pub(super) probe: Option<Probe>,

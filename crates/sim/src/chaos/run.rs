@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::check::holdings::left;
 use super::checker::Checker;
 use super::chronicle::Chronicle;
+use super::deletion_costs::CostsByHand;
 use super::fault::{ChaosFault, RoleFault, WorkloadFaultKind};
 use super::fleet::Fleet;
 use super::injector::Injector;
@@ -74,6 +75,7 @@ struct Run<'a> {
     injector: Injector,
     ended: Arc<Notify>,
     chronicle: Chronicle,
+    costs: Option<CostsByHand>,
     active: Vec<Strike>,
     next: usize,
     outcome: RunOutcome,
@@ -119,6 +121,7 @@ impl<'a> Run<'a> {
             judge: judge.clone(),
             trace: trace.clone(),
             instance: plot.instance,
+            chooses_pods: plot.chooses_pods,
             mutation: plot.mutation,
             probe: plot.probe.clone(),
             ended: Arc::clone(&ended),
@@ -136,6 +139,7 @@ impl<'a> Run<'a> {
             injector,
             ended,
             chronicle: Chronicle::default(),
+            costs: (plot.chooses_pods).then(|| CostsByHand::new(&SeedTree::new(seed))),
             active: Vec::new(),
             next: 0,
             outcome: RunOutcome::default(),
@@ -233,6 +237,10 @@ impl<'a> Run<'a> {
         let is_free = |member: &Process| member.ills.api().is_empty();
         self.cast.probe(now);
         self.chronicle.look(&self.insider, &self.trace);
+        if let Some(costs) = &mut self.costs {
+            let (judge, until) = ((&self.judge, &self.trace), self.plot.faults_until);
+            costs.look(&self.insider, judge, (now, until)).await;
+        }
         if let Some(used) = self.used(now) {
             self.judge.used(used);
         }

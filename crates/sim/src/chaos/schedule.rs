@@ -339,7 +339,7 @@ const BUSY: [WatchedKind; 10] = [
 ];
 
 /// Roles that every controller has, but for the root, whose end is that of the process. KEDA is not simulated, so
-/// that nothing serves its scaler, and no pod gets a cost.
+/// that nothing serves its scaler, and only some seeds give pods a cost.
 pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
     let single = Role::SINGLE.into_iter();
     single

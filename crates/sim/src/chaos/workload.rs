@@ -42,6 +42,8 @@ pub(crate) struct ChaosWorkload {
     pub(crate) instance: Option<&'static str>,
     /// The variant that annotations of its HPA declare, if one is.
     pub(crate) declared: Option<&'static str>,
+    /// Whether controllers choose pods that go first, and a person gives some a cost.
+    pub(crate) chooses_pods: bool,
     pub(crate) controllers: usize,
     /// When everything is put back; one last fault on the way to the API server may follow.
     pub(crate) faults_until: Duration,
@@ -141,6 +143,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         main: settings(name, is_slow, seed, &mut dice),
         instance: instance(name, seed),
         declared: declared(name, seed),
+        chooses_pods: chooses_pods(name, seed),
         controllers,
         faults_until,
         climb,
@@ -330,6 +333,12 @@ fn declared(name: &str, seed: u64) -> Option<&'static str> {
     (name != "probe" && dice.chance(33)).then_some(DECLARED)
 }
 
+/// In a third of the seeds.
+fn chooses_pods(name: &str, seed: u64) -> bool {
+    let mut dice = Dice::new(SeedTree::new(seed).child("plot/marks"));
+    name != "probe" && dice.chance(33)
+}
+
 /// Fewer GPUs than all variants may use together, within which growth is kept; and those of the nodes.
 const QUOTA: &str = "\
 enableLimiter: true
@@ -437,7 +446,8 @@ impl ChaosWorkload {
         if config.any(|(_, text)| text.contains(INVENTORY) && !text.contains(QUOTA)) {
             kinds.extend([WatchedKind::Node, WatchedKind::HoldingPod]);
         }
-        kinds.into_iter().map(Role::Watcher).collect()
+        let marker = self.chooses_pods.then_some(Role::PodMarker);
+        kinds.into_iter().map(Role::Watcher).chain(marker).collect()
     }
 
     pub(crate) fn schedule(&self, seed: u64) -> FaultSchedule {

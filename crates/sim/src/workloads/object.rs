@@ -54,7 +54,7 @@ impl Object {
         self.text("/metadata/namespace")
     }
 
-    pub(super) fn uid(&self) -> &str {
+    pub(crate) fn uid(&self) -> &str {
         self.text("/metadata/uid")
     }
 

@@ -18,6 +18,7 @@ use crate::world::controller::{ControllerView, ProcessConfig, cast, environment}
 use crate::world::objects::SYSTEM;
 use wva::app::Controller;
 use wva::settings::Sources;
+use wva::settings::schema;
 use wva::settings::sources::MainConfigMap;
 
 impl ProcessSetting {
@@ -99,6 +100,10 @@ impl ProcessSetting {
         }
         if let Some(instance) = self.instance {
             environment.insert("CONTROLLER_INSTANCE".to_owned(), instance.to_owned());
+        }
+        if self.chooses_pods {
+            let name = schema::POD_DELETION_COST_ENABLED.name;
+            environment.insert(name.to_owned(), "true".to_owned());
         }
         environment.extend(member.extra.clone());
         let fixed = Sources {
