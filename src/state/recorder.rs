@@ -17,6 +17,7 @@ use prometheus::IntCounterVec;
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
+use crate::policy::pod_autoscaler::demand::SourceReading;
 use crate::policy::pod_autoscaler::{
     AutoscalerDecision, AutoscalerState, AutoscalerView, PodAutoscalerObject,
 };
@@ -33,6 +34,12 @@ const CYCLES: usize = 8;
 
 /// Entries of all kinds that wait for it. A new leader decides on thousands of PodAutoscalers at once.
 const QUEUE: usize = 4096;
+
+/// Most bytes of PodAutoscalers that wait for it, about.
+const QUEUE_BYTES: usize = 32 << 20;
+
+/// Bytes of a pod, a sample or a remembered demand, about.
+const ITEM_BYTES: usize = 64;
 
 /// Why an entry is left out that does not fit into the queue.
 const QUEUE_FULL: &str = "queue-full";
@@ -74,6 +81,19 @@ pub struct AutoscalerEntry {
     pub after: AutoscalerState,
 }
 
+impl AutoscalerEntry {
+    /// Bytes that it holds in memory, about.
+    fn bytes(&self) -> usize {
+        let samples = self.view.readings.iter().map(|reading| match reading {
+            SourceReading::Pods(pods) => pods.len(),
+            SourceReading::Total(_) => 1,
+        });
+        let remembered = self.before.remembered() + self.after.remembered();
+        let items = self.view.pods.len() + samples.sum::<usize>() + remembered;
+        size_of::<Self>() + items * ITEM_BYTES
+    }
+}
+
 #[derive(Debug)]
 enum RecorderEntry {
     Cycle(Box<CycleRecord>),
@@ -89,6 +109,8 @@ struct RecorderQueue {
     entries: SyncSender<RecorderEntry>,
     /// Cycles among those that wait.
     cycles: Arc<AtomicUsize>,
+    /// Bytes of PodAutoscalers among them, about.
+    bytes: Arc<AtomicUsize>,
     ring: Arc<Mutex<DecisionRing>>,
     unrecorded: IntCounterVec,
 }
@@ -101,9 +123,10 @@ impl DecisionRecorder {
         }
         let (sender, receiver) = sync_channel(QUEUE);
         let ring = Arc::new(Mutex::new(DecisionRing::new(settings.history_bytes)));
-        let cycles = Arc::new(AtomicUsize::new(0));
+        let (cycles, bytes) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let writer = RecordWriter {
             cycles: Arc::clone(&cycles),
+            bytes: Arc::clone(&bytes),
             encoder: SegmentEncoder::new(RecordingHeader::of(version)),
             ring: Arc::clone(&ring),
             file: (settings.file.clone()).map(|path| RecordFile::new(path, settings.file_bytes)),
@@ -119,6 +142,7 @@ impl DecisionRecorder {
         Self(Some(Arc::new(RecorderQueue {
             entries: sender,
             cycles,
+            bytes,
             ring,
             unrecorded,
         })))
@@ -148,8 +172,15 @@ impl DecisionRecorder {
         let Some(queue) = &self.0 else {
             return;
         };
-        let sent = queue.send(RecorderEntry::Autoscaler(Box::new(entry())));
+        let entry = entry();
+        let bytes = entry.bytes();
+        let sent = if queue.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > QUEUE_BYTES {
+            Err(QUEUE_FULL)
+        } else {
+            queue.send(RecorderEntry::Autoscaler(Box::new(entry)))
+        };
         if let Err(reason) = sent {
+            queue.bytes.fetch_sub(bytes, Ordering::Relaxed);
             queue.left_out(reason);
         }
     }
@@ -182,6 +213,7 @@ fn locked(ring: &Mutex<DecisionRing>) -> MutexGuard<'_, DecisionRing> {
 
 struct RecordWriter {
     cycles: Arc<AtomicUsize>,
+    bytes: Arc<AtomicUsize>,
     encoder: SegmentEncoder,
     ring: Arc<Mutex<DecisionRing>>,
     file: Option<RecordFile>,
@@ -202,7 +234,10 @@ impl RecordWriter {
                 self.cycles.fetch_sub(1, Ordering::Relaxed);
                 self.encode(cycle)
             }
-            RecorderEntry::Autoscaler(entry) => self.encode_autoscaler(entry),
+            RecorderEntry::Autoscaler(entry) => {
+                self.bytes.fetch_sub(entry.bytes(), Ordering::Relaxed);
+                self.encode_autoscaler(entry)
+            }
         };
         let encoded = match encoded {
             Ok(encoded) => encoded,

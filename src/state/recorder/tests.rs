@@ -11,12 +11,14 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, Opts};
 
 use super::{
-    AutoscalerEntry, CYCLES, CycleRecord, DecisionRecorder, QUEUE, RecordFile, RecordWriter,
-    RecorderEntry,
+    AutoscalerEntry, CYCLES, CycleRecord, DecisionRecorder, ITEM_BYTES, QUEUE, QUEUE_BYTES,
+    RecordFile, RecordWriter, RecorderEntry,
 };
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
+use crate::policy::pod_autoscaler::demand::SourceReading;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
+use crate::policy::signal::Signal;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::policy::{self};
@@ -89,6 +91,7 @@ impl Drop for Folder {
 fn writer(path: &Path, limit: u64) -> RecordWriter {
     RecordWriter {
         cycles: Arc::default(),
+        bytes: Arc::default(),
         encoder: SegmentEncoder::new(RecordingHeader::of("1")),
         ring: Arc::new(Mutex::new(DecisionRing::new(1_000_000))),
         file: Some(RecordFile::new(path.to_owned(), limit)),
@@ -231,6 +234,7 @@ fn a_full_queue_drops_the_newest_entry_and_counts_it() {
     let recorder = DecisionRecorder(Some(Arc::new(super::RecorderQueue {
         entries,
         cycles: Arc::default(),
+        bytes: Arc::default(),
         ring: Arc::new(Mutex::new(DecisionRing::new(0))),
         unrecorded: counter.clone(),
     })));
@@ -255,6 +259,43 @@ fn a_full_queue_drops_the_newest_entry_and_counts_it() {
     drop(receiver);
     recorder.record_autoscaler(autoscaler);
     assert_eq!(counter.with_label_values(&["stopped"]).get(), 1);
+}
+
+/// About a sixth of the bytes that may wait.
+fn large() -> AutoscalerEntry {
+    let mut entry = autoscaler();
+    let items = QUEUE_BYTES / ITEM_BYTES / 6;
+    let age = Duration::ZERO;
+    let pods = (0..items).map(|pod| (Arc::from(pod.to_string()), Signal::KnownZero { age }));
+    entry.view.readings = vec![SourceReading::Pods(pods.collect())];
+    entry
+}
+
+#[test]
+fn large_entries_fill_the_queue_before_their_number_does() {
+    let (entries, receiver) = std::sync::mpsc::sync_channel(QUEUE);
+    let folder = Folder::new("large");
+    let mut writer = writer(&folder.0.join("decisions"), 1_000_000);
+    let counter = unrecorded();
+    let recorder = DecisionRecorder(Some(Arc::new(super::RecorderQueue {
+        entries,
+        cycles: Arc::default(),
+        bytes: Arc::clone(&writer.bytes),
+        ring: Arc::new(Mutex::new(DecisionRing::new(0))),
+        unrecorded: counter.clone(),
+    })));
+    let dropped = || counter.with_label_values(&["queue-full"]).get();
+    let large = large();
+    let record = || recorder.record_autoscaler(|| large.clone());
+    (0..5).for_each(|_| record());
+    assert_eq!(dropped(), 0);
+    record();
+    record();
+    assert_eq!(dropped(), 2, "what is left out takes no room");
+    writer.take(&receiver.try_recv().unwrap());
+    record();
+    assert_eq!(dropped(), 2);
+    assert_eq!(receiver.try_iter().count(), 5);
 }
 
 #[test]

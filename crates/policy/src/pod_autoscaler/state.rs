@@ -163,6 +163,12 @@ impl AutoscalerState {
         }
     }
 
+    /// Demands and recommendations that it holds.
+    pub fn remembered(&self) -> usize {
+        let demands = self.windows.values().map(|window| window.slots.len());
+        demands.sum::<usize>() + self.recommendations.len()
+    }
+
     /// Forgets demands that were kept for windows of other lengths: what a shorter one dropped is missing in a
     /// longer one.
     pub(super) fn keep_for(&mut self, lengths: WindowLengths) {
