@@ -30,8 +30,13 @@ pub(in crate::cli) fn recording(argument: &str) -> Vec<u8> {
 
 /// Decisions on a `PodAutoscaler`, and the same cycles behind them.
 pub(in crate::cli) fn both_recording(argument: &str) -> Vec<u8> {
+    named_recording("chat", argument)
+}
+
+/// The same, where the `PodAutoscaler` has this name.
+pub(in crate::cli) fn named_recording(name: &str, argument: &str) -> Vec<u8> {
     let mut encoder = encoder();
-    let mut bytes = autoscalers(&mut encoder, argument);
+    let mut bytes = autoscalers(&mut encoder, name, argument);
     bytes.extend(cycles(&mut encoder, argument));
     bytes
 }
@@ -64,9 +69,9 @@ fn cycles(encoder: &mut SegmentEncoder, argument: &str) -> Vec<u8> {
 }
 
 /// Two decisions on a `PodAutoscaler`, a minute apart, whose external total grows.
-fn autoscalers(encoder: &mut SegmentEncoder, annotation: &str) -> Vec<u8> {
+fn autoscalers(encoder: &mut SegmentEncoder, name: &str, annotation: &str) -> Vec<u8> {
     let object = format!(
-        "{{metadata: {{namespace: ns, name: chat, annotations: {{example.com/x: '{annotation}'}}}}, spec: {{scaleTargetRef: \
+        "{{metadata: {{namespace: ns, name: {name}, annotations: {{example.com/x: '{annotation}'}}}}, spec: {{scaleTargetRef: \
          {{apiVersion: apps/v1, kind: Deployment, name: llm}}, maxReplicas: 5, scalingStrategy: APA, metricsSources: \
          [{{metricSourceType: external, targetMetric: queue, targetValue: '10'}}]}}}}"
     );

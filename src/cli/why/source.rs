@@ -85,7 +85,15 @@ pub(super) fn from_recording<R: Read>(
 ) -> Result<String, String> {
     let mut last = LastEntries::read(reader, at)?;
     let version = reader.header().map_or("?", |header| &header.version);
-    if let Some(recorded) = last.autoscalers.remove(object) {
+    let key = variant(object);
+    // A variant may have had the name since, or before.
+    let since = last.cycle.as_ref().and_then(|cycle| {
+        let is_decided = cycle.decided.variants.contains_key(&key);
+        is_decided.then_some(cycle.now.wall)
+    });
+    let recorded = last.autoscalers.remove(object);
+    let recorded = recorded.filter(|recorded| since.is_none_or(|since| since <= recorded.now.wall));
+    if let Some(recorded) = recorded {
         let replayed = replay::repeated_autoscaler(&recorded)?;
         let mut text = render::recorded_autoscaler(&recorded, &replayed);
         if replayed.difference.is_some() {
@@ -100,7 +108,6 @@ pub(super) fn from_recording<R: Read>(
         plan: &replayed.plan,
         settings: Some(&cycle.settings),
     };
-    let key = variant(object);
     let mut text = render::variant(&explained, &key).ok_or_else(missing)?;
     let recorded = cycle.decided.variants.get(&key);
     if let Some(recorded) = recorded.filter(|_| !replayed.differences.is_empty()) {

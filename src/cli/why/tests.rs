@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::WhyFlags;
 use super::source::{from_decisions, from_recording, from_snapshot};
-use crate::cli::replay::tests::both_recording;
+use crate::cli::replay::tests::{both_recording, named_recording};
 use crate::policy::key::ObjectKey;
 use wva_base::moment::WallTime;
 use wva_recording::RecordingReader;
@@ -102,14 +102,27 @@ steps
     assert_eq!(text, wanted);
 }
 
+fn explained(bytes: &[u8], name: &str, at: Option<&str>) -> Result<String, String> {
+    let at = at.map(|at| WallTime(at.parse::<Timestamp>().unwrap().as_millisecond()));
+    let key = ObjectKey::new("ns", name);
+    from_recording(&key, &mut RecordingReader::new(bytes), at)
+}
+
+#[test]
+fn the_newest_decision_on_a_name_is_explained_of_whichever_kind() {
+    let bytes = named_recording("a", "x");
+    let text = explained(&bytes, "a", Some("2026-03-01T12:01:59Z")).unwrap();
+    let begin = "ns/a  Deployment ns/llm\ndecided    1 -> 2 at 2026-03-01T12:01:00Z\n";
+    assert!(text.starts_with(begin), "{text}");
+    // A cycle has decided on a variant of the name since.
+    let text = explained(&bytes, "a", None).unwrap();
+    assert!(text.starts_with("ns/a  model m"), "{text}");
+}
+
 #[test]
 fn a_recorded_decision_on_a_pod_autoscaler_is_explained() {
     let bytes = both_recording("x");
-    let explained = |name: &str, at: Option<&str>| {
-        let at = at.map(|at| WallTime(at.parse::<Timestamp>().unwrap().as_millisecond()));
-        let key = ObjectKey::new("ns", name);
-        from_recording(&key, &mut RecordingReader::new(&*bytes), at)
-    };
+    let explained = |name: &str, at: Option<&str>| explained(&bytes, name, at);
     let text = explained("chat", Some("2026-03-01T12:00:59Z")).unwrap();
     let begin = "ns/chat  Deployment ns/llm\ndecided    1 -> 1 at 2026-03-01T12:00:00Z\nbecause    stable\n";
     assert!(text.starts_with(begin), "{text}");
