@@ -27,7 +27,7 @@ impl LastEntries {
         at: Option<WallTime>,
     ) -> Result<Self, String> {
         let mut found = Self::default();
-        let mut first = None;
+        let mut first: Option<WallTime> = None;
         let mut is_empty = true;
         loop {
             let entry = match reader.next_entry() {
@@ -37,9 +37,10 @@ impl LastEntries {
                 Err(error) => return Err(error.to_string()),
             };
             let wall = entry.now().wall;
-            first = first.or(Some(wall));
+            first = Some(first.map_or(wall, |first| first.min(wall)));
+            // Earlier ones may follow: several roles record, and a wall clock may be set back.
             if at.is_some_and(|at| wall > at) {
-                break;
+                continue;
             }
             is_empty = false;
             match entry {

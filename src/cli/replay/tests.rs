@@ -165,9 +165,11 @@ fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
                 wva 9.9.9: every decision is the same\n";
     assert_eq!(whole.text, said);
     let one = replayed(&[&file, "--at", "2026-03-01T12:00:30Z"]).unwrap();
+    // The cycle of that time comes after a later decision.
     assert_eq!(
         one.text,
-        "ns/chat at 2026-03-01T12:00:00Z: every decision is the same\n"
+        "cycle 1 at 2026-03-01T12:00:00Z: every decision is the same\n\
+         ns/chat at 2026-03-01T12:00:00Z: every decision is the same\n"
     );
     let settings = files.with(
         "settings.yaml",
