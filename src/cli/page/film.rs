@@ -1,6 +1,7 @@
 //! A recording as the frames that the page draws.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,8 +105,8 @@ struct Autoscaled {
     counts: Counts<ObjectKey>,
 }
 
-/// A `PodAutoscaler` without a decision for so long is gone: they are ten seconds apart.
-const GONE: Duration = Duration::from_mins(1);
+/// A `PodAutoscaler` without a decision for so long is in conflict, invalid or gone: they are ten seconds apart.
+const SILENT: Duration = Duration::from_mins(1);
 
 /// Reads a recording.
 ///
@@ -207,15 +208,20 @@ impl Autoscaled {
         changed
     }
 
-    /// Each as a model of one variant.
-    fn models(&mut self, now: WallTime) -> Vec<FilmModel> {
-        let Self { last, counts } = self;
-        last.retain(|_, recorded| now.since(recorded.now.wall) < GONE);
-        counts.retain(|key, _| last.contains_key(key));
-        let models = last.iter();
-        models
-            .map(|(key, recorded)| autoscaled(key, recorded, counts.get(key)))
-            .collect()
+    /// Each as a model of one variant. What is no longer decided on stays as it was, with the time of its last
+    /// decision: a recording does not say why there is none.
+    fn models(&self, now: WallTime) -> Vec<FilmModel> {
+        let models = self.last.iter().map(|(key, recorded)| {
+            let mut model = autoscaled(key, recorded, self.counts.get(key));
+            let decided = recorded.now.wall;
+            if let Some(facts) = &mut model.facts
+                && now.since(decided) >= SILENT
+            {
+                write!(facts, ", no decision since {}", time(decided)).unwrap_or_default();
+            }
+            model
+        });
+        models.collect()
     }
 }
 

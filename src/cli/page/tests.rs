@@ -76,11 +76,12 @@ fn a_pod_autoscaler_is_drawn_like_a_model_of_one_variant() {
             .starts_with("combine: 1 → 2, external")),
         "{steps:?}"
     );
-    assert_eq!(
-        models(2).len(),
-        1,
-        "it is gone after a minute without a decision"
-    );
+    let [_, silent] = models(2).as_slice() else {
+        panic!("{film}");
+    };
+    let facts = "APA, 1 to 5 replicas, no decision since 2026-03-01T12:01:00Z";
+    assert_eq!(silent["facts"], facts);
+    assert_eq!(silent["variants"][0]["desired"], 2);
     assert_eq!(film["changes"], 2);
 }
 
