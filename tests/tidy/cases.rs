@@ -183,6 +183,11 @@ with the reason; docs/development/differences.md lists them. What says nothing a
 with the reason. Ids without a number of the catalogue are our own and are not counted. A case of several
 parts counts once, as corrected if any part of it is.
 
+`pod-autoscaler-sequences.json` is what AIBrix's own Go code decided over time by generated inputs: its windows, KPA, APA,
+guard of pods on their way, stabilisation and bounds, after release 0.7. Of KPA the tolerance band was added to an earlier
+state by the published lines of commit 774f93f8. Every source answers, texts parse, and bounds have no schedule: other quirks
+are no arithmetic (Q1 to Q8, Q11, Q13, Q16 to Q19, Q21 to Q23), or of the strategy HPA (Q9), which PA cases have.
+
 Counted from these files by `cargo test --test tidy published_cases_are_counted`; `UPDATE=1` before it
 writes the table anew.
 

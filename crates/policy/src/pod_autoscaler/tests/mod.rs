@@ -1,6 +1,7 @@
 //! Tests of the decisions of a `PodAutoscaler`.
 
 mod aibrix_samples;
+mod as_aibrix_counts;
 mod asleep;
 mod checks;
 mod claims;

@@ -98,7 +98,7 @@ fn each(mut check: impl FnMut(Original, &AutoscalerPolicy)) {
 }
 
 /// The means of a demand that is now as small as its means allow: ours leave room for what is seen now.
-fn means(stable: f64, panic: f64) -> WindowMeans {
+pub(super) fn means(stable: f64, panic: f64) -> WindowMeans {
     WindowMeans {
         now: DemandRange::exactly(stable.min(panic)),
         stable: DemandRange::exactly(stable),
@@ -116,7 +116,7 @@ fn whole(count: f64) -> Replicas {
 }
 
 /// Whether a quotient that is no whole number is one but for an error of rounding, which the original rounds up.
-fn is_whole(quotient: f64) -> bool {
+pub(super) fn is_whole(quotient: f64) -> bool {
     let error = (quotient - quotient.round()).abs();
     error > 0.0 && error < 1e-9
 }
