@@ -42,7 +42,7 @@ fn what_stands_in_orders_as_many_again_at_most() {
     let signals =
         "kvUsage: 0.95, queueLength: 900, kvCapacity: 16000, inputTokens: 100, outputTokens: 100";
     let chosen = "saturation: {default: {analyzerName: saturation}}";
-    assert_eq!(targets(&planned(&document(signals), chosen))["a"], 15);
+    assert_eq!(targets(&planned(&document(signals), chosen))["a"], 36);
     assert_eq!(targets(&planned(&document(signals), SLO))["a"], 4);
 }
 
