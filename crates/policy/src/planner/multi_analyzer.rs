@@ -24,6 +24,7 @@ use crate::reason::LISTED;
 use crate::router_queue::HeldQueue;
 use crate::safety_net;
 use crate::saturation::SaturationAnalysis;
+use crate::slo::assess::TOLERATED_EXCESS;
 use crate::snapshot::ResolvedTarget;
 use crate::startup::StartProspect;
 use crate::total::total;
@@ -240,8 +241,8 @@ fn ask_for(
     }
 }
 
-/// Roles of which fewer replicas were published than exist, where those do what the SLO analyzer asks for. Until
-/// that count is applied, a demand at the lower end of the band would take it back.
+/// Roles of which fewer replicas were published than exist, where those do what the SLO analyzer asks for, but for what
+/// is not worth one more. Until that count is applied, a demand at the lower end of the band would take it back.
 fn released_roles(
     work: &Work<'_>,
     configs: &[AnalyzerConfig],
@@ -264,7 +265,8 @@ fn released_roles(
     };
     let stands = |role: ServingRole, balance: &Balance| {
         let released = released(role);
-        released > 0.0 && balance.demand <= config.band.scale_up * (balance.anticipated - released)
+        let most = (1.0 + TOLERATED_EXCESS) * config.band.scale_up;
+        released > 0.0 && balance.demand <= most * (balance.anticipated - released)
     };
     let roles = voter.roles.iter();
     roles

@@ -37,7 +37,7 @@ const LONGER_PROMPTS: f64 = 2.0;
 const SHORTER_PROMPTS: f64 = 0.5;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
 /// backlog, noise at the edge is not worth a replica.
-const TOLERATED_EXCESS: f64 = 0.03;
+pub(crate) const TOLERATED_EXCESS: f64 = 0.03;
 
 /// What a variant that is left out counts as, to what it does: it is chosen for nothing, and released before all others.
 const LEFT_OUT: f64 = 0.001;
