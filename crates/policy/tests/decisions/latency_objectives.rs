@@ -208,6 +208,51 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
     );
 }
 
+/// Two of three replicas are published, and the scaler has not followed yet. At a demand near the edge of what two do,
+/// the release stands as long as it orders nothing either.
+#[test]
+fn a_published_release_stands_within_the_noise_of_an_order() {
+    let decided = |rate: f64| {
+        let signals = format!(
+            "kvUsage: 0.2, queueLength: 0, running: {running}, kvCapacity: 40000, inputTokens: 300, outputTokens: 200, \
+             timeToFirstToken: 0.03, interTokenLatency: 0.02, generationRate: {tokens}, completionRate: {rate}, \
+             arrivalRate: {rate}",
+            running = rate * 4.0,
+            tokens = rate * 200.0,
+        );
+        let pods = ["a0", "a1", "a2"]
+            .map(|name| format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}"));
+        let plan = after(
+            40,
+            &format!(
+                "version: 1\nvariants:\n- {{namespace: ns, name: a, model: m, desired: 2, unappliedFor: 15s, \
+                 target: {{current: 3}}, pods: [{}]}}\nmodels: [{{namespace: ns, model: m, router: \
+                 {{queueRequests: 0, arrivalRate: {}}}}}]\n",
+                pods.join(", "),
+                rate * 3.0,
+            ),
+        );
+        let slo = (plan.models.values().next()).and_then(|figures| figures.slo.clone());
+        let slo = slo.unwrap();
+        let demand: f64 = slo.roles.values().map(|role| role.stated).sum();
+        let one: f64 = slo.variants.values().map(|one| one.per_second).sum();
+        (demand / (2.0 * one), targets(&plan)["a"])
+    };
+    let mut classes = [0; 3];
+    for rate in (10..40).map(|fifths| f64::from(fifths) / 5.0) {
+        let (share, count) = decided(rate);
+        let (class, expected) = match share {
+            ..0.849 => (0, 2),
+            0.851..0.874 => (1, 2),
+            0.877..1.2 => (2, 3),
+            _ => continue,
+        };
+        classes[class] += 1;
+        assert_eq!(count, expected, "{rate}: {share}");
+    }
+    assert!(classes.iter().all(|seen| *seen > 0), "{classes:?}");
+}
+
 #[test]
 fn a_queue_that_no_router_can_hold_keeps_no_replica() {
     let signals = "kvUsage: 0.02, queueLength: 0, running: 1, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
