@@ -168,8 +168,9 @@ impl Imbalance {
         }
         let kept = (-passed.as_secs_f64() / WINDOW.as_secs_f64()).exp();
         for (key, load) in measured(input, report, role).into_iter().flatten() {
-            let known = self.load(&key);
-            self.loads.insert(key, kept.mul_add(known - load, load));
+            let smoothed = kept.mul_add(self.load(&key) - load, load);
+            // In thousandths, so that records of it stay small.
+            self.loads.insert(key, (smoothed * 1000.0).round() / 1000.0);
         }
     }
 }
