@@ -85,8 +85,6 @@ pub(super) fn variant(
         max_sequences: engine
             .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
         cost: Some(view.cost),
-        min: view.bounds.min.unwrap_or(Replicas::ONE),
-        max: view.bounds.max,
         replicas,
     }
 }

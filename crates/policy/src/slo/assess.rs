@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::SloGoal;
-use super::capacity::{self, CapacityBound, SloCapacity};
+use super::capacity::{self, SloCapacity};
 use super::demand::DemandTrack;
 use super::figures::{SloReport, SloRoleFigures};
-use super::imbalance::MixMember;
+use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
@@ -18,11 +18,11 @@ use super::reserve::HeldReserve;
 use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
-use crate::key::{ModelKey, VariantKey};
+use crate::key::ModelKey;
 use crate::throughput::assess::generating_roles;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
-use crate::units::{Cost, Replicas};
+use crate::units::Replicas;
 use wva_base::moment::Moment;
 
 /// The least time in which a backlog is to be drained once ordered replicas are ready.
@@ -39,8 +39,6 @@ const SHORTER_PROMPTS: f64 = 0.5;
 /// backlog, noise at the edge is not worth a replica.
 pub(crate) const TOLERATED_EXCESS: f64 = 0.03;
 
-/// What a variant that is left out counts as, to what it does: it is chosen for nothing, and released before all others.
-const LEFT_OUT: f64 = 0.001;
 /// Share of the remembered need below which load has fallen.
 const FALLEN: f64 = 0.9;
 
@@ -54,13 +52,8 @@ pub fn assess(
 ) -> (Assessment, SloReport) {
     let report = report(input, goal, learned.get(key), now);
     let capacities = input.variants.iter().filter_map(|(variant, given)| {
-        let size = report.variants.get(variant)?.per_second;
         let capacity = VariantCapacity {
-            per_replica: if report.left_out.contains(variant) {
-                size * LEFT_OUT
-            } else {
-                size
-            },
+            per_replica: report.variants.get(variant)?.per_second,
             ..VariantCapacity::counted(given.role, given.ready, given.pending)
         };
         Some((variant.clone(), capacity))
@@ -92,7 +85,6 @@ pub(super) fn report(
         derived: input.derived.clone(),
         roles: BTreeMap::new(),
         variants: BTreeMap::new(),
-        left_out: BTreeSet::new(),
     };
     let Some((model, demand)) = learned.zip(demand) else {
         return report;
@@ -131,9 +123,8 @@ pub(super) fn report(
             per_request: work::of_request(role, shape) * part_served,
             answer: shape.output * part_served,
         };
-        if let Some((figures, left_out)) = part.figures(&demand, model, now) {
+        if let Some(figures) = part.figures(&demand, model, now) {
             report.roles.insert(role, figures);
-            report.left_out.extend(left_out);
         }
     }
     report
@@ -196,7 +187,7 @@ impl Part<'_> {
         demand: &DemandTrack,
         model: &LearnedSloModel,
         now: Moment,
-    ) -> Option<(SloRoleFigures, BTreeSet<VariantKey>)> {
+    ) -> Option<SloRoleFigures> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
         let rate = demand.rate();
         let waiting = self.waiting();
@@ -225,15 +216,16 @@ impl Part<'_> {
         let band = self.input.params.band;
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
         let kept = reserve.with(remembered);
-        let (left_out, imbalance) = self.mix(model, ordered.max(kept) / band.scale_up);
-        let (service, anticipated) = self.supply(&left_out);
+        let imbalance = model.imbalances.get(&self.role);
+        let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
+        let (service, anticipated) = self.supply();
         let (hold, unexplained) = self.hold(waits, memory, now);
         let floor = hold.map_or(0.0, |hold| {
             hold.floor(unexplained, service, anticipated, band)
         });
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
-        let kept = if arriving < FALLEN * remembered {
+        let kept = if arriving * imbalance < FALLEN * remembered {
             kept.min(ceiling)
         } else {
             kept
@@ -242,7 +234,7 @@ impl Part<'_> {
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
         let stated = if is_noise { ceiling } else { wanted };
-        let figures = SloRoleFigures {
+        stated.is_finite().then_some(SloRoleFigures {
             per_request: self.per_request,
             arriving,
             generated,
@@ -257,8 +249,7 @@ impl Part<'_> {
             imbalance,
             hold,
             stated,
-        };
-        stated.is_finite().then_some((figures, left_out))
+        })
     }
 
     /// Why replicas are not released, and the share of them that needs known so far do not explain.
@@ -302,42 +293,18 @@ impl Part<'_> {
         queue.after(start)
     }
 
-    /// Variants that are left out where so much is to be done, and how many times the demand of the others counts.
-    fn mix(&self, model: &LearnedSloModel, demand: f64) -> (BTreeSet<VariantKey>, f64) {
-        let Some(imbalance) = model.imbalances.get(&self.role) else {
-            return (BTreeSet::new(), 1.0);
-        };
-        let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
-        // What serves is not left out for a guess.
-        let sized = own.filter_map(|(key, given)| {
-            let size = self.report.variants.get(key)?;
-            (size.bound != CapacityBound::Cost).then_some((key, given, size.per_second))
-        });
-        let members = sized.map(|(key, given, per_second)| MixMember {
-            key,
-            per_second,
-            cost: given.cost.map(Cost::millionths),
-            ready: given.ready,
-            min: given.min,
-            max: given.max,
-        });
-        let mut members: Vec<_> = members.collect();
-        let left_out = imbalance.left_out(&members, demand);
-        members.retain(|one| !left_out.contains(one.key));
-        let ratio = imbalance.ratio(&members);
-        (left_out, ratio)
-    }
-
     /// Work that ready replicas do per second within the objectives, and with those on their way.
-    fn supply(&self, left_out: &BTreeSet<VariantKey>) -> (f64, f64) {
-        let own = || {
-            let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
-            let kept = own.filter(|(key, _)| !left_out.contains(*key));
-            kept.filter_map(|(key, given)| Some((given, self.report.variants.get(key)?.per_second)))
+    fn supply(&self) -> (f64, f64) {
+        let ready = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
+            given.ready.to_f64() * one.per_second
         };
-        let ready = own().map(|(given, one)| given.ready.to_f64() * one);
-        let all = own().map(|(given, one)| (given.ready.to_f64() + given.pending.to_f64()) * one);
-        (total(ready), total(all))
+        let all = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
+            (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
+        };
+        (
+            total(self.variants().map(ready)),
+            total(self.variants().map(all)),
+        )
     }
 
     /// Work that arrives by the tokens that are generated. Longer answers often follow longer prompts, whose mean

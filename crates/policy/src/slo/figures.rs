@@ -1,6 +1,6 @@
 //! Every figure behind the analyzer's view of one model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -29,9 +29,6 @@ pub struct SloReport {
     pub roles: BTreeMap<ServingRole, SloRoleFigures>,
     /// What one replica of each variant does; a variant without an entry is not known yet.
     pub variants: BTreeMap<VariantKey, SloCapacity>,
-    /// Variants without which their role is served for less; they count as next to nothing.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub left_out: BTreeSet<VariantKey>,
 }
 
 impl SloReport {
@@ -75,16 +72,11 @@ impl SloReport {
         });
         let variants = self.variants.iter().map(|(variant, capacity)| {
             format!(
-                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}{}",
+                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}",
                 capacity.per_second,
                 capacity.concurrency,
                 capacity.latency,
                 capacity.bound.as_str(),
-                if self.left_out.contains(variant) {
-                    "; left out, since all is served for less without it"
-                } else {
-                    ""
-                },
             )
         });
         let derived = self.derived.iter().map(|signal| {

@@ -154,7 +154,7 @@ impl LearnedSloModel {
             memory.observe(need, figures.burst, shortest, now);
             memory.count(current(input, *role), now);
             let own = input.variants.values().filter(|given| given.role == *role);
-            if own.count() > 1 {
+            if own.filter(|given| given.ready > Replicas::ZERO).count() > 1 {
                 let imbalance = self.imbalances.entry(*role);
                 let imbalance = imbalance.or_insert_with(|| Imbalance::new(now));
                 imbalance.observe(input, &report, *role, now);

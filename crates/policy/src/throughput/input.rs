@@ -138,12 +138,6 @@ pub struct ThroughputVariantInput {
     /// Cost of one replica; a variant without one is not guessed at.
     #[serde(default)]
     pub cost: Option<Cost>,
-    /// Fewest replicas that it may have.
-    #[serde(default)]
-    pub min: Replicas,
-    /// Most replicas that it may have, if there is such a limit.
-    #[serde(default)]
-    pub max: Option<Replicas>,
     /// Its ready replicas, by pod.
     #[serde(default)]
     pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,

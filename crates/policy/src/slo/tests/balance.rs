@@ -7,7 +7,6 @@ use super::parts::{QUIET, after, close};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::slo::demand::{DemandObservation, DemandTrack};
-use crate::slo::imbalance::{Imbalance, MixMember};
 use crate::slo::memory::NeedMemory;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
@@ -160,59 +159,4 @@ fn demand_is_raised_to_what_the_busiest_variant_can_take() {
         fair.imbalance < 1.0 + (ratio - 1.0) / 2.0,
         "{fair:?} {ratio}"
     );
-}
-
-/// An imbalance of two variants that has been measured: the second has three times the load of the first.
-fn uneven() -> Imbalance {
-    let loads =
-        [("fast", 0.5), ("slow", 1.5)].map(|(name, load)| (VariantKey::new("ns", name), load));
-    Imbalance::of(loads.into(), at(0))
-}
-
-#[test]
-fn variants_are_left_out_where_their_role_is_served_for_less() {
-    let [fast, slow] = ["fast", "slow"].map(|name| VariantKey::new("ns", name));
-    let member = |key, per_second, cost| MixMember {
-        key,
-        per_second,
-        cost: Some(cost),
-        ready: Replicas(2),
-        min: Replicas::ZERO,
-        max: Some(Replicas(8)),
-    };
-    let quick = member(&fast, 1_000.0, 3.0);
-    let dear = member(&slow, 500.0, 3.0);
-    let cheap = member(&slow, 500.0, 1.0);
-    let forced = |one| MixMember {
-        min: Replicas::ONE,
-        ..one
-    };
-    let even = Imbalance::new(at(0));
-    let cases: [(&Imbalance, [MixMember<'_>; 2], f64, Option<&VariantKey>); 6] = [
-        // As long as nothing is known to be uneven nothing is left out.
-        (&even, [quick, dear], 4_000.0, None),
-        (&uneven(), [quick, dear], 4_000.0, Some(&slow)),
-        // What must run runs, and is what demand is raised for.
-        (&uneven(), [quick, forced(dear)], 4_000.0, None),
-        // Eight of the fast ones do not suffice.
-        (&uneven(), [quick, dear], 9_000.0, None),
-        // Raised demand is cheaper still with slow ones that cost so little.
-        (
-            &uneven(),
-            [member(&fast, 1_000.0, 6.0), cheap],
-            3_000.0,
-            None,
-        ),
-        // A cost that is not known is compared with none.
-        (
-            &uneven(),
-            [quick, MixMember { cost: None, ..dear }],
-            4_000.0,
-            None,
-        ),
-    ];
-    for (number, (imbalance, members, demand, expected)) in cases.into_iter().enumerate() {
-        let found = imbalance.left_out(&members, demand);
-        assert_eq!(found.first(), expected, "case {number}");
-    }
 }

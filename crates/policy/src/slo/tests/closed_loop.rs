@@ -125,7 +125,6 @@ impl Fleet {
             replicas: replicas.collect(),
             cost: None,
             current: Replicas(self.ready + u32::try_from(self.starting.len()).unwrap()),
-            ..ThroughputVariantInput::default()
         };
         let mut input = ThroughputModelInput {
             arrivals: Some(self.mean(|second| second.arrivals)),
