@@ -298,6 +298,10 @@ pub struct ModelFigures {
     /// The SLO analyzer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo: Option<SloReport>,
+    /// Demands of tokens in the place of latency objectives, as they were before an order was limited to as many
+    /// replicas again.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limited: BTreeMap<ServingRole, f64>,
     /// What the analyzers agreed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consensus: Option<Consensus>,

@@ -245,6 +245,14 @@ pub(in crate::cli) fn model_notes(text: &mut String, plan: &Plan, decision: &Dec
     for line in slo.into_iter().flat_map(SloReport::lines) {
         writeln!(text, "    {line}").unwrap_or_default();
     }
+    for (role, demand) in figures.iter().flat_map(|figures| &figures.limited) {
+        writeln!(
+            text,
+            "    note         {role}: tokens stand in for latency objectives; they ask for {demand:.0}, and order at \
+             most as many replicas again at once"
+        )
+        .unwrap_or_default();
+    }
     if let Some(note) = throughput.and_then(ThroughputReport::note) {
         writeln!(text, "    note         {note}").unwrap_or_default();
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::inputs::AnalyzerInputs;
 use super::selection::AnalyzerConfig;
-use crate::capacity::{AnalyzerName, Assessment};
+use crate::capacity::{AnalyzerName, Assessment, ServingRole};
 use crate::combine::{AnalyzerResult, Awaited, Consensus, Liveness, Participation, combine};
 use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
@@ -28,6 +28,8 @@ pub(crate) struct Opinions {
     pub(crate) queueing: Option<queueing::QueueingModelFigures>,
     pub(crate) throughput: Option<ThroughputReport>,
     pub(crate) slo: Option<SloReport>,
+    /// Demands of an analyzer that stands in, as they were before they were limited.
+    pub(crate) limited: BTreeMap<ServingRole, f64>,
 }
 
 pub(crate) fn opinions(
@@ -85,15 +87,15 @@ impl Opinions {
     /// An analyzer that stands in orders no more at once than there is, or is on its way: it knows replicas that have
     /// just begun by guesses, and the next look is near.
     fn limit_stand_in(&mut self, configs: &[AnalyzerConfig]) {
-        let stands_in = |config: &&AnalyzerConfig| config.participation == Participation::StandsIn;
-        let names = configs.iter().filter(stands_in).map(|one| one.analyzer);
-        let names: BTreeSet<AnalyzerName> = names.collect();
-        for config in self.seated(configs) {
-            let Some(said) = self.assessments.get_mut(&config.analyzer) else {
-                continue;
-            };
-            if names.contains(&config.analyzer) {
-                said.limit_growth(MOST_GROWTH, config.band);
+        let seated: BTreeSet<_> = (self.seated(configs).iter())
+            .map(|config| config.analyzer)
+            .collect();
+        let stands_in = |config: &&AnalyzerConfig| {
+            config.participation == Participation::StandsIn && seated.contains(&config.analyzer)
+        };
+        for config in configs.iter().filter(stands_in) {
+            if let Some(said) = self.assessments.get_mut(&config.analyzer) {
+                self.limited = said.limit_growth(MOST_GROWTH, config.band);
             }
         }
     }

@@ -131,19 +131,21 @@ impl<'a> View<'a> {
 }
 
 impl Assessment {
-    /// Lowers demands to what so many times the replicas that are ready or on their way do; those of roles without any
-    /// stay.
-    pub(crate) fn limit_growth(&mut self, times: f64, band: Band) {
-        let supplies = self.demand.keys().map(|role| {
-            let supply = balance(self, *role, 0.0, band).anticipated;
-            (*role, supply)
-        });
-        for (role, supply) in supplies.collect::<Vec<_>>() {
-            let most = supply * times * band.scale_up;
-            if let Some(demand) = self.demand.get_mut(&role).filter(|_| most > 0.0) {
-                *demand = demand.min(most);
-            }
-        }
+    /// Lowers demands to what so many times the replicas that are ready or on their way do, and returns those as they
+    /// were; demands of roles without any stay.
+    pub(crate) fn limit_growth(&mut self, times: f64, band: Band) -> BTreeMap<ServingRole, f64> {
+        let most = |role| times * band.scale_up * balance(self, role, 0.0, band).anticipated;
+        let above = |(role, demand): (&ServingRole, &f64)| {
+            let most = most(*role);
+            (most > 0.0 && *demand > most).then_some((*role, *demand, most))
+        };
+        let above: Vec<_> = self.demand.iter().filter_map(above).collect();
+        let lowered = above.iter().map(|(role, _, most)| (*role, *most));
+        self.demand.extend(lowered);
+        above
+            .iter()
+            .map(|(role, demand, _)| (*role, *demand))
+            .collect()
     }
 }
 

@@ -389,6 +389,7 @@ impl AnalyzerDecision {
             queueing: self.opinions.queueing,
             throughput: self.opinions.throughput,
             slo: self.opinions.slo,
+            limited: self.opinions.limited,
             consensus: Some(self.consensus),
             arguments: self.arguments,
             ..ModelFigures::default()

@@ -42,8 +42,12 @@ fn what_stands_in_orders_as_many_again_at_most() {
     let signals =
         "kvUsage: 0.95, queueLength: 900, kvCapacity: 16000, inputTokens: 100, outputTokens: 100";
     let chosen = "saturation: {default: {analyzerName: saturation}}";
-    assert_eq!(targets(&planned(&document(signals), chosen))["a"], 36);
-    assert_eq!(targets(&planned(&document(signals), SLO))["a"], 4);
+    for (settings, count, limits) in [(chosen, 36, 0), (SLO, 4, 1)] {
+        let plan = planned(&document(signals), settings);
+        assert_eq!(targets(&plan)["a"], count, "{settings}");
+        let figures = plan.models.values().next().unwrap();
+        assert_eq!(figures.limited.len(), limits, "{settings}");
+    }
 }
 
 /// What a process knows that asked the SLO analyzer for an hour and never got a size.
