@@ -123,7 +123,8 @@ impl DecisionRecorder {
         }
         let (sender, receiver) = sync_channel(QUEUE);
         let ring = Arc::new(Mutex::new(DecisionRing::new(settings.history_bytes)));
-        let (cycles, bytes) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let cycles = Arc::new(AtomicUsize::new(0));
+        let bytes = Arc::new(AtomicUsize::new(0));
         let writer = RecordWriter {
             cycles: Arc::clone(&cycles),
             bytes: Arc::clone(&bytes),
