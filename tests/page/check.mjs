@@ -27,7 +27,7 @@ async function madeUp() {
   const read = (name) => readFileSync(join(assets, name), "utf8");
   const style = read("page.css");
   const script = read("plot.js") + read("page.js");
-  const document = read("page.html").replace("/* style */", () => style).replace("/* script */", () => script);
+  const document = read("page.html").replaceAll("/* title */", "made-up frames").replace("/* style */", () => style).replace("/* script */", () => script);
   const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   const policy =
     `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; connect-src 'self'; ` +
@@ -48,7 +48,12 @@ async function madeUp() {
     }
   });
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
-  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+  const close = () => {
+    server.close();
+    // A browser keeps its connection, and would be answered further on.
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${server.address().port}/`, close };
 }
 
 /** A browser, asked by commands and heard by events. */
@@ -99,8 +104,10 @@ class Browser {
     return result.value;
   }
 
-  async eventually(what, expression) {
+  /** `act` comes before each look: a browser drops input while it lays a page out. */
+  async eventually(what, expression, act = async () => {}) {
     for (let look = 0; look < 150; look++) {
+      await act();
       if (await this.value(expression)) return;
       await pause(100);
     }
@@ -175,15 +182,19 @@ async function main() {
     if (made) {
       const box = await browser.value(`(({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 }))(document.querySelector("canvas").getBoundingClientRect())`);
       const latest = await browser.value(`document.querySelector(".legend b").textContent`);
-      await browser.ask("Input.dispatchMouseEvent", { type: "mouseMoved", ...box });
-      await browser.eventually("the value that is pointed at", `document.querySelector(".legend b").textContent !== ${JSON.stringify(latest)}`);
+      const point = () => browser.ask("Input.dispatchMouseEvent", { type: "mouseMoved", ...box });
+      await browser.eventually("the value that is pointed at", `document.querySelector(".legend b").textContent !== ${JSON.stringify(latest)}`, point);
     }
     if (made) {
+      // A narrow window ends above it.
+      await browser.value(`document.querySelector("canvas.choice").scrollIntoView({ block: "center" })`);
       const plot = await browser.value(`(({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 }))(document.querySelector("canvas.choice").getBoundingClientRect())`);
-      for (const type of ["mousePressed", "mouseReleased"]) {
-        await browser.ask("Input.dispatchMouseEvent", { type, button: "left", clickCount: 1, ...plot });
-      }
-      await browser.eventually("the steps of a decision", `document.querySelectorAll(".decision li").length > 1`);
+      const click = async () => {
+        for (const type of ["mousePressed", "mouseReleased"]) {
+          await browser.ask("Input.dispatchMouseEvent", { type, button: "left", clickCount: 1, ...plot });
+        }
+      };
+      await browser.eventually("the steps of a decision", `document.querySelectorAll(".decision li").length > 1`, click);
       await browser.picture("decision", "light", 420);
     }
     wrong.push(...browser.complaints(url));
