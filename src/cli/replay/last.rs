@@ -15,29 +15,39 @@ use wva_recording::{
 pub(in crate::cli) struct LastEntries {
     pub(in crate::cli) cycle: Option<Box<RecordedCycle>>,
     pub(in crate::cli) autoscalers: BTreeMap<ObjectKey, Box<RecordedAutoscaler>>,
+    /// Why the rest was not read, where the time asked for comes before it.
+    pub(in crate::cli) note: Option<String>,
 }
 
 impl LastEntries {
     /// Reads them.
     ///
     /// # Errors
-    /// The recording cannot be read, or begins later.
+    /// The recording cannot be read up to that time, or begins later.
     pub(in crate::cli) fn read<R: Read>(
         reader: &mut RecordingReader<R>,
         at: Option<WallTime>,
     ) -> Result<Self, String> {
         let mut found = Self::default();
-        let mut first: Option<WallTime> = None;
+        let mut span: Option<(WallTime, WallTime)> = None;
         let mut is_empty = true;
         loop {
             let entry = match reader.next_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 Err(RecordingError::Truncated) if !is_empty => break,
-                Err(error) => return Err(error.to_string()),
+                Err(error) => {
+                    let last = span.map(|(_, last)| last);
+                    if is_empty || at.zip(last).is_none_or(|(at, last)| last < at) {
+                        return Err(unread(&error, last));
+                    }
+                    found.note = Some(format!("{error}; the recording is not read any further"));
+                    break;
+                }
             };
             let wall = entry.now().wall;
-            first = Some(first.map_or(wall, |first| first.min(wall)));
+            let (first, last) = span.unwrap_or((wall, wall));
+            span = Some((first.min(wall), last.max(wall)));
             // Earlier ones may follow: several roles record, and a wall clock may be set back.
             if at.is_some_and(|at| wall > at) {
                 continue;
@@ -50,10 +60,10 @@ impl LastEntries {
                 }
             }
         }
-        match first {
+        match span {
             _ if !is_empty => Ok(found),
             None => Err("the recording has no cycle".to_owned()),
-            Some(first) => Err(format!(
+            Some((first, _)) => Err(format!(
                 "the recording begins at {}; give that time or a later one to --at",
                 time(first)
             )),
@@ -67,4 +77,17 @@ impl LastEntries {
             .into_iter()
             .chain(autoscalers.map(RecordedEntry::Autoscaler))
     }
+}
+
+/// The time of an unreadable entry is unknown: it may be the one that is asked for.
+fn unread(error: &RecordingError, last: Option<WallTime>) -> String {
+    last.map_or_else(
+        || error.to_string(),
+        |last| {
+            format!(
+                "{error}; up to {} it can be read: give that time to --at",
+                time(last)
+            )
+        },
+    )
 }

@@ -160,7 +160,9 @@ fn one<R: Read>(
     settings: Option<&DynamicSettings>,
 ) -> Result<ReplayReport, String> {
     let mut report = ReplayReport::default();
-    for entry in LastEntries::read(reader, Some(at))?.all() {
+    let mut last = LastEntries::read(reader, Some(at))?;
+    let note = last.note.take();
+    for entry in last.all() {
         let (place, differences) = compared(&entry, settings)?;
         if differences.is_empty() {
             writeln!(report.text, "{place}: every decision is the same").unwrap_or_default();
@@ -168,6 +170,9 @@ fn one<R: Read>(
             report.has_differences = true;
             write_differences(&mut report.text, &place, &differences);
         }
+    }
+    if let Some(note) = note {
+        writeln!(report.text, "note: {note}").unwrap_or_default();
     }
     Ok(report)
 }

@@ -1,10 +1,14 @@
 //! Recordings of one small fleet, and of one PodAutoscaler.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser as _;
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
 
 use super::{ReplayFlags, ReplayReport, answer};
 use crate::policy::document::SnapshotDocument;
@@ -222,5 +226,67 @@ fn a_file_that_is_no_recording_is_named_with_the_remedy() {
         !report.has_differences && report.text.starts_with("2 cycles"),
         "{}",
         report.text
+    );
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
+    let files = Files::new("unreadable");
+    let mut lines = Vec::new();
+    let mut whole = recording("--x");
+    MultiGzDecoder::new(&*whole)
+        .read_to_end(&mut lines)
+        .unwrap_err();
+    let lines: Vec<&str> = str::from_utf8(&lines).unwrap().lines().collect();
+    assert_eq!(lines.len(), 4);
+    let written = |name: &str, damaged: usize| {
+        let mut lines = lines.clone();
+        lines[damaged] = "{\"cycle\": 7}";
+        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
+        writer
+            .write_all((lines.join("\n") + "\n").as_bytes())
+            .unwrap();
+        files.with(name, &writer.finish().unwrap())
+    };
+    let third = written("third.gz", 3);
+    let why = "line 4: invalid type: integer `7`";
+    let refused = |file: &str, at: &[&str]| replayed(&[&[file][..], at].concat()).unwrap_err();
+    // The whole, and a time that the damaged entry may have.
+    assert!(refused(&third, &[]).contains(why));
+    let error = refused(&third, &["--at", "2026-03-01T12:01:01Z"]);
+    assert!(error.contains(why), "{error}");
+    assert!(
+        error.ends_with("up to 2026-03-01T12:01:00Z it can be read: give that time to --at"),
+        "{error}"
+    );
+    for (at, cycle) in [
+        ("12:00:30", "cycle 1 at 2026-03-01T12:00:00Z"),
+        ("12:01:00", "cycle 2 at 2026-03-01T12:01:00Z"),
+    ] {
+        let at = format!("2026-03-01T{at}Z");
+        let report = replayed(&[&third, "--at", &at]).unwrap();
+        let begin = format!("{cycle}: every decision is the same\nnote: {why}");
+        assert!(report.text.starts_with(&begin), "{}", report.text);
+        assert!(
+            report
+                .text
+                .ends_with("; the recording is not read any further\n"),
+            "{}",
+            report.text
+        );
+    }
+    let first = written("first.gz", 1);
+    let error = refused(&first, &["--at", "2026-03-01T12:00:30Z"]);
+    assert!(
+        error.contains("line 2: ") && !error.contains("--at"),
+        "{error}"
+    );
+    // An end within a line needs no note: what comes before is whole.
+    whole.truncate(whole.len() - 20);
+    let cut = files.with("cut.gz", &whole);
+    let report = replayed(&[&cut, "--at", "2026-03-01T12:01:00Z"]).unwrap();
+    assert_eq!(
+        report.text,
+        "cycle 2 at 2026-03-01T12:01:00Z: every decision is the same\n"
     );
 }

@@ -84,7 +84,17 @@ pub(super) fn from_recording<R: Read>(
     at: Option<WallTime>,
 ) -> Result<String, String> {
     let mut last = LastEntries::read(reader, at)?;
+    let note = last.note.take();
     let version = reader.header().map_or("?", |header| &header.version);
+    let mut text = recorded(object, last, version)?;
+    if let Some(note) = note {
+        writeln!(text, "note: {note}").unwrap_or_default();
+    }
+    Ok(text)
+}
+
+/// The newest of the last decisions on the object.
+fn recorded(object: &ObjectKey, mut last: LastEntries, version: &str) -> Result<String, String> {
     let key = variant(object);
     // A variant may have had the name since, or before.
     let since = last.cycle.as_ref().and_then(|cycle| {
