@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 )]
 pub(in crate::cli) struct DoctorFlags {
     /// Look at variants of this namespace only
-    #[arg(long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(short = 'n', long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
     /// Look at this variant only
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
@@ -45,7 +45,13 @@ pub(in crate::cli) struct DoctorFlags {
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     prometheus: Option<String>,
     /// The form of the report
-    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text"
+    )]
     output: DoctorOutput,
     /// Look again until everything is fine, for at most so long
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

@@ -89,7 +89,7 @@ codes! {
     ControllerMissing = 20, Controller, Error,
         "no controller is installed",
         "VariantAutoscalings exist, and no Deployment of the controller was found.",
-        "helm install wva charts/workload-variant-autoscaler --namespace workload-variant-autoscaler-system --create-namespace";
+        "helm install workload-variant-autoscaler charts/workload-variant-autoscaler --namespace workload-variant-autoscaler-system --create-namespace --set wva.image.repository=REGISTRY/workload-variant-autoscaler --set wva.prometheus.baseURL=https://PROMETHEUS:9090";
     ControllerNotReady = 21, Controller, Error,
         "no replica of the controller is ready",
         "Nothing decides. The counts stay as they were published.",
@@ -129,7 +129,7 @@ codes! {
     PrometheusPlain = 41, Prometheus, Error,
         "Prometheus serves plain HTTP, and the address says https",
         "No certificate or authority helps: the server does not speak TLS.",
-        "helm upgrade wva charts/workload-variant-autoscaler --namespace {namespace} --reuse-values --set wva.prometheus.baseURL={value} --set wva.prometheus.allowHTTP=true";
+        "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {namespace} --reuse-values --set wva.prometheus.baseURL={value} --set wva.prometheus.allowHTTP=true";
     PrometheusEmpty = 42, Prometheus, Error,
         "Prometheus holds no target at all",
         "It answers, and scrapes nothing: another tenant, a new server, or a querier without stores.",
@@ -205,7 +205,7 @@ codes! {
     NamespaceNotWatched = 82, Variants, Error,
         "no controller watches this namespace",
         "Every controller is limited to another namespace. The object is ignored.",
-        "helm upgrade wva charts/workload-variant-autoscaler --namespace {value} --reuse-values --set wva.namespaceScoped=false";
+        "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set wva.namespaceScoped=false";
     NamespaceExcluded = 83, Variants, Warning,
         "the namespace is excluded",
         "Its annotation wva.llmd.ai/exclude takes its objects out of the controller's hands.",
@@ -373,7 +373,7 @@ codes! {
     AutoscalersIgnored = 168, PodAutoscalers, Error,
         "no controller takes PodAutoscalers",
         "The kind is switched off, and the object has no status: nothing scales its target.",
-        "helm upgrade wva charts/workload-variant-autoscaler --namespace {value} --reuse-values --set podAutoscalers.enabled=true";
+        "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set podAutoscalers.enabled=true";
     AutoscalerAtZero = 169, PodAutoscalers, Warning,
         "the target is at zero, and its PodAutoscaler did not put it there",
         "A person or another program scaled it to 0, where it stays.",
