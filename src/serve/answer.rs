@@ -17,7 +17,7 @@ pub fn plain(status: StatusCode, text: &str) -> HttpResponse {
 }
 
 /// A document for people and programs.
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
+pub fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
     match serde_json::to_string_pretty(value) {
         Ok(text) => typed(status, "application/json", text),
         Err(error) => {

@@ -44,7 +44,7 @@ impl Demo {
         let home = site.data("demo");
         std::fs::create_dir_all(&home)?;
         let process = Command::new(tools::wva_sim())
-            .args(["demo", "--no-page", "--seed", "1"])
+            .args(["demo", "--seed", "1"])
             .env("TMPDIR", &home)
             .stdin(Stdio::null())
             .stdout(File::create(&said)?)
@@ -70,12 +70,42 @@ impl Demo {
         .await
     }
 
-    fn kubeconfig(&self) -> Result<String> {
+    /// The first word of what it has said that is like this.
+    fn word(&self, is_like: impl Fn(&str) -> bool) -> Result<String> {
         let said = self.said()?;
-        let mut words = said.split_whitespace();
-        let file = words.find(|word| word.ends_with(".kubeconfig"));
-        file.map(str::to_owned)
-            .ok_or_else(|| Fault::new(format!("no kubeconfig in {said}")))
+        let word = said.split_whitespace().find(|word| is_like(word));
+        word.map(str::to_owned)
+            .ok_or_else(|| Fault::new(format!("not in {said}")))
+    }
+
+    fn kubeconfig(&self) -> Result<String> {
+        self.word(|word| word.ends_with(".kubeconfig"))
+    }
+
+    /// The program, asked about the controller at the printed address.
+    fn wva(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(tools::wva());
+        command
+            .args(arguments)
+            .args(["--address", &self.word(|word| word.starts_with("http://"))?])
+            .env("KUBECONFIG", self.kubeconfig()?)
+            .env("HOME", &self.home)
+            .current_dir(&self.home)
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    fn explains(&self, arguments: &[&str], parts: &[&str]) -> Result {
+        let output = self.wva(arguments)?.output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let missing = parts.iter().find(|part| !text.contains(**part));
+        if output.status.success() && missing.is_none() {
+            return Ok(());
+        }
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(Fault::new(format!(
+            "wva {arguments:?} lacks {missing:?}: {text}{error}"
+        )))
     }
 
     fn run(&self, arguments: &[&str]) -> Result<Output> {
@@ -117,6 +147,7 @@ async fn kubectl_on_a_running_demo(cx: &Cx) -> Result {
     demo.says(".kubeconfig").await?;
     demo.says("ready 1").await?;
     read(&demo).await?;
+    explain(cx, &demo).await?;
     write(cx, &demo)?;
     watch(cx, &demo).await?;
     end(demo).await
@@ -160,6 +191,43 @@ async fn read(demo: &Demo) -> Result {
     let pod = pod.lines().next().unwrap_or_default();
     demo.refused(&["logs", pod], "simulated")?;
     demo.refused(&["exec", pod, "--", "ls"], "simulated")
+}
+
+/// What explains decisions works on the controller of the demo.
+async fn explain(cx: &Cx, demo: &Demo) -> Result {
+    let name = "llm-d/llama-70b-h100";
+    demo.explains(
+        &["why", name],
+        &[name, "\nbecause    ", "\nsteps\n", "\nthresholds\n"],
+    )?;
+    demo.explains(&["page"], &["<!doctype html>", "llama-70b-h100"])?;
+    demo.explains(
+        &["bundle", "-n", "llm-d", "--output", "demo.tgz"],
+        &["demo.tgz\n"],
+    )?;
+    let replayed = Command::new(tools::wva())
+        .args(["replay", "demo.tgz"])
+        .current_dir(&demo.home)
+        .output()?;
+    let text = String::from_utf8_lossy(&replayed.stdout);
+    assert!(text.contains(": every decision is the same\n"), "{text}");
+
+    let parts = ["MODEL / VARIANT", "  llama-70b-h100 "];
+    demo.explains(&["status", "-n", "llm-d"], &parts)?;
+    let tables = cx.world.site.write("demo-status", "")?;
+    let mut watching = demo
+        .wva(&["status", "-n", "llm-d", "--watch"])?
+        .stdout(File::create(&tables)?)
+        .spawn()?;
+    let second = eventually("a second table", PATIENCE, async || {
+        let text = std::fs::read_to_string(&tables)?;
+        let found = (text.matches(parts[0]).count() > 1).then_some(());
+        found.ok_or_else(|| Fault::new(text))
+    })
+    .await;
+    // It fails only when it has ended already.
+    let _ended = watching.kill().and_then(|()| watching.wait());
+    second
 }
 
 fn write(cx: &Cx, demo: &Demo) -> Result {

@@ -4,6 +4,7 @@
 
 mod client;
 mod counters;
+mod document;
 mod eval;
 mod labels;
 mod number;

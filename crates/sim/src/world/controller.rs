@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use allocations::Owner;
 use http::Request;
+use http::request::Parts;
 use http_body_util::BodyExt;
 use kube::Client;
 use prometheus::core::Collector;
@@ -21,8 +22,9 @@ use wva::hooks::{ControllerHooks, NoHooks};
 use wva::policy::params::DynamicSettings;
 use wva::policy::slo::SloTerm;
 use wva::roles::Role;
+use wva::serve::answer::HttpResponse;
 use wva::serve::connection::Routes;
-use wva::serve::routes::MetricsRoutes;
+use wva::serve::routes::{MetricsRoutes, ProbeRoutes};
 use wva::settings::{Diagnostics, MainConfigMap, Sources, start};
 use wva::signals::{PodPages, PromApi, RouterApi};
 use wva::state::Readers;
@@ -38,6 +40,7 @@ pub(crate) struct ControllerView {
     /// Whose is what the process allocates.
     pub(crate) owner: Owner,
     routes: MetricsRoutes,
+    probes: ProbeRoutes,
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +79,14 @@ impl ControllerView {
             Err(never) => match never {},
         };
         String::from_utf8(body.to_vec()).ok()
+    }
+
+    /// Answers as the controller's ports do.
+    pub(super) fn page(&self, head: &Parts) -> HttpResponse {
+        match head.uri.path() {
+            "/healthz" | "/readyz" => self.probes.answer(head),
+            _ => self.routes.answer(head),
+        }
     }
 
     /// The part of it that is the controller's own.
@@ -181,11 +192,13 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
         Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
     let shared = controller.shared();
     let routes = MetricsRoutes::new(shared.clone(), actors.clone());
+    let probes = ProbeRoutes::new(shared.clone(), actors.clone(), Vec::new());
     let door = ControllerView {
         shared,
         actors,
         owner: Owner::NOBODY,
         routes,
+        probes,
     };
     Ok((controller, door))
 }

@@ -16,6 +16,7 @@ mod frame;
 mod hidden;
 pub(crate) mod objects;
 pub(crate) mod pace;
+mod pages;
 mod pod_listeners;
 mod posed;
 mod replica_group;

@@ -24,7 +24,6 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::{Frame, Scenario, World, WorldError};
-use crate::apiserver::ApiServer;
 use crate::lab::{PolicyChoice, Seats};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
@@ -71,8 +70,16 @@ impl Play {
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
+/// Whom a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    ApiServer,
+    Pages,
+}
+
 struct Call {
-    request: Request<Full<Bytes>>,
+    to: Destination,
+    request: Request<Bytes>,
     /// The real date.
     asked: WallTime,
     reply: oneshot::Sender<Answer>,
@@ -80,7 +87,20 @@ struct Call {
 
 /// The API server of a world on another thread, as a service.
 #[derive(Debug, Clone)]
-pub(crate) struct Gateway(Sender<Call>);
+pub(crate) struct Gateway {
+    calls: Sender<Call>,
+    to: Destination,
+}
+
+impl Gateway {
+    /// The way to the pages of the world in place of its API server.
+    pub(crate) fn to_pages(&self) -> Self {
+        Self {
+            to: Destination::Pages,
+            ..self.clone()
+        }
+    }
+}
 
 /// A world that is being played.
 #[derive(Debug)]
@@ -131,7 +151,10 @@ impl Show {
         let frames = stands.await.map_err(|_gone| NoShow::Ended)??;
         Ok(Self {
             frames,
-            gateway: Gateway(calls),
+            gateway: Gateway {
+                calls,
+                to: Destination::ApiServer,
+            },
             stop,
             ended,
             thread,
@@ -206,12 +229,12 @@ impl Stage {
                 return;
             }
             let Speed::Times(speed) = play.speed else {
-                self.take_calls(&world.server);
+                self.take_calls(world);
                 sleep(STRIDE).await;
                 continue;
             };
             if now.monotonic < play.warm {
-                self.take_calls(&world.server);
+                self.take_calls(world);
                 sleep(STRIDE).await;
                 (begun, offset) = (real(), world.clock.now().monotonic);
                 continue;
@@ -222,7 +245,7 @@ impl Stage {
                 (begun, offset) = (real(), now.monotonic);
             }
             if now.monotonic < due {
-                self.take_calls(&world.server);
+                self.take_calls(world);
                 sleep(STRIDE.min(due.saturating_sub(now.monotonic))).await;
                 continue;
             }
@@ -230,8 +253,8 @@ impl Stage {
             let nap = ahead.clamp(Duration::from_millis(1), NAP);
             match self.calls.recv_timeout(nap) {
                 Ok(call) => {
-                    answer(&world.server, call);
-                    self.take_calls(&world.server);
+                    answer(world, call);
+                    self.take_calls(world);
                     // A millisecond passes when everything that the calls set off is done.
                     sleep(Duration::from_millis(1)).await;
                 }
@@ -242,18 +265,25 @@ impl Stage {
         }
     }
 
-    fn take_calls(&self, server: &ApiServer) {
+    fn take_calls(&self, world: &World) {
         while let Ok(call) = self.calls.try_recv() {
-            answer(server, call);
+            answer(world, call);
         }
     }
 }
 
 /// Answers a call on this runtime, and hands the body over piece by piece.
-fn answer(server: &ApiServer, call: Call) {
-    let server = server.read_at(call.asked);
+fn answer(world: &World, call: Call) {
+    let (head, body) = call.request.into_parts();
+    if call.to == Destination::Pages {
+        let page = world.page(&head, &body).map(BodyExt::boxed_unsync);
+        // Nobody waits any more if this cannot be handed over.
+        return drop(call.reply.send(page));
+    }
+    let server = world.server.read_at(call.asked);
+    let request = Request::from_parts(head, Full::new(body));
     tokio::spawn(async move {
-        let answer = match server.oneshot(call.request).await {
+        let answer = match server.oneshot(request).await {
             Ok(answer) => answer,
             Err(never) => match never {},
         };
@@ -291,15 +321,16 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let calls = self.0.clone();
+        let Self { calls, to } = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let Ok(body) = Limited::new(body, BODY_BYTES).collect().await else {
                 return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE));
             };
-            let request = Request::from_parts(head, Full::new(body.to_bytes()));
+            let request = Request::from_parts(head, body.to_bytes());
             let (reply, replied) = oneshot::channel();
             let call = Call {
+                to,
                 request,
                 asked: Clock::real().now().wall,
                 reply,

@@ -162,7 +162,7 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     doors.spawn(socket::serve(listener, show.gateway.clone()));
     if let Some((listener, _)) = stand {
         let film = Film::new(&header.title, FRAME_DISTANCE);
-        doors.spawn(page::serve(listener, film.clone()));
+        doors.spawn(page::serve(listener, film.clone(), show.gateway.to_pages()));
         tokio::spawn(record(show.frames.clone(), film, Arc::clone(&rivals)));
     }
     let first_scaling = until_over(&show, &header, began, &rivals).await;
