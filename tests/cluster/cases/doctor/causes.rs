@@ -1,10 +1,11 @@
 //! The causes: how each is planted, and the one code that names it.
 
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 
 use super::Seat;
-use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller};
+use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending};
 use crate::harness::fault::Result;
 use crate::harness::suite::Cx;
 use crate::harness::variants::variant;
@@ -15,6 +16,8 @@ const NO_ENGINE: &str = "# TYPE up_to_date gauge\nup_to_date 1\n";
 /// An engine whose scrape attaches no pod.
 const ENGINE: &str =
     "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"other\"} 1\n";
+/// Served by something that outlives the pod.
+const GONE: &str = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"meta-llama/Llama-3.1-8B\",pod=\"gone\"} 4\n";
 const ROUTER: &str = "# TYPE llm_d_epp_scheduler_attempts_total counter\nllm_d_epp_scheduler_attempts_total{status=\"success\"} 5\n";
 
 pub(super) struct Cause {
@@ -142,7 +145,7 @@ pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
     all.extend(of_variants(&names));
     all.extend(of_targets(&names));
     all.extend(of_controllers(cx, &names));
-    all.extend(of_cluster());
+    all.extend(of_cluster()?);
     Ok(all)
 }
 
@@ -159,6 +162,7 @@ fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
         cause("WVA060", "engines not scraped", Plant::EnginesUnscraped),
         cause("WVA061", "scrapes of engines fail", Plant::EnginesFail),
         cause("WVA062", "series without a pod", Plant::Shows("", ENGINE)),
+        cause("WVA066", "series of a dead pod", Plant::Shows("", GONE)),
         cause(
             "WVA065",
             "series of another engine",
@@ -331,6 +335,11 @@ fn of_variants(names: &Names<'_>) -> Vec<Cause> {
             target(json!({ "name": "gone" })),
         ),
         cause(
+            "WVA085",
+            "target of an unknown kind",
+            target(json!({ "kind": "Widget", "apiVersion": null })),
+        ),
+        cause(
             "WVA086",
             "two variants of one target",
             Plant::Create(rival, Some(names.own.to_owned())),
@@ -449,35 +458,39 @@ fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
     ]
 }
 
-fn of_cluster() -> Vec<Cause> {
-    let webhook = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": { "name": "unserved" },
-        "webhooks": [{
-            "name": "unserved.llmd.ai", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "failurePolicy": "Fail",
-            "clientConfig": { "service": { "namespace": "default", "name": "nowhere" } },
-            "rules": [{
-                "apiGroups": ["llmd.ai"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"],
-                "resources": ["variantautoscalings"],
+fn of_cluster() -> Result<Vec<Cause>> {
+    let webhook = |policy: &str, bundle: Option<ByteString>| {
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": { "name": "unserved" },
+            "webhooks": [{
+                "name": "unserved.llmd.ai", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                "failurePolicy": policy,
+                "clientConfig": { "service": { "namespace": "default", "name": "nowhere" }, "caBundle": bundle },
+                "rules": [{
+                    "apiGroups": ["llmd.ai"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"],
+                    "resources": ["variantautoscalings"],
+                }],
             }],
-        }],
-    });
+        });
+        Plant::Create(object, None)
+    };
     let definition = Place {
         version: "apiextensions.k8s.io/v1",
         kind: "CustomResourceDefinition",
         namespace: None,
         name: "variantautoscalings.llmd.ai".to_owned(),
     };
-    vec![
+    Ok(vec![
+        cause("WVA004", "webhook without a server", webhook("Fail", None)),
         cause(
-            "WVA004",
-            "webhook without a server",
-            Plant::Create(webhook, None),
+            "WVA005",
+            "certificate that ends",
+            webhook("Ignore", Some(ending()?)),
         ),
         Cause {
             seat: Seat::Before,
             ..cause("WVA001", "CRD missing", Plant::Delete(definition))
         },
-    ]
+    ])
 }

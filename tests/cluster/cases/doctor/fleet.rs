@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -155,6 +157,15 @@ pub(super) fn controller(cx: &Cx, name: &str, instance: &str) -> Value {
             },
         },
     })
+}
+
+/// An authority that ends in three days.
+pub(super) fn ending() -> Result<ByteString> {
+    let key = rcgen::KeyPair::generate()?;
+    let mut params = rcgen::CertificateParams::new(vec!["nowhere.default.svc".to_owned()])?;
+    let now = Duration::try_from(Timestamp::now().as_duration())?;
+    params.not_after = rcgen::date_time_ymd(1970, 1, 1) + now + Duration::from_hours(72);
+    Ok(ByteString(params.self_signed(&key)?.pem().into_bytes()))
 }
 
 async fn create(cx: &Cx, object: Value, namespace: Option<&str>) -> Result<Api<DynamicObject>> {
