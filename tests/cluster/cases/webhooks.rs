@@ -1,12 +1,15 @@
 //! Admission of `PodAutoscaler`, as a user of kubectl meets it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use kube::api::DeleteParams;
+use kube::api::{ApiResource, DeleteParams, DynamicObject};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use wva::api::pod_autoscaler::PodAutoscaler;
 
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
@@ -16,10 +19,11 @@ use crate::harness::ports;
 use crate::harness::shipping::{Ended, Shipping};
 use crate::harness::suite::{Case, Cx};
 use crate::harness::tools::repository;
-use crate::harness::wait::eventually;
+use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_secs(30);
 const NAME: &str = "chat";
+const SAMPLES: &str = include_str!("../../vectors/aibrix-samples.yaml");
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -28,7 +32,74 @@ pub(crate) fn cases() -> Vec<Case> {
             a_bad_object_is_refused_while_a_controller_answers,
         )
         .within(Duration::from_mins(2)),
+        Case::shared(
+            "webhooks::samples_of_aibrix_are_in_force_or_refused",
+            samples_of_aibrix_are_in_force_or_refused,
+        )
+        .within(Duration::from_mins(4)),
     ]
+}
+
+/// A sample that AIBrix ships, and what becomes of it.
+#[derive(Deserialize)]
+struct Sample {
+    file: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+    spec: Value,
+    /// Fields that keep it out.
+    #[serde(default)]
+    refused: Vec<String>,
+    /// Annotations, and fields that the kind does not have.
+    #[serde(default)]
+    without_effect: Vec<String>,
+}
+
+impl Sample {
+    fn object(&self) -> Value {
+        json!({
+            "apiVersion": "autoscaling.aibrix.ai/v1alpha1",
+            "kind": "PodAutoscaler",
+            "metadata": { "name": NAME, "annotations": self.annotations },
+            "spec": self.spec,
+        })
+    }
+
+    fn fields_without_effect(&self) -> impl Iterator<Item = &String> {
+        let all = self.without_effect.iter();
+        all.filter(|one| one.starts_with("spec."))
+    }
+
+    fn annotations_without_effect(&self) -> impl Iterator<Item = &String> {
+        let all = self.without_effect.iter();
+        all.filter(|one| !one.starts_with("spec."))
+    }
+
+    /// Whether the schema refuses it, which requires some fields; then nothing else is looked at.
+    fn lacks_a_required_field(&self) -> bool {
+        self.spec.get("maxReplicas").is_none()
+    }
+
+    /// Checks what kubectl prints of it where fields that the kind does not have are dropped.
+    fn check_printed(&self, text: &str) {
+        for field in self.fields_without_effect() {
+            let warning = format!("Warning: unknown field \"{field}\"");
+            assert!(text.contains(&warning), "{}: {text}", self.file);
+        }
+        for annotation in self.annotations_without_effect() {
+            let warning = format!("Warning: annotation {annotation}");
+            assert!(text.contains(&warning), "{}: {text}", self.file);
+        }
+        let only_first = self.lacks_a_required_field();
+        let refused = self.refused.iter();
+        for field in refused.take(if only_first { 1 } else { usize::MAX }) {
+            assert!(
+                text.contains(&format!("{field}: ")),
+                "{}: {text}",
+                self.file
+            );
+        }
+    }
 }
 
 /// An object of these fields in place of good ones. The schema accepts both.
@@ -86,6 +157,8 @@ struct Kubectl<'a> {
     cx: &'a Cx,
     shipping: Shipping,
     program: PathBuf,
+    /// What becomes of fields that a kind does not have.
+    validate: &'static str,
 }
 
 impl<'a> Kubectl<'a> {
@@ -94,6 +167,7 @@ impl<'a> Kubectl<'a> {
             cx,
             shipping: Shipping::to(&cx.world)?,
             program: cx.world.site.tools.program("kubectl")?,
+            validate: "--validate=strict",
         })
     }
 
@@ -107,7 +181,7 @@ impl<'a> Kubectl<'a> {
     async fn apply(&self, object: &Value) -> Result<Ended> {
         let file = format!("{}-{NAME}.json", self.cx.namespace.name);
         let file = self.cx.world.site.write(&file, &object.to_string())?;
-        self.run(&["apply", "-f", &file.display().to_string()])
+        self.run(&["apply", self.validate, "-f", &file.display().to_string()])
             .await
     }
 
@@ -127,6 +201,18 @@ impl<'a> Kubectl<'a> {
         } else {
             Ok(ended.text)
         }
+    }
+
+    /// Waits until the webhook is called.
+    async fn refusal_of_a_bad_object(&self) -> Result<String> {
+        eventually("the webhook is called", SOON, async || {
+            let refusal = self.refuses(&bad()).await;
+            if refusal.is_err() {
+                self.deletes().await?;
+            }
+            refusal
+        })
+        .await
     }
 
     async fn deletes(&self) -> Result {
@@ -218,14 +304,7 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
     kubectl.deletes().await?;
 
     let registered = register(cx, &authority, port).await?;
-    let refusal = eventually("the webhook is called", SOON, async || {
-        let refusal = kubectl.refuses(&bad()).await;
-        if refusal.is_err() {
-            kubectl.deletes().await?;
-        }
-        refusal
-    })
-    .await?;
+    let refusal = kubectl.refusal_of_a_bad_object().await?;
     assert!(
         refusal.contains(&format!("The PodAutoscaler \"{NAME}\" is invalid")),
         "{refusal}"
@@ -266,12 +345,107 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
     controller.stop().await?;
     kubectl.accepts(&bad()).await?;
     kubectl.deletes().await?;
+    unregister(cx, registered).await
+}
+
+async fn unregister(cx: &Cx, registered: Vec<Value>) -> Result {
     for configuration in registered {
         let name = configuration["metadata"]["name"]
             .as_str()
             .unwrap_or_default();
         let api = manifest::api_of(&cx.world.client, &configuration, None).await?;
         api.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+/// Every sample that AIBrix ships. By default kubectl keeps fields out that a kind does not have; `--validate=warn` drops
+/// them.
+async fn samples_of_aibrix_are_in_force_or_refused(cx: &Cx) -> Result {
+    let samples: Vec<Sample> = serde_yaml::from_str(SAMPLES)?;
+    let (_controller, port, authority) = serving(cx).await?;
+    let strict = Kubectl::of(cx)?;
+    let kubectl = Kubectl {
+        validate: "--validate=warn",
+        ..Kubectl::of(cx)?
+    };
+    // The schema alone accepts what has the fields that it requires.
+    for sample in samples.iter().filter(|sample| !sample.refused.is_empty()) {
+        if sample.lacks_a_required_field() {
+            let text = kubectl.refuses(&sample.object()).await?;
+            assert!(text.contains("spec.maxReplicas: Required"), "{text}");
+        } else {
+            kubectl.accepts(&sample.object()).await?;
+            kubectl.deletes().await?;
+        }
+    }
+
+    let registered = register(cx, &authority, port).await?;
+    kubectl.refusal_of_a_bad_object().await?;
+    let (mut accepted, mut refused) = (0, 0);
+    for sample in &samples {
+        if let Some(field) = sample.fields_without_effect().next() {
+            let text = strict.refuses(&sample.object()).await?;
+            assert!(text.contains("unknown field"), "{field}: {text}");
+        }
+        if sample.refused.is_empty() {
+            sample.check_printed(&kubectl.accepts(&sample.object()).await?);
+            is_in_force(cx, sample).await?;
+            kubectl.deletes().await?;
+            accepted += 1;
+        } else {
+            sample.check_printed(&kubectl.refuses(&sample.object()).await?);
+            refused += 1;
+        }
+    }
+    assert_eq!((accepted, refused), (14, 5));
+    unregister(cx, registered).await
+}
+
+/// The controller finds a sample valid, shows its bounds, and names its annotations without effect.
+async fn is_in_force(cx: &Cx, sample: &Sample) -> Result {
+    let objects = cx
+        .namespace
+        .erased(&ApiResource::erase::<PodAutoscaler>(&()));
+    let condition = |object: &DynamicObject, kind: &str, field: &str| {
+        let conditions = object.data["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let found = conditions.find(|one| one["type"] == kind);
+        let text = found.and_then(|one| one[field].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    let bounds = |object: &DynamicObject, path: &str| object.data.pointer(path).cloned();
+    let what = format!("{} is in force", sample.file);
+    let object = eventually(what, SOON, async || {
+        let object = objects.get(NAME).await?;
+        seen(&condition(&object, "ValidSpec", "status").as_str(), &"True")?;
+        Ok(object)
+    })
+    .await?;
+    for (shown, wanted) in [
+        (
+            "/status/scheduledBounds/effectiveMinReplicas",
+            "/spec/minReplicas",
+        ),
+        (
+            "/status/scheduledBounds/effectiveMaxReplicas",
+            "/spec/maxReplicas",
+        ),
+    ] {
+        assert_eq!(
+            bounds(&object, shown),
+            bounds(&object, wanted),
+            "{}",
+            sample.file
+        );
+    }
+    for field in sample.fields_without_effect() {
+        let pointer = format!("/{}", field.replace('.', "/"));
+        assert_eq!(bounds(&object, &pointer), None, "{}", sample.file);
+    }
+    let message = condition(&object, "AnnotationsAccepted", "message");
+    for annotation in sample.annotations_without_effect() {
+        assert!(message.contains(annotation), "{}: {message}", sample.file);
     }
     Ok(())
 }
