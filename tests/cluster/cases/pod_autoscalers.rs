@@ -229,14 +229,20 @@ async fn follows_load(cx: &Cx, controller: &Controller, (name, strategy): (&str,
     .await
 }
 
-/// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count.
+/// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count. The last
+/// one keeps the history, too.
 async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     let controller = started(cx).await?;
-    let stage = Stage::set(cx, NAME, 4, 4.0 * 1.8 * TARGET).await?;
+    let stage = Stage::set(cx, NAME, 3, 4.0 * 1.8 * TARGET).await?;
     let mut object = stage.autoscaler(NAME, "KPA");
     object["spec"]["maxReplicas"] = json!(4);
     cx.namespace.apply(object).await?;
     stage.rests_at(4).await?;
+    let grown = stage.status(NAME).await?["scalingHistory"][0].take();
+    assert_eq!(
+        (&grown["previousScale"], &grown["newScale"]),
+        (&json!(3), &json!(4))
+    );
     stage
         .says(NAME, "MetricsAvailable", "True", "MetricsFound")
         .await?;
@@ -251,12 +257,21 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     controller.stop().await?;
     let _controller = started(cx).await?;
     tokio::time::sleep(Duration::from_secs(25)).await;
-    assert_eq!(stage.history.wanted(), [4]);
+    assert_eq!(stage.history.wanted(), [3, 4]);
     // With pages again, and a window that is full, what is idle is released.
     for pod in stage.fleet.pods() {
         stage.fleet.set_silent(&pod, false);
     }
-    cx.namespace.settles(NAME, 1, SOON).await
+    stage.rests_at(1).await?;
+    let history = stage.status(NAME).await?["scalingHistory"].take();
+    let entries = history.as_array().cloned().unwrap_or_default();
+    let last = entries.last().cloned().unwrap_or_default();
+    assert_eq!(
+        (&entries[0], &last["newScale"]),
+        (&grown, &json!(1)),
+        "{history}"
+    );
+    Ok(())
 }
 
 /// Four pods at 180 % of their target grow, and in no tick shrink.
