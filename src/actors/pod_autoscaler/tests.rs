@@ -26,6 +26,7 @@ use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 
 pub(in crate::actors) mod asleep;
+mod ticks;
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
 
