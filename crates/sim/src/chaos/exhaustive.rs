@@ -41,7 +41,7 @@ pub(crate) enum ExhaustiveScenario {
     Zero,
     /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
     Limited,
-    /// With a Deployment that a PodAutoscaler scales; its roles and writes alone are ended.
+    /// With a Deployment that a PodAutoscaler scales; its roles, those above them and its writes alone are ended.
     Autoscaled,
 }
 
@@ -156,7 +156,7 @@ impl Walked {
     }
 }
 
-pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> {
+pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> + Clone {
     ExhaustiveScenario::value_variants().iter().copied()
 }
 
@@ -164,7 +164,9 @@ pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> {
 fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
     let of_plot = |plot: ChaosWorkload| {
         if scene == ExhaustiveScenario::Autoscaled {
-            return autoscaler_roles(&plot.autoscalers());
+            let above = [Role::Root, Role::Leadership, Role::Egress, Role::Engine];
+            let below = autoscaler_roles(&plot.autoscalers());
+            return above.into_iter().chain(below).collect();
         }
         let roles = [Role::Root].into_iter();
         let roles = roles.chain(roles_of(&plot.variants()));
@@ -184,20 +186,22 @@ fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
         .collect()
 }
 
-/// Ends everything at every point of every scene, once in each run; `done` gets each course at its end.
+/// Ends everything at every point of one scene or of all, once in each run; `done` gets each course at its end.
 ///
 /// # Errors
 /// When the system gives no thread, or a scene does not hold without any end.
 pub(crate) fn exhaustive(
+    only: Option<ExhaustiveScenario>,
     points: Points,
     jobs: usize,
     done: impl Fn(&Walked) + Sync,
 ) -> std::io::Result<Vec<Walked>> {
+    let played = scenes().filter(|scene| only.is_none_or(|only| only == *scene));
     let mut usual = BTreeMap::new();
-    for scene in scenes() {
+    for scene in played.clone() {
         usual.insert(scene, at_rest(scene)?);
     }
-    each(jobs, scenes().flat_map(courses), |(scene, course)| {
+    each(jobs, played.flat_map(courses), |(scene, course)| {
         let mut walked = Walked {
             scene,
             course,

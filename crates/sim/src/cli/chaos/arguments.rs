@@ -1,11 +1,12 @@
 //! The arguments of `wva-sim chaos`.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use clap::{Parser, ValueEnum as _};
 
 use crate::chaos::Mutation;
-use crate::chaos::{PLOTS, Point, Points};
+use crate::chaos::{ExhaustiveScenario, PLOTS, Point, Points};
 use wva::cli::usage::{Given, Refused, one_of, read};
 
 const AFTER: &str = "\
@@ -53,6 +54,9 @@ pub(in crate::cli) struct ChaosFlags {
     /// With --everywhere: at all occasions and writes, which takes long
     #[arg(long, requires = "everywhere")]
     every_occasion: bool,
+    /// With --everywhere: in this scene alone, as in Autoscaled
+    #[arg(long, value_name = "SCENE", value_parser = to_scene, requires = "everywhere")]
+    scene: Option<ExhaustiveScenario>,
     /// With --everywhere: at this point alone, as a failure prints it, with everything that happens, as in
     /// Pair/before/7/collector or Zero/during-write/3
     #[arg(long, value_name = "POINT", value_parser = to_point, requires = "everywhere")]
@@ -81,6 +85,7 @@ pub(super) enum ChaosCommand {
         jobs: usize,
     },
     Everywhere {
+        scene: Option<ExhaustiveScenario>,
         points: Points,
         jobs: usize,
     },
@@ -119,7 +124,7 @@ impl ChaosFlags {
                 "flags that choose seeds, scenarios or defects",
             ),
             (
-                has_point && (self.every_occasion || has_jobs),
+                has_point && (self.every_occasion || self.scene.is_some() || has_jobs),
                 "--point",
                 "flags for several points",
             ),
@@ -164,7 +169,11 @@ impl ChaosFlags {
             } else {
                 Points::Spread
             };
-            return Ok(ChaosCommand::Everywhere { points, jobs });
+            return Ok(ChaosCommand::Everywhere {
+                scene: self.scene,
+                points,
+                jobs,
+            });
         }
         let mutations = match self.mutant {
             Some(mutation) => vec![mutation],
@@ -248,14 +257,19 @@ fn to_scenario(value: &str) -> Result<&'static str, String> {
     known.ok_or_else(|| one_of(&names))
 }
 
+fn to_scene(value: &str) -> Result<ExhaustiveScenario, String> {
+    named(ExhaustiveScenario::value_variants(), value)
+}
+
 fn to_defect(value: &str) -> Result<Mutation, String> {
-    let all = Mutation::value_variants().iter();
-    let mut known = all.clone();
-    let found = known.find(|mutation| format!("{mutation:?}") == value);
-    let names = all.map(|mutation| format!("{mutation:?}"));
-    found
-        .copied()
-        .ok_or_else(|| one_of(&names.collect::<Vec<_>>()))
+    named(Mutation::value_variants(), value)
+}
+
+/// The one that has this name in the code.
+fn named<T: Copy + Debug>(all: &[T], value: &str) -> Result<T, String> {
+    let names: Vec<String> = all.iter().map(|one| format!("{one:?}")).collect();
+    let found = names.iter().zip(all).find(|(name, _)| *name == value);
+    found.map(|(_, one)| *one).ok_or_else(|| one_of(&names))
 }
 
 #[cfg(test)]
@@ -314,13 +328,15 @@ mod tests {
         assert_eq!(
             parsed("--everywhere --jobs 2"),
             Ok(ChaosCommand::Everywhere {
+                scene: None,
                 points: Points::Spread,
                 jobs: 2
             })
         );
         assert_eq!(
-            parsed("--everywhere --every-occasion"),
+            parsed("--everywhere --every-occasion --scene Autoscaled"),
             Ok(ChaosCommand::Everywhere {
+                scene: Some(ExhaustiveScenario::Autoscaled),
                 points: Points::All,
                 jobs: 1
             })
@@ -363,6 +379,11 @@ mod tests {
                 "--mutant Nothing",
                 "--mutant is \"Nothing\"; give one of PermitUnasked, ",
             ),
+            (
+                "--everywhere --scene Nothing",
+                "--scene is \"Nothing\"; give one of Percentages, ",
+            ),
+            ("--scene Pair", "--everywhere is missing; give it"),
             ("--everywhere --point 9", "--point is \"9\"; give a point"),
             (
                 "--point Pair/after-write/9",
@@ -402,6 +423,10 @@ mod tests {
             ),
             (
                 "--everywhere --point Pair/during-write/9 --jobs 2",
+                "--point does not go together with flags for several points",
+            ),
+            (
+                "--everywhere --point Pair/during-write/9 --scene Pair",
                 "--point does not go together with flags for several points",
             ),
             (

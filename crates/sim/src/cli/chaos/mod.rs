@@ -13,8 +13,8 @@ use self::arguments::ChaosCommand;
 pub(super) use self::arguments::ChaosFlags;
 use crate::chaos::Mutation;
 use crate::chaos::{
-    Done, End, Hunt, Keep, PLOTS, Played, Point, Points, Walked, campaign, disturbed, exhaustive,
-    failure_report, hunt, plot, survive,
+    Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Played, Point, Points, Walked, campaign,
+    disturbed, exhaustive, failure_report, hunt, plot, survive,
 };
 use wva::cli::{complain, fail, misused, print};
 
@@ -42,7 +42,11 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             seeds,
             jobs,
         }) => mutants(scenario, &mutations, seeds, jobs),
-        Ok(ChaosCommand::Everywhere { points, jobs }) => everywhere_once(points, jobs),
+        Ok(ChaosCommand::Everywhere {
+            scene,
+            points,
+            jobs,
+        }) => everywhere_once(scene, points, jobs),
         Ok(ChaosCommand::At(point)) => replay_point(&point),
         Ok(ChaosCommand::Replay {
             scenario,
@@ -114,9 +118,9 @@ fn mutants(
     code(hunts.iter().any(is_missed), printed)
 }
 
-fn everywhere_once(points: Points, jobs: usize) -> ExitCode {
+fn everywhere_once(scene: Option<ExhaustiveScenario>, points: Points, jobs: usize) -> ExitCode {
     let (began, commit) = (real(), commit::of_this());
-    let walked = exhaustive(points, jobs, |walked| {
+    let walked = exhaustive(scene, points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
         for broken in &walked.broken {
             complain(&table::broken(broken, &commit));

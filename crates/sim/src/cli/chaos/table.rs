@@ -1,5 +1,6 @@
 //! What a campaign came to, as tables.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
@@ -69,8 +70,8 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
             broken.sum::<usize>()
         )
     };
-    let scenes = ExhaustiveScenario::value_variants().iter();
-    let scenes: String = scenes.map(|scene| of(*scene)).collect();
+    let scenes: BTreeSet<ExhaustiveScenario> = all.iter().map(|walked| walked.scene).collect();
+    let scenes: String = scenes.into_iter().map(of).collect();
     format!("{scenes}{:.1} s of wall time\n", took.as_secs_f64())
 }
 
