@@ -229,8 +229,8 @@ async fn follows_load(cx: &Cx, controller: &Controller, (name, strategy): (&str,
     .await
 }
 
-/// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count. The last
-/// one keeps the history, too.
+/// Pages that fail, pods at 180 % of the target, and a controller that starts anew: none of them lowers a count. The
+/// last one keeps the history, too.
 async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     let controller = started(cx).await?;
     let stage = Stage::set(cx, NAME, 3, 4.0 * 1.8 * TARGET).await?;

@@ -359,8 +359,8 @@ async fn unregister(cx: &Cx, registered: Vec<Value>) -> Result {
     Ok(())
 }
 
-/// Every sample that AIBrix ships. By default kubectl keeps fields out that a kind does not have; `--validate=warn` drops
-/// them.
+/// Every sample that AIBrix ships. By default kubectl keeps fields out that a kind does not have; `--validate=warn`
+/// drops them.
 async fn samples_of_aibrix_are_in_force_or_refused(cx: &Cx) -> Result {
     let samples: Vec<Sample> = serde_yaml::from_str(SAMPLES)?;
     let (_controller, port, authority) = serving(cx).await?;

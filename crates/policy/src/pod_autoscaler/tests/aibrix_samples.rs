@@ -1,6 +1,6 @@
 //! The samples that AIBrix ships, by their fields and values: what of each is in force, what has no effect, and what is
-//! refused. This is the check that the webhook and the controller share; `tests/cluster/cases/webhooks.rs` sends the same
-//! ones to an API server.
+//! refused. This is the check that the webhook and the controller share; `tests/cluster/cases/webhooks.rs` sends the
+//! same ones to an API server.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
