@@ -83,6 +83,7 @@ struct RecordedView {
 enum RecordedPod {
     Ready { since: WallTime },
     Pending,
+    Gated,
     Draining,
     Resharding,
 }
@@ -94,6 +95,7 @@ impl RecordedPod {
                 since: earlier(now.wall, ready_for),
             },
             AutoscaledPod::Pending => Self::Pending,
+            AutoscaledPod::Gated => Self::Gated,
             AutoscaledPod::Draining => Self::Draining,
             AutoscaledPod::Resharding => Self::Resharding,
         }
@@ -105,6 +107,7 @@ impl RecordedPod {
                 ready_for: now.wall.since(since),
             },
             Self::Pending => AutoscaledPod::Pending,
+            Self::Gated => AutoscaledPod::Gated,
             Self::Draining => AutoscaledPod::Draining,
             Self::Resharding => AutoscaledPod::Resharding,
         }

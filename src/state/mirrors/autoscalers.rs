@@ -234,7 +234,8 @@ fn state_of(
                 .map(|since| now.since(since))
                 .unwrap_or_default(),
         },
-        (Drain::None, Readiness::NotReady | Readiness::Gated) => AutoscaledPod::Pending,
+        (Drain::None, Readiness::NotReady) => AutoscaledPod::Pending,
+        (Drain::None, Readiness::Gated) => AutoscaledPod::Gated,
     }
 }
 

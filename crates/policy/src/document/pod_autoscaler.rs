@@ -70,6 +70,8 @@ pub enum AutoscaledPodState {
     Ready,
     /// It does not serve yet.
     Pending,
+    /// It waits behind a scheduling gate.
+    Gated,
     /// It finishes its requests and is gone then.
     Draining,
     /// It moves its shards and serves again.
@@ -103,6 +105,7 @@ impl PodAutoscalerDocument {
             let (state, ready_for) = match pod {
                 AutoscaledPod::Ready { ready_for } => (AutoscaledPodState::Ready, Some(*ready_for)),
                 AutoscaledPod::Pending => (AutoscaledPodState::Pending, None),
+                AutoscaledPod::Gated => (AutoscaledPodState::Gated, None),
                 AutoscaledPod::Draining => (AutoscaledPodState::Draining, None),
                 AutoscaledPod::Resharding => (AutoscaledPodState::Resharding, None),
             };
@@ -290,6 +293,7 @@ impl Reader {
                     ready_for: ready_for.unwrap_or(self.now.monotonic),
                 },
                 AutoscaledPodState::Pending => AutoscaledPod::Pending,
+                AutoscaledPodState::Gated => AutoscaledPod::Gated,
                 AutoscaledPodState::Draining => AutoscaledPod::Draining,
                 AutoscaledPodState::Resharding => AutoscaledPod::Resharding,
             };

@@ -30,6 +30,8 @@ pub enum AutoscaledPod {
     },
     /// Does not serve yet: a replica on its way.
     Pending,
+    /// Waits behind a scheduling gate, as of Kueue or of a gang: it is asked for, and neither on its way nor capacity.
+    Gated,
     /// Finishes its requests and is gone then: no replica any more, and not idle.
     Draining,
     /// Moves its shards and serves again: a replica, and not idle where a page does not answer.
@@ -60,10 +62,21 @@ pub struct PodCounts {
     pub missing: u32,
     /// On their way: pending, or ready for less than a minute without a sample.
     pub starting: u32,
+    /// Behind a scheduling gate.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub gated: u32,
     /// Draining.
     pub draining: u32,
     /// Resharding.
     pub resharding: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl PodCounts {
@@ -90,6 +103,7 @@ impl fmt::Display for PodCounts {
             (self.failed, "failed"),
             (self.missing, "without a sample"),
             (self.starting, "starting"),
+            (self.gated, "gated"),
             (self.draining, "draining"),
             (self.resharding, "resharding"),
         ];
@@ -229,6 +243,7 @@ impl PodSum {
         };
         match (pod, signal) {
             (AutoscaledPod::Pending, _) => counts.starting += 1,
+            (AutoscaledPod::Gated, _) => counts.gated += 1,
             (
                 AutoscaledPod::Resharding,
                 None | Some(Signal::KnownZero { .. } | Signal::Failed { .. }),
@@ -269,8 +284,9 @@ impl PodSum {
         }
         // As in Kubernetes: pods without a sample carry nothing where growth is in question.
         let low = self.fresh + self.old;
-        // Every replica without a fresh sample counts as at target, so that a release waits for it.
-        let unmeasured = current.saturating_sub(Replicas(counts.fresh()));
+        // Every replica without a fresh sample counts as at target, so that a release waits for it. One behind a gate
+        // carries nothing for certain.
+        let unmeasured = current.saturating_sub(Replicas(counts.fresh() + counts.gated));
         let kept = target.of(unmeasured) + self.old_excess + self.draining;
         let range = DemandRange {
             low,

@@ -29,7 +29,7 @@ fn sample(text: &str) -> Option<Signal> {
     }
 }
 
-/// A pod: a signal, after `young`, `pending`, `draining` or `resharding` with a colon.
+/// A pod: a signal, after `young`, `pending`, `gated`, `draining` or `resharding` with a colon.
 fn pod(text: &str) -> (AutoscaledPod, Option<Signal>) {
     let (state, signal) = text.split_once(':').unwrap_or(("", text));
     let state = match state {
@@ -37,6 +37,7 @@ fn pod(text: &str) -> (AutoscaledPod, Option<Signal>) {
             ready_for: Duration::from_secs(20),
         },
         "pending" => AutoscaledPod::Pending,
+        "gated" => AutoscaledPod::Gated,
         "draining" => AutoscaledPod::Draining,
         "resharding" => AutoscaledPod::Resharding,
         _ => READY,
@@ -60,7 +61,7 @@ fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 21] = [
+const DEMANDS: [DemandCase; 23] = [
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
     ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
@@ -72,6 +73,13 @@ const DEMANDS: [DemandCase; 21] = [
     ("young without", 2, "30 young:-", (30.0, 40.0, true)),
     ("young with", 2, "30 young:3", (33.0, 33.0, true)),
     ("pending", 2, "30 pending:-", (30.0, 40.0, true)),
+    ("gated", 2, "30 gated:-", (30.0, 30.0, true)),
+    (
+        "gated and pending",
+        3,
+        "30 gated:- pending:-",
+        (30.0, 40.0, true),
+    ),
     ("not created", 3, "30", (30.0, 50.0, true)),
     ("resharding", 2, "30 resharding:-", (30.0, 40.0, true)),
     ("resharding, idle", 2, "30 resharding:0", (30.0, 40.0, true)),
@@ -110,6 +118,7 @@ fn missing_zero_stale_and_failed_are_four_things() {
 fn nothing_is_known_without_a_sample() {
     assert_eq!(demand(0, ""), Err(SourceGap::NoServingPod));
     assert_eq!(demand(1, "pending:-"), Err(SourceGap::NoServingPod));
+    assert_eq!(demand(1, "gated:-"), Err(SourceGap::NoServingPod));
     let (missing, stale) = (
         PodCounts {
             missing: 1,
@@ -141,4 +150,20 @@ fn a_total_is_fresh_old_or_none() {
     assert_eq!(of(sample("h25").unwrap()), too_old);
     let failed = of(sample("x").unwrap());
     assert_eq!(failed, Err(SourceGap::NoTotal(Failure::QueryFailed)));
+}
+
+#[test]
+fn pods_behind_a_gate_have_their_own_word() {
+    let starting = PodCounts {
+        loaded: 1,
+        starting: 2,
+        ..PodCounts::default()
+    };
+    assert_eq!(starting.to_string(), "1 loaded, 2 starting");
+    let gated = PodCounts {
+        starting: 0,
+        gated: 2,
+        ..starting
+    };
+    assert_eq!(gated.to_string(), "1 loaded, 2 gated");
 }

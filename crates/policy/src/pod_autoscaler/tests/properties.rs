@@ -129,6 +129,7 @@ fn any_pod() -> impl Strategy<Value = (AutoscaledPod, Option<Signal>)> {
     let state = prop_oneof![
         4 => Just(READY),
         1 => Just(AutoscaledPod::Pending),
+        1 => Just(AutoscaledPod::Gated),
         1 => Just(AutoscaledPod::Draining),
         1 => Just(AutoscaledPod::Resharding),
     ];
