@@ -32,7 +32,7 @@ use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, RouterPresence, TargetView, VariantView,
+    ResolvedTarget, RouterPresence, TargetView, VariantPolicy, VariantView,
 };
 use wva::policy::units::{Cost, Replicas};
 use wva::roles::Role;
@@ -175,6 +175,7 @@ fn view(variant: usize) -> VariantView {
         model: ModelKey::new(&*namespace, format!("meta/model-{}", variant / 2)),
         cost: Cost::DEFAULT,
         accelerator: Accelerator::Named("NVIDIA-H100-80GB-HBM3".into()),
+        policy: VariantPolicy::default(),
         bounds: DeclaredBounds::default(),
         desired: Some(count),
         target: TargetView::Resolved(ResolvedTarget {

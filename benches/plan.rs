@@ -25,7 +25,7 @@ use wva::policy::signal::FreshnessBands;
 use wva::policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
-    TargetView, Unlabelled, VariantView,
+    TargetView, Unlabelled, VariantPolicy, VariantView,
 };
 use wva::policy::units::{Cost, Gpus, Replicas};
 use wva::policy::{check_plan, learn, plan};
@@ -156,6 +156,7 @@ fn view(number: u32, pods: Vec<PodView>) -> VariantView {
         model: ModelKey::new("inference", model),
         cost: Cost::DEFAULT,
         accelerator: Accelerator::Named("H100".into()),
+        policy: VariantPolicy::default(),
         bounds: DeclaredBounds::default(),
         desired: Some(Replicas(PODS)),
         pods: pods.into(),

@@ -27,6 +27,12 @@ pub const MANAGED_ANNOTATION: &str = "llm-d.ai/managed";
 pub const MODEL_ANNOTATION: &str = "llm-d.ai/model-id";
 /// Annotation of such a scaler: the cost of one replica.
 pub const COST_ANNOTATION: &str = "llm-d.ai/variant-cost";
+/// Annotation of such a scaler: the tier of its policy.
+pub const TIER_ANNOTATION: &str = "llm-d.ai/scaling-policy";
+/// Annotation of such a scaler: tokens of an answer as long as none was measured.
+pub const OUTPUT_ANNOTATION: &str = "llm-d.ai/default-output-tokens";
+/// Annotation of such a scaler: seconds that a replica takes to be ready, until its first start was measured.
+pub const START_ANNOTATION: &str = "llm-d.ai/replica-start-seconds";
 /// Annotation that the controller writes on such a scaler: the count that it decided last.
 pub const COUNT_ANNOTATION: &str = "llm-d.ai/desired-replicas";
 /// Annotation of a pod: among ready pods of a `ReplicaSet` those of the lowest number go first; 0 where there is none.

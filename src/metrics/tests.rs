@@ -238,6 +238,7 @@ fn decision(steps: Vec<Step>) -> Decision {
         metrics: MetricsState::Available,
         figures: VariantFigures::default(),
         steps,
+        notes: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::plan::{Decision, DecisionOutcome, Plan, PlanStage, Reason, Step, grow
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, TargetView, VariantView};
 use super::startup::GATED_FOR;
+use super::tier::tiered;
 use super::units::{Cost, Replicas};
 use crate::params::DynamicSettings;
 use wva_base::moment::Moment;
@@ -130,6 +131,7 @@ pub fn check_plan(
     {
         return Err(PlanViolation::NotInSnapshot { key: key.clone() });
     }
+    let settings = &*tiered(settings, snapshot);
     let reader = SampleReader::of(snapshot, settings, plan.at);
     for (key, view) in &snapshot.variants {
         let Some(decision) = plan.decisions.get(key) else {

@@ -8,7 +8,8 @@ use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{PodOrigin, SchedulingGate, StartOutlook, StartingPod};
+use super::startup::{PodOrigin, SchedulingGate, StartOutlook, StartSeeds, StartingPod};
+use super::tier::tiered;
 use super::transition::Hearing;
 use super::variant::oldest_unready;
 use crate::params::DynamicSettings;
@@ -25,6 +26,8 @@ pub fn learn(
     settings: &DynamicSettings,
     now: Moment,
 ) -> Learned {
+    let settings = &*tiered(settings, snapshot);
+    let seeds = StartSeeds::of(snapshot, settings);
     let reader = SampleReader::of(snapshot, settings, now);
     let reporting = snapshot
         .variants
@@ -47,7 +50,7 @@ pub fn learn(
         reporting,
         starts: (learned.starts).learn(
             &pods_of(snapshot, now),
-            (settings.start_time, settings.transition_limits.pending),
+            (&seeds, settings.transition_limits.pending),
             now.wall,
         ),
         ..learned.clone()
@@ -56,7 +59,7 @@ pub fn learn(
     let is_readable = !reader.has_failed() && !reader.has_expired();
     let outlook = StartOutlook {
         starts: &next.starts,
-        seed: settings.start_time,
+        seeds: &seeds,
         pending: settings.transition_limits.pending,
         now,
     };

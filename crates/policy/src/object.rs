@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::key::{TargetKey, TargetKind, VariantKey};
-use super::snapshot::Readiness;
+use super::snapshot::{Readiness, VariantPolicy};
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
 use wva_base::moment::WallTime;
@@ -72,6 +72,8 @@ pub struct VariantSpec {
     pub min: Option<i32>,
     /// `maxReplicas`.
     pub max: Option<i32>,
+    /// What it states for its own policy.
+    pub policy: VariantPolicy,
 }
 
 /// `scaleTargetRef` as written.

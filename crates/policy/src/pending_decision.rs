@@ -273,6 +273,7 @@ impl<'a> PendingDecision<'a> {
             metrics: self.metrics,
             figures: self.figures,
             steps: self.steps,
+            notes: Vec::new(),
         }
     }
 }

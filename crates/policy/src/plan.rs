@@ -71,6 +71,9 @@ pub struct Decision {
     pub figures: VariantFigures,
     /// Every stage that touched it, in order.
     pub steps: Vec<Step>,
+    /// What its object states and cannot act, with the remedy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Decision {

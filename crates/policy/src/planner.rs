@@ -34,7 +34,8 @@ use super::safety_net;
 use super::sample_reader::SampleReader;
 use super::saturation::{self, SaturationAnalysis};
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{StartOutlook, StartSource};
+use super::startup::{StartOutlook, StartSeeds, StartSource};
+use super::tier;
 use super::transition::Transitions;
 use super::units::Replicas;
 use super::zero::Kept;
@@ -51,9 +52,12 @@ pub fn plan(
     generation: u64,
     now: Moment,
 ) -> Plan {
+    let settings = &*tier::tiered(settings, snapshot);
+    let seeds = StartSeeds::of(snapshot, settings);
     let cycle = Cycle {
         learned,
         settings,
+        seeds: &seeds,
         reader: SampleReader::of(snapshot, settings, now),
         now,
     };
@@ -79,6 +83,7 @@ pub fn plan(
     for work in works {
         work.finish(cycle.outlook(), &mut plan);
     }
+    tier::note(&mut plan, snapshot, settings);
     plan
 }
 
@@ -140,6 +145,7 @@ impl<'a> Work<'a> {
 struct Cycle<'a> {
     learned: &'a Learned,
     settings: &'a DynamicSettings,
+    seeds: &'a StartSeeds,
     reader: SampleReader<'a>,
     now: Moment,
 }
@@ -148,7 +154,7 @@ impl<'a> Cycle<'a> {
     fn outlook(&self) -> StartOutlook<'a> {
         StartOutlook {
             starts: &self.learned.starts,
-            seed: self.settings.start_time,
+            seeds: self.seeds,
             pending: self.settings.transition_limits.pending,
             now: self.now,
         }

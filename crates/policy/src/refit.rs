@@ -5,8 +5,9 @@ use super::learned::Learned;
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot};
-use super::startup::StartOutlook;
+use super::startup::{StartOutlook, StartSeeds};
 use super::throughput::LearnedThroughput;
+use super::tier::tiered;
 use crate::params::DynamicSettings;
 use wva_base::moment::Moment;
 
@@ -23,12 +24,14 @@ pub fn refit(
     if !learned.throughput.is_empty() || group_by_model(snapshot).is_empty() {
         return learned.clone();
     }
+    let settings = &*tiered(settings, snapshot);
+    let seeds = StartSeeds::of(snapshot, settings);
     let mut throughput = LearnedThroughput::default();
     for (at, metrics) in history {
         let reader = SampleReader::new(metrics, &settings.freshness, settings.cache.reuse, *at);
         let outlook = StartOutlook {
             starts: &learned.starts,
-            seed: settings.start_time,
+            seeds: &seeds,
             pending: settings.transition_limits.pending,
             now: *at,
         };

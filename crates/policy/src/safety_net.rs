@@ -128,5 +128,6 @@ pub(super) fn unpublished(
             to: count,
             why: Reason::TargetUnusable { problem },
         }],
+        notes: Vec::new(),
     }
 }

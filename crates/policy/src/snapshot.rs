@@ -62,6 +62,9 @@ pub struct VariantView {
     pub accelerator: Accelerator,
     /// Bounds as written on the object; `None` where the object says nothing.
     pub bounds: DeclaredBounds,
+    /// What the object states for its own policy.
+    #[serde(default, skip_serializing_if = "VariantPolicy::is_empty")]
+    pub policy: VariantPolicy,
     /// The replica count published last (`status.desiredOptimizedAlloc.numReplicas`); `None` if
     /// none ever was.
     pub desired: Option<Replicas>,
@@ -140,6 +143,30 @@ pub struct DeclaredBounds {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub max: Option<Replicas>,
+}
+
+/// What the object of a variant states for its own policy. Source: wva-next 16.1.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VariantPolicy {
+    /// The tier, an entry of the saturation ConfigMap without `modelId`. Left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling_policy: Option<Arc<str>>,
+    /// Tokens of an answer by which a router's queue is priced as long as no answer has been measured. Left out: it is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_output_tokens: Option<u32>,
+    /// Seconds that a replica takes to be ready, until its first start was measured. Left out:
+    /// `WVA_REPLICA_START_TIME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_start_seconds: Option<u32>,
+}
+
+impl VariantPolicy {
+    /// Whether the object states nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The accelerator of a variant, the value of the `accelerator_type` label.

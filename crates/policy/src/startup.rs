@@ -14,8 +14,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
-use super::snapshot::{PodView, Readiness, VariantView};
+use super::snapshot::{ClusterSnapshot, PodView, Readiness, VariantView};
 use super::units::Replicas;
+use crate::params::DynamicSettings;
 use wva_base::moment::{Moment, WallTime};
 
 const KEPT_STARTS: usize = 10;
@@ -159,13 +160,40 @@ struct VariantStarts {
     stalled: Option<WallTime>,
 }
 
+/// The time of a start of each variant as long as none was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartSeeds {
+    /// That of every variant that states none.
+    pub usual: Duration,
+    /// Those that objects state.
+    pub stated: BTreeMap<VariantKey, Duration>,
+}
+
+impl StartSeeds {
+    /// The seeds of a fleet.
+    pub(crate) fn of(snapshot: &ClusterSnapshot, settings: &DynamicSettings) -> Self {
+        let stated = snapshot.variants.iter().filter_map(|(key, view)| {
+            let seconds = view.policy.replica_start_seconds?;
+            Some((key.clone(), Duration::from_secs(seconds.into())))
+        });
+        Self {
+            usual: settings.start_time,
+            stated: stated.collect(),
+        }
+    }
+
+    fn of_variant(&self, variant: &VariantKey) -> Duration {
+        *self.stated.get(variant).unwrap_or(&self.usual)
+    }
+}
+
 /// What is expected of the next starts, as of one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartOutlook<'a> {
     /// What has been learned.
     pub starts: &'a StartTimes,
     /// The time of a variant of which no start was seen.
-    pub seed: Duration,
+    pub seeds: &'a StartSeeds,
     /// The configured limit of a replica on its way.
     pub pending: Duration,
     /// The moment.
@@ -174,7 +202,7 @@ pub(crate) struct StartOutlook<'a> {
 
 impl StartOutlook<'_> {
     pub(crate) fn of(&self, variant: &VariantKey) -> StartEstimate {
-        self.starts.expect(variant, self.seed)
+        self.starts.expect(variant, self.seeds.of_variant(variant))
     }
 
     /// Replicas of a variant that are late.
@@ -220,13 +248,13 @@ impl StartOutlook<'_> {
 
 impl StartTimes {
     /// Learns from one look at the pods. `pods` names every variant that there is; what it does not
-    /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is. `seed`
-    /// is the time of a start where none was seen, `pending` the configured limit of a replica on its way.
+    /// name is forgotten, and a variant whose pods could not be listed (`None`) stays as it is. `seeds`
+    /// are the times of a start where none was seen, `pending` the configured limit of a replica on its way.
     #[must_use]
     pub fn learn(
         &self,
         pods: &BTreeMap<VariantKey, Option<Vec<StartingPod>>>,
-        (seed, pending): (Duration, Duration),
+        (seeds, pending): (&StartSeeds, Duration),
         now: WallTime,
     ) -> Self {
         let variants = pods
@@ -235,7 +263,7 @@ impl StartTimes {
                 let known = self.variants.get(key);
                 let next = match listed {
                     Some(pods) => {
-                        let estimate = self.expect(key, seed);
+                        let estimate = self.expect(key, seeds.of_variant(key));
                         let known = known.cloned().unwrap_or_default();
                         known.learn(pods, now).judge(pods, &estimate, pending, now)
                     }

@@ -6,15 +6,19 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::{
-    KEPT_NODES, KEPT_STARTS, PodOrigin, SchedulingGate, StartOutlook, StartProspect, StartSource,
-    StartTimes, StartingPod, VariantKey, WallTime,
+    KEPT_NODES, KEPT_STARTS, PodOrigin, SchedulingGate, StartOutlook, StartProspect, StartSeeds,
+    StartSource, StartTimes, StartingPod, VariantKey, WallTime,
 };
 use crate::tests::vectors::{Tally, run};
 use wva_base::moment::Moment;
 
 const SEED: Duration = Duration::from_mins(2);
 const PENDING: Duration = Duration::from_mins(10);
-const LIMITS: (Duration, Duration) = (SEED, PENDING);
+static SEEDS: StartSeeds = StartSeeds {
+    usual: SEED,
+    stated: BTreeMap::new(),
+};
+const LIMITS: (&StartSeeds, Duration) = (&SEEDS, PENDING);
 
 /// Name, node, created, ready (negative while it is not), lent; times in seconds.
 type PodGiven = (String, Option<String>, i64, i64, bool);
@@ -156,7 +160,7 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
         };
         let outlook = StartOutlook {
             starts: &times,
-            seed: SEED,
+            seeds: &SEEDS,
             pending: PENDING,
             now,
         };
@@ -284,4 +288,38 @@ proptest! {
         }
         prop_assert_eq!(times, reversed);
     }
+}
+
+#[test]
+fn a_stated_seed_counts_for_its_variant_until_a_start_was_measured() {
+    let stated = Duration::from_mins(5);
+    let outlook = |starts: &StartTimes, seeds: &StartSeeds| {
+        let outlook = StartOutlook {
+            starts,
+            seeds,
+            pending: PENDING,
+            now: Moment {
+                monotonic: Duration::ZERO,
+                wall: WallTime(0),
+            },
+        };
+        (
+            outlook.of(&key()).typical,
+            outlook.of(&VariantKey::new("ns", "other")).typical,
+        )
+    };
+    let seeds = StartSeeds {
+        usual: SEED,
+        stated: [(key(), stated)].into(),
+    };
+    let none = StartTimes::default();
+    assert_eq!(outlook(&none, &SEEDS), (SEED, SEED));
+    assert_eq!(outlook(&none, &seeds), (stated, SEED));
+    let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
+    let measured = none.learn(&look(-1), (&seeds, PENDING), WallTime(0)).learn(
+        &look(90),
+        (&seeds, PENDING),
+        WallTime(90_000),
+    );
+    assert_eq!(outlook(&measured, &seeds), (Duration::from_secs(90), SEED));
 }

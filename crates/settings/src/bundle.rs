@@ -314,6 +314,8 @@ namespaces:
     fn no_more_signals_are_needed_than_decisions_rest_on() {
         let tokens = "saturation: {default: {analyzerName: saturation}}";
         let one_model = "namespaces: {a: {saturation: {x: {model_id: m, namespace: a, analyzerName: saturation}}}}";
+        let tier =
+            "saturation: {default: {kvCacheThreshold: 0.7}, gold: {analyzerName: saturation}}";
         for (text, required_signals) in [
             ("", RequiredSignals::Saturation),
             (
@@ -327,6 +329,11 @@ namespaces:
             ),
             (tokens, RequiredSignals::Everything),
             (one_model, RequiredSignals::Everything),
+            (tier, RequiredSignals::Everything),
+            (
+                "saturation: {gold: {scaleToZero: {enabled: true}}}",
+                RequiredSignals::Use,
+            ),
             (
                 "queueingModel: {default: {sloMultiplier: 4}}",
                 RequiredSignals::Everything,

@@ -38,9 +38,10 @@ const ENTRIES: &str = "
 ## Policy ConfigMaps
 
 Each key of `data` holds a YAML document. The entry `default` is for every model; any other key is
-an entry for the model that its body names (`modelId`, `modelID` or `model_id`, and `namespace`). A
-model takes each field from the first of these that states it: its namespace's entry for it, its
-namespace's `default`, the global entry, the global `default`, the built-in value. A global
+an entry for the model that its body names (`modelId`, `modelID` or `model_id`, and `namespace`), or,
+for saturation, a [tier](../saturation-scaling-config.md#tiers). A model takes each field from the
+first of these that states it: its namespace's entry for it, its tier, its namespace's `default`, the
+global entry, the global `default`, the built-in value. A global
 ConfigMap is in the system namespace. A namespace's own counts while a variant lives there or the
 namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
 `wva.llmd.ai/exclude: \"true\"`. Service classes are global only. Meaning of each field:

@@ -76,7 +76,8 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     told
 }
 
-/// What is said of models that nobody serves. A model may be on its way, so that this is no mistake.
+/// What is said of models that nobody serves, and of tiers that nobody names. A model may be on its way, so
+/// that this is no mistake. `settings` are those of the fleet.
 pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
     let entries = [
         entries::unused_entries(&settings.saturation.entries, Purpose::Saturation, served),
@@ -118,7 +119,15 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
         );
         lint(place, text)
     });
-    entries.chain(classes).collect()
+    let acting: BTreeSet<&str> = (settings.saturation.tiers.values())
+        .map(|tier| &**tier)
+        .collect();
+    let tiers = saturation::tiers(&settings.saturation);
+    let tiers = tiers.filter(|place| !acting.contains(&*place.entry)).map(|place| {
+        let text = "no variant names it as scalingPolicy; name it there, write the modelId of its model, or remove it";
+        lint(place, text.to_owned())
+    });
+    entries.chain(classes).chain(tiers).collect()
 }
 
 fn lint(place: EntryPlace, text: String) -> Warning {

@@ -21,7 +21,7 @@ use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::snapshot::{
     Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetView, VariantView,
+    RouterPresence, TargetView, VariantPolicy, VariantView,
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::roles::Role;
@@ -45,6 +45,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
         model: ModelKey::new("ns", "m"),
         cost: Cost::DEFAULT,
         accelerator: Accelerator::Unresolved,
+        policy: VariantPolicy::default(),
         bounds: DeclaredBounds {
             min: Some(Replicas(min)),
             max: None,

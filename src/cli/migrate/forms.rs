@@ -33,14 +33,21 @@ pub(in crate::cli) fn declared((kind, object): StoredScaler<'_>) -> Option<Value
 /// What is wrong with the annotations.
 pub(super) fn as_object((kind, object): StoredScaler<'_>) -> Option<Result<Value, Arc<str>>> {
     let record = projected((kind, object))?.declared?;
-    Some(variant::read(&record.object).map(|_| {
+    Some(variant::read(&record.object).and_then(|spec| {
+        if !spec.policy.is_empty() {
+            return Err(Arc::from(format!(
+                "{kind} {}: scalingPolicy, defaultOutputTokens and replicaStartSeconds have no place in a \
+                 VariantAutoscaling; keep the annotations, or remove those first",
+                record.object.key
+            )));
+        }
         let mut form = variant_form(&record, object);
         if let Some(fields) = form.as_object_mut() {
             fields.remove("status");
         }
         put(&mut form, &["apiVersion"], json!("llmd.ai/v1alpha1"));
         put(&mut form, &["kind"], json!("VariantAutoscaling"));
-        form
+        Ok(form)
     }))
 }
 

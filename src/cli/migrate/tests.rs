@@ -281,6 +281,11 @@ fn an_annotated_scaler_gives_the_object_that_it_stands_for() {
         Some(&json!(3))
     );
 
+    let mut tiered = stored.clone();
+    tiered["metadata"]["annotations"]["llm-d.ai/scaling-policy"] = json!("gold");
+    let why = as_object((HPA, &tiered)).unwrap().unwrap_err();
+    assert!(why.contains("scalingPolicy"), "{why}");
+
     let mut wrong = stored;
     wrong["metadata"]["annotations"]["llm-d.ai/variant-cost"] = json!("abc");
     let why = as_object((HPA, &wrong)).unwrap().unwrap_err();

@@ -30,7 +30,7 @@ use crate::policy::key::ObjectKey;
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
-use crate::policy::{check_plan, learn, plan};
+use crate::policy::{check_plan, learn, plan, tiered};
 use crate::settings::bundle::{Bundle, read_noted};
 
 /// The generation of settings that come from a file.
@@ -101,6 +101,7 @@ fn answer(
     };
     let document = SnapshotDocument::parse(snapshot).map_err(refused)?;
     let situation = document.situation(&settings.freshness).map_err(refused)?;
+    let settings = tiered(&settings, &situation.snapshot);
     let contradictions = check::contradictions(&document, &settings);
     if !contradictions.is_empty() {
         return Err(refused(DocumentError::Faults(contradictions)));

@@ -20,6 +20,7 @@ use wva_recording::{DecisionDifference, RecordedAutoscaler, ReplayedAutoscaler};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExplainedPlan<'a> {
     pub(super) plan: &'a Plan,
+    /// Those of the fleet, with its tiers.
     pub(super) settings: Option<&'a DynamicSettings>,
 }
 
@@ -67,7 +68,24 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
     for line in lines {
         writeln!(text, "    {line}").unwrap_or_default();
     }
+    for note in &decision.notes {
+        writeln!(text, "note: {note}").unwrap_or_default();
+    }
+    if let Some(settings) = explained.settings {
+        policy(&mut text, settings, decision);
+    }
     Some(text)
+}
+
+/// The policy in force, with the source of each value.
+fn policy(text: &mut String, settings: &DynamicSettings, decision: &Decision) {
+    text.push_str("policy\n");
+    for value in settings.saturation.effective(&decision.model) {
+        let source =
+            (value.source).map_or_else(|| "built in".to_owned(), |layer| layer.to_string());
+        let (field, value) = (value.field, &value.value);
+        writeln!(text, "    {field:<20} {value:<10} {source}").unwrap_or_default();
+    }
 }
 
 /// Expected against reported.

@@ -16,6 +16,7 @@ use crate::cluster::client::{KubeconfigSource, connect};
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::plan::Plan;
+use crate::policy::tiered;
 use crate::settings::bundle::read_bundle;
 use wva_base::moment::WallTime;
 use wva_recording::RecordingReader;
@@ -62,6 +63,7 @@ pub(super) fn from_snapshot(
         return Ok(text);
     }
     let (_, plan) = plan::decide(&situation, &settings);
+    let settings = tiered(&settings, &situation.snapshot);
     let explained = ExplainedPlan {
         plan: &plan,
         settings: Some(&settings),
@@ -114,9 +116,10 @@ fn recorded(object: &ObjectKey, mut last: LastEntries, version: &str) -> Result<
     let missing = || format!("the recording has no decision on {object} up to that time");
     let cycle = last.cycle.ok_or_else(missing)?;
     let replayed = replay::repeated(&cycle, None)?;
+    let settings = tiered(&cycle.settings, &cycle.snapshot);
     let explained = ExplainedPlan {
         plan: &replayed.plan,
-        settings: Some(&cycle.settings),
+        settings: Some(&settings),
     };
     let mut text = render::variant(&explained, &key).ok_or_else(missing)?;
     let recorded = cycle.decided.variants.get(&key);

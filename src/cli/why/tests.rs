@@ -48,6 +48,40 @@ fn a_snapshot_shows_the_steps_and_the_distance_of_each_threshold() {
 }
 
 #[test]
+fn every_value_of_the_policy_is_shown_with_its_source() {
+    let line = |snapshot: &str, settings: &str| {
+        let text = from_snapshot(&key("l4"), "fleet.yaml", snapshot, settings).unwrap();
+        let mut lines = text.lines().map(str::to_owned);
+        let line = lines.find(|line| line.starts_with("    kvSpareTrigger "));
+        (line.unwrap(), text)
+    };
+    let (built_in, _) = line(SNAPSHOT, "");
+    assert_eq!(built_in, "    kvSpareTrigger       0.1        built in");
+    let settings = "saturation: {default: {kvSpareTrigger: 0.15}, gold: {kvSpareTrigger: 0.2}}";
+    let (default, _) = line(SNAPSHOT, settings);
+    assert_eq!(
+        default,
+        "    kvSpareTrigger       0.15       global entry \"default\""
+    );
+    let named = |tier: &str| {
+        let policy = format!("model: llama\n  policy: {{scalingPolicy: {tier}}}");
+        line(&SNAPSHOT.replace("model: llama", &policy), settings)
+    };
+    let (gold, text) = named("gold");
+    assert_eq!(
+        gold,
+        "    kvSpareTrigger       0.2        global entry \"gold\""
+    );
+    assert!(!text.contains("note: "), "{text}");
+    let (unknown, text) = named("silver");
+    assert_eq!(unknown, default);
+    assert!(
+        text.contains("note: scalingPolicy \"silver\" names no tier"),
+        "{text}"
+    );
+}
+
+#[test]
 fn votes_show_the_band_of_their_analyzer() {
     let snapshot = SNAPSHOT.replace(
         "queueLength: 1",

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::scaler::{COST_KEY, MODEL_KEY};
 use super::variant::VariantRecord;
 use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::variant_autoscaling::VariantAutoscalingStatus;
 use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
-    MODEL_ANNOTATION,
+    MODEL_ANNOTATION, OUTPUT_ANNOTATION, START_ANNOTATION, TIER_ANNOTATION,
 };
 use crate::cluster::status::{CountPatch, annotators};
 use crate::policy::actuation::ScalerKind;
@@ -21,8 +20,68 @@ use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
 use crate::policy::ownership::StatusOwner;
+use crate::policy::params::DEFAULT_KEY;
+use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::{Cost, Replicas};
 use wva_base::text::shortened;
+
+/// What a scaler may state of the variant that it declares.
+#[derive(Debug, Clone, Copy)]
+pub struct StatedField {
+    /// Its key in the metadata of a trigger.
+    pub key: &'static str,
+    /// The annotation that says the same.
+    annotation: &'static str,
+    is_sound: fn(&str) -> bool,
+    /// What a text that is not sound is, with the remedy.
+    pub remedy: &'static str,
+}
+
+impl StatedField {
+    /// Whether a text may stand there.
+    pub fn takes(&self, text: &str) -> bool {
+        (self.is_sound)(text)
+    }
+}
+
+pub(super) const MODEL: StatedField = StatedField {
+    key: "modelID",
+    annotation: MODEL_ANNOTATION,
+    is_sound: |text| !text.is_empty() && !text.chars().any(char::is_control),
+    remedy: "names no model; set it to the model name that the engine reports",
+};
+const COST: StatedField = StatedField {
+    key: "variantCost",
+    annotation: COST_ANNOTATION,
+    is_sound: |text| cost(text).is_some(),
+    remedy: "is no cost; set it to a number of at least 0, or remove it",
+};
+const TIER: StatedField = StatedField {
+    key: "scalingPolicy",
+    annotation: TIER_ANNOTATION,
+    is_sound: is_tier,
+    remedy: "is no key of a tier; set it to that of an entry without modelId in the saturation ConfigMap, or remove \
+             it: default acts by itself",
+};
+const OUTPUT: StatedField = StatedField {
+    key: "defaultOutputTokens",
+    annotation: OUTPUT_ANNOTATION,
+    is_sound: |text| whole(text, MAX_OUTPUT).is_some(),
+    remedy: "is no number of tokens; set it to a whole number from 1 to 1000000, or remove it",
+};
+const START: StatedField = StatedField {
+    key: "replicaStartSeconds",
+    annotation: START_ANNOTATION,
+    is_sound: |text| whole(text, MAX_START).is_some(),
+    remedy: "is no number of seconds; set it to a whole number from 1 to 86400, or remove it",
+};
+/// Everything that a scaler may state of its variant, the model first.
+pub const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
+
+/// Longer answers are no guess.
+const MAX_OUTPUT: u32 = 1_000_000;
+/// A day.
+const MAX_START: u32 = 86_400;
 
 /// What the specification of a scaler says of its variant; each bound with the name of its field.
 pub(super) struct Declaration<'a> {
@@ -35,17 +94,17 @@ pub(super) struct Declaration<'a> {
 }
 
 impl Declaration<'_> {
-    /// What the annotation or a trigger says, with what says it. They may say the same.
+    /// What the annotation or a trigger says of a field, if that may stand there. They may say the same.
     fn stated<'a>(
         &'a self,
         metadata: &'a ObjectMeta,
-        name: &str,
-        key: &str,
-    ) -> Result<Option<(String, &'a str)>, String> {
+        field: StatedField,
+    ) -> Result<Option<&'a str>, String> {
+        let name = field.annotation;
         let annotated = annotation(metadata, name).map(|text| (format!("annotation {name}"), text));
         let triggers = self.triggers.iter().filter_map(|trigger| {
-            let text = trigger.get(key)?;
-            Some((format!("trigger metadata {key}"), text.as_str()))
+            let text = trigger.get(field.key)?;
+            Some((format!("trigger metadata {}", field.key), text.as_str()))
         });
         let mut all = annotated.into_iter().chain(triggers);
         let first = all.next();
@@ -56,7 +115,10 @@ impl Declaration<'_> {
                 shortened(first),
                 shortened(second)
             )),
-            (first, _) => Ok(first),
+            (Some((source, text)), None) if !field.takes(text) => {
+                Err(format!("{source}={:?} {}", shortened(text), field.remedy))
+            }
+            (first, _) => Ok(first.map(|(_, text)| text)),
         }
     }
 }
@@ -140,22 +202,18 @@ fn spec(
     declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
-    let model = declaration.stated(metadata, MODEL_ANNOTATION, MODEL_KEY)?;
-    let (source, model) = model.unwrap_or_else(|| (format!("annotation {MODEL_ANNOTATION}"), ""));
-    if !is_model(model) {
+    let stated = |field| declaration.stated(metadata, field);
+    let Some(model) = stated(MODEL)? else {
         return Err(format!(
-            "{source}={:?} names no model; set it to the model name that the engine reports",
-            shortened(model)
+            "annotation {MODEL_ANNOTATION}=\"\" {}",
+            MODEL.remedy
         ));
-    }
-    let cost = match declaration.stated(metadata, COST_ANNOTATION, COST_KEY)? {
-        Some((source, text)) => Some(cost(text).ok_or_else(|| {
-            format!(
-                "{source}={:?} is no cost; set it to a number of at least 0, or remove it",
-                shortened(text)
-            )
-        })?),
-        None => None,
+    };
+    let cost = stated(COST)?.and_then(cost);
+    let policy = VariantPolicy {
+        scaling_policy: stated(TIER)?.map(|tier| texts.intern(tier)),
+        default_output_tokens: stated(OUTPUT)?.and_then(|text| whole(text, MAX_OUTPUT)),
+        replica_start_seconds: stated(START)?.and_then(|text| whole(text, MAX_START)),
     };
     let model = texts.intern(model);
     let Declaration {
@@ -181,16 +239,23 @@ fn spec(
         cost: cost.map(|text| texts.intern(&text)),
         min: min.1,
         max: Some(most),
+        policy,
     })
 }
 
-/// Whether a text may name a model.
-pub fn is_model(text: &str) -> bool {
-    !text.is_empty() && !text.chars().any(char::is_control)
+/// Whether a text may be the key of a tier: of an entry of a ConfigMap besides `default`.
+fn is_tier(text: &str) -> bool {
+    let fits = |sign: char| sign.is_ascii_alphanumeric() || "-._".contains(sign);
+    (1..=253).contains(&text.len()) && text != DEFAULT_KEY && text.chars().all(fits)
+}
+
+fn whole(text: &str, most: u32) -> Option<u32> {
+    let number: u32 = text.parse().ok()?;
+    (1..=most).contains(&number).then_some(number)
 }
 
 /// A cost as a `VariantAutoscaling` writes it, which knows no exponents; `None` where the text is no cost.
-pub fn cost(text: &str) -> Option<String> {
+fn cost(text: &str) -> Option<String> {
     let number: f64 = text.parse().ok().filter(|number| *number >= 0.0)?;
     let decimal = format!("{number:.6}");
     let decimal = decimal.trim_end_matches('0').trim_end_matches('.');

@@ -9,8 +9,8 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::declared::{Declaration, LeftoverCount, declared};
-pub use super::declared::{cost, is_model};
+use super::declared::{Declaration, LeftoverCount, MODEL, declared};
+pub use super::declared::{STATED, StatedField};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
@@ -36,11 +36,9 @@ const VARIANT: &str = "variant_name";
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Metadata of a trigger of the external scaler that names the variant.
 pub const EXTERNAL_VARIANT: &str = "variantName";
-/// Metadata of a trigger of the external scaler by which its `ScaledObject` is a variant: the model, and the cost.
+/// Metadata of a trigger of the external scaler by which its `ScaledObject` is a variant: the model.
 /// Source: llm-scaling-manager, external scaler.
-pub const MODEL_KEY: &str = "modelID";
-/// See [`MODEL_KEY`].
-pub const COST_KEY: &str = "variantCost";
+pub const MODEL_KEY: &str = MODEL.key;
 /// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
 const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
 const FROM_ENV: &str = "FromEnv";

@@ -22,6 +22,7 @@ use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
 use crate::policy::ownership::StatusOwner;
+use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 
@@ -146,6 +147,7 @@ fn spec(spec: &VariantAutoscalingSpec, texts: &mut Interner) -> VariantSpec {
         cost: Some(texts.intern(&spec.variant_cost)),
         min: spec.min_replicas,
         max: spec.max_replicas,
+        policy: VariantPolicy::default(),
     }
 }
 

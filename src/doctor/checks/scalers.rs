@@ -149,6 +149,7 @@ pub(in crate::doctor) fn declared(facts: &Facts) -> Vec<LiveObject> {
             "spec": {
                 "modelID": &*spec.model_id, "scaleTargetRef": object.0.pointer("/spec/scaleTargetRef"),
                 "variantCost": cost, "minReplicas": spec.min, "maxReplicas": spec.max,
+                "scalingPolicy": spec.policy.scaling_policy.as_deref(),
             },
             "status": count.map(|count| json!({ "desiredOptimizedAlloc": { "numReplicas": count.0 } })),
         });

@@ -60,6 +60,16 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         run: costs,
     },
+    Check {
+        group: FindingGroup::Variants,
+        title: "tiers of policy exist",
+        needs: &[
+            Need::Controllers,
+            Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::ScaledObject),
+        ],
+        run: tiers,
+    },
 ];
 
 fn shapes(facts: &Facts) -> Vec<Finding> {
@@ -236,6 +246,41 @@ pub(super) fn models(facts: &Facts) -> BTreeMap<ModelKey, Vec<&LiveObject>> {
         models.entry(key).or_default().push(object);
     }
     models
+}
+
+/// Tiers that scalers name and that do not act.
+fn tiers(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (model, variants) in models(facts) {
+        let exists = |variant: &LiveObject, tier: &str| {
+            let mut settings = settings_of(facts, variant);
+            settings.all(|one| {
+                let entries = &one.dynamic.saturation.entries;
+                entries.has_tier(&model.namespace, tier)
+            })
+        };
+        let named: Vec<(&LiveObject, &str)> = (variants.into_iter())
+            .map(|variant| (variant, variant.text("/spec/scalingPolicy")))
+            .filter(|(_, tier)| !tier.is_empty())
+            .collect();
+        for (variant, tier) in &named {
+            let mut others = named.iter();
+            let rival = others.find(|(other, theirs)| theirs != tier && exists(other, theirs));
+            let cause = match rival {
+                _ if !exists(variant, tier) => format!(
+                    "scalingPolicy={tier:?} names no entry without modelId of the saturation ConfigMap; add it, or \
+                     correct the name"
+                ),
+                Some((other, theirs)) => format!(
+                    "scalingPolicy={tier:?} and {theirs:?} of {} are of one model; name one tier in both",
+                    other.title()
+                ),
+                None => continue,
+            };
+            found.push(FindingCode::TierWithoutEffect.at(variant.title(), cause));
+        }
+    }
+    found
 }
 
 /// The cost of a variant; `None` where it is no number.

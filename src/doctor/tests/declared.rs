@@ -26,6 +26,11 @@ fn annotate(facts: &mut Facts, kind: LiveKind, name: &str, cost: &str) {
     edit(facts, kind, name, "/metadata/managedFields", managers);
 }
 
+fn tier(facts: &mut Facts, kind: LiveKind, name: &str, tier: &str) {
+    let place = "/metadata/annotations/llm-d.ai~1scaling-policy";
+    edit(facts, kind, name, place, json!(tier));
+}
+
 /// The healthy fleet without VariantAutoscalings.
 fn fleet() -> Facts {
     let mut facts = facts();
@@ -42,7 +47,7 @@ fn trigger(facts: &mut Facts, field: &str, value: Value) {
     edit(facts, SCALED_OBJECT, "b", &place, value);
 }
 
-const CAUSES: &[Cause] = &[
+pub(super) const CAUSES: &[Cause] = &[
     (Code::CountNotRead, |facts| {
         let name = "/spec/metrics/0/external/metric/selector/matchLabels/variant_name";
         edit(facts, HPA, "a", name, json!("wrong"));
@@ -84,6 +89,9 @@ const CAUSES: &[Cause] = &[
     }),
     (Code::VariantMalformed, |facts| {
         annotate(facts, HPA, "a", "cheap");
+    }),
+    (Code::TierWithoutEffect, |facts| {
+        tier(facts, HPA, "a", "gold");
     }),
     (Code::VariantMalformed, |facts| {
         external_scaler(facts);

@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
-use crate::cluster::project::scaler::{COST_KEY, MODEL_KEY, cost, is_model, is_of_keda};
+use crate::cluster::project::scaler::{MODEL_KEY, STATED, is_of_keda};
 use crate::policy::key::ObjectKey;
 use crate::signals::names::is_dns_subdomain;
 use wva_base::text::shortened;
 
-/// The last two are read from the ScaledObject itself, which they make a variant.
-const OWN: [&str; 3] = [VARIANT_NAME, MODEL_KEY, COST_KEY];
+/// Whether a key is one of this scaler. All but the first are read from the ScaledObject itself, which they make a
+/// variant.
+fn is_own(key: &str) -> bool {
+    key == VARIANT_NAME || STATED.iter().any(|field| field.key == key)
+}
+
+/// The keys of this scaler, as a sentence names them.
+fn keys() -> String {
+    let stated: Vec<&str> = STATED.iter().map(|field| field.key).collect();
+    format!("{VARIANT_NAME}, {}", stated.join(", "))
+}
 
 /// A trigger of a ScaledObject, as far as it concerns the scaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +35,8 @@ pub(super) enum TriggerError {
     #[error("the reference names no ScaledObject: its {0} is empty")]
     Unnamed(&'static str),
     #[error(
-        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the keys are \
-         {VARIANT_NAME}, {MODEL_KEY} and {COST_KEY}"
+        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the keys are {keys}",
+        keys = keys()
     )]
     UnknownKey { object: ObjectKey, key: String },
     #[error(
@@ -40,29 +49,31 @@ pub(super) enum TriggerError {
          ScaledObject one; remove one of the keys"
     )]
     TwoVariants { object: ObjectKey, value: String },
+    #[error("trigger metadata of ScaledObject {object}: {key}={value:?} {remedy}")]
+    BadValue {
+        object: ObjectKey,
+        key: &'static str,
+        value: String,
+        remedy: &'static str,
+    },
     #[error(
-        "trigger metadata of ScaledObject {object}: {MODEL_KEY}={value:?} names no model; set it to the model name that \
-         the engine reports"
+        "trigger metadata of ScaledObject {object}: {key}={value:?} has no effect without {MODEL_KEY}; remove it, and \
+         state it where the model is stated"
     )]
-    BadModel { object: ObjectKey, value: String },
-    #[error(
-        "trigger metadata of ScaledObject {object}: {COST_KEY}={value:?} is no cost; set it to a number of at least 0, or \
-         remove it"
-    )]
-    BadCost { object: ObjectKey, value: String },
-    #[error(
-        "trigger metadata of ScaledObject {object}: {COST_KEY}={value:?} has no effect without {MODEL_KEY}; remove it, and \
-         state the cost where the model is stated"
-    )]
-    CostAlone { object: ObjectKey, value: String },
+    Alone {
+        object: ObjectKey,
+        key: &'static str,
+        value: String,
+    },
 }
 
 /// Why the scaler refuses the metadata of a trigger of a ScaledObject, if it does. `None` also where nothing shows that
 /// the trigger is one of ours.
 pub fn refused(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Option<String> {
-    let is_own = |key: &String| OWN.iter().any(|own| own.eq_ignore_ascii_case(key));
     let error = ScalerTrigger::of(object, metadata).err()?;
-    metadata.keys().any(is_own).then(|| error.to_string())
+    let mut own = STATED.iter().map(|field| field.key).chain([VARIANT_NAME]);
+    let is_ours = own.any(|own| metadata.keys().any(|key| own.eq_ignore_ascii_case(key)));
+    is_ours.then(|| error.to_string())
 }
 
 impl ScalerTrigger {
@@ -80,7 +91,7 @@ impl ScalerTrigger {
     }
 
     fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
-        let is_known = |key: &str| is_of_keda(key) || OWN.contains(&key);
+        let is_known = |key: &str| is_of_keda(key) || is_own(key);
         if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
             let key = shortened(key);
             return Err(TriggerError::UnknownKey { object, key });
@@ -96,19 +107,22 @@ impl ScalerTrigger {
             }
             stated => stated.map(|name| Arc::from(&**name)),
         };
-        let stated = |key: &str| metadata.get(key).map(String::as_str);
-        let model = stated(MODEL_KEY);
-        if let Some(text) = model.filter(|text| !is_model(text)) {
-            let value = shortened(text);
-            return Err(TriggerError::BadModel { object, value });
-        }
-        if let Some(text) = stated(COST_KEY) {
-            let value = shortened(text);
-            if model.is_none() {
-                return Err(TriggerError::CostAlone { object, value });
+        for field in STATED {
+            let Some(text) = metadata.get(field.key) else {
+                continue;
+            };
+            let (key, value) = (field.key, shortened(text));
+            if !metadata.contains_key(MODEL_KEY) {
+                return Err(TriggerError::Alone { object, key, value });
             }
-            if cost(text).is_none() {
-                return Err(TriggerError::BadCost { object, value });
+            if !field.takes(text) {
+                let remedy = field.remedy;
+                return Err(TriggerError::BadValue {
+                    object,
+                    key,
+                    value,
+                    remedy,
+                });
             }
         }
         Ok(Self { object, variant })
@@ -157,7 +171,14 @@ mod tests {
         );
         let named = read("ns", "a", &[address, ("variantName", "llama-3.1")]);
         assert_eq!(named, Ok(Some("llama-3.1".to_owned())));
-        let model = [address, ("modelID", "m"), ("variantCost", "1e1")];
+        let model = [
+            address,
+            ("modelID", "m"),
+            ("variantCost", "1e1"),
+            ("scalingPolicy", "gold"),
+            ("defaultOutputTokens", "700"),
+            ("replicaStartSeconds", "240"),
+        ];
         assert_eq!(read("ns", "a", &model), Ok(None));
     }
 
@@ -244,6 +265,22 @@ mod tests {
             (
                 &[("variantCost", "40")],
                 ["variantCost=\"40\"", "without modelID"],
+            ),
+            (
+                &[("scalingPolicy", "gold")],
+                ["scalingPolicy=\"gold\"", "without modelID"],
+            ),
+            (
+                &[("modelID", "m"), ("scalingPolicy", "default")],
+                ["scalingPolicy=\"default\"", "is no key of a tier"],
+            ),
+            (
+                &[("modelID", "m"), ("defaultOutputTokens", "-1")],
+                ["defaultOutputTokens=\"-1\"", "from 1 to 1000000"],
+            ),
+            (
+                &[("modelID", "m"), ("replicaStartSeconds", "2m")],
+                ["replicaStartSeconds=\"2m\"", "from 1 to 86400"],
             ),
             (
                 &[("variantName", "b"), ("variantCost", "40")],

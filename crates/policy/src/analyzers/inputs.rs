@@ -139,6 +139,7 @@ pub(crate) fn analyzer_inputs(
         thresholds: policy.thresholds,
         band: policy.band,
         router: builder.router(key),
+        default_output: default_output(subject),
         variants: by_tokens,
     };
     let rated = by_throughput
@@ -152,6 +153,13 @@ pub(crate) fn analyzer_inputs(
         is_router_stale: builder.stale,
         arguments,
     }
+}
+
+/// The longest answer that a variant of a model states.
+fn default_output(subject: AnalyzedModel<'_>) -> Option<f64> {
+    let members = subject.members.iter();
+    let stated = members.filter_map(|(view, _)| view.policy.default_output_tokens);
+    stated.max().map(f64::from)
 }
 
 /// The input of the SLO analyzer, if it looks at the model: that of the throughput analyzer, with its own

@@ -1,10 +1,11 @@
 //! Remarks on the fields of an object, which its owner should know.
 
+use crate::plan::Decision;
 use crate::snapshot::{DeclaredBounds, VariantView};
 use crate::units::Replicas;
 
 /// What the owner of the object should know about its fields.
-pub(super) fn of(view: &VariantView) -> Vec<String> {
+pub(super) fn of(view: &VariantView, decision: Option<&Decision>) -> Vec<String> {
     let mut notes: Vec<String> = view.notes.iter().map(ToString::to_string).collect();
     match view.bounds {
         LEGACY_BOUNDS => notes.push(
@@ -21,6 +22,11 @@ pub(super) fn of(view: &VariantView) -> Vec<String> {
         }
         _ => {}
     }
+    notes.extend(
+        decision
+            .into_iter()
+            .flat_map(|decision| decision.notes.iter().cloned()),
+    );
     notes
 }
 

@@ -35,7 +35,7 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
             ),
         },
     };
-    for note in notes::of(view) {
+    for note in notes::of(view, decision) {
         message.push_str(". ");
         message.push_str(&note);
     }

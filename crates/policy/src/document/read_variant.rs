@@ -81,6 +81,7 @@ impl Reader {
                 .clone()
                 .map_or(Accelerator::Unresolved, Accelerator::Named),
             bounds: variant.bounds,
+            policy: variant.policy.clone(),
             desired: variant.desired.map(Replicas),
             target: self.target(&format!("{path}.target"), variant),
             pods: pods.into(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::pod::{PodDocument, yes};
 use super::scalar::{CostText, Span};
 use crate::capacity::ServingRole;
-use crate::snapshot::DeclaredBounds;
+use crate::snapshot::{DeclaredBounds, VariantPolicy};
 
 /// One variant: the object, its scale target and its pods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,9 @@ pub struct VariantDocument {
     /// Bounds as the object states them.
     #[serde(default)]
     pub bounds: DeclaredBounds,
+    /// What the object states for its own policy.
+    #[serde(default, skip_serializing_if = "VariantPolicy::is_empty")]
+    pub policy: VariantPolicy,
     /// The replica count published last. Left out: none ever was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<u32>,

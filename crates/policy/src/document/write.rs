@@ -109,6 +109,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         resource_claims: template.gpu_count.names().to_vec(),
         service_class: template.service_class.clone(),
         bounds: view.bounds,
+        policy: view.policy.clone(),
         desired: view.desired.map(|count| count.0),
         target: target(&view.target),
         pending_for: lasting(view.pending_since),

@@ -1,6 +1,7 @@
 //! Entries in force, and which of them apply to a model.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct EntrySet<E> {
     /// Entries for one model each, with their keys.
     #[serde(with = "pairs")]
     pub models: BTreeMap<Identity, (String, E)>,
+    /// Tiers: entries for the models whose variants name them, by their keys.
+    #[serde(default = "BTreeMap::new", skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<String, E>,
 }
 
 impl<E> Default for EntrySet<E> {
@@ -59,6 +63,7 @@ impl<E> Default for EntrySet<E> {
         Self {
             default: None,
             models: BTreeMap::new(),
+            tiers: BTreeMap::new(),
         }
     }
 }
@@ -72,26 +77,79 @@ impl<E> EntrySet<E> {
     /// Every entry, to be changed by a planted defect.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut E> {
         let models = self.models.values_mut().map(|(_, entry)| entry);
-        self.default.iter_mut().chain(models)
+        let tiers = self.tiers.values_mut();
+        self.default.iter_mut().chain(models).chain(tiers)
     }
 
-    /// The entry under a key, with the model it is for.
+    /// The entry under a key, with the model it is for, if it is for one.
     pub fn at_key(&self, key: &str) -> Option<(Option<&Identity>, &E)> {
         if key == DEFAULT_KEY {
             return self.default.as_ref().map(|entry| (None, entry));
         }
-        self.models
-            .iter()
-            .find(|(_, (at, _))| at == key)
-            .map(|(identity, (_, entry))| (Some(identity), entry))
+        let mut models = self.models.iter();
+        let of_model = models.find(|(_, (at, _))| at == key);
+        let of_model = of_model.map(|(identity, (_, entry))| (Some(identity), entry));
+        of_model.or_else(|| Some((None, self.tiers.get(key)?)))
     }
 
-    fn for_model(&self, model: &ModelKey, namespace: Option<&Arc<str>>) -> Option<&E> {
+    fn for_model(&self, model: &ModelKey, namespace: Option<&Arc<str>>) -> Option<(&str, &E)> {
         let identity = Identity {
             model: model.model.clone(),
             namespace: namespace.cloned(),
         };
-        self.models.get(&identity).map(|(_, entry)| entry)
+        let (key, entry) = self.models.get(&identity)?;
+        Some((key, entry))
+    }
+
+    fn for_all(&self) -> Option<(&str, &E)> {
+        Some((DEFAULT_KEY, self.default.as_ref()?))
+    }
+
+    fn for_tier(&self, tier: Option<&str>) -> Option<(&str, &E)> {
+        let (key, entry) = self.tiers.get_key_value(tier?)?;
+        Some((key, entry))
+    }
+
+    /// The `default` and one tier alone.
+    fn having(&self, tier: &str) -> Self
+    where
+        E: Clone,
+    {
+        let of_tier = self.tiers.get_key_value(tier);
+        Self {
+            default: self.default.clone(),
+            models: BTreeMap::new(),
+            tiers: (of_tier.into_iter())
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .collect(),
+        }
+    }
+}
+
+/// The place of an entry that applies to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryLayer<'a> {
+    /// Whose ConfigMap it is in.
+    pub scope: LayerScope,
+    /// Its key.
+    pub key: &'a str,
+}
+
+/// Whose ConfigMap an entry is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerScope {
+    /// That of the model's namespace.
+    Namespace,
+    /// The global one.
+    Global,
+}
+
+impl fmt::Display for EntryLayer<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scope {
+            LayerScope::Namespace => write!(formatter, "entry {:?} of the namespace", self.key),
+            LayerScope::Global => write!(formatter, "global entry {:?}", self.key),
+        }
     }
 }
 
@@ -132,23 +190,64 @@ impl<E> ScopedEntries<E> {
         if key == DEFAULT_KEY {
             return set.default.as_mut();
         }
+        if let Some(entry) = set.tiers.get_mut(key) {
+            return Some(entry);
+        }
         let mut models = set.models.values_mut();
         models.find(|(at, _)| at == key).map(|(_, entry)| entry)
     }
 
-    /// What applies to a model, strongest first: the namespace's entry for it, the namespace's
-    /// `default`, the global entry (with the namespace named, then without), the global `default`.
+    /// What applies to a model without a tier, strongest first.
     pub fn layers(&self, model: &ModelKey) -> impl Iterator<Item = &E> {
+        self.sources(model, None).map(|(_, entry)| entry)
+    }
+
+    /// What applies to a model, strongest first: the namespace's entry for it, its tier (of the namespace,
+    /// then the global one), the namespace's `default`, the global entry (with the namespace named, then
+    /// without), the global `default`.
+    pub fn sources(
+        &self,
+        model: &ModelKey,
+        tier: Option<&str>,
+    ) -> impl Iterator<Item = (EntryLayer<'_>, &E)> {
         let local = self.namespaces.get(&model.namespace);
+        let global = &self.global;
+        let (home, cluster) = (LayerScope::Namespace, LayerScope::Global);
         [
-            local.and_then(|set| set.for_model(model, None)),
-            local.and_then(EntrySet::default_entry),
-            self.global.for_model(model, Some(&model.namespace)),
-            self.global.for_model(model, None),
-            self.global.default_entry(),
+            (home, local.and_then(|set| set.for_model(model, None))),
+            (home, local.and_then(|set| set.for_tier(tier))),
+            (cluster, global.for_tier(tier)),
+            (home, local.and_then(EntrySet::for_all)),
+            (cluster, global.for_model(model, Some(&model.namespace))),
+            (cluster, global.for_model(model, None)),
+            (cluster, global.for_all()),
         ]
         .into_iter()
-        .flatten()
+        .filter_map(|(scope, found)| {
+            let (key, entry) = found?;
+            Some((EntryLayer { scope, key }, entry))
+        })
+    }
+
+    /// Whether a model of a namespace may have this tier.
+    pub fn has_tier(&self, namespace: &Arc<str>, tier: &str) -> bool {
+        let local = self.namespaces.get(namespace);
+        let mut sets = local.into_iter().chain([&self.global]);
+        sets.any(|set| set.tiers.contains_key(tier))
+    }
+
+    /// What applies to the models of a namespace that have this tier and no entry of their own.
+    pub(super) fn having(&self, namespace: &Arc<str>, tier: &str) -> Self
+    where
+        E: Clone,
+    {
+        let local = self.namespaces.get_key_value(namespace);
+        Self {
+            global: self.global.having(tier),
+            namespaces: (local.into_iter())
+                .map(|(namespace, set)| (Arc::clone(namespace), set.having(tier)))
+                .collect(),
+        }
     }
 
     /// A model for every entry: the one that it names, or a stand-in for all others.
@@ -164,14 +263,22 @@ impl<E> ScopedEntries<E> {
                     scope,
                     entry: DEFAULT_KEY,
                     model: ModelKey::new(home.clone(), stand_in.clone()),
+                    tier: None,
                 });
             }
+            named.extend(set.tiers.keys().map(|tier| NamedModel {
+                scope,
+                entry: tier,
+                model: ModelKey::new(home.clone(), stand_in.clone()),
+                tier: Some(tier),
+            }));
             for (identity, (entry, _)) in &set.models {
                 let namespace = identity.namespace.as_ref().unwrap_or(home).clone();
                 named.push(NamedModel {
                     scope,
                     entry,
                     model: ModelKey::new(namespace, identity.model.clone()),
+                    tier: None,
                 });
             }
         }
@@ -188,4 +295,6 @@ pub struct NamedModel<'a> {
     pub entry: &'a str,
     /// The model.
     pub model: ModelKey,
+    /// The key, where it is a tier.
+    pub tier: Option<&'a str>,
 }

@@ -3,6 +3,7 @@
 
 mod analyzers;
 mod dynamic;
+mod effective;
 mod entries;
 mod limiters;
 mod queueing_model;
@@ -13,7 +14,10 @@ mod service_class;
 
 pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
-pub use entries::{DEFAULT_KEY, EntrySet, Identity, NamedModel, ScopedEntries};
+pub use effective::PolicyValue;
+pub use entries::{
+    DEFAULT_KEY, EntryLayer, EntrySet, Identity, LayerScope, NamedModel, ScopedEntries,
+};
 pub use limiters::{Limiter, LimiterScope, Quota, Quotas};
 pub use queueing_model::{
     ANALYZER_NAME, DEFAULT_SLO_MULTIPLIER, LatencyTargets, QueueingModelEntry, QueueingModelLayers,

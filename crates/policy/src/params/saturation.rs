@@ -1,9 +1,13 @@
 //! What the saturation entries of a model say: thresholds, analyzers, limiters.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
-use super::entries::{EntrySet, ScopedEntries};
+use super::entries::{EntryLayer, EntrySet, NamedModel, ScopedEntries};
 use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
@@ -199,15 +203,29 @@ impl SaturationEntry {
     }
 }
 
-/// Saturation thresholds, layered: namespace entry, namespace `default`, global entry, global
+/// Saturation thresholds, layered: namespace entry, tier, namespace `default`, global entry, global
 /// `default`, built-in; field by field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaturationLayers {
     /// As they are written.
     pub entries: ScopedEntries<SaturationEntry>,
+    /// The tiers of models, as their variants name them: of a fleet, and in no document.
+    #[serde(skip)]
+    pub tiers: BTreeMap<ModelKey, Arc<str>>,
 }
 
 impl SaturationLayers {
+    /// The layers as what an entry names sees them: those of its tier alone, where it is one.
+    pub fn seen_by(&self, named: &NamedModel<'_>) -> Cow<'_, Self> {
+        let Some(tier) = named.tier else {
+            return Cow::Borrowed(self);
+        };
+        Cow::Owned(Self {
+            entries: self.entries.having(&named.model.namespace, tier),
+            tiers: BTreeMap::from([(named.model.clone(), Arc::from(tier))]),
+        })
+    }
+
     /// Thresholds in force for one model.
     pub fn resolve(&self, model: &ModelKey) -> SaturationThresholds {
         let merged = self.merge(model);
@@ -298,15 +316,15 @@ impl SaturationLayers {
 
     fn any_policy(&self, holds: impl Fn(&SaturationPolicy) -> bool) -> bool {
         let models = self.entries.models_named();
-        let mut policies = models.iter().map(|named| self.policy(&named.model));
+        let mut policies = (models.iter()).map(|named| self.seen_by(named).policy(&named.model));
         policies.any(|policy| holds(&policy))
     }
 
     /// Whether any entry lets models go to zero.
     pub(super) fn any_to_zero(&self) -> bool {
         let models = self.entries.models_named();
-        let mut models = models.iter().map(|named| &named.model);
-        models.any(|model| self.scale_to_zero(model) == Some(true))
+        let mut models = models.iter();
+        models.any(|named| self.seen_by(named).scale_to_zero(&named.model) == Some(true))
     }
 
     /// Whether growth is limited to GPUs; only the global `default` says so.
@@ -345,7 +363,16 @@ impl SaturationLayers {
         model: &ModelKey,
         read: impl Fn(&SaturationEntry) -> Option<T>,
     ) -> Option<T> {
-        self.entries.layers(model).find_map(read)
+        self.sources(model).find_map(|(_, entry)| read(entry))
+    }
+
+    /// What applies to a model, strongest first.
+    pub(super) fn sources(
+        &self,
+        model: &ModelKey,
+    ) -> impl Iterator<Item = (EntryLayer<'_>, &SaturationEntry)> {
+        let tier = self.tiers.get(model).map(|tier| &**tier);
+        self.entries.sources(model, tier)
     }
 
     /// The thresholds that apply to a model, whether they fit together or not.

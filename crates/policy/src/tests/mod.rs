@@ -10,6 +10,7 @@ mod properties;
 mod records;
 mod stalled;
 mod targets;
+mod tiers;
 mod timeline;
 mod variant_state;
 pub(crate) mod vectors;

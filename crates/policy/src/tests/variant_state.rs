@@ -33,6 +33,7 @@ pub(super) fn object() -> VariantObject {
             cost: None,
             min: None,
             max: None,
+            policy: crate::snapshot::VariantPolicy::default(),
         }),
         stored: StoredAllocation::default(),
     }

@@ -13,7 +13,7 @@ use crate::signal::FreshnessBands;
 use crate::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
-    SignalName, TargetView, Unlabelled, VariantView,
+    SignalName, TargetView, Unlabelled, VariantPolicy, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use crate::{learn, plan};
@@ -84,6 +84,7 @@ impl Variant {
                 cost: Cost::DEFAULT,
                 accelerator: Accelerator::Named("H100".into()),
                 bounds: DeclaredBounds::default(),
+                policy: VariantPolicy::default(),
                 desired: None,
                 target: TargetView::Resolved(ResolvedTarget {
                     key: TargetKey::new("ns", TargetKind::Deployment, name),

@@ -26,7 +26,7 @@ pub(crate) fn assess(
     now: Moment,
 ) -> (Assessment, TokensReport) {
     let workload = MeanWorkload::of(input);
-    let router = RouterDemand::of(input.router, workload);
+    let router = RouterDemand::of(input.router, workload, input.default_output);
     let variants = measure_all(key, input, learned, now);
     let roles = by_role(input, &variants, &router, |role| {
         learned.trust(key, role, now)

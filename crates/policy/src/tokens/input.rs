@@ -25,6 +25,8 @@ pub struct TokenModelInput {
     pub band: UtilizationBand,
     /// The queue in front of the model; `None` where nothing queues there.
     pub router: Option<RouterQueue>,
+    /// Tokens of an answer by which that queue is priced as long as none is known.
+    pub default_output: Option<f64>,
     /// Its variants, heard of or not.
     pub variants: BTreeMap<VariantKey, TokenVariantInput>,
 }

@@ -10,7 +10,7 @@ use crate::key::{ModelKey, TargetKey, VariantKey};
 use crate::object::{Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetPast, TargetView, VariantView,
+    RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use wva_base::moment::Moment;
@@ -182,6 +182,7 @@ impl VariantState {
                 min: spec.min.map(Replicas::from_count),
                 max: spec.max.map(Replicas::from_count),
             },
+            policy: spec.policy.clone(),
             desired: objects.published.or(stored),
             target,
             pods: Arc::from([]),
@@ -215,6 +216,7 @@ impl VariantState {
                     .or_else(|| stated(objects.object.accelerator_label.as_ref()))
                     .unwrap_or(Accelerator::Unresolved),
                 bounds: DeclaredBounds::default(),
+                policy: VariantPolicy::default(),
                 desired: None,
                 target: TargetView::Malformed {
                     why: Arc::clone(&why),

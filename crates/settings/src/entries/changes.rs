@@ -133,5 +133,7 @@ fn by_key<E>(set: &EntrySet<E>) -> BTreeMap<&str, (Option<&Identity>, &E)> {
         .models
         .iter()
         .map(|(identity, (key, entry))| (key.as_str(), (Some(identity), entry)));
-    default.chain(models).collect()
+    let tiers = set.tiers.iter();
+    let tiers = tiers.map(|(key, entry)| (key.as_str(), (None, entry)));
+    default.chain(models).chain(tiers).collect()
 }

@@ -17,6 +17,8 @@ pub(super) trait Entry: Clone + PartialEq {
     /// The ConfigMap it stands in.
     const PURPOSE: Purpose;
     const FIELDS: &'static [DocumentField];
+    /// Whether an entry without a model is a tier; else it is refused.
+    const TIERS: bool = false;
 
     /// Model and namespace that the body names.
     fn identity(document: &Self::Document) -> (Option<&str>, Option<&str>);
@@ -46,6 +48,8 @@ pub(super) enum EntryKind {
     /// Every model without an entry.
     Default,
     Model,
+    /// Models whose variants name it.
+    Tier,
 }
 
 #[derive(Debug)]

@@ -54,7 +54,10 @@ fn read_set<E: Entry>(
             continue;
         };
         match identity {
-            None => set.default = Some(entry),
+            None if key == DEFAULT_KEY => set.default = Some(entry),
+            None => {
+                set.tiers.insert(key.clone(), entry);
+            }
             Some(identity) => match set.models.get(&identity) {
                 // Keys are walked in order, so the smallest key keeps the model.
                 Some((first, _)) => {
@@ -73,7 +76,7 @@ fn read_set<E: Entry>(
     set
 }
 
-/// An entry with its identity; without one it is the `default`.
+/// An entry with its identity; without one it is the `default` or a tier.
 type Identified<E> = (Option<Identity>, E);
 
 fn read_entry<E: Entry>(
@@ -105,7 +108,8 @@ fn read_entry<E: Entry>(
         }
     };
     let kind = match identity {
-        None => EntryKind::Default,
+        None if place.entry == DEFAULT_KEY => EntryKind::Default,
+        None => EntryKind::Tier,
         Some(_) => EntryKind::Model,
     };
     let strange = E::strange(&document.content, kind, place.namespace.as_deref()).into_iter();
@@ -136,7 +140,7 @@ fn read_entry<E: Entry>(
     }
 }
 
-/// Whom the entry is for: everybody under `default`, else the model that the body names.
+/// What the entry is for: every model under `default`, else the model that the body names, if it names one.
 fn identify<E: Entry>(
     place: &EntryPlace,
     document: &E::Document,
@@ -160,6 +164,9 @@ fn identify<E: Entry>(
         return Ok(None);
     }
     let Some(model) = model else {
+        if E::TIERS && namespace.is_none() {
+            return Ok(None);
+        }
         return Err("it names no model; write modelId: <the model's ID>".to_owned());
     };
     let namespace = match (namespace, &place.namespace) {

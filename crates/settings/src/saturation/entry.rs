@@ -21,6 +21,7 @@ impl Entry for SaturationEntry {
     type Document = SaturationDocument;
     const PURPOSE: Purpose = Purpose::Saturation;
     const FIELDS: &'static [DocumentField] = FIELDS;
+    const TIERS: bool = true;
 
     fn identity(document: &SaturationDocument) -> (Option<&str>, Option<&str>) {
         (document.model_id.as_deref(), document.namespace.as_deref())
@@ -147,7 +148,7 @@ fn out_of_scope(
         .map(|(field, _)| {
             format!("{field}: only the global entry `default` is asked; write it there")
         });
-    let of_budget = document.enable_rescale.is_some() && kind == EntryKind::Model;
+    let of_budget = document.enable_rescale.is_some() && kind != EntryKind::Default;
     let of_budget = of_budget.then(|| {
         let asked = "only an entry `default` is asked, of the cluster or of a namespace";
         format!("enableRescale: {asked}; write it there")

@@ -12,8 +12,7 @@ use super::config_maps::Purpose;
 use super::entries::{place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied};
 use super::sources::PolicySources;
-use wva_policy::key::ModelKey;
-use wva_policy::params::{DEFAULT_KEY, SaturationLayers, kv_fault, queue_fault};
+use wva_policy::params::{DEFAULT_KEY, NamedModel, SaturationLayers, kv_fault, queue_fault};
 
 /// Fields of an entry, for the documentation.
 pub const FIELDS: &[wva_base::yaml::DocumentField] = document::FIELDS;
@@ -35,7 +34,10 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> SaturationLayers {
     let entries = read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics);
-    let mut layers = SaturationLayers { entries };
+    let mut layers = SaturationLayers {
+        entries,
+        ..SaturationLayers::default()
+    };
     refuse_conflicts(&mut layers, band, previous, diagnostics);
     layers
 }
@@ -47,6 +49,13 @@ pub(super) fn rescaling(layers: &SaturationLayers) -> Vec<EntryPlace> {
         .filter(|scope| layers.rescale_enabled(scope.map(|namespace| &**namespace)))
         .map(default_place)
         .collect()
+}
+
+/// The tiers.
+pub(super) fn tiers(layers: &SaturationLayers) -> impl Iterator<Item = EntryPlace> {
+    let all = layers.entries.models_named().into_iter();
+    let tiers = all.filter(|named| named.tier.is_some());
+    tiers.map(|named| place(&named, Purpose::Saturation))
 }
 
 pub(super) fn limiting(layers: &SaturationLayers) -> Option<EntryPlace> {
@@ -63,11 +72,20 @@ fn refuse_conflicts(
     previous: Option<&SaturationLayers>,
     diagnostics: &mut Diagnostics,
 ) {
-    let named: Vec<(EntryPlace, ModelKey)> = (layers.entries.models_named().into_iter())
-        .map(|named| (place(&named, Purpose::Saturation), named.model))
+    let all: Vec<_> = (layers.entries.models_named().into_iter())
+        .map(|named| {
+            let place = place(&named, Purpose::Saturation);
+            (place, named.tier.is_some(), named.model)
+        })
         .collect();
-    for (place, model) in named {
-        let faults = conflicts(layers, &model, band);
+    for (place, is_tier, model) in all {
+        let named = NamedModel {
+            scope: place.namespace.as_ref(),
+            entry: &place.entry,
+            model,
+            tier: is_tier.then_some(&place.entry),
+        };
+        let faults = conflicts(layers, &named, band);
         if faults.is_empty() {
             continue;
         }
@@ -84,7 +102,7 @@ fn refuse_conflicts(
                 *entry = before;
                 instead = FallbackApplied::Previous;
             }
-            if !conflicts(layers, &model, band).is_empty() {
+            if !conflicts(layers, &named, band).is_empty() {
                 instead = FallbackApplied::Below;
                 if let Some(entry) = layers
                     .entries
@@ -104,7 +122,9 @@ fn refuse_conflicts(
     }
 }
 
-fn conflicts(layers: &SaturationLayers, model: &ModelKey, band: BandUse) -> Vec<String> {
+fn conflicts(layers: &SaturationLayers, named: &NamedModel<'_>, band: BandUse) -> Vec<String> {
+    let layers = layers.seen_by(named);
+    let model = &named.model;
     let merged = layers.merge(model);
     let tokens = layers.selects_tokens(model);
     let faults = [

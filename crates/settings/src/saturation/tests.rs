@@ -204,3 +204,68 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
     );
     assert_eq!(kv(&layers), 0.8_f64.to_bits());
 }
+
+#[test]
+fn an_entry_without_a_model_is_a_tier() {
+    let kv = |layers: &SaturationLayers, tier: &str| {
+        let tiers = &layers.entries.global.tiers;
+        tiers.get(tier).and_then(|entry| entry.kv_cache_threshold)
+    };
+    let (layers, diagnostics) = read(&global(&[("gold", "{modelId: m, kvCacheThreshold: 0.6}")]));
+    assert_eq!((kv(&layers, "gold"), diagnostics.problems.len()), (None, 0));
+    let (layers, diagnostics) = read(&global(&[("gold", "kvCacheThreshold: 0.6")]));
+    assert_eq!(kv(&layers, "gold"), Some(0.6));
+    assert_eq!(diagnostics, Diagnostics::default());
+    // What a namespace says is of models: a tier is for any.
+    let (layers, diagnostics) = read(&global(&[(
+        "gold",
+        "{namespace: ns, kvCacheThreshold: 0.6}",
+    )]));
+    assert_eq!(kv(&layers, "gold"), None);
+    assert!(
+        diagnostics.problems[0]
+            .to_string()
+            .contains("it names no model")
+    );
+}
+
+#[test]
+fn a_tier_holds_no_budget_and_does_not_contradict_the_default() {
+    let told = |text: &str| {
+        let (layers, diagnostics) = read(&global(&[
+            ("default", "kvCacheThreshold: 0.3"),
+            ("gold", text),
+        ]));
+        let tier = layers.entries.global.tiers["gold"].clone();
+        let problems = diagnostics.problems.iter().map(ToString::to_string);
+        let notices = diagnostics.notices.iter().map(ToString::to_string);
+        (
+            tier.kv_spare_trigger,
+            problems.chain(notices).collect::<Vec<_>>(),
+        )
+    };
+    let place = "global saturation ConfigMap, entry \"gold\"";
+    assert_eq!(told("kvSpareTrigger: 0.2"), (Some(0.2), vec![]));
+    let contradicts = format!(
+        "{place}: together with what it inherits kvCacheThreshold (0.30) should be >= kvSpareTrigger (0.40): raise the \
+         threshold or lower the trigger; the layers below apply"
+    );
+    assert_eq!(told("kvSpareTrigger: 0.4"), (None, vec![contradicts]));
+    let own = "enableRescale: only an entry `default` is asked, of the cluster or of a namespace; write it there";
+    let told = told("{kvSpareTrigger: 0.2, enableRescale: true}");
+    assert_eq!(told, (Some(0.2), vec![format!("{place}: {own}")]));
+}
+
+#[test]
+fn a_refused_edit_of_a_tier_keeps_its_content() {
+    let (before, _) = read(&global(&[("gold", "kvCacheThreshold: 0.6")]));
+    let mut diagnostics = Diagnostics::default();
+    let broken = global(&[("gold", "kvCacheThreshold: high")]);
+    let after = super::read(&broken, BandUse::Tokens, Some(&before), &mut diagnostics);
+    assert_eq!(after.entries, before.entries);
+    assert!(
+        diagnostics.problems[0]
+            .to_string()
+            .ends_with("what was in force stays in force")
+    );
+}

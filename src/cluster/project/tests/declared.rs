@@ -6,6 +6,7 @@ use crate::cluster::project::variant::VariantRecord;
 use crate::policy::actuation::ScalerKind;
 use crate::policy::object::VariantSpec;
 use crate::policy::ownership::{Holding, StatusOwner};
+use crate::policy::snapshot::VariantPolicy;
 use crate::state::mirrors::tests::count_writer;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
@@ -338,5 +339,48 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
         for part in parts {
             assert!(why.contains(part), "{why} lacks {part}");
         }
+    }
+}
+
+#[test]
+fn a_trigger_or_an_annotation_states_tier_and_seeds() {
+    let declared = triggered("external", &json!({ "modelID": "llama" }), &[]).unwrap();
+    assert_eq!(spec(&declared).policy, VariantPolicy::default());
+    let policy = |tier: &str| VariantPolicy {
+        scaling_policy: Some(tier.into()),
+        default_output_tokens: Some(700),
+        replica_start_seconds: Some(240),
+    };
+    let metadata = json!({
+        "modelID": "llama", "scalingPolicy": "gold", "defaultOutputTokens": "700", "replicaStartSeconds": "240",
+    });
+    let declared = triggered("external", &metadata, &[]).unwrap();
+    assert_eq!(spec(&declared).policy, policy("gold"));
+    let annotations = [
+        GOOD[0],
+        GOOD[1],
+        ("scaling-policy", "silver"),
+        ("default-output-tokens", "700"),
+        ("replica-start-seconds", "240"),
+    ];
+    assert_eq!(
+        spec(&hpa(&plain(), &annotations).unwrap()).policy,
+        policy("silver")
+    );
+    for (key, value, remedy) in [
+        ("scalingPolicy", "default", "is no key of a tier"),
+        ("scalingPolicy", "a b", "is no key of a tier"),
+        ("defaultOutputTokens", "0", "from 1 to 1000000"),
+        ("defaultOutputTokens", "many", "from 1 to 1000000"),
+        ("replicaStartSeconds", "86401", "from 1 to 86400"),
+        ("replicaStartSeconds", "1.5", "from 1 to 86400"),
+    ] {
+        let declared =
+            triggered("external", &json!({ "modelID": "llama", key: value }), &[]).unwrap();
+        let SpecReading::Malformed { why } = &declared.object.spec else {
+            panic!("{key}={value} is read")
+        };
+        let named = format!("trigger metadata {key}={value:?}");
+        assert!(why.contains(&named) && why.contains(remedy), "{why}");
     }
 }

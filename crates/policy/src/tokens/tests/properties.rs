@@ -89,6 +89,7 @@ fn models(variants: &[TokenVariantInput], policy: Policy) -> Models {
             requests: Some(3.0),
             bytes: Some(4_000.0),
         }),
+        default_output: None,
         variants: variants
             .iter()
             .enumerate()

@@ -113,6 +113,8 @@ pub(super) struct Cycle {
     #[serde(default = "usual_interval")]
     after: u64,
     router: Option<RouterQueue>,
+    #[serde(default)]
+    default_output: Option<f64>,
     variants: BTreeMap<String, Variant>,
 }
 
@@ -146,6 +148,7 @@ pub(super) fn models(cycle: &Cycle, policy: Policy) -> BTreeMap<ModelKey, TokenM
                 thresholds: policy.thresholds,
                 band: policy.band,
                 router: cycle.router,
+                default_output: cycle.default_output,
                 variants: BTreeMap::new(),
             });
         model
