@@ -87,8 +87,7 @@ pub(crate) fn analyzer_inputs(
         (looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo)).then(BTreeMap::new);
     let mut builder = InputBuilder::of(subject);
     let mut stale = 0;
-    let mut by_tokens = BTreeMap::new();
-    let mut by_rate = BTreeMap::new();
+    let (mut by_tokens, mut by_rate) = (BTreeMap::new(), BTreeMap::new());
     let mut arguments = BTreeMap::new();
     for (view, target) in subject.members {
         let engine = engine(view, &mut arguments);

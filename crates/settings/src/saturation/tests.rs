@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::sources::Data;
+use wva_policy::key::ModelKey;
 use wva_policy::params::{
     BurstReserve, Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds,
     UtilizationBand,

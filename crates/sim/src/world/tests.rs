@@ -119,7 +119,7 @@ fn pages_show_the_controller_and_its_prometheus() {
         let (status, decisions) = page("/debug/decisions").await;
         let decided = json(&decisions)["decisions"]
             .as_object()
-            .map(|all| all.len());
+            .map(serde_json::Map::len);
         assert_eq!((status, decided), (200, Some(2)));
         let (_, answer) = page(query).await;
         let value = &json(&answer)["data"]["result"][0]["value"];
