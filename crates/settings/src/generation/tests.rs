@@ -395,7 +395,7 @@ fn explicit_targets_beat_those_of_the_class_which_beat_inferred_ones() {
 #[test]
 fn invalid_entries_are_counted_per_config_map() {
     let mut broken = sources(&[], &[("V", "loud")]);
-    broken.saturation.global = Some(data(&[("default", "["), ("x", "{}"), ("y", "modelId: m")]));
+    broken.saturation.global = Some(data(&[("default", "["), ("x", "["), ("y", "modelId: m")]));
     broken
         .scale_to_zero
         .namespaces
