@@ -263,8 +263,8 @@ codes! {
         "It learns from arrivals at routers. Without them the first decision comes late, or never.",
         "kubectl edit configmap {name} --namespace {namespace}";
     TierWithoutEffect = 97, Variants, Warning,
-        "a scalingPolicy has no effect, or another one of the model has",
-        "It names no tier of the saturation ConfigMap, or variants of one model name different ones, of which that of the first variant by name acts.",
+        "a tier has no effect",
+        "A scalingPolicy names no tier of the saturation ConfigMap, or variants of one model name different ones, of which that of the first variant by name acts. Or no variant names a tier, which every entry without modelId is.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",

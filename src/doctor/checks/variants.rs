@@ -18,6 +18,7 @@ use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::ModelKey;
 use crate::policy::pod_template::ROLE_LABEL;
+use crate::settings::config_maps::Purpose;
 use crate::settings::generation::Generation;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -280,7 +281,43 @@ fn tiers(facts: &Facts) -> Vec<Finding> {
             found.push(FindingCode::TierWithoutEffect.at(variant.title(), cause));
         }
     }
+    found.extend(unnamed_tiers(facts));
     found
+}
+
+/// Tiers that no variant names. An entry whose `modelId` was forgotten is one.
+fn unnamed_tiers(facts: &Facts) -> Vec<Finding> {
+    let named: BTreeSet<&str> = facts
+        .every_variant()
+        .map(|variant| variant.text("/spec/scalingPolicy"))
+        .collect();
+    let generations = facts
+        .controllers()
+        .iter()
+        .filter_map(ControllerFacts::generation);
+    let mut found = BTreeMap::new();
+    for generation in generations {
+        let statics = &generation.statics;
+        let map = statics.config_maps.current(Purpose::Saturation);
+        let entries = &generation.dynamic.saturation.entries;
+        for entry in entries.models_named() {
+            let Some(tier) = entry.tier.filter(|tier| !named.contains(tier)) else {
+                continue;
+            };
+            let global = statics.scope.system_namespace.as_str();
+            let namespace = entry.scope.map_or(global, |scope| scope);
+            let object = ObjectName::new("ConfigMap", namespace, map);
+            let cause = format!(
+                "entry {tier:?} has no modelId, so it is a tier, and no variant names it as scalingPolicy; write the \
+                 modelId of its model, name it there, or remove it"
+            );
+            found.insert(
+                (object.clone(), tier),
+                FindingCode::TierWithoutEffect.at(object, cause),
+            );
+        }
+    }
+    found.into_values().collect()
 }
 
 /// The cost of a variant; `None` where it is no number.

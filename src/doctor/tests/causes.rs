@@ -416,6 +416,16 @@ pub(super) const VARIANTS: &[Cause] = &[
             Reading::Known(Vec::new()),
         );
     }),
+    (Code::TierWithoutEffect, |facts| {
+        map(
+            facts,
+            "system",
+            "wva-saturation-scaling-config",
+            "llama",
+            "kvSpareTrigger: 0.2",
+        );
+        again(facts);
+    }),
 ];
 
 /// Another pod of target a.
