@@ -35,7 +35,11 @@ use wva_base::moment::{Moment, WallTime};
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
 /// the third of the models that grows wants more.
 const APPROACHES: [(&str, &str); 7] = [
-    ("slo", "saturation: {default: {analyzerName: slo}}"),
+    // Without an hour of needs nothing is released: a lower threshold lets a third grow.
+    (
+        "slo",
+        "saturation: {default: {analyzerName: slo, scaleUpThreshold: 0.6, scaleDownBoundary: 0.45}}",
+    ),
     (
         "tokens",
         "saturation: {default: {analyzerName: saturation}}",
