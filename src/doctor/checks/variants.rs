@@ -68,6 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
             Need::Controllers,
             Need::Kind(LiveKind::VariantAutoscaling),
             Need::Kind(LiveKind::ScaledObject),
+            Need::Kind(LiveKind::HorizontalPodAutoscaler),
         ],
         run: tiers,
     },
@@ -281,7 +282,10 @@ fn tiers(facts: &Facts) -> Vec<Finding> {
             found.push(FindingCode::TierWithoutEffect.at(variant.title(), cause));
         }
     }
-    found.extend(unnamed_tiers(facts));
+    // A part of the variants does not show that none of the others names a tier.
+    if !facts.is_narrowed {
+        found.extend(unnamed_tiers(facts));
+    }
     found
 }
 

@@ -47,7 +47,7 @@ fn trigger(facts: &mut Facts, field: &str, value: Value) {
     edit(facts, SCALED_OBJECT, "b", &place, value);
 }
 
-pub(super) const CAUSES: &[Cause] = &[
+const CAUSES: &[Cause] = &[
     (Code::CountNotRead, |facts| {
         let name = "/spec/metrics/0/external/metric/selector/matchLabels/variant_name";
         edit(facts, HPA, "a", name, json!("wrong"));

@@ -402,6 +402,12 @@ pub(super) const FLEETS: &[HealthyFleet] = &[
             facts.triggers = Reading::NotAsked;
         },
     ),
+    ("a tier, with a part of the variants looked at", |facts| {
+        let name = "wva-saturation-scaling-config";
+        map(facts, "system", name, "gold", "kvSpareTrigger: 0.2");
+        again(facts);
+        facts.is_narrowed = true;
+    }),
     ("two controllers with different settings", two_instances),
     ("thresholds of a namespace", namespaced_config_maps),
     ("a controller for each namespace", namespaced_controllers),
