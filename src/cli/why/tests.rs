@@ -57,6 +57,17 @@ fn every_value_of_the_policy_is_shown_with_its_source() {
     };
     let (built_in, _) = line(SNAPSHOT, "");
     assert_eq!(built_in, "    kvSpareTrigger       0.1        built in");
+    let (_, text) = line(SNAPSHOT, "saturation: {default: {kvSpareTrigger: 0.1}}");
+    let page = include_str!("../../../docs/user-guide/decisions.md");
+    assert!(
+        page.contains(&text[text.find("policy\n").unwrap()..]),
+        "{text}"
+    );
+    let (_, text) = line(SNAPSHOT, "saturation: {default: {analyzerName: slo}}");
+    assert!(
+        text.contains("    scaleDownBoundary    0.8075     built in\n"),
+        "{text}"
+    );
     let settings = "saturation: {default: {kvSpareTrigger: 0.15}, gold: {kvSpareTrigger: 0.2}}";
     let (default, _) = line(SNAPSHOT, settings);
     assert_eq!(

@@ -2,9 +2,7 @@
 
 use crate::capacity::AnalyzerName;
 use crate::combine::{Band, Participation, participation};
-use crate::params::{
-    AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy, UtilizationBand,
-};
+use crate::params::{AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy};
 
 /// Every analyzer, in the order in which they are asked.
 const ANALYZERS: [AnalyzerName; 4] = [
@@ -13,9 +11,6 @@ const ANALYZERS: [AnalyzerName; 4] = [
     AnalyzerName::QueueingModel,
     AnalyzerName::Slo,
 ];
-
-/// Share of the utilization that growth aims at down to which the SLO analyzer releases.
-const SLO_RELEASE: f64 = 0.95;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum DecisionMode {
@@ -89,15 +84,6 @@ pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolic
     DecisionMode::MultiAnalyzer(configs.collect())
 }
 
-/// The SLO analyzer remembers needs, so that it needs no wide band against reversals: unless an entry of
-/// its own says otherwise, it releases down to just below what it grows at.
-fn slo_band(policy: &SaturationPolicy) -> UtilizationBand {
-    UtilizationBand {
-        scale_down_boundary: policy.common_band.scale_up_threshold * SLO_RELEASE,
-        ..policy.common_band
-    }
-}
-
 fn analyzer_config(
     policy: &SaturationPolicy,
     analyzer: AnalyzerName,
@@ -124,7 +110,7 @@ pub fn analyzer_band(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Band 
     let common = match analyzer {
         AnalyzerName::Saturation => policy.band,
         AnalyzerName::Throughput | AnalyzerName::QueueingModel => policy.common_band,
-        AnalyzerName::Slo => slo_band(policy),
+        AnalyzerName::Slo => policy.slo_band(),
     };
     let stated = |read: fn(&AnalyzerSettings) -> Option<f64>, otherwise: f64| {
         own.and_then(read).unwrap_or(otherwise)

@@ -1,7 +1,7 @@
 //! The policy in force for one model, value by value, with the entry that states each.
 
 use super::entries::EntryLayer;
-use super::saturation::{SaturationEntry, SaturationLayers};
+use super::saturation::{SaturationEntry, SaturationLayers, SaturationMethod};
 use crate::key::ModelKey;
 
 /// One value of a policy.
@@ -16,11 +16,15 @@ pub struct PolicyValue<'a> {
 }
 
 impl SaturationLayers {
-    /// The policy of one model. A pair of values that contradict each other is not in force, so that what an entry states
+    /// The policy of one model, without what entries of `analyzers` state for themselves. A pair of values that contradict each other is not in force, so that what an entry states
     /// counts as its source only where both are alike.
     pub fn effective(&self, model: &ModelKey) -> Vec<PolicyValue<'_>> {
         let policy = self.policy(model);
-        let (thresholds, band) = (policy.thresholds, policy.common_band);
+        let thresholds = policy.thresholds;
+        let band = match policy.analysis {
+            SaturationMethod::Slo => policy.slo_band(),
+            SaturationMethod::Tokens | SaturationMethod::Percentage => policy.common_band,
+        };
         let enabled = policy.analyzers.iter().filter(|analyzer| analyzer.enabled);
         let analyzers: Vec<&str> = enabled.map(|analyzer| analyzer.kind.as_str()).collect();
         let named = self

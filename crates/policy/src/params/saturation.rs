@@ -13,6 +13,9 @@ use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::slo::SloTerm;
 
+/// Share of the utilization that growth aims at down to which the SLO analyzer releases.
+const SLO_RELEASE: f64 = 0.95;
+
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SaturationThresholds {
@@ -408,6 +411,17 @@ impl SaturationLayers {
             scale_down_boundary: self
                 .field(model, |entry| entry.scale_down_boundary)
                 .unwrap_or(built_in.scale_down_boundary),
+        }
+    }
+}
+
+impl SaturationPolicy {
+    /// The SLO analyzer remembers needs, so that it needs no wide band against reversals: unless an entry of
+    /// its own says otherwise, it releases down to just below what it grows at.
+    pub(crate) fn slo_band(&self) -> UtilizationBand {
+        UtilizationBand {
+            scale_down_boundary: self.common_band.scale_up_threshold * SLO_RELEASE,
+            ..self.common_band
         }
     }
 }
