@@ -76,7 +76,7 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     told
 }
 
-/// What is said of models that nobody serves, and of tiers that nobody names. A model may be on its way, so
+/// Notes on entries of models without variants, and on tiers that no variant names. A model may be on its way, so
 /// that this is no mistake. `settings` are those of the fleet.
 pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
     let entries = [

@@ -10,16 +10,9 @@ use crate::policy::key::ObjectKey;
 use crate::signals::names::is_dns_subdomain;
 use wva_base::text::shortened;
 
-/// Whether a key is one of this scaler. All but the first are read from the ScaledObject itself, which they make a
-/// variant.
-fn is_own(key: &str) -> bool {
-    key == VARIANT_NAME || STATED.iter().any(|field| field.key == key)
-}
-
-/// The keys of this scaler, as a sentence names them.
-fn keys() -> String {
-    let stated: Vec<&str> = STATED.iter().map(|field| field.key).collect();
-    format!("{VARIANT_NAME}, {}", stated.join(", "))
+/// The keys of this scaler. All but the first are read from the ScaledObject itself, which they make a variant.
+fn own_keys() -> impl Iterator<Item = &'static str> {
+    std::iter::once(VARIANT_NAME).chain(STATED.iter().map(|field| field.key))
 }
 
 /// A trigger of a ScaledObject, as far as it concerns the scaler.
@@ -36,7 +29,7 @@ pub(super) enum TriggerError {
     Unnamed(&'static str),
     #[error(
         "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the keys are {keys}",
-        keys = keys()
+        keys = own_keys().collect::<Vec<_>>().join(", ")
     )]
     UnknownKey { object: ObjectKey, key: String },
     #[error(
@@ -71,9 +64,8 @@ pub(super) enum TriggerError {
 /// the trigger is one of ours.
 pub fn refused(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Option<String> {
     let error = ScalerTrigger::of(object, metadata).err()?;
-    let mut own = STATED.iter().map(|field| field.key).chain([VARIANT_NAME]);
-    let is_ours = own.any(|own| metadata.keys().any(|key| own.eq_ignore_ascii_case(key)));
-    is_ours.then(|| error.to_string())
+    let is_own = |key: &String| own_keys().any(|own| own.eq_ignore_ascii_case(key));
+    metadata.keys().any(is_own).then(|| error.to_string())
 }
 
 impl ScalerTrigger {
@@ -91,7 +83,7 @@ impl ScalerTrigger {
     }
 
     fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
-        let is_known = |key: &str| is_of_keda(key) || is_own(key);
+        let is_known = |key: &str| is_of_keda(key) || own_keys().any(|own| own == key);
         if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
             let key = shortened(key);
             return Err(TriggerError::UnknownKey { object, key });

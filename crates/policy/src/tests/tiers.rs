@@ -134,11 +134,8 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
         assert_eq!(trigger(layers), (value.to_owned(), place));
     };
     expect(&|_| {}, "0.1", None, "");
-    let set = |share| move || grows_below(share);
-    let (first, second, third, fourth, fifth) =
-        (set(0.2), set(0.21), set(0.22), set(0.23), set(0.24));
     expect(
-        &|layers| layers.entries.global.default = Some(first()),
+        &|layers| layers.entries.global.default = Some(grows_below(0.2)),
         "0.2",
         Some(Global),
         "default",
@@ -148,7 +145,7 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
         change(layers.entries.namespaces.entry("ns".into()).or_default());
     };
     expect(
-        &|layers| local(layers, &|set| set.default = Some(second())),
+        &|layers| local(layers, &|set| set.default = Some(grows_below(0.21))),
         "0.21",
         Some(Namespace),
         "default",
@@ -159,7 +156,7 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
                 .entries
                 .global
                 .tiers
-                .insert("early".to_owned(), third());
+                .insert("early".to_owned(), grows_below(0.22));
         },
         "0.22",
         Some(Global),
@@ -168,7 +165,7 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
     expect(
         &|layers| {
             local(layers, &|set| {
-                set.tiers.insert("early".to_owned(), fourth());
+                set.tiers.insert("early".to_owned(), grows_below(0.23));
             });
         },
         "0.23",
@@ -183,7 +180,7 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
             };
             local(layers, &|set| {
                 set.models
-                    .insert(identity.clone(), ("own".to_owned(), fifth()));
+                    .insert(identity.clone(), ("own".to_owned(), grows_below(0.24)));
             });
         },
         "0.24",

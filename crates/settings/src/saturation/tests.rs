@@ -232,7 +232,7 @@ fn an_entry_without_a_model_is_a_tier() {
 
 #[test]
 fn a_tier_holds_no_budget_and_does_not_contradict_the_default() {
-    let told = |text: &str| {
+    let found_in = |text: &str| {
         let (layers, diagnostics) = read(&global(&[
             ("default", "kvCacheThreshold: 0.3"),
             ("gold", text),
@@ -246,15 +246,15 @@ fn a_tier_holds_no_budget_and_does_not_contradict_the_default() {
         )
     };
     let place = "global saturation ConfigMap, entry \"gold\"";
-    assert_eq!(told("kvSpareTrigger: 0.2"), (Some(0.2), vec![]));
+    assert_eq!(found_in("kvSpareTrigger: 0.2"), (Some(0.2), vec![]));
     let contradicts = format!(
         "{place}: together with what it inherits kvCacheThreshold (0.30) should be >= kvSpareTrigger (0.40): raise the \
          threshold or lower the trigger; the layers below apply"
     );
-    assert_eq!(told("kvSpareTrigger: 0.4"), (None, vec![contradicts]));
+    assert_eq!(found_in("kvSpareTrigger: 0.4"), (None, vec![contradicts]));
     let own = "enableRescale: only an entry `default` is asked, of the cluster or of a namespace; write it there";
-    let told = told("{kvSpareTrigger: 0.2, enableRescale: true}");
-    assert_eq!(told, (Some(0.2), vec![format!("{place}: {own}")]));
+    let found = found_in("{kvSpareTrigger: 0.2, enableRescale: true}");
+    assert_eq!(found, (Some(0.2), vec![format!("{place}: {own}")]));
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Play {
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Whom a call is for.
+/// The part of the world that a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Destination {
     ApiServer,
@@ -277,7 +277,7 @@ fn answer(world: &World, call: Call) {
     let (head, body) = call.request.into_parts();
     if call.to == Destination::Pages {
         let page = world.page(&head, &body).map(BodyExt::boxed_unsync);
-        // Nobody waits any more if this cannot be handed over.
+        // Fails where the client is gone.
         return drop(call.reply.send(page));
     }
     let server = world.server.read_at(call.asked);

@@ -81,57 +81,50 @@ fn hurried() -> Scenario {
     scenario
 }
 
-#[test]
-fn pages_show_the_controller_and_its_prometheus() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let world = World::begin(&quiet(), 1, DATE).await.unwrap();
-        let page = async |uri: &str| {
-            let (head, ()) = Request::get(uri).body(()).unwrap().into_parts();
-            let answer = world.page(&head, b"");
-            let status = answer.status().as_u16();
-            let text = answer.into_body().collect().await.unwrap().to_bytes();
-            (status, String::from_utf8(text.to_vec()).unwrap())
-        };
-        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        assert_eq!(page("/readyz").await.0, 503);
-        let query = "/api/v1/query?query=max(wva_desired_replicas)";
-        let (status, answer) = page(query).await;
-        assert_eq!(
-            (status, &json(&answer)["data"]["result"]),
-            (200, &json!([]))
-        );
+#[tokio::test(start_paused = true)]
+async fn pages_show_the_controller_and_its_prometheus() {
+    let world = World::begin(&quiet(), 1, DATE).await.unwrap();
+    let page = async |uri: &str| {
+        let (head, ()) = Request::get(uri).body(()).unwrap().into_parts();
+        let answer = world.page(&head, b"");
+        let status = answer.status().as_u16();
+        let text = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(text.to_vec()).unwrap())
+    };
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(page("/readyz").await.0, 503);
+    let query = "/api/v1/query?query=max(wva_desired_replicas)";
+    let (status, answer) = page(query).await;
+    assert_eq!(
+        (status, &json(&answer)["data"]["result"]),
+        (200, &json!([]))
+    );
 
-        tokio::time::sleep(Duration::from_mins(3)).await;
-        assert_eq!(page("/readyz").await, (200, "ok\n".to_owned()));
-        let (_, metrics) = page("/metrics").await;
-        let counts = metrics.lines().filter_map(|line| {
-            let (labels, count) = line
-                .strip_prefix("wva_desired_replicas{")?
-                .split_once("} ")?;
-            labels.contains("variant_name").then_some(count)
-        });
-        let most = counts.max().unwrap();
-        let (status, decisions) = page("/debug/decisions").await;
-        let decided = json(&decisions)["decisions"]
-            .as_object()
-            .map(serde_json::Map::len);
-        assert_eq!((status, decided), (200, Some(2)));
-        let (_, answer) = page(query).await;
-        let value = &json(&answer)["data"]["result"][0]["value"];
-        assert_eq!(*value, json!([1_767_225_780.0, most]));
-        let (status, refused) = page("/api/v1/query?query=sum(").await;
-        assert_eq!(
-            (status, &json(&refused)["errorType"]),
-            (400, &json!("bad_data"))
-        );
-        assert_eq!(page("/debug/kill?role=optimizer").await.0, 404);
-        world.end().await;
+    tokio::time::sleep(Duration::from_mins(3)).await;
+    assert_eq!(page("/readyz").await, (200, "ok\n".to_owned()));
+    let (_, metrics) = page("/metrics").await;
+    let counts = metrics.lines().filter_map(|line| {
+        let (labels, count) = line
+            .strip_prefix("wva_desired_replicas{")?
+            .split_once("} ")?;
+        labels.contains("variant_name").then_some(count)
     });
+    let most = counts.max().unwrap();
+    let (status, decisions) = page("/debug/decisions").await;
+    let decided = json(&decisions)["decisions"]
+        .as_object()
+        .map(serde_json::Map::len);
+    assert_eq!((status, decided), (200, Some(2)));
+    let (_, answer) = page(query).await;
+    let value = &json(&answer)["data"]["result"][0]["value"];
+    assert_eq!(*value, json!([1_767_225_780.0, most]));
+    let (status, refused) = page("/api/v1/query?query=sum(").await;
+    assert_eq!(
+        (status, &json(&refused)["errorType"]),
+        (400, &json!("bad_data"))
+    );
+    assert_eq!(page("/debug/kill?role=optimizer").await.0, 404);
+    world.end().await;
 }
 
 #[test]
