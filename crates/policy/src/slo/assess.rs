@@ -14,7 +14,7 @@ use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
 use super::memory::NeedMemory;
 use super::release::{ReleaseHold, orders_nothing};
-use super::reserve::HeldReserve;
+use super::reserve::{HeldReserve, REACTION};
 use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
@@ -214,10 +214,16 @@ impl Part<'_> {
         let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
-        let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, need);
-        let kept = reserve.with(remembered);
         let imbalance = model.imbalances.get(&self.role);
         let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
+        let growth = memory
+            .filter(|_| self.input.params.without != Some(SloTerm::Growth))
+            .map_or(0.0, |memory| {
+                memory.growth(start + REACTION, demand.noise(), now) / imbalance
+            });
+        let expected = need.max(arriving + growth);
+        let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
+        let kept = reserve.with(remembered);
         let (service, anticipated) = self.supply();
         let (hold, unexplained) = self.hold(waits, memory, now);
         let floor = hold.map_or(0.0, |hold| {
@@ -243,6 +249,7 @@ impl Part<'_> {
             remembered,
             reserve: reserve.share,
             held_burst: reserve.burst,
+            growth,
             horizon: memory.map_or(Duration::ZERO, NeedMemory::horizon),
             landing_backlog,
             drain,

@@ -332,6 +332,11 @@ impl DemandTrack {
         (self.arrivals).or_higher(self.highest(), self.arrivals.smoothed, 1.0)
     }
 
+    /// One standard deviation of the work that arrives over the long window, as a share of it.
+    pub fn noise(&self) -> f64 {
+        (SIZE_VARIANCE / (self.rate() * 2.0 * LONG_WINDOW.as_secs_f64())).sqrt()
+    }
+
     /// The most of them that the short or the long window says.
     pub fn generated_at_most(&self) -> f64 {
         (self.generated).map_or(0.0, |rate| rate.recent.max(rate.smoothed))

@@ -56,13 +56,14 @@ impl SloReport {
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
                 "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} remembered \
-                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} tokens wait at landing, drained in {} s; the busiest variant has {:.2} of the mean load; demand {:.0}{}",
+                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} more expected at landing, {:.0} tokens wait at landing, drained in {} s; the busiest variant has {:.2} of the mean load; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
                 figures.remembered,
                 figures.horizon.as_secs(),
                 figures.reserve * 100.0,
                 figures.held_burst,
+                figures.growth,
                 figures.landing_backlog,
                 figures.drain.as_secs(),
                 figures.imbalance,
@@ -107,6 +108,10 @@ pub struct SloRoleFigures {
     pub reserve: f64,
     /// The largest burst that replicas are held for.
     pub held_burst: f64,
+    /// Work that will arrive beyond what does now when a replica that is ordered now is ready; 0 where it does not
+    /// rise steadily.
+    #[serde(default)]
+    pub growth: f64,
     /// How long a need is remembered.
     pub horizon: Duration,
     /// Work that will wait when a replica that is ordered now is ready.

@@ -36,6 +36,14 @@ const COVERED: f64 = 0.5;
 /// is taken back once more doubles it. Where more replicas were needed than before the release, it is the longest at once.
 const FIRST_HOLD: Duration = Duration::from_hours(1);
 const LONGEST_HOLD: Duration = Duration::from_hours(6);
+/// Ages in seconds between which a need must have risen for it to keep rising. The last minute alone is in it so that a
+/// step, which the smoothed rate follows for minutes, is none.
+const RISES: [(u64, u64); 3] = [(0, 60), (0, 120), (120, 240)];
+/// The share of a standard deviation of the smoothed rate by which a need must rise in so long.
+const RISING: f64 = 0.5;
+const RISE: Duration = Duration::from_mins(2);
+/// The largest growth that is expected, to the need of now.
+const MOST_GROWTH: f64 = 1.0;
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
 
@@ -172,6 +180,38 @@ impl NeedMemory {
         let rare = once.clamp(growths.len() / RARE, growths.len() / MOST_RARE);
         let place = growths.len() - rare;
         (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
+    }
+
+    /// What the need will have grown by after so long, where it has risen steadily for minutes, by more than chance
+    /// does, above all that was needed before; else 0. `noise` is the share of one standard deviation.
+    pub fn growth(&self, ahead: Duration, noise: f64, now: Moment) -> f64 {
+        let need_before = |seconds: u64| {
+            let age = Duration::from_secs(seconds);
+            let mut buckets = self.buckets.iter().rev();
+            let bucket = buckets.find(|bucket| now.since(bucket.at) >= age)?;
+            Some(bucket.peak)
+        };
+        let slope = |(newer, older): (u64, u64)| {
+            let seconds = Duration::from_secs(older - newer).as_secs_f64();
+            Some((need_before(newer)? - need_before(older)?) / seconds)
+        };
+        let slopes: Option<Vec<f64>> = RISES.into_iter().map(slope).collect();
+        let Some((slopes, need)) = slopes.zip(need_before(0)) else {
+            return 0.0;
+        };
+        let least = slopes.into_iter().fold(f64::INFINITY, f64::min);
+        let chance = RISING * noise * need / RISE.as_secs_f64();
+        let is_before = |bucket: &&NeedBucket| {
+            let age = now.since(bucket.at);
+            age >= 2 * RISE && age <= self.horizon
+        };
+        let before = self.buckets.iter().filter(is_before);
+        let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak);
+        if is_new && least > chance {
+            (least * ahead.as_secs_f64()).min(MOST_GROWTH * need)
+        } else {
+            0.0
+        }
     }
 
     /// The largest burst of the last so many seconds.

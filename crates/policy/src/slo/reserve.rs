@@ -7,7 +7,7 @@ use crate::params::BurstReserve;
 use wva_base::moment::Moment;
 
 /// Time from a need to the order of a replica: a scrape, a cycle, and the poll of a scaler, 15 s each.
-const REACTION: Duration = Duration::from_secs(45);
+pub(super) const REACTION: Duration = Duration::from_secs(45);
 /// How long a burst is worth replicas that idle.
 const WORTH: Duration = Duration::from_mins(10);
 

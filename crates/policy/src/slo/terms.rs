@@ -24,11 +24,13 @@ pub enum SloTerm {
     Starts,
     /// Needs of before.
     Memory,
+    /// What the need grows by until a start is over.
+    Growth,
 }
 
 impl SloTerm {
     /// Every term, with its name.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::ShortWindow, "short-window"),
         (Self::Generated, "generated"),
         (Self::Surge, "surge"),
@@ -37,6 +39,7 @@ impl SloTerm {
         (Self::Landing, "landing"),
         (Self::Starts, "starts"),
         (Self::Memory, "memory"),
+        (Self::Growth, "growth"),
     ];
 
     /// The demand without the term.
@@ -49,7 +52,7 @@ impl SloTerm {
             Self::Generated => demand.generated = None,
             Self::Surge => demand.surge = 0.0,
             Self::Jump => demand.jump = 0.0,
-            Self::Slope | Self::Landing | Self::Starts | Self::Memory => {}
+            Self::Slope | Self::Landing | Self::Starts | Self::Memory | Self::Growth => {}
         }
         demand
     }

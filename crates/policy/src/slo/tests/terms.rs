@@ -81,6 +81,14 @@ fn a_term_of_the_demand_is_left_out() {
     );
     let alone = figures(&waiting, Some(SloTerm::Starts));
     assert!(alone.landing_backlog > whole.landing_backlog);
+    let rising: Vec<_> = (4..12)
+        .map(|rate| loaded(f64::from(rate).powi(3), 0.0, None))
+        .collect();
+    let whole = figures(&rising, None);
+    assert!(whole.growth > 0.0 && whole.stated > whole.arriving);
+    let blind = figures(&rising, Some(SloTerm::Growth));
+    close(blind.growth, 0.0);
+    assert!(blind.stated < whole.stated, "{blind:?} {whole:?}");
 }
 
 #[test]
