@@ -56,7 +56,7 @@ pub enum Access {
         group: &'static str,
         /// Version of the group.
         version: &'static str,
-        /// The resource.
+        /// The resource, with `/` and the subresource where it is one.
         resource: String,
         /// The namespace; empty for all.
         namespace: String,
@@ -166,11 +166,17 @@ fn specification(user: &User, access: &Access) -> SubjectAccessReviewSpec {
             resource,
             namespace,
         } => {
+            // A rule for */scale matches what is named apart.
+            let (resource, subresource) = match resource.split_once('/') {
+                Some((resource, subresource)) => (resource, given(subresource)),
+                None => (resource.as_str(), None),
+            };
             spec.resource_attributes = Some(ResourceAttributes {
                 verb: given(verb),
                 group: given(group),
                 version: given(version),
                 resource: given(resource),
+                subresource,
                 namespace: given(namespace),
                 ..ResourceAttributes::default()
             });
@@ -237,10 +243,16 @@ mod tests {
             verb: "get".to_owned(),
             path: "/metrics".to_owned(),
         };
-        let status = json!({ "status": { "allowed": true } });
-        let answers = [status.clone(), status].map(|status| FakeResponse::Json(201, status));
-        let server = FakeServer::new(answers);
-        for access in [&get, &list] {
+        let scale = Access::Resource {
+            verb: "update",
+            group: "apps",
+            version: "v1",
+            resource: "deployments/scale".to_owned(),
+            namespace: "team-a".to_owned(),
+        };
+        let answer = || FakeResponse::Json(201, json!({ "status": { "allowed": true } }));
+        let server = FakeServer::new([answer(), answer(), answer()]);
+        for access in [&get, &list, &scale] {
             let decision = review_access(&server.client(), &prometheus(), access).await;
             assert_eq!(decision.unwrap(), AccessDecision::Allowed, "{access}");
         }
@@ -252,12 +264,18 @@ mod tests {
         let mut wanted = who.clone();
         wanted["nonResourceAttributes"] = json!({ "verb": "get", "path": "/metrics" });
         assert_eq!(asked[0].body["spec"], wanted);
-        let mut wanted = who;
+        let mut wanted = who.clone();
         wanted["resourceAttributes"] = json!({
             "verb": "list", "group": "external.metrics.k8s.io", "version": "v1beta1",
             "resource": "wva_desired_replicas", "namespace": "team-a",
         });
         assert_eq!(asked[1].body["spec"], wanted);
+        let mut wanted = who;
+        wanted["resourceAttributes"] = json!({
+            "verb": "update", "group": "apps", "version": "v1",
+            "resource": "deployments", "subresource": "scale", "namespace": "team-a",
+        });
+        assert_eq!(asked[2].body["spec"], wanted);
     }
 
     #[tokio::test]

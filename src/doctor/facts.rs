@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::checks::declared;
-use super::object::LiveObject;
+use super::object::{LiveObject, ObjectName};
 use super::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
 use crate::settings::FeatureSwitch;
@@ -105,6 +105,12 @@ live_kinds! {
 }
 
 impl LiveKind {
+    /// Its API group; that of the oldest kinds is empty.
+    pub fn group(self) -> &'static str {
+        let path = self.path().strip_prefix("/apis/").unwrap_or_default();
+        path.split('/').next().unwrap_or_default()
+    }
+
     /// Whether its objects are in namespaces.
     pub const fn is_namespaced(self) -> bool {
         !matches!(
@@ -168,6 +174,11 @@ pub struct ControllerFacts {
 }
 
 impl ControllerFacts {
+    /// Its Deployment.
+    pub fn title(&self) -> ObjectName {
+        ObjectName::new("Deployment", &*self.key.namespace, &*self.key.name)
+    }
+
     /// The settings, where it can start.
     pub fn generation(&self) -> Option<&Generation> {
         self.settings.as_deref().ok()
@@ -197,8 +208,10 @@ impl ControllerFacts {
 /// A right that an account needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RightFact {
-    /// The controller whose account it is.
-    pub controller: ObjectKey,
+    /// What does not work without it.
+    pub object: ObjectName,
+    /// The name of the account.
+    pub account: String,
     /// The right, in words.
     pub right: String,
     /// Whether it is granted.
@@ -242,6 +255,8 @@ pub struct Facts {
     pub controllers: Reading<Vec<ControllerFacts>>,
     /// Rights of the controllers' accounts.
     pub rights: Reading<Vec<RightFact>>,
+    /// Rights of the accounts of scalers.
+    pub scaler_rights: Reading<Vec<RightFact>>,
     /// Whether Prometheus answers the controller, or why it does not. It could not be asked as the controller asks
     /// where this failed.
     pub prometheus: Reading<Result<(), String>>,

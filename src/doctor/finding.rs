@@ -342,6 +342,10 @@ codes! {
         "the scaler does not select the instance",
         "Several controllers publish. Without controller_instance the scaler may add up their counts.",
         "kubectl edit {kind} {name} --namespace {namespace}";
+    ScalerRightMissing = 139, Scalers, Error,
+        "the scaler's account lacks a right",
+        "The HorizontalPodAutoscaler controller reads external metrics and scales, KEDA's operator scales, its metrics server reviews who reads. A refused request leaves the replicas as they are.",
+        "kubectl auth can-i --list --namespace {namespace} --as {value}";
     AutoscalerInvalid = 160, PodAutoscalers, Error,
         "the specification is not accepted",
         "A bound, a window, a schedule, a strategy or a metric source is impossible. The target keeps its replicas.",

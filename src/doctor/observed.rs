@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::checks::{autoscaler_code, equal_costs, obstacle_code, prometheus_code, spelling_code};
+use super::checks::{
+    autoscaler_code, equal_costs, obstacle_code, prometheus_code, spelling_code, unnamed_tiers,
+};
 use super::facts::LiveKind;
 use super::finding::FindingCode;
 use crate::cluster::kinds::WatchedKind;
@@ -15,6 +17,8 @@ use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::ownership::{Exposure, Ownership};
 use crate::policy::record::PublishedRecord;
 use crate::policy::snapshot::VariantView;
+use crate::policy::{self};
+use crate::settings::generation::Generation;
 use crate::state::Readers;
 use crate::state::mirrors::SyncStatus;
 
@@ -63,6 +67,10 @@ pub fn observe(shared: &Readers) -> ObservedFindings {
             (FindingCode::CostsEqual, object)
         }));
     }
+    found.extend(tiers(
+        views.values().map(|view| &**view),
+        &shared.settings.load().generation,
+    ));
     let plan = shared.plan.load();
     let conflicts = shared.ownership_conflicts.load();
     for view in views.values() {
@@ -78,6 +86,27 @@ pub fn observe(shared: &Readers) -> ObservedFindings {
         found.extend(codes.map(|code| (code, key.clone())));
     }
     found
+}
+
+/// The objects with tiers that have no effect: variants, and ConfigMaps of tiers that no variant names.
+pub(super) fn tiers<'a>(
+    views: impl Iterator<Item = &'a VariantView>,
+    generation: &Generation,
+) -> ObservedFindings {
+    let models = policy::named_tiers(views);
+    let entries = &generation.dynamic.saturation.entries;
+    let exists = |view: &&VariantView, tier: &str| entries.has_tier(&view.key.namespace, tier);
+    let named = models.values().flatten().map(|(_, tier)| *tier).collect();
+    let faults = models.values().flat_map(|variants| {
+        let faults = policy::tier_faults(variants, exists).into_iter();
+        faults.map(|(view, ..)| ObjectKey::new(&*view.key.namespace, &*view.key.name))
+    });
+    // The variants of another instance may name the others.
+    let sees_all = generation.statics.scope.controller_instance.is_none();
+    let unnamed = unnamed_tiers(generation, &named).filter(|_| sees_all);
+    let objects = faults.chain(unnamed.map(|(map, _)| map));
+    let found = objects.map(|object| (FindingCode::TierWithoutEffect, object));
+    found.collect()
 }
 
 /// What keeps one variant from working.
@@ -106,7 +135,7 @@ pub(super) fn of_variant(
 }
 
 /// The code of a condition whose cause is not seen otherwise.
-fn of_condition(condition: &Condition) -> Option<FindingCode> {
+pub(super) fn of_condition(condition: &Condition) -> Option<FindingCode> {
     use ConditionReason as Reason;
     match condition.reason {
         Reason::TargetNotFound => Some(FindingCode::TargetMissing),
@@ -118,7 +147,7 @@ fn of_condition(condition: &Condition) -> Option<FindingCode> {
     }
 }
 
-fn of_gap(gap: &MetricsGap, model: &str) -> Option<FindingCode> {
+pub(super) fn of_gap(gap: &MetricsGap, model: &str) -> Option<FindingCode> {
     match gap {
         MetricsGap::QueryFailed { error } => Some(prometheus_code(error)),
         // They may only be starting.

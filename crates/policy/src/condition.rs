@@ -7,6 +7,7 @@ mod metrics;
 mod notes;
 mod optimization;
 
+pub use actuation::obstacle_reason;
 pub use conflict::conflict;
 
 use serde::Serialize;

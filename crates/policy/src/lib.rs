@@ -75,4 +75,4 @@ pub use invariant::check_plan;
 pub use learner::learn;
 pub use planner::plan;
 pub use refit::refit;
-pub use tier::tiered;
+pub use tier::{TierFault, named_tiers, tier_faults, tiered, unnamed_tiers};

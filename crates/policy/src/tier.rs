@@ -1,11 +1,11 @@
 //! Tiers: policies that variants name, and models have by that.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::key::ModelKey;
-use super::params::DynamicSettings;
+use super::params::{DynamicSettings, SaturationEntry, ScopedEntries};
 use super::plan::Plan;
 use super::snapshot::{ClusterSnapshot, VariantView};
 use wva_base::text::shortened;
@@ -17,8 +17,11 @@ pub fn tiered<'a>(
     snapshot: &ClusterSnapshot,
 ) -> Cow<'a, DynamicSettings> {
     let mut tiers = BTreeMap::new();
-    for (view, tier) in named(snapshot).filter(|(view, tier)| exists(settings, view, tier)) {
-        (tiers.entry(view.model.clone())).or_insert_with(|| Arc::clone(tier));
+    for (model, named) in named_tiers(snapshot.variants.values().map(|view| &**view)) {
+        let mut acting = named.into_iter();
+        if let Some((_, tier)) = acting.find(|(view, tier)| exists(settings, view, tier)) {
+            tiers.insert(model.clone(), Arc::from(tier));
+        }
     }
     if tiers.is_empty() {
         return Cow::Borrowed(settings);
@@ -28,9 +31,55 @@ pub fn tiered<'a>(
     Cow::Owned(settings)
 }
 
-fn named(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, &Arc<str>)> {
-    let views = snapshot.variants.values();
-    views.filter_map(|view| Some((&**view, view.policy.scaling_policy.as_ref()?)))
+/// The variants of each model that name a tier, by name.
+pub fn named_tiers<'a>(
+    views: impl Iterator<Item = &'a VariantView>,
+) -> BTreeMap<&'a ModelKey, Vec<(&'a VariantView, &'a str)>> {
+    let mut models: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for view in views {
+        if let Some(tier) = view.policy.scaling_policy.as_deref() {
+            models.entry(&view.model).or_default().push((view, tier));
+        }
+    }
+    models
+}
+
+/// Why a tier does not act as a variant says that names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TierFault<'a, V> {
+    /// No entry has its name.
+    Missing,
+    /// This variant of the model names another one.
+    Contradicted(&'a V, &'a str),
+}
+
+/// The variants with such a tier, of those of one model that name one.
+pub fn tier_faults<'a, V>(
+    named: &'a [(V, &'a str)],
+    exists: impl Fn(&V, &str) -> bool,
+) -> Vec<(&'a V, &'a str, TierFault<'a, V>)> {
+    let fault = |variant: &V, tier: &str| {
+        if !exists(variant, tier) {
+            return Some(TierFault::Missing);
+        }
+        let mut others = named.iter();
+        let other = others.find(|(other, theirs)| *theirs != tier && exists(other, theirs));
+        other.map(|(other, theirs)| TierFault::Contradicted(other, theirs))
+    };
+    let faults = named.iter();
+    let faults = faults.filter_map(|(variant, tier)| Some((variant, *tier, fault(variant, tier)?)));
+    faults.collect()
+}
+
+/// Tiers that no variant names, each with its namespace unless it is global. An entry whose `modelId` was forgotten
+/// is one.
+pub fn unnamed_tiers<'a>(
+    entries: &'a ScopedEntries<SaturationEntry>,
+    named: &BTreeSet<&str>,
+) -> Vec<(Option<&'a Arc<str>>, &'a str)> {
+    let tiers = entries.models_named().into_iter();
+    let tiers = tiers.filter_map(|entry| Some((entry.scope, entry.tier?)));
+    tiers.filter(|(_, tier)| !named.contains(tier)).collect()
 }
 
 fn exists(settings: &DynamicSettings, view: &VariantView, tier: &str) -> bool {
@@ -40,29 +89,21 @@ fn exists(settings: &DynamicSettings, view: &VariantView, tier: &str) -> bool {
 
 /// Notes at decisions which of the tiers that their objects name do not act. `settings` are those of the fleet.
 pub(super) fn note(plan: &mut Plan, snapshot: &ClusterSnapshot, settings: &DynamicSettings) {
-    let mut models: BTreeMap<&ModelKey, Vec<(&VariantView, &Arc<str>)>> = BTreeMap::new();
-    for (view, tier) in named(snapshot) {
-        models.entry(&view.model).or_default().push((view, tier));
-    }
-    for (model, named) in models {
-        let acts = settings.saturation.tiers.get(model);
-        for (view, tier) in &named {
-            let mut others = named.iter();
-            let rival =
-                others.find(|(other, theirs)| theirs != tier && exists(settings, other, theirs));
+    for (model, named) in named_tiers(snapshot.variants.values().map(|view| &**view)) {
+        for (view, tier, fault) in tier_faults(&named, |view, tier| exists(settings, view, tier)) {
             let own = shortened(tier);
-            let note = match (acts, rival) {
-                _ if !exists(settings, view, tier) => format!(
+            let acts = settings.saturation.tiers.get(model);
+            let note = match fault {
+                TierFault::Missing => format!(
                     "scalingPolicy {own:?} names no tier, and what applies without one acts; add an entry {own:?} \
                      without modelId to the saturation ConfigMap, or correct the name"
                 ),
-                (Some(acts), Some((other, theirs))) => format!(
-                    "scalingPolicy {own:?} and {:?} of {} differ for one model, and {acts:?} acts; name one tier \
-                     in both",
+                TierFault::Contradicted(other, theirs) => format!(
+                    "scalingPolicy {own:?} and {:?} of {} differ for one model, and {:?} acts; name one tier in both",
                     shortened(theirs),
-                    other.key
+                    other.key,
+                    acts.map_or(tier, |acts| &**acts)
                 ),
-                _ => continue,
             };
             if let Some(decision) = plan.decisions.get_mut(&view.key) {
                 decision.notes.push(note);

@@ -87,14 +87,9 @@ fn is_absent(facts: &Facts, kind: LiveKind) -> bool {
 }
 
 fn definition(code: FindingCode, kind: LiveKind) -> Finding {
-    let name = format!("{}.{}", kind.resource(), group(kind));
+    let name = format!("{}.{}", kind.resource(), kind.group());
     let cause = format!("the API server does not serve {}", kind.path());
     code.at(ObjectName::new("CustomResourceDefinition", "", name), cause)
-}
-
-fn group(kind: LiveKind) -> &'static str {
-    let path = kind.path().trim_start_matches("/apis/");
-    path.split('/').next().unwrap_or_default()
 }
 
 fn variant_kind(facts: &Facts) -> Vec<Finding> {

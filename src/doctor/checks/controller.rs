@@ -66,12 +66,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-impl ControllerFacts {
-    fn title(&self) -> ObjectName {
-        ObjectName::new("Deployment", &*self.key.namespace, &*self.key.name)
-    }
-}
-
 fn readiness(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();
     let variants = facts.every_variant().count();
@@ -187,13 +181,11 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     let rights = facts.rights.known().map_or(&[][..], Vec::as_slice);
     let missing = rights.iter().filter(|right| !right.is_granted);
     let found = missing.map(|right| {
-        let key = &right.controller;
-        let mut controllers = facts.controllers().iter();
-        let account = controllers.find(|one| one.key == *key);
-        let account = account.map_or_else(String::new, |one| one.account.clone());
-        let object = ObjectName::new("Deployment", &*key.namespace, &*key.name);
+        let account = right.account.rsplit(':').next().unwrap_or_default();
         let cause = format!("its service account {account} may not {}", right.right);
-        FindingCode::RightMissing.at(object, cause).with(account)
+        FindingCode::RightMissing
+            .at(right.object.clone(), cause)
+            .with(account)
     });
     found.collect()
 }

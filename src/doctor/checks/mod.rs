@@ -17,8 +17,9 @@ pub(super) use self::cluster::webhooks_of;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
 pub(super) use self::queries::queries;
-pub(super) use self::scalers::{declared, obstacle_code};
-pub(super) use self::variants::equal_costs;
+pub(super) use self::scalers::{declared, obstacle_code, scaled_target};
+pub(super) use self::targets::{claimed, live_kind};
+pub(super) use self::variants::{equal_costs, unnamed_tiers};
 use super::facts::{FactSource, Facts, LiveKind, Reading};
 use super::finding::{Finding, FindingGroup};
 use super::probe::PrometheusProbe;
@@ -37,6 +38,8 @@ enum Need {
     Controllers,
     /// Rights of its accounts.
     Rights,
+    /// Rights of the accounts of scalers.
+    ScalerRights,
     /// Whether Prometheus answers.
     Prometheus,
     /// An answer of Prometheus.
@@ -98,6 +101,7 @@ impl Need {
             },
             Self::Controllers => sight(&facts.controllers, "the controller"),
             Self::Rights => sight(&facts.rights, "rights"),
+            Self::ScalerRights => sight(&facts.scaler_rights, "rights of scalers"),
             Self::Prometheus => sight(&facts.prometheus, "Prometheus"),
             Self::Series(probe) => match facts.series.get(&probe) {
                 Some(reading) => sight(reading, "Prometheus"),

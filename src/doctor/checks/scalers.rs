@@ -21,6 +21,7 @@ use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
+use crate::policy::object::TargetReference;
 use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
@@ -60,7 +61,40 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[Need::Kind(LiveKind::ScaledObject)],
         run: fallbacks,
     },
+    Check {
+        group: FindingGroup::Scalers,
+        title: "scalers have their rights",
+        needs: &[Need::Cluster, Need::ScalerRights],
+        run: rights,
+    },
 ];
+
+fn rights(facts: &Facts) -> Vec<Finding> {
+    let rights = facts.scaler_rights.known().map_or(&[][..], Vec::as_slice);
+    let missing = rights.iter().filter(|right| !right.is_granted);
+    let found = missing.map(|right| {
+        let cause = format!("its scaler {} may not {}", right.account, right.right);
+        FindingCode::ScalerRightMissing
+            .at(right.object.clone(), cause)
+            .with(right.account.as_str())
+    });
+    found.collect()
+}
+
+/// The target that a scaler names.
+pub(in crate::doctor) fn scaled_target(object: &LiveObject) -> Option<TargetKey> {
+    let reference = TargetReference {
+        api_version: (object.0.pointer("/spec/scaleTargetRef/apiVersion"))
+            .and_then(|version| version.as_str())
+            .map(Arc::from),
+        kind: match object.text("/spec/scaleTargetRef/kind") {
+            "" => Arc::from(LiveKind::Deployment.as_str()),
+            kind => Arc::from(kind),
+        },
+        name: Arc::from(object.text("/spec/scaleTargetRef/name")),
+    };
+    reference.resolve(&Arc::from(object.namespace()))
+}
 
 /// A scaler with the object that it was read from.
 #[derive(Debug)]

@@ -127,7 +127,7 @@ pub(super) fn target_key(variant: &LiveObject) -> Option<TargetKey> {
     reference.resolve(&Arc::from(variant.namespace()))
 }
 
-fn live_kind(kind: &TargetKind) -> Option<LiveKind> {
+pub(in crate::doctor) fn live_kind(kind: &TargetKind) -> Option<LiveKind> {
     match kind {
         TargetKind::Deployment => Some(LiveKind::Deployment),
         TargetKind::StatefulSet => Some(LiveKind::StatefulSet),
@@ -217,7 +217,7 @@ fn kinds(facts: &Facts) -> Vec<Finding> {
 }
 
 /// The variants that name each target.
-pub(super) fn claimed(facts: &Facts) -> BTreeMap<TargetKey, Vec<&LiveObject>> {
+pub(in crate::doctor) fn claimed(facts: &Facts) -> BTreeMap<TargetKey, Vec<&LiveObject>> {
     let mut claims: BTreeMap<TargetKey, Vec<&LiveObject>> = BTreeMap::new();
     for variant in facts.all(LiveKind::VariantAutoscaling) {
         if let Some(key) = target_key(variant).filter(|_| !variant.is_leaving()) {

@@ -16,8 +16,9 @@ use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
-use crate::policy::key::ModelKey;
+use crate::policy::key::{ModelKey, ObjectKey};
 use crate::policy::pod_template::ROLE_LABEL;
+use crate::policy::{self, TierFault, tier_faults};
 use crate::settings::config_maps::Purpose;
 use crate::settings::generation::Generation;
 
@@ -265,32 +266,29 @@ fn tiers(facts: &Facts) -> Vec<Finding> {
             .map(|variant| (variant, variant.text("/spec/scalingPolicy")))
             .filter(|(_, tier)| !tier.is_empty())
             .collect();
-        for (variant, tier) in &named {
-            let mut others = named.iter();
-            let rival = others.find(|(other, theirs)| theirs != tier && exists(other, theirs));
-            let cause = match rival {
-                _ if !exists(variant, tier) => format!(
+        for (variant, tier, fault) in tier_faults(&named, |variant, tier| exists(variant, tier)) {
+            let cause = match fault {
+                TierFault::Missing => format!(
                     "scalingPolicy={tier:?} names no entry without modelId of the saturation ConfigMap; add it, or \
                      correct the name"
                 ),
-                Some((other, theirs)) => format!(
+                TierFault::Contradicted(other, theirs) => format!(
                     "scalingPolicy={tier:?} and {theirs:?} of {} are of one model; name one tier in both",
                     other.title()
                 ),
-                None => continue,
             };
             found.push(FindingCode::TierWithoutEffect.at(variant.title(), cause));
         }
     }
     // A part of the variants does not show that none of the others names a tier.
     if !facts.is_narrowed {
-        found.extend(unnamed_tiers(facts));
+        found.extend(tiers_without_variant(facts));
     }
     found
 }
 
 /// Tiers that no variant names. An entry whose `modelId` was forgotten is one.
-fn unnamed_tiers(facts: &Facts) -> Vec<Finding> {
+fn tiers_without_variant(facts: &Facts) -> Vec<Finding> {
     let named: BTreeSet<&str> = facts
         .every_variant()
         .map(|variant| variant.text("/spec/scalingPolicy"))
@@ -300,28 +298,35 @@ fn unnamed_tiers(facts: &Facts) -> Vec<Finding> {
         .iter()
         .filter_map(ControllerFacts::generation);
     let mut found = BTreeMap::new();
-    for generation in generations {
-        let statics = &generation.statics;
-        let map = statics.config_maps.current(Purpose::Saturation);
-        let entries = &generation.dynamic.saturation.entries;
-        for entry in entries.models_named() {
-            let Some(tier) = entry.tier.filter(|tier| !named.contains(tier)) else {
-                continue;
-            };
-            let global = statics.scope.system_namespace.as_str();
-            let namespace = entry.scope.map_or(global, |scope| scope);
-            let object = ObjectName::new("ConfigMap", namespace, map);
-            let cause = format!(
-                "entry {tier:?} has no modelId, so it is a tier, and no variant names it as scalingPolicy; write the \
-                 modelId of its model, name it there, or remove it"
-            );
-            found.insert(
-                (object.clone(), tier),
-                FindingCode::TierWithoutEffect.at(object, cause),
-            );
-        }
+    for (map, tier) in generations.flat_map(|generation| unnamed_tiers(generation, &named)) {
+        let object = ObjectName::new("ConfigMap", &*map.namespace, &*map.name);
+        let cause = format!(
+            "entry {tier:?} has no modelId, so it is a tier, and no variant names it as scalingPolicy; write the \
+             modelId of its model, name it there, or remove it"
+        );
+        found.insert(
+            (object.clone(), tier),
+            FindingCode::TierWithoutEffect.at(object, cause),
+        );
     }
     found.into_values().collect()
+}
+
+/// The tiers of a controller that no variant names, each with its ConfigMap.
+pub(in crate::doctor) fn unnamed_tiers<'a>(
+    generation: &'a Generation,
+    named: &BTreeSet<&str>,
+) -> impl Iterator<Item = (ObjectKey, &'a str)> {
+    let statics = &generation.statics;
+    let map = statics.config_maps.current(Purpose::Saturation);
+    let tiers = policy::unnamed_tiers(&generation.dynamic.saturation.entries, named).into_iter();
+    tiers.map(move |(namespace, tier)| {
+        let global = statics.scope.system_namespace.as_str();
+        (
+            ObjectKey::new(namespace.map_or(global, |one| one), map),
+            tier,
+        )
+    })
 }
 
 /// The cost of a variant; `None` where it is no number.

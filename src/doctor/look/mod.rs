@@ -9,6 +9,7 @@ mod prometheus;
 #[cfg(test)]
 pub(super) use self::prometheus::proxy_path;
 mod rights;
+mod scaler_rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -81,6 +82,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
     if !scope.is_before {
         leases(client, &mut facts).await;
         facts.rights = rights::review(client, &facts).await;
+        facts.scaler_rights = scaler_rights::review(client, scope, &facts).await;
     }
     lap(FindingGroup::Controller);
     prometheus::ask(client, scope, &mut facts, begun).await;

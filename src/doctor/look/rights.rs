@@ -1,4 +1,4 @@
-//! Asks whether the accounts of the controllers may do what they need to.
+//! Asks whether accounts may do what they need to: those of controllers, and any.
 
 use futures::{StreamExt as _, stream};
 use kube::Client;
@@ -6,43 +6,65 @@ use kube::Client;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::review::{Access, AccessDecision, User, review_access};
 use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
+use crate::doctor::object::ObjectName;
 use crate::settings::FeatureSwitch;
 
 /// Reviews that run at the same time.
 const AT_ONCE: usize = 8;
 
+/// A right that an account needs.
+#[derive(Debug, Clone)]
+pub(super) struct Need {
+    /// The object that does not work without it.
+    pub(super) object: ObjectName,
+    /// The account.
+    pub(super) user: User,
+    /// The right.
+    pub(super) access: Access,
+}
+
 /// Reviews every right of every controller.
 pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightFact>> {
-    let mut found = Vec::new();
+    let mut needs = Vec::new();
     for one in facts.controllers() {
         if one.has_secrets && one.settings.is_err() {
             return Reading::Failed("settings are in a Secret".to_owned());
         }
-        let user = account(one);
-        let needed = needed(one);
-        let asked = needed.iter().map(|access| {
-            let user = &user;
-            async move { (access, review_access(client, user, access).await) }
-        });
-        let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        for (access, answer) in answers {
-            match answer {
-                Ok(decision) => found.push(RightFact {
-                    controller: one.key.clone(),
-                    right: access.to_string(),
-                    is_granted: decision == AccessDecision::Allowed,
-                }),
-                Err(error) => return Reading::Failed(error.to_string()),
-            }
-        }
+        let user = service_account(&one.key.namespace, &one.account);
+        needs.extend(needed(one).into_iter().map(|access| Need {
+            object: one.title(),
+            user: user.clone(),
+            access,
+        }));
     }
-    Reading::Known(found)
+    match reviewed(client, &needs).await {
+        Ok(rights) => Reading::Known(rights),
+        Err(error) => Reading::Failed(error),
+    }
 }
 
-fn account(one: &ControllerFacts) -> User {
-    let namespace = &one.key.namespace;
+/// Asks for all of them, some at a time.
+///
+/// # Errors
+/// What the API server says to the first that it does not answer.
+pub(super) async fn reviewed(client: &Client, needs: &[Need]) -> Result<Vec<RightFact>, String> {
+    let asked = needs.iter().map(|need| async move {
+        let decision = review_access(client, &need.user, &need.access).await;
+        decision.map(|decision| RightFact {
+            object: need.object.clone(),
+            account: need.user.name.clone(),
+            right: need.access.to_string(),
+            is_granted: decision == AccessDecision::Allowed,
+        })
+    });
+    let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let rights = answers.into_iter().collect::<Result<_, _>>();
+    rights.map_err(|error| error.to_string())
+}
+
+pub(super) fn service_account(namespace: &str, name: &str) -> User {
     User {
-        name: format!("system:serviceaccount:{namespace}:{}", one.account),
+        name: format!("system:serviceaccount:{namespace}:{name}"),
         groups: vec![
             "system:serviceaccounts".to_owned(),
             format!("system:serviceaccounts:{namespace}"),

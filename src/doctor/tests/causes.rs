@@ -225,6 +225,12 @@ pub(super) const CONTROLLER: &[Cause] = &[
         };
         rights[0].is_granted = false;
     }),
+    (Code::ScalerRightMissing, |facts| {
+        let Reading::Known(rights) = &mut facts.scaler_rights else {
+            return;
+        };
+        rights[0].is_granted = false;
+    }),
     (Code::LeaseUnheld, |facts| {
         edit(
             facts,

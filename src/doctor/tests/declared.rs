@@ -26,20 +26,26 @@ fn annotate(facts: &mut Facts, kind: LiveKind, name: &str, cost: &str) {
     edit(facts, kind, name, "/metadata/managedFields", managers);
 }
 
-fn tier(facts: &mut Facts, kind: LiveKind, name: &str, tier: &str) {
+pub(super) fn tier(facts: &mut Facts, kind: LiveKind, name: &str, tier: &str) {
     let place = "/metadata/annotations/llm-d.ai~1scaling-policy";
     edit(facts, kind, name, place, json!(tier));
 }
 
 /// The healthy fleet without VariantAutoscalings.
-fn fleet() -> Facts {
+pub(super) fn fleet() -> Facts {
     let mut facts = facts();
     objects(&mut facts, LiveKind::VariantAutoscaling).clear();
     annotate(&mut facts, HPA, "a", "10");
     annotate(&mut facts, SCALED_OBJECT, "b", "20");
-    let enabled = [("ANNOTATED_SCALERS_ENABLED", "true")];
-    resolve(&mut facts, &[with_environment("wva", &enabled)]);
+    with_settings(&mut facts, &[]);
     facts
+}
+
+/// Gives the controller settings, and those that are in ConfigMaps.
+pub(super) fn with_settings(facts: &mut Facts, more: &[(&str, &str)]) {
+    let enabled = ("ANNOTATED_SCALERS_ENABLED", "true");
+    let all: Vec<_> = [enabled].into_iter().chain(more.iter().copied()).collect();
+    resolve(facts, &[with_environment("wva", &all)]);
 }
 
 fn trigger(facts: &mut Facts, field: &str, value: Value) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::doctor::facts::{Facts, LiveKind, Reading, RightFact, SeriesFact};
 use crate::doctor::look::controller_of;
-use crate::doctor::object::LiveObject;
+use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
 
@@ -234,11 +234,19 @@ pub(super) fn facts() -> Facts {
         known.push(LiveObject(object));
     }
     resolve(&mut facts, &[controller("wva")]);
-    facts.rights = Reading::Known(vec![RightFact {
-        controller: ObjectKey::new("system", "wva"),
-        right: "list pods".to_owned(),
+    let right = |kind: &str, name: &str, account: &str, right: &str| RightFact {
+        object: ObjectName::new(kind, "ns", name),
+        account: format!("system:serviceaccount:{account}"),
+        right: right.to_owned(),
         is_granted: true,
-    }]);
+    };
+    facts.rights = Reading::Known(vec![right("Deployment", "wva", "system:wva", "list pods")]);
+    facts.scaler_rights = Reading::Known(vec![right(
+        "ScaledObject",
+        "b",
+        "keda:keda-operator",
+        "update deployments/scale",
+    )]);
     facts.prometheus = Reading::Known(Ok(()));
     let answers = answers().into_iter();
     facts.series = answers

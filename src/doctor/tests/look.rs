@@ -11,8 +11,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::healthy::{NOW, controller, facts};
-use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
+use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::look::{DoctorScope, look, proxy_path};
+use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, FindingCode, examine};
@@ -22,6 +23,8 @@ struct Held {
     facts: Facts,
     /// Beginnings of paths with the status that they are answered with.
     refused: Vec<(&'static str, u16)>,
+    /// Parts of questions for rights that are answered with no.
+    denied: Vec<&'static str>,
     asked: Mutex<Vec<String>>,
     has_controller: bool,
 }
@@ -31,6 +34,7 @@ impl Held {
         Arc::new(Self {
             facts: facts(),
             refused: refused.to_vec(),
+            denied: Vec::new(),
             asked: Mutex::default(),
             has_controller: true,
         })
@@ -48,15 +52,19 @@ impl Held {
     fn client(self: &Arc<Self>) -> Client {
         let held = Arc::clone(self);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (code, document) = held.answer(request.uri());
-            let body = Full::new(Bytes::from(document.to_string()));
-            let response = Response::builder().status(code).body(body).unwrap();
-            async move { Ok::<_, io::Error>(response) }
+            let held = Arc::clone(&held);
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect_bytes().await.unwrap();
+                let (code, document) = held.answer(&head.uri, &String::from_utf8_lossy(&body));
+                let body = Full::new(Bytes::from(document.to_string()));
+                Ok::<_, io::Error>(Response::builder().status(code).body(body).unwrap())
+            }
         });
         Client::new(service, "default")
     }
 
-    fn answer(&self, uri: &http::Uri) -> (u16, Value) {
+    fn answer(&self, uri: &http::Uri, body: &str) -> (u16, Value) {
         let (path, query) = (uri.path(), uri.query().unwrap_or_default());
         self.asked.lock().unwrap().push(path.to_owned());
         if let Some((_, code)) = self.refused.iter().find(|(of, _)| path.starts_with(of)) {
@@ -73,7 +81,8 @@ impl Held {
             return namespace.map_or((404, missing), |one| (200, one.0.clone()));
         }
         if path.ends_with("subjectaccessreviews") {
-            return (201, json!({ "status": { "allowed": true } }));
+            let is_denied = self.denied.iter().any(|part| body.contains(part));
+            return (201, json!({ "status": { "allowed": !is_denied } }));
         }
         if path.ends_with("/proxy/api/v1/query") {
             return (200, self.series(query));
@@ -180,6 +189,57 @@ async fn what_is_refused_could_not_be_looked_at_and_what_is_missing_is_found() {
     let diagnosis = diagnose(&proxy, &DoctorScope::default()).await;
     assert_eq!(found(&diagnosis), Vec::new());
     assert_eq!(diagnosis.verdict(), Verdict::Unseen);
+}
+
+/// A Deployment of KEDA with an account.
+fn keda(label: &str) -> LiveObject {
+    LiveObject(json!({
+        "kind": "Deployment",
+        "metadata": { "namespace": "keda", "name": label, "labels": { "app": label } },
+        "spec": { "template": { "spec": { "serviceAccountName": format!("{label}-account") } } },
+    }))
+}
+
+/// Each scaler is asked for with its own account, and the finding is about the object that does not work.
+#[tokio::test]
+async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
+    let found = async |denied: &[&'static str], has_keda: bool| {
+        let mut held = Arc::into_inner(Held::new(&[])).unwrap();
+        held.denied = denied.to_vec();
+        if has_keda {
+            let known = held.facts.objects.get_mut(&LiveKind::Deployment);
+            let Some(Reading::Known(known)) = known else {
+                panic!("Deployments were not read");
+            };
+            known.extend(["keda-operator", "keda-operator-metrics-apiserver"].map(keda));
+        }
+        let diagnosis = diagnose(&Arc::new(held), &DoctorScope::default()).await;
+        let findings = diagnosis.findings().map(|one| {
+            assert_eq!(one.code, FindingCode::ScalerRightMissing, "{one:?}");
+            let account = one.value.trim_start_matches("system:serviceaccount:");
+            format!("{} {account}", one.object)
+        });
+        findings.collect::<Vec<String>>()
+    };
+    let autoscaler = "HorizontalPodAutoscaler ns/a kube-system:horizontal-pod-autoscaler";
+    let operator = "ScaledObject ns/b keda:keda-operator-account";
+    let adapter = "ScaledObject ns/b keda:keda-operator-metrics-apiserver-account";
+    let review = "\"resource\":\"subjectaccessreviews\"";
+    let scale = "\"subresource\":\"scale\"";
+    let metric = "\"resource\":\"wva_desired_replicas\"";
+    let cases: [(&[&str], bool, &[&str]); 7] = [
+        (&[], true, &[]),
+        (&[metric], true, &[autoscaler]),
+        (&["horizontal-pod-autoscaler"], true, &[autoscaler; 3]),
+        (&["keda-operator-account"], true, &[operator; 2]),
+        (&[review], true, &[adapter]),
+        (&[scale], false, &[autoscaler; 2]),
+        // Nobody knows which account scales.
+        (&["serviceaccount:keda:"], false, &[]),
+    ];
+    for (denied, has_keda, expected) in cases {
+        assert_eq!(found(denied, has_keda).await, expected, "{denied:?}");
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ mod healthy;
 mod look;
 mod manifests;
 mod page;
+mod said;
+mod tiers;
 
 use std::collections::BTreeSet;
 

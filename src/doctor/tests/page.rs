@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::said;
 use crate::doctor::finding::{FindingCode, FindingGroup};
 
 const INTRODUCTION: &str = "\
@@ -30,14 +31,14 @@ wva doctor --wait 2m
 its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
 finding.
 
-It reads objects, runs the queries of ScaledObjects, and asks by SubjectAccessReview for the rights of the controller's
-account. It changes nothing. Outside of the cluster it reaches Prometheus through the API server's proxy of Services
-(`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a
-refusal of Prometheus is a finding. Elsewhere it is something that could not be looked at. Of manifests (`--files`) only
-what stands in them is judged, not what is missing.
+It reads objects, runs the queries of ScaledObjects, and asks by SubjectAccessReview for the rights of the accounts of the
+controller, of the HorizontalPodAutoscaler controller and of KEDA. It changes nothing. Outside of the cluster it reaches
+Prometheus through the API server's proxy of Services (`get services/proxy`), or at `--prometheus`. In a pod of the
+controller it asks as the controller does; only there a refusal of Prometheus is a finding. Elsewhere it is something that
+could not be looked at. Of manifests (`--files`) only what stands in them is judged, not what is missing.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
-codes with namespace and name, and the alert `WVAFinding` reads it.
+codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
 ";
 
 fn page() -> String {
@@ -59,7 +60,7 @@ fn page() -> String {
             .unwrap();
         }
     }
-    page
+    page + &said::section()
 }
 
 #[test]

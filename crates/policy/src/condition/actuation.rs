@@ -61,7 +61,8 @@ fn sentence(texts: &[String]) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
+/// The reason of the condition where this obstacle is the worst.
+pub fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
     match obstacle {
         ActuationObstacle::NoScaler => ConditionReason::NoScaler,
         ActuationObstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 
 use super::Seat;
-use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending};
+use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending, powerless};
 use crate::harness::fault::Result;
 use crate::harness::suite::Cx;
 use crate::harness::variants::variant;
@@ -241,6 +241,7 @@ fn of_queries(names: &Names<'_>) -> Vec<Cause> {
 
 fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
     let patch = |spec: Value| Plant::Patch(names.scaled_object(), json!({ "spec": spec }));
+    let own = || Some(names.own.to_owned());
     let fallback = json!({ "replicas": 0, "behavior": "static" });
     let behavior = json!({ "scaleUp": { "stabilizationWindowSeconds": 240 } });
     let paused = json!({ "metadata": { "annotations": { "autoscaling.keda.sh/paused": "true" } } });
@@ -294,15 +295,16 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
             Plant::Patch(names.scaled_object(), paused),
         ),
         cause("WVA120", "no scaler", Plant::Delete(names.scaled_object())),
-        cause(
-            "WVA121",
-            "two scalers",
-            Plant::Create(second, Some(names.own.to_owned())),
-        ),
+        cause("WVA121", "two scalers", Plant::Create(second, own())),
         cause(
             "WVA137",
             "a share with AverageValue 0.7",
-            Plant::Create(share, Some(names.own.to_owned())),
+            Plant::Create(share, own()),
+        ),
+        cause(
+            "WVA139",
+            "KEDA's account may not scale",
+            Plant::Create(powerless(), own()),
         ),
     ]
 }

@@ -438,3 +438,16 @@ async fn recreate(api: &Api<DynamicObject>, before: &DynamicObject) -> Result {
     })
     .await
 }
+
+/// An operator of KEDA whose account has no rights.
+pub(super) fn powerless() -> Value {
+    let labels = json!({ "app": "keda-operator" });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "keda-operator", "labels": labels },
+        "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": {
+            "metadata": { "labels": labels },
+            "spec": { "serviceAccountName": "powerless", "containers": [{ "name": "keda", "image": "keda" }] },
+        }},
+    })
+}
