@@ -1,6 +1,9 @@
 //! The page that shows counts and decisions over time in a browser: one document that needs nothing from outside.
 
+pub(crate) mod film;
+
 use std::fmt::Display;
+use std::io::Read;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,6 +11,8 @@ use ring::digest::{SHA256, digest};
 
 use crate::policy::plan::Step;
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
+use wva_base::moment::WallTime;
+use wva_recording::RecordingReader;
 
 const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -20,8 +25,19 @@ pub fn live(title: &str) -> String {
         .replace("<!-- film -->\n", "")
 }
 
+/// A recording as a document.
+///
+/// # Errors
+/// It cannot be read, or has no cycle.
+pub(crate) fn document<R: Read>(reader: &mut RecordingReader<R>) -> Result<String, String> {
+    let film = film::film(reader)?;
+    let shown = serde_json::to_string(&film);
+    let shown = shown.map_err(|error| format!("the recording cannot be shown: {error}"))?;
+    Ok(recorded("Decisions", &shown))
+}
+
 /// The document that shows a film, which is JSON, without asking anything.
-pub fn recorded(title: &str, film: &str) -> String {
+pub(crate) fn recorded(title: &str, film: &str) -> String {
     let policy = policy("");
     let policy = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
     // Nothing in it ends the element.
@@ -55,6 +71,12 @@ fn policy(more: &str) -> String {
         source(SCRIPT),
         source(STYLE),
     )
+}
+
+/// A time as pages and commands show it.
+pub(crate) fn time(at: WallTime) -> String {
+    jiff::Timestamp::from_millisecond(at.0)
+        .map_or_else(|_| format!("{} ms", at.0), |at| at.to_string())
 }
 
 /// A step of a decision in words.

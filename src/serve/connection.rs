@@ -3,18 +3,20 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
 
 use futures::future::{Either, select};
 use http::request::Parts;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessDenied, Authorizer};
@@ -48,6 +50,11 @@ pub trait Routes: Send + Sync + 'static {
     /// What reads the body of a request; `None` leaves it unread.
     fn body_reader(&self, _head: &Parts) -> Option<&BodyReader> {
         None
+    }
+
+    /// Whether the answer takes long to make.
+    fn is_lengthy(&self, _head: &Parts) -> bool {
+        false
     }
 
     /// The answer to a request whose body is left unread.
@@ -192,7 +199,11 @@ impl<R: Routes> ConnectionConfig<R> {
                 }
             }
             let Some(reader) = self.routes.body_reader(&head) else {
-                return Ok(self.routes.answer(&head));
+                return Ok(if self.routes.is_lengthy(&head) {
+                    on_a_thread(self.routes, head).await
+                } else {
+                    self.routes.answer(&head)
+                });
             };
             let body = reader.read(body).await;
             progress.asked();
@@ -205,6 +216,26 @@ impl<R: Routes> ConnectionConfig<R> {
             })
         }
     }
+}
+
+/// Makes an answer on a thread of its own: the runtime has a lease to renew meanwhile.
+async fn on_a_thread<R: Routes>(routes: Arc<R>, head: Parts) -> HttpResponse {
+    let (sender, made) = oneshot::channel();
+    let thread = Builder::new()
+        .name("lengthy-answer".to_owned())
+        .spawn(move || {
+            // Fails where the client is gone.
+            drop(sender.send(routes.answer(&head)));
+        });
+    if let Err(error) = thread {
+        tracing::error!(%error, "thread of an answer cannot start; raise the limit of threads");
+    }
+    made.await.unwrap_or_else(|_unmade| {
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "cannot be made; see the log",
+        )
+    })
 }
 
 /// That of the client, proved to be signed by an authority that we trust.

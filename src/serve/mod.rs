@@ -8,6 +8,7 @@ pub mod connection;
 mod connection_limiter;
 pub mod external;
 pub mod external_scaler;
+mod page;
 pub mod routes;
 pub mod server;
 pub mod tls;

@@ -9,6 +9,7 @@ use hyper::{Method, StatusCode};
 use super::access::{AccessDenied, Authorizer};
 use super::answer::{self, HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
+use super::page::PageMaker;
 use super::tls::Tls;
 use crate::metrics::{TEXT_FORMAT, Visibility};
 use crate::policy::readiness::{self, ReadinessReason};
@@ -23,12 +24,17 @@ use wva_supervise::{ActorRegistry, Aliveness, TreeRole as _};
 pub struct MetricsRoutes {
     shared: Readers,
     actors: ActorRegistry<Role>,
+    pages: PageMaker,
 }
 
 impl MetricsRoutes {
     /// Serves what these hold.
     pub fn new(shared: Readers, actors: ActorRegistry<Role>) -> Self {
-        Self { shared, actors }
+        Self {
+            shared,
+            actors,
+            pages: PageMaker::default(),
+        }
     }
 
     /// Whether decisions are shown now.
@@ -61,15 +67,29 @@ impl MetricsRoutes {
     fn recording(&self) -> HttpResponse {
         match self.shared.recorder.recording() {
             Some(recording) => typed(StatusCode::OK, "application/gzip", recording),
-            None => plain(
-                StatusCode::NOT_FOUND,
-                "no decision is recorded in memory: see DECISION_HISTORY_BYTES",
-            ),
+            None => unrecorded(),
         }
+    }
+
+    fn page(&self) -> HttpResponse {
+        let recording = || self.shared.recorder.recording();
+        let page = self.pages.page(&self.shared.clock, recording);
+        page.unwrap_or_else(unrecorded)
     }
 }
 
+fn unrecorded() -> HttpResponse {
+    plain(
+        StatusCode::NOT_FOUND,
+        "no decision is recorded in memory: see DECISION_HISTORY_BYTES",
+    )
+}
+
 impl Routes for MetricsRoutes {
+    fn is_lengthy(&self, head: &Parts) -> bool {
+        head.uri.path() == "/debug/page"
+    }
+
     fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/metrics") => self.metrics(),
@@ -79,6 +99,7 @@ impl Routes for MetricsRoutes {
                 json(StatusCode::OK, &self.shared.debug_snapshot())
             }
             (&Method::GET, "/debug/recording") => self.recording(),
+            (&Method::GET, "/debug/page") => self.page(),
             (&Method::GET, "/debug/settings") => {
                 let values = &self.shared.settings.load().generation.values;
                 json(StatusCode::OK, &SettingRow::all(values))
@@ -86,7 +107,7 @@ impl Routes for MetricsRoutes {
             (
                 _,
                 "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot"
-                | "/debug/recording" | "/debug/settings",
+                | "/debug/recording" | "/debug/page" | "/debug/settings",
             ) => only_get(),
             _ => self
                 .shared

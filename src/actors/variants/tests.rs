@@ -27,12 +27,16 @@ pub(crate) fn shared() -> SharedState {
 }
 
 pub(crate) fn with_annotated_scalers(enabled: &str) -> SharedState {
+    with_environment(&[("ANNOTATED_SCALERS_ENABLED", enabled)])
+}
+
+pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
     let mut sources = Sources::default();
-    for (name, text) in [
+    let needed = [
         ("PROMETHEUS_BASE_URL", "http://prometheus"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),
-        ("ANNOTATED_SCALERS_ENABLED", enabled),
-    ] {
+    ];
+    for (name, text) in needed.iter().chain(variables).copied() {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }
     let generation = start(&sources).unwrap().generation;

@@ -1,7 +1,6 @@
 //! `wva page`: recorded decisions as one document for a browser.
 
 mod arguments;
-mod film;
 #[cfg(test)]
 mod tests;
 
@@ -35,17 +34,14 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 /// # Errors
 /// What cannot be read, with the remedy.
 async fn document(source: &PageSource) -> Result<String, String> {
-    let film = match source {
+    match source {
         PageSource::Recording(file) => {
-            let read = film::film(&mut replay::open(file)?);
-            read.map_err(|error| format!("{file}: {error}"))?
+            let document = page::document(&mut replay::open(file)?);
+            document.map_err(|error| format!("{file}: {error}"))
         }
         PageSource::Controller(api) => {
             let recording = api.page("/debug/recording").await?;
-            film::film(&mut RecordingReader::new(&*recording))?
+            page::document(&mut RecordingReader::new(&*recording))
         }
-    };
-    let shown = serde_json::to_string(&film);
-    let shown = shown.map_err(|error| format!("the recording cannot be shown: {error}"))?;
-    Ok(page::recorded("Decisions", &shown))
+    }
 }

@@ -6,9 +6,9 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 
 use super::PageFlags;
-use super::film::film;
 use crate::cli::replay::tests::{both_recording, recording};
 use crate::page;
+use crate::page::film::{FilmLimits, film, film_within};
 use wva_recording::RecordingReader;
 
 fn film_of(argument: &str) -> Value {
@@ -47,6 +47,30 @@ fn a_recording_becomes_frames_and_each_change_has_its_steps_once() {
     );
     assert_eq!(film["cost"], 10.0 / 30.0);
     assert_eq!(film["latest"]["seconds"], 120.0);
+}
+
+/// Three cycles of one variant: the limit of variants counts those of all frames.
+#[test]
+fn a_film_of_too_many_frames_or_variants_keeps_every_other_frame() {
+    for (frames, rows, kept) in [
+        (3, 3, vec![0.0, 60.0, 120.0]),
+        (2, 3, vec![0.0, 120.0]),
+        (3, 2, vec![0.0, 120.0]),
+        (3, 1, vec![0.0]),
+        (3, 0, vec![0.0]),
+    ] {
+        let bytes = recording("--x");
+        let limits = FilmLimits { frames, rows };
+        let film = film_within(&mut RecordingReader::new(&*bytes), limits).unwrap();
+        let film = serde_json::to_value(&film).unwrap();
+        let shots = film["frames"].as_array().unwrap();
+        let seconds: Vec<f64> = shots
+            .iter()
+            .map(|shot| shot["seconds"].as_f64().unwrap())
+            .collect();
+        assert_eq!(seconds, kept, "{limits:?}");
+        assert_eq!(film["latest"]["seconds"], 120.0);
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use serde::de::Error as _;
 use super::bundle::archive;
 use super::usage::{Given, read};
 use super::{misused, plan, print};
+use crate::page::time;
 use crate::policy::params::DynamicSettings;
 use crate::settings::bundle::read_bundle;
 use wva_base::moment::WallTime;
@@ -235,9 +236,4 @@ fn write_differences(text: &mut String, place: &str, differences: &[DecisionDiff
     for difference in differences {
         writeln!(text, "  {difference}").unwrap_or_default();
     }
-}
-
-pub(super) fn time(at: WallTime) -> String {
-    jiff::Timestamp::from_millisecond(at.0)
-        .map_or_else(|_| format!("{} ms", at.0), |at| at.to_string())
 }

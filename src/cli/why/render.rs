@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::thresholds::thresholds;
 use crate::cli::plan::{model_notes, steps};
-use crate::cli::replay::time;
 use crate::cli::status::{FleetObjects, FleetStatus};
+use crate::page::time;
 use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{Decision, Plan};

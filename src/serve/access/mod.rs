@@ -308,4 +308,4 @@ fn digest(token: &str) -> [u8; 32] {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

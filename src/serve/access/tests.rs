@@ -19,7 +19,7 @@ use wva_supervise::Clock;
 const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
-fn authorizer(server: &FakeServer) -> Authorizer {
+pub(in crate::serve) fn authorizer(server: &FakeServer) -> Authorizer {
     telling(server, &silent())
 }
 
@@ -52,16 +52,16 @@ async fn ask(authorizer: &Authorizer, token: &str, path: &str) -> Result<(), Acc
     authorizer.admit(&headers, None, get(path)).await
 }
 
-fn token_of(name: &str) -> FakeResponse {
+pub(in crate::serve) fn token_of(name: &str) -> FakeResponse {
     let user = json!({ "username": name, "groups": ["system:authenticated"] });
     reviewed(&json!({ "authenticated": true, "user": user }))
 }
 
-fn nobodys() -> FakeResponse {
+pub(in crate::serve) fn nobodys() -> FakeResponse {
     reviewed(&json!({ "authenticated": false }))
 }
 
-fn allowed() -> FakeResponse {
+pub(in crate::serve) fn allowed() -> FakeResponse {
     reviewed(&json!({ "allowed": true }))
 }
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::replay::time;
-use crate::page;
+use super::{autoscaler_step, step, time};
 use crate::policy::key::{ModelKey, ObjectKey, VariantKey};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::samples::{PodSamples, Sample};
@@ -22,12 +21,24 @@ use wva_recording::{
     RecordedAutoscaler, RecordedCycle, RecordedEntry, RecordingError, RecordingReader,
 };
 
-/// Most frames of a film. Past them every other one goes.
-const FRAMES: usize = 600;
+/// How large a film becomes. Past it every other frame goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilmLimits {
+    /// Most frames.
+    pub(crate) frames: usize,
+    /// Most variants of all frames together. A single frame may have more.
+    pub(crate) rows: usize,
+}
+
+/// A page of a few megabytes: 50 variants have every frame.
+const LIMITS: FilmLimits = FilmLimits {
+    frames: 600,
+    rows: 30_000,
+};
 
 /// What the page draws. Names of fields are those of the demo's frames.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct RecordedFilm {
+pub(crate) struct RecordedFilm {
     /// The version that recorded.
     run: String,
     frames: Vec<Shot>,
@@ -112,7 +123,18 @@ const SILENT: Duration = Duration::from_mins(1);
 ///
 /// # Errors
 /// It cannot be read, or has no cycle.
-pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedFilm, String> {
+pub(crate) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedFilm, String> {
+    film_within(reader, LIMITS)
+}
+
+/// The same within these limits.
+///
+/// # Errors
+/// It cannot be read, or has no cycle.
+pub(crate) fn film_within<R: Read>(
+    reader: &mut RecordingReader<R>,
+    limits: FilmLimits,
+) -> Result<RecordedFilm, String> {
     let mut film = RecordedFilm::default();
     let mut counts = Counts::new();
     let mut autoscaled = Autoscaled::default();
@@ -146,10 +168,8 @@ pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedF
         }
         film.latest = Some(shot);
         number = number.saturating_add(1);
-        if film.frames.len() > FRAMES {
-            let mut shots = film.frames.drain(..).enumerate().collect::<Vec<_>>();
-            shots.retain(|(place, _)| place.is_multiple_of(2));
-            film.frames = shots.into_iter().map(|(_, shot)| shot).collect();
+        while film.exceeds(limits) {
+            film.thin();
             every = every.saturating_mul(2);
         }
     }
@@ -162,6 +182,23 @@ pub(super) fn film<R: Read>(reader: &mut RecordingReader<R>) -> Result<RecordedF
     Ok(film)
 }
 
+impl RecordedFilm {
+    fn exceeds(&self, limits: FilmLimits) -> bool {
+        let frames = self.frames.len();
+        let models = self.frames.iter().flat_map(|shot| &shot.frame.models);
+        let rows: usize = models.map(|model| model.variants.len()).sum();
+        frames > limits.frames || frames > 1 && rows > limits.rows
+    }
+
+    fn thin(&mut self) {
+        let mut place = 0_usize;
+        self.frames.retain(|_| {
+            place = place.saturating_add(1);
+            !place.is_multiple_of(2)
+        });
+    }
+}
+
 /// Takes in what a cycle decided. Returns how many counts changed.
 fn take(counts: &mut Counts<VariantKey>, cycle: &RecordedCycle) -> usize {
     counts.retain(|key, _| cycle.decided.variants.contains_key(key));
@@ -170,7 +207,7 @@ fn take(counts: &mut Counts<VariantKey>, cycle: &RecordedCycle) -> usize {
         let one = count(counts, key, decision.target, || CountChange {
             action: time(cycle.now.wall),
             why: decision.to_string(),
-            steps: decision.steps.iter().map(page::step).collect(),
+            steps: decision.steps.iter().map(step).collect(),
         });
         changes = changes.saturating_add(one);
     }
@@ -201,7 +238,7 @@ impl Autoscaled {
             CountChange {
                 action: time(recorded.now.wall),
                 why: decided.to_string(),
-                steps: steps.map(page::autoscaler_step).collect(),
+                steps: steps.map(autoscaler_step).collect(),
             }
         });
         self.last.insert(key, recorded);
