@@ -53,7 +53,7 @@ pub enum TierFault<'a, V> {
     Contradicted(&'a V, &'a str),
 }
 
-/// The variants with such a tier, of those of one model that name one.
+/// The variants whose tier has a fault, of those of one model that name one.
 pub fn tier_faults<'a, V>(
     named: &'a [(V, &'a str)],
     exists: impl Fn(&V, &str) -> bool,

@@ -43,7 +43,7 @@ pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightF
     }
 }
 
-/// Asks for all of them, some at a time.
+/// Reviews all of them, some at a time.
 ///
 /// # Errors
 /// What the API server says to the first that it does not answer.

@@ -200,7 +200,7 @@ fn keda(label: &str) -> LiveObject {
     }))
 }
 
-/// Each scaler is asked for with its own account, and the finding is about the object that does not work.
+/// Each scaler is reviewed with its own account, and the finding is about the object that does not work.
 #[tokio::test]
 async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
     let found = async |denied: &[&'static str], has_keda: bool| {
@@ -234,7 +234,7 @@ async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
         (&["keda-operator-account"], true, &[operator; 2]),
         (&[review], true, &[adapter]),
         (&[scale], false, &[autoscaler; 2]),
-        // Nobody knows which account scales.
+        // Which account scales is not known.
         (&["serviceaccount:keda:"], false, &[]),
     ];
     for (denied, has_keda, expected) in cases {
