@@ -54,9 +54,9 @@ impl Held {
         let service = tower::service_fn(move |request: Request<Body>| {
             let held = Arc::clone(&held);
             async move {
-                let (head, body) = request.into_parts();
+                let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.unwrap();
-                let (code, document) = held.answer(&head.uri, &String::from_utf8_lossy(&body));
+                let (code, document) = held.answer(&parts.uri, &String::from_utf8_lossy(&body));
                 let body = Full::new(Bytes::from(document.to_string()));
                 Ok::<_, io::Error>(Response::builder().status(code).body(body).unwrap())
             }
