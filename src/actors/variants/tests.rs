@@ -36,8 +36,8 @@ pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
         ("PROMETHEUS_BASE_URL", "http://prometheus"),
         ("PROMETHEUS_ALLOW_HTTP", "true"),
     ];
-    for (name, text) in needed.iter().chain(variables).copied() {
-        sources.environment.insert(name.to_owned(), text.to_owned());
+    for (name, text) in needed.iter().chain(variables) {
+        sources.environment.insert((*name).to_owned(), (*text).to_owned());
     }
     let generation = start(&sources).unwrap().generation;
     let series = Metrics::new(None).unwrap();
