@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::Result;
-use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler};
+use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler, workload};
 use crate::harness::ports;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::MODEL;
@@ -53,14 +53,14 @@ fn play(object: &DynamicObject) -> PlayedObject {
     let service = object.metadata.name.as_deref().unwrap_or_default();
     let sets = object.data["spec"]["replicas"].as_i64().unwrap_or(1);
     let roles = object.data["spec"]["template"]["spec"]["roles"].as_array();
-    let deployments = roles.into_iter().flatten().map(|role| {
+    let workloads = roles.into_iter().flatten().map(|role| {
         let name = role["name"].as_str().unwrap_or_default();
         let labels = json!({ "storm-service-name": service, "role-name": name });
         let count = sets * role["replicas"].as_i64().unwrap_or(1);
-        (format!("{service}-{name}"), labels, count)
+        workload("Deployment", &format!("{service}-{name}"), &labels, count)
     });
     PlayedObject {
-        deployments: deployments.collect(),
+        workloads: workloads.collect(),
         status: json!({
             "replicas": sets, "scalingTargetSelector": format!("storm-service-name={service}"),
         }),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -45,8 +45,8 @@ pub(crate) fn autoscaler(name: &str, strategy: &str, target: &Value, port: u16) 
 
 /// What a kind's own controller makes of an object.
 pub(crate) struct PlayedObject {
-    /// Deployments in place of pods: names, labels of pods, replicas.
-    pub(crate) deployments: Vec<(String, Value, i64)>,
+    /// Deployments and StatefulSets in place of pods.
+    pub(crate) workloads: Vec<Value>,
     pub(crate) status: Value,
 }
 
@@ -60,11 +60,15 @@ impl KindController {
         name: &'static str,
         play: fn(&DynamicObject) -> PlayedObject,
     ) -> Self {
-        let deployments: Api<Deployment> = namespace.api();
+        let workloads = [
+            ApiResource::erase::<Deployment>(&()),
+            ApiResource::erase::<StatefulSet>(&()),
+        ];
+        let workloads = workloads.map(|kind| (kind.kind.clone(), namespace.erased(&kind)));
         Self(tokio::spawn(async move {
             loop {
                 // What fails is tried again at the next turn.
-                reconcile(&deployments, &objects, name, play).await.ok();
+                reconcile(&workloads, &objects, name, play).await.ok();
                 tokio::time::sleep(Duration::from_millis(250)).await;
             }
         }))
@@ -78,16 +82,23 @@ impl Drop for KindController {
 }
 
 async fn reconcile(
-    deployments: &Api<Deployment>,
+    workloads: &[(String, Api<DynamicObject>)],
     objects: &Api<DynamicObject>,
     name: &str,
     play: fn(&DynamicObject) -> PlayedObject,
 ) -> Result {
     let played = play(&objects.get(name).await?);
-    for (name, labels, replicas) in played.deployments {
-        let patch = Patch::Apply(deployment(&name, &labels, replicas));
+    for workload in played.workloads {
+        let name = workload["metadata"]["name"].as_str().unwrap_or_default();
         let parameters = PatchParams::apply("kind-controller").force();
-        deployments.patch(&name, &parameters, &patch).await?;
+        let of_kind = workloads
+            .iter()
+            .filter(|(kind, _)| workload["kind"] == *kind);
+        for (_, objects) in of_kind {
+            objects
+                .patch(name, &parameters, &Patch::Apply(&workload))
+                .await?;
+        }
     }
     let status = Patch::Merge(json!({ "status": played.status }));
     let parameters = PatchParams::default();
@@ -95,9 +106,10 @@ async fn reconcile(
     Ok(())
 }
 
-fn deployment(name: &str, labels: &Value, replicas: i64) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
+/// A Deployment, or a StatefulSet, of pods with these labels.
+pub(crate) fn workload(kind: &str, name: &str, labels: &Value, replicas: i64) -> Value {
+    let mut workload = json!({
+        "apiVersion": "apps/v1", "kind": kind,
         "metadata": { "name": name },
         "spec": {
             "replicas": replicas,
@@ -110,5 +122,10 @@ fn deployment(name: &str, labels: &Value, replicas: i64) -> Value {
                 },
             },
         },
-    })
+    });
+    if kind == "StatefulSet" {
+        workload["spec"]["serviceName"] = json!(name);
+        workload["spec"]["podManagementPolicy"] = json!("Parallel");
+    }
+    workload
 }
