@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::Api;
 use serde_json::{Value, json};
 use wva::api::scaled_object::ScaledObject as KedaObject;
@@ -18,6 +19,7 @@ use crate::harness::controller::{Build, Controller, ControllerSpec};
 use crate::harness::engine::Load;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
+use crate::harness::journal::Journal;
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
@@ -43,6 +45,11 @@ pub(crate) fn cases() -> Vec<Case> {
             "external_scaler::a_killed_role_comes_back_and_keda_with_it",
             a_killed_role_comes_back,
         ),
+        Case::exclusive(
+            "external_scaler::keda_that_starts_anew_follows_again",
+            keda_that_starts_anew_follows_again,
+        )
+        .within(Duration::from_mins(6)),
         Case::shared(
             "external_scaler::what_is_not_known_scales_nothing",
             what_is_not_known_scales_nothing,
@@ -233,6 +240,53 @@ async fn a_killed_role_comes_back(cx: &Cx) -> Result {
         object.is_read(cx, "1").await?;
     }
     history.went(&[2]).await
+}
+
+/// KEDA's operator dies at three replicas: neither the published count nor that of the target falls, and the one that
+/// follows it is led down.
+async fn keda_that_starts_anew_follows_again(cx: &Cx) -> Result {
+    let (history, fleet) = served(cx, NAME, MODEL).await?;
+    let bounds = json!({ "maxReplicas": 10 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+    let (controller, port) = in_plain_text(cx).await?;
+    let controller = Arc::new(controller);
+    let journal = Journal::follow(&controller, &cx.namespace.name, NAME);
+    let object = scaled_object(NAME);
+    cx.namespace.apply(object.following(&trigger(port))).await?;
+    object.is_read(cx, "1").await?;
+    fleet.set_load(Load::cache(LOAD_OF_3));
+    cx.namespace.settles(NAME, 3, LATER).await?;
+    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    let reads = async |wanted: &str| {
+        eventually(format!("the HPA can read: {wanted}"), LATER, async || {
+            let hpa = hpas.get(&format!("keda-hpa-{NAME}")).await?;
+            let status = hpa.status.unwrap_or_default();
+            let mut conditions = status.conditions.into_iter().flatten();
+            let active = conditions.find(|condition| condition.type_ == "ScalingActive");
+            let status = active.map(|condition| condition.status);
+            seen(&status.as_deref(), &Some(wanted))
+        })
+        .await
+    };
+    reads("True").await?;
+
+    let keda = &cx.world.keda;
+    keda.operator.kill();
+    let unread = reads("False").await;
+    let stays = journal.stays(3, 3, SOON).await;
+    // Whatever comes of it, later cases need it.
+    keda.operator.start()?;
+    keda.operator_ready().await?;
+    unread?;
+    stays?;
+    reads("True").await?;
+    cx.namespace.settles(NAME, 3, SOON).await?;
+    journal.gauge_went(&[1, 2, 3])?;
+
+    fleet.set_load(Load::cache(0.0));
+    cx.namespace.settles(NAME, 1, LATER).await?;
+    journal.gauge_went(&[1, 2, 3, 2, 1])?;
+    history.went(&[1, 2, 3, 2, 1]).await
 }
 
 /// The variant is missing: an error, by which KEDA falls back to what there is.

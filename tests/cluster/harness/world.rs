@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) etcd: Etcd,
     pub(crate) api: ApiServer,
     pub(crate) prometheus: Prometheus,
+    pub(crate) keda: Keda,
     /// A client with all rights.
     pub(crate) client: kube::Client,
     servers: Vec<Arc<Server>>,
@@ -86,14 +87,15 @@ impl World {
             manager,
             scheduler,
             kwok,
-            keda.operator,
-            keda.adapter,
+            Arc::clone(&keda.operator),
+            Arc::clone(&keda.adapter),
         ];
         Ok(Self {
             site: Arc::clone(site),
             etcd,
             api,
             prometheus,
+            keda,
             client,
             servers,
         })

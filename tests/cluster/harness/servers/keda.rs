@@ -71,18 +71,7 @@ impl Keda {
         for object in self.objects() {
             manifest::apply(client, object, None).await?;
         }
-        let probe = format!("http://{}/readyz", self.probe);
-        let http = web::client()?;
-        eventually(
-            "KEDA's operator is ready",
-            Duration::from_mins(1),
-            async || {
-                self.operator.check()?;
-                http.get(&probe).send().await?.error_for_status()?;
-                Ok(())
-            },
-        )
-        .await?;
+        self.operator_ready().await?;
         self.adapter.start()?;
         eventually(
             "external metrics are served",
@@ -92,6 +81,22 @@ impl Keda {
                 client
                     .request_text(Request::get(GROUP).body(Vec::new())?)
                     .await?;
+                Ok(())
+            },
+        )
+        .await
+    }
+
+    /// Waits until the operator serves.
+    pub(crate) async fn operator_ready(&self) -> Result {
+        let probe = format!("http://{}/readyz", self.probe);
+        let http = web::client()?;
+        eventually(
+            "KEDA's operator is ready",
+            Duration::from_mins(1),
+            async || {
+                self.operator.check()?;
+                http.get(&probe).send().await?.error_for_status()?;
                 Ok(())
             },
         )
