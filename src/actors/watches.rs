@@ -19,7 +19,6 @@ use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
-use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
@@ -31,7 +30,6 @@ use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectKey, ObjectUpdate};
 use crate::cluster::project::Projected;
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
@@ -49,12 +47,12 @@ use crate::state::relist::RelistResponders;
 use wva_supervise::{Address, ChildSpec, DirtySet};
 
 mod autoscalers;
+mod gpus;
 mod variants;
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
 /// the release before it, kustomize `workload-variant-autoscaler-controller-manager`.
 const OWN_SERVICE_MONITOR: &str = "-metrics-monitor";
-const BOUND_PODS: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// What every watcher is built from.
 #[derive(Clone)]
@@ -124,6 +122,8 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
             &mirrors.claim_templates,
             |_| None,
         ),
+        wiring.slices(),
+        wiring.claims(),
         wiring.plain::<v1::InferencePool, _, _>(
             WatchedKind::InferencePoolV1,
             &mirrors.pools_v1,
@@ -322,27 +322,6 @@ impl WatcherWiring<'_> {
         self.watcher(WatchSpec::<SlimPod> {
             ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
         })
-    }
-
-    /// Nobody is told: every cycle reads what there is.
-    fn nodes(&self) -> ChildSpec<Role> {
-        let api: Api<Guarded<OfferingNode>> = Api::all(self.client.clone());
-        let mirror = &self.mirrors.nodes;
-        self.watcher(WatchSpec::<OfferingNode> {
-            wanted: Arc::new(NodeObject::has_gpus),
-            ..Self::spec(WatchedKind::Node, api, mirror, |_| {})
-        })
-    }
-
-    /// A second watch of pods, since those of other namespaces hold GPUs too and their containers
-    /// concern nobody else.
-    fn holding_pods(&self) -> ChildSpec<Role> {
-        let api: Api<Guarded<HoldingPod>> = Api::all(self.client.clone());
-        let mirror = &self.mirrors.holding_pods;
-        let mut spec = Self::spec(WatchedKind::HoldingPod, api, mirror, |_| {});
-        spec.options.fields = Some(BOUND_PODS.to_owned());
-        spec.wanted = Arc::new(HoldingPodObject::holds_gpus);
-        self.watcher(spec)
     }
 
     fn replica_sets(&self) -> ChildSpec<Role> {

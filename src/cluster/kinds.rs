@@ -141,6 +141,11 @@ kinds! {
     HoldingPod: kind("Pod.bound", "", "pods").large().when(WatchCondition::GpuLimits);
     ResourceClaimTemplate: kind("ResourceClaimTemplate", "resource.k8s.io", "resourceclaimtemplates")
         .when(WatchCondition::AnyLimits);
+    ResourceSlice: kind("ResourceSlice", "resource.k8s.io", "resourceslices").large()
+        .when(WatchCondition::GpuLimits);
+    /// Claims of all namespaces.
+    ResourceClaim: kind("ResourceClaim", "resource.k8s.io", "resourceclaims")
+        .when(WatchCondition::GpuLimits);
 }
 
 impl WatchedKind {

@@ -240,7 +240,7 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
-        "The target holds devices by dynamic resource allocation. Limits to GPUs of nodes do not count them, and quotas only where every claim is made from a ResourceClaimTemplate of an exact number of GPUs. The variant then grows no further than its minimum.",
+        "The target holds devices by dynamic resource allocation. Limits count them only where every claim is made from a ResourceClaimTemplate of an exact number of GPUs, and those of nodes only while ResourceSlices are seen. Otherwise the variant grows no further than its minimum.",
         "kubectl get resourceclaims --namespace {namespace}";
     AtZeroByHand = 92, Variants, Warning,
         "the target is at zero by hand",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::mirror::{Mirror, MirrorWriter, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
+use crate::cluster::project::device::{ClaimObject, SliceObject};
 use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::pool::{InferencePools, PoolObject};
@@ -128,12 +129,16 @@ mirrors! {
     pods: PodObject = Pod by |pod| owner(&pod.namespace, pod.controller.as_ref());
     /// ReplicaSets, found by what controls them.
     replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref());
-    /// Nodes with GPUs, while growth is limited to them.
+    /// Nodes, while growth is limited to their GPUs. Which have any, slices say too.
     nodes: NodeObject = Node;
     /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
     holding_pods: HoldingPodObject = HoldingPod;
     /// ResourceClaimTemplates, while growth is limited to GPUs.
     claim_templates: ClaimTemplateObject = ResourceClaimTemplate;
+    /// Slices of pools of GPUs, while growth is limited to those of nodes.
+    slices: SliceObject = ResourceSlice;
+    /// ResourceClaims of all namespaces that hold GPUs, likewise.
+    claims: ClaimObject = ResourceClaim;
     /// InferencePools of the stable group.
     pools_v1: PoolObject = InferencePoolV1;
     /// InferencePools of the alpha group.

@@ -1,6 +1,6 @@
 //! GPUs that nodes offer and pods hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ResourceRequirements, Taint};
@@ -30,13 +30,6 @@ pub struct NodeObject {
     pub name: Arc<str>,
     /// What it offers. All labels are kept, since settings may select by any.
     pub node: NodeView,
-}
-
-impl NodeObject {
-    /// Whether it offers GPUs, or could.
-    pub fn has_gpus(&self) -> bool {
-        self.node.has_gpus()
-    }
 }
 
 /// What is kept of a pod that holds GPUs.
@@ -80,6 +73,7 @@ impl Projected for OfferingNode {
                     .map(|(key, value)| (texts.intern(key), texts.intern(value)))
                     .collect(),
                 allocatable: wholes(&self.status.allocatable, is_gpu, texts),
+                uncounted: BTreeSet::new(),
                 scheduling: if takes_pods {
                     Scheduling::Open
                 } else {

@@ -13,6 +13,7 @@ use wva_base::moment::WallTime;
 pub mod config_map;
 mod declared;
 pub mod deployment;
+pub mod device;
 pub mod gpu;
 mod intern;
 pub mod leader_worker_set;

@@ -6,15 +6,9 @@ use std::sync::Arc;
 use super::{Interner, Projected, name, namespace_of, shared_key};
 use crate::api::resource_claim_template::{ClaimRequest, DeviceRequest, ResourceClaimTemplate};
 use crate::cluster::mirror::ObjectKey;
+use crate::policy::limit::is_gpu_device;
 use crate::policy::units::Gpus;
 
-/// Classes of whole GPUs, as the drivers of their vendors install them.
-const GPU_CLASSES: [&str; 4] = [
-    "gpu.nvidia.com",
-    "gpu.amd.com",
-    "gpu.intel.com",
-    "gaudi.intel.com",
-];
 /// Classes of what is no GPU: channels between the GPUs of several nodes, and network interfaces, as DRANET and GKE
 /// install them.
 const OTHER_CLASSES: [&str; 5] = [
@@ -27,6 +21,11 @@ const OTHER_CLASSES: [&str; 5] = [
 /// Kubernetes names devices of a class so where a container requests them as a resource.
 const CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io";
 
+/// The resource by which a container requests devices of a class.
+pub(super) fn class_resource(class: &str) -> String {
+    format!("{CLASS_RESOURCE}/{class}")
+}
+
 /// The class whose devices a container requests by this resource.
 pub fn device_class(resource: &str) -> Option<&str> {
     resource.strip_prefix(CLASS_RESOURCE)?.strip_prefix('/')
@@ -34,7 +33,7 @@ pub fn device_class(resource: &str) -> Option<&str> {
 
 /// GPUs of one device of a class by resource; `None` where they cannot be counted.
 pub fn device_gpus(class: &str) -> Option<BTreeMap<Arc<str>, Gpus>> {
-    let resource = Arc::from(format!("{CLASS_RESOURCE}/{class}"));
+    let resource = Arc::from(class_resource(class));
     let mut gpus = BTreeMap::from([(resource, gpus_of(class)?)]);
     gpus.retain(|_, gpus| *gpus > Gpus::ZERO);
     Some(gpus)
@@ -45,7 +44,7 @@ fn gpus_of(class: &str) -> Option<Gpus> {
     if OTHER_CLASSES.contains(&class) {
         return Some(Gpus::ZERO);
     }
-    GPU_CLASSES.contains(&class).then_some(Gpus(1))
+    is_gpu_device(&class_resource(class)).then_some(Gpus(1))
 }
 
 /// What is kept of a `ResourceClaimTemplate`.
@@ -80,7 +79,7 @@ fn claimed(requests: &[ClaimRequest], texts: &mut Interner) -> Option<BTreeMap<A
     let mut sums = BTreeMap::new();
     for request in requests {
         let (class, gpus) = most(request)?;
-        let resource = texts.intern(&format!("{CLASS_RESOURCE}/{class}"));
+        let resource = texts.intern(&class_resource(class));
         let sum: &mut Gpus = sums.entry(resource).or_default();
         *sum = sum.plus(gpus);
     }

@@ -40,6 +40,7 @@ macro_rules! vectors {
 
 mod claims;
 mod declared;
+mod devices;
 mod gpus;
 mod pools;
 mod scalers;

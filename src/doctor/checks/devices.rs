@@ -57,7 +57,7 @@ fn claims(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Resources that a device class stands behind: nodes do not offer them, and quotas know the names of some.
+/// Resources that a device class stands behind: nodes offer those of known drivers, and quotas know the names of some.
 fn classes(facts: &Facts) -> Vec<Finding> {
     let of_nodes = targets(facts, DynamicSettings::wants_nodes);
     let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
@@ -71,7 +71,7 @@ fn classes(facts: &Facts) -> Vec<Finding> {
             .filter_map(|resource| Some((resource, class_behind(facts, resource)?)))
             .find(|(resource, class)| match device_gpus(class) {
                 Some(gpus) if gpus.is_empty() => false,
-                Some(_) => is_of_nodes || !(is_gpu(resource) || device_class(resource).is_some()),
+                Some(_) => !(is_gpu(resource) || device_class(resource).is_some()),
                 None => is_of_nodes || !is_gpu(resource),
             })?;
         let cause = format!(

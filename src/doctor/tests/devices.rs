@@ -28,7 +28,7 @@ fn class_backed_resources_are_found_where_nothing_counts_them() {
 #[test]
 fn a_class_is_named_by_its_resource_of_kubernetes_too() {
     for (class, expected) in [
-        ("gpu.nvidia.com", &[Code::ClaimsNotCounted][..]),
+        ("gpu.nvidia.com", &[][..]),
         ("gpu.example.com", &[Code::ClaimsNotCounted]),
         ("dranet", &[]),
     ] {

@@ -27,6 +27,7 @@ const ROLES: [[&[&str]; 2]; 4] = [
             "router-scraper",
             "watcher/HorizontalPodAutoscaler",
             "watcher/ScaledObject",
+            "watcher/ResourceSlice",
         ],
         &[
             "config",
@@ -74,6 +75,7 @@ const ROLES: [[&[&str]; 2]; 4] = [
             "watcher/Namespace",
             "watcher/ReplicaSet",
             "watcher/ResourceClaimTemplate",
+            "watcher/ResourceClaim",
             HTTP,
         ],
     ],

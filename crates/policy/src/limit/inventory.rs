@@ -22,6 +22,8 @@ pub(crate) struct Vendor {
     pub otherwise: Option<&'static str>,
     /// Resources that count them: a node offers one kind.
     pub resources: &'static [&'static str],
+    /// The same of drivers for dynamic resource allocation: resources of their device classes.
+    pub devices: &'static [&'static str],
 }
 
 /// All vendors.
@@ -30,11 +32,13 @@ pub(crate) const VENDORS: [Vendor; 3] = [
         prefix: "nvidia.com",
         otherwise: Some(GKE_ACCELERATOR),
         resources: &["nvidia.com/gpu"],
+        devices: &["deviceclass.resource.kubernetes.io/gpu.nvidia.com"],
     },
     Vendor {
         prefix: "amd.com",
         otherwise: Some(AMD_PRODUCT_NAME),
         resources: &["amd.com/gpu"],
+        devices: &["deviceclass.resource.kubernetes.io/gpu.amd.com"],
     },
     Vendor {
         prefix: "intel.com",
@@ -44,6 +48,10 @@ pub(crate) const VENDORS: [Vendor; 3] = [
             "habana.ai/gaudi",
             "gpu.intel.com/i915",
             "gpu.intel.com/xe",
+        ],
+        devices: &[
+            "deviceclass.resource.kubernetes.io/gpu.intel.com",
+            "deviceclass.resource.kubernetes.io/gaudi.intel.com",
         ],
     },
 ];
@@ -69,19 +77,48 @@ impl Vendor {
         })
     }
 
-    /// Whether a node says how many GPUs it offers. With a driver for dynamic resource allocation none does, nor does a
-    /// new one before its device plugin runs.
+    /// Whether it is known how many GPUs a node offers. Of a new one it is not before its device plugin or driver runs.
     fn is_listed(self, node: &NodeView) -> bool {
-        let mut resources = self.resources.iter();
+        let mut resources = self.resources.iter().chain(self.devices);
         resources.any(|resource| node.allocatable.contains_key(*resource))
     }
 
-    /// GPUs that a node offers.
-    fn offered(self, node: &NodeView) -> Gpus {
-        let counts = self.resources.iter();
-        let counts = counts.filter_map(|resource| node.allocatable.get(*resource));
-        counts.fold(Gpus::ZERO, |sum, count| sum.plus(Gpus(*count)))
+    /// Whether a part of what a node offers is not known.
+    fn is_uncounted(self, node: &NodeView) -> bool {
+        let mut devices = self.devices.iter();
+        devices.any(|resource| node.uncounted.contains(*resource))
     }
+
+    /// GPUs that a node offers. A device plugin and a driver on one node offer the same ones.
+    fn offered(self, node: &NodeView) -> Gpus {
+        let sum = |resources| sum(resources, |resource| node.offers(resource));
+        sum(self.resources).max(sum(self.devices))
+    }
+
+    /// GPUs of a node that pods hold: those that they request, and devices of their claims. Where no device plugin
+    /// runs, requests are met by devices, for which Kubernetes makes claims.
+    pub(super) fn held(self, node: Option<&NodeView>, held: impl Fn(&str) -> Gpus) -> Gpus {
+        let [requested, devices] =
+            [self.resources, self.devices].map(|resources| sum(resources, &held));
+        let of_plugin = |node| sum(self.resources, |resource| NodeView::offers(node, resource));
+        let has_plugin = node.is_some_and(|node| of_plugin(node) > Gpus::ZERO);
+        if has_plugin {
+            requested.plus(devices)
+        } else {
+            requested.max(devices)
+        }
+    }
+}
+
+fn sum(resources: &[&str], count: impl Fn(&str) -> Gpus) -> Gpus {
+    let counts = resources.iter().map(|resource| count(resource));
+    counts.fold(Gpus::ZERO, Gpus::plus)
+}
+
+/// Whether a resource is whole GPUs of a device class, as the drivers of their vendors install it.
+pub fn is_gpu_device(resource: &str) -> bool {
+    let mut devices = VENDORS.iter().flat_map(|vendor| vendor.devices);
+    devices.any(|one| *one == resource)
 }
 
 /// One node.
@@ -92,9 +129,13 @@ pub struct NodeView {
     /// Its labels; `nvidia.com/gpu.product` and its like name the type of its GPUs.
     #[serde(default)]
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its allocatable resources that are whole numbers, such as `nvidia.com/gpu: 8`.
+    /// Its allocatable resources that are whole numbers, as `nvidia.com/gpu: 8`, and its devices by the resource of
+    /// their class, as `deviceclass.resource.kubernetes.io/gpu.nvidia.com: 8`.
     #[serde(default)]
     pub allocatable: BTreeMap<Arc<str>, u32>,
+    /// Resources of device classes of which it offers an unknown number. Left out: none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub uncounted: BTreeSet<Arc<str>>,
     /// Whether pods may be placed on it. Left out: true.
     #[serde(rename = "schedulable", default)]
     #[schemars(with = "bool")]
@@ -128,7 +169,35 @@ impl NodeView {
     /// Whether it offers GPUs, or could: a product label outlives a device plugin that is down.
     pub fn has_gpus(&self) -> bool {
         let is_ours = |vendor: &Vendor| vendor.product(self).is_some();
-        !self.allocatable.is_empty() || VENDORS.iter().any(is_ours)
+        let is_listed = !self.allocatable.is_empty() || !self.uncounted.is_empty();
+        is_listed || VENDORS.iter().any(is_ours)
+    }
+
+    /// Adds devices by the resource of their class; `None` is an unknown number. Where no label names the product of
+    /// its GPUs, theirs does, as a label would.
+    pub fn offer(&mut self, resource: &Arc<str>, count: Option<u32>, product: Option<&str>) {
+        match count {
+            Some(count) => {
+                let sum = self.allocatable.entry(Arc::clone(resource)).or_default();
+                *sum = sum.saturating_add(count);
+            }
+            None => {
+                self.uncounted.insert(Arc::clone(resource));
+            }
+        }
+        let mut vendors = VENDORS.iter();
+        let vendor = vendors.find(|vendor| vendor.devices.contains(&&**resource));
+        if let (Some(vendor), Some(product)) = (vendor, product)
+            && vendor.product(self).is_none()
+        {
+            let label = format!("{}/gpu.product", vendor.prefix);
+            self.labels
+                .insert(label.into(), product.replace(' ', "-").into());
+        }
+    }
+
+    fn offers(&self, resource: &str) -> Gpus {
+        Gpus(self.allocatable.get(resource).copied().unwrap_or_default())
     }
 }
 
@@ -163,7 +232,8 @@ pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
 /// closed node counts on neither side: it holds no GPU that anybody could have.
 ///
 /// `None` for either view means that it could not be read, and leaves the budget unknown; an empty
-/// view says that there is nothing. A type is unknown, too, where none of its nodes says how many GPUs it offers.
+/// view says that there is nothing. A type is unknown, too, where none of its nodes says how many GPUs it offers, or
+/// one of them offers an unknown number of devices.
 pub(crate) fn physical(
     nodes: Option<&BTreeMap<Arc<str>, NodeView>>,
     pods: Option<&[GpuPod]>,
@@ -172,10 +242,11 @@ pub(crate) fn physical(
     let (Some(nodes), Some(pods)) = (nodes, pods) else {
         return Physical::Unknown;
     };
-    let used_by_node = usage_by_node(pods);
+    let used_by_node = usage_by_node(nodes, pods);
     let mut limits: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
     let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
     let mut listed: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut uncounted: BTreeSet<Arc<str>> = BTreeSet::new();
     for (name, node) in nodes {
         if node.scheduling == Scheduling::Closed || !is_selected(node, selector) {
             continue;
@@ -192,14 +263,17 @@ pub(crate) fn physical(
                 .unwrap_or_default();
             add(&mut limits, &kind, offered);
             add(&mut used, &kind, taken.min(offered));
-            if vendor.is_listed(node) {
+            if vendor.is_uncounted(node) {
+                uncounted.insert(kind);
+            } else if vendor.is_listed(node) {
                 listed.insert(kind);
             }
         }
     }
     let unlisted = limits.keys().filter(|kind| !listed.contains(*kind));
+    uncounted.extend(unlisted.cloned());
     Physical::Known {
-        unlisted: unlisted.cloned().collect(),
+        unlisted: uncounted,
         limits,
         used,
     }
@@ -238,3 +312,6 @@ fn add(sums: &mut BTreeMap<Arc<str>, Gpus>, kind: &Arc<str>, gpus: Gpus) {
     let sum = sums.entry(Arc::clone(kind)).or_default();
     *sum = sum.plus(gpus);
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ pub use figures::{PoolFigures, PoolScope};
 pub use gpu_demand::HeadroomShare;
 pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
-pub use inventory::{NodeGpus, NodeView, Scheduling, discover};
+pub use inventory::{NodeGpus, NodeView, Scheduling, discover, is_gpu_device};
 pub use not_counted::{GpuCount, NotCounted, ReplicaClaim};
 pub use pool::GpuPool;
 pub use pools::Physical;

@@ -30,7 +30,7 @@ pub enum Physical {
         limits: BTreeMap<Arc<str>, Gpus>,
         /// GPUs that pods hold, whoever they belong to.
         used: BTreeMap<Arc<str>, Gpus>,
-        /// Types of which no node lists any: what there is, is not known.
+        /// Types of which no node lists any, or a node some that are not counted: what there is, is not known.
         unlisted: BTreeSet<Arc<str>>,
     },
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::inventory::{NodeView, VENDORS};
+use super::inventory::{NodeView, VENDORS, Vendor};
 use crate::units::Gpus;
 
 /// What is read of a pod that asks for GPUs.
@@ -47,22 +47,29 @@ pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
 }
 
 /// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
-pub(crate) fn usage_by_node(pods: &[GpuPod]) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
-    let mut nodes: BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> = BTreeMap::new();
+pub(crate) fn usage_by_node(
+    nodes: &BTreeMap<Arc<str>, NodeView>,
+    pods: &[GpuPod],
+) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
+    let mut bound: BTreeMap<&Arc<str>, Vec<&GpuPod>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
-        let Some(node) = &pod.node else { continue };
-        for vendor in VENDORS {
-            let held = (vendor.resources.iter())
-                .map(|resource| pod_gpus(pod, resource))
-                .fold(Gpus::ZERO, Gpus::plus);
-            if held > Gpus::ZERO {
-                let by_vendor = nodes.entry(Arc::clone(node)).or_default();
-                let sum = by_vendor.entry(vendor.prefix).or_default();
-                *sum = sum.plus(held);
-            }
+        if let Some(node) = &pod.node {
+            bound.entry(node).or_default().push(pod);
         }
     }
-    nodes
+    let by_vendor = |node: &Arc<str>, pods: &[&GpuPod]| {
+        let held = |resource: &str| {
+            let held = pods.iter().map(|pod| pod_gpus(pod, resource));
+            held.fold(Gpus::ZERO, Gpus::plus)
+        };
+        let of = |vendor: Vendor| (vendor.prefix, vendor.held(nodes.get(node), held));
+        let held = VENDORS.into_iter().map(of);
+        held.filter(|(_, gpus)| *gpus > Gpus::ZERO).collect()
+    };
+    let bound = bound.into_iter();
+    bound
+        .map(|(node, pods)| (Arc::clone(node), by_vendor(node, &pods)))
+        .collect()
 }
 
 /// GPUs in use by the product name that nodes carry, and those on nodes that state no product.
@@ -72,7 +79,7 @@ pub fn usage_by_product(
 ) -> (BTreeMap<Arc<str>, Gpus>, Gpus) {
     let mut products: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
     let mut unattributed = Gpus::ZERO;
-    for (node, by_vendor) in usage_by_node(pods) {
+    for (node, by_vendor) in usage_by_node(nodes, pods) {
         for (prefix, held) in by_vendor {
             let vendor = VENDORS.iter().find(|vendor| vendor.prefix == prefix);
             let product =

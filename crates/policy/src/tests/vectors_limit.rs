@@ -204,6 +204,7 @@ impl Cluster {
                         .flatten()
                         .collect(),
                     allocatable: count.map(|count| (resource, count)).into_iter().collect(),
+                    uncounted: BTreeSet::new(),
                     scheduling: Scheduling::Open,
                 };
                 (Arc::clone(name), node)

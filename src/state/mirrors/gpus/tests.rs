@@ -1,13 +1,16 @@
 //! An inventory is known once nodes and pods are, and for a while longer than they are heard of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::PATIENCE;
 use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_claim_template::ResourceClaimTemplate;
+use crate::api::resource_slice::ResourceSlice;
 use crate::cluster::kinds::WatchedKind;
 use crate::policy::limit::{GpuCount, Physical, ReplicaClaim};
 use crate::policy::params::LabelSelector;
@@ -17,7 +20,7 @@ use crate::roles::Role;
 use crate::settings::bundle::read_bundle;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
-use crate::state::mirrors::tests::{list, mirrors};
+use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Epoch;
 
@@ -49,6 +52,16 @@ fn pod() -> Value {
     })
 }
 
+/// The API server serves no dynamic resource allocation.
+fn no_devices(mirrors: &TestMirrors) {
+    let epoch = |kind| Epoch::for_test(Role::Watcher(kind), 1);
+    let writers = &mirrors.writers;
+    let slices = epoch(WatchedKind::ResourceSlice);
+    writers.slices.kind_absent(&slices).unwrap();
+    let claims = epoch(WatchedKind::ResourceClaim);
+    writers.claims.kind_absent(&claims).unwrap();
+}
+
 fn why(mirrors: &Mirrors, now: Moment) -> Option<String> {
     match mirrors.inventory(now) {
         GpuInventory::Unknown { why } => Some(why.to_string()),
@@ -69,6 +82,9 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
         WatchedKind::HoldingPod,
         [pod()],
     );
+    let slices = "resource slices have not been listed yet";
+    assert_eq!(why(&mirrors, at(0)).as_deref(), Some(slices));
+    no_devices(&mirrors);
     let sums =
         |mirrors: &Mirrors| match mirrors.inventory(at(0)).physical(&LabelSelector::default()) {
             Physical::Known { limits, used, .. } => {
@@ -95,6 +111,7 @@ fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
 
     list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(false)]);
     list::<HoldingPod>(&mirrors.writers.holding_pods, WatchedKind::HoldingPod, []);
+    no_devices(&mirrors);
     mirrors.writers.nodes.touch(&epoch, at(1)).unwrap();
     mirrors.writers.nodes.fail(&epoch, "no answer").unwrap();
     assert_eq!(why(&mirrors, at(1 + PATIENCE.as_secs())), None);
@@ -120,7 +137,7 @@ fn replica(claims: &[(&str, Option<&str>, u32)]) -> ReplicaTemplate {
 }
 
 #[test]
-fn claims_are_counted_where_quotas_alone_limit_growth() {
+fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
     let nodes = "WVA_LIMITED_MODE: true";
     let quotas = "saturation: {default: {enableLimiter: true, limiters: [{name: q, type: quota, scope: cluster, \
                   quotas: {H100: 9}}]}}";
@@ -186,7 +203,211 @@ fn claims_are_counted_where_quotas_alone_limit_growth() {
         assert_eq!(counted(claims, nodes), by_nodes, "{claims:?}");
         assert_eq!(counted(claims, ""), None, "no limit");
     }
+    list::<ResourceSlice>(&mirrors.writers.slices, WatchedKind::ResourceSlice, []);
+    assert_eq!(counted(&two, nodes), None);
+    list::<ResourceClaim>(&mirrors.writers.claims, WatchedKind::ResourceClaim, []);
+    assert_eq!(counted(&two, nodes), Some(3));
+    let slices = Epoch::for_test(Role::Watcher(WatchedKind::ResourceSlice), 1);
+    mirrors.writers.slices.forbid(&slices).unwrap();
+    assert_eq!(counted(&two, nodes), None);
     let gone: [Value; 0] = [];
     list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, gone);
     assert_eq!(counted(&two, quotas), None);
+}
+
+const CLASS: &str = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
+
+/// A slice of the pool of a node, at a generation of so many slices.
+fn slice(name: &str, node: &str, generation: (i64, i64), devices: &Value) -> Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "driver": "gpu.nvidia.com", "nodeName": node, "devices": devices,
+            "pool": { "name": node, "generation": generation.0, "resourceSliceCount": generation.1 },
+        },
+    })
+}
+
+fn devices(names: &[&str]) -> Value {
+    let product = json!({ "productName": { "string": "NVIDIA H100 80GB HBM3" } });
+    let names = names.iter();
+    names
+        .map(|name| json!({ "name": name, "attributes": product }))
+        .collect()
+}
+
+/// Parts of a GPU and the whole, all of which take from its counters.
+fn split(name: &str) -> Value {
+    let device = |suffix: &str, kind: &str| {
+        json!({
+            "name": format!("{name}{suffix}"), "attributes": { "type": { "string": kind } },
+            "consumesCounters": [{ "counterSet": name, "counters": {} }],
+        })
+    };
+    json!([
+        device("", "gpu"),
+        device("-mig-0", "mig"),
+        device("-mig-1", "mig")
+    ])
+}
+
+fn claim(name: &str, held: &[(&str, &str)], pods: &[&str]) -> Value {
+    let result = |(pool, device): &(&str, &str)| json!({ "driver": "gpu.nvidia.com", "pool": pool, "device": device });
+    let results: Vec<Value> = held.iter().map(result).collect();
+    let pods = pods.iter();
+    let pods: Vec<Value> = pods
+        .map(|pod| json!({ "resource": "pods", "name": pod }))
+        .collect();
+    json!({
+        "metadata": { "namespace": "ns", "name": name }, "spec": {},
+        "status": { "allocation": { "devices": { "results": results } }, "reservedFor": pods },
+    })
+}
+
+/// What nodes `n` and `o` offer, whose status lists no GPU, and pods hold.
+fn seen(slices: Vec<Value>, claims: Vec<Value>) -> TestMirrors {
+    let bare = |name: &str| {
+        json!({
+            "metadata": { "name": name },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+        })
+    };
+    let mirrors = mirrors(PoolGroup::default());
+    let writers = &mirrors.writers;
+    list::<OfferingNode>(&writers.nodes, WatchedKind::Node, ["n", "o"].map(bare));
+    list::<HoldingPod>(&writers.holding_pods, WatchedKind::HoldingPod, []);
+    list::<ResourceSlice>(&writers.slices, WatchedKind::ResourceSlice, slices);
+    list::<ResourceClaim>(&writers.claims, WatchedKind::ResourceClaim, claims);
+    mirrors
+}
+
+/// Limit and use of H100; `None` where they are not known.
+fn h100(mirrors: &Mirrors) -> Option<(u32, u32)> {
+    let physical = mirrors.inventory(at(0)).physical(&LabelSelector::default());
+    let Physical::Known {
+        limits,
+        used,
+        unlisted,
+    } = physical
+    else {
+        return None;
+    };
+    let sum = |sums: &BTreeMap<Arc<str>, Gpus>| sums.get("H100").map_or(0, |gpus| gpus.0);
+    (!unlisted.contains("H100")).then(|| (sum(&limits), sum(&used)))
+}
+
+#[test]
+fn nodes_offer_the_devices_of_complete_pools_and_claims_hold_them() {
+    let two = || slice("a", "n", (1, 1), &devices(&["g0", "g1"]));
+    let other = || slice("b", "o", (1, 1), &devices(&["g0"]));
+    let mut odd = devices(&["g0"]);
+    odd[0]["attributes"]["type"] = json!({ "string": "quantum" });
+    for (slices, claims, expected) in [
+        (vec![], vec![], Some((0, 0))),
+        (vec![two()], vec![], Some((2, 0))),
+        (vec![two(), other()], vec![], Some((3, 0))),
+        (
+            vec![two(), other()],
+            vec![claim("c", &[("n", "g1"), ("o", "g0")], &["p"])],
+            Some((3, 2)),
+        ),
+        // Shared by two claims, one of which no pod uses yet.
+        (
+            vec![two()],
+            vec![
+                claim("c", &[("n", "g1")], &["p", "q"]),
+                claim("d", &[("n", "g1")], &[]),
+            ],
+            Some((2, 1)),
+        ),
+        // A device that its pool no longer has.
+        (
+            vec![two()],
+            vec![claim("c", &[("n", "g7")], &["p"])],
+            Some((2, 0)),
+        ),
+        // An older generation no longer counts.
+        (
+            vec![
+                two(),
+                slice("x", "n", (2, 1), &devices(&["g0", "g1", "g2"])),
+            ],
+            vec![],
+            Some((3, 0)),
+        ),
+        (
+            vec![
+                slice("x", "n", (2, 2), &devices(&["g0"])),
+                slice("y", "n", (2, 2), &devices(&["g1"])),
+            ],
+            vec![],
+            Some((2, 0)),
+        ),
+        // The newest is not complete, and another node names the type.
+        (
+            vec![two(), slice("x", "n", (2, 2), &devices(&["g0"])), other()],
+            vec![],
+            None,
+        ),
+        (vec![slice("x", "n", (1, 1), &odd), other()], vec![], None),
+        // A node that is not known.
+        (
+            vec![slice("x", "gone", (1, 1), &devices(&["g0"]))],
+            vec![],
+            Some((0, 0)),
+        ),
+    ] {
+        let text = format!("{slices:?} {claims:?}");
+        assert_eq!(h100(&seen(slices, claims)), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_gpu_is_held_by_its_parts_once() {
+    let mut whole = split("g0");
+    for device in whole.as_array_mut().unwrap() {
+        device["attributes"]["productName"] = json!({ "string": "NVIDIA H100 80GB HBM3" });
+    }
+    let pool = || vec![slice("x", "n", (1, 1), &whole)];
+    assert_eq!(h100(&seen(pool(), vec![])), Some((1, 0)));
+    let parts = claim("c", &[("n", "g0-mig-0"), ("n", "g0-mig-1")], &["p"]);
+    assert_eq!(h100(&seen(pool(), vec![parts])), Some((1, 1)));
+}
+
+#[test]
+fn devices_of_no_single_node_leave_the_inventory_unknown() {
+    let mut shared = slice("x", "n", (1, 1), &devices(&["g0"]));
+    shared["spec"]["nodeName"] = Value::Null;
+    shared["spec"]["allNodes"] = json!(true);
+    let mirrors = seen(vec![shared], vec![]);
+    let expected = format!("devices of {CLASS} in pool n belong to no single node");
+    assert_eq!(why(&mirrors, at(0)), Some(expected));
+    // They are no longer looked at where they may not be.
+    let epoch = Epoch::for_test(Role::Watcher(WatchedKind::ResourceSlice), 1);
+    mirrors.writers.slices.forbid(&epoch).unwrap();
+    assert_eq!(why(&mirrors, at(0)), None);
+}
+
+/// Pods of variants of which none is missed are not charged twice.
+#[test]
+fn every_pod_that_uses_a_claim_is_named() {
+    let slices = vec![slice("a", "n", (1, 1), &devices(&["g0", "g1"]))];
+    let claims = vec![
+        claim("c", &[("n", "g0"), ("n", "g1")], &["p", "q"]),
+        claim("d", &[("n", "g1")], &["r"]),
+    ];
+    let GpuInventory::Nodes { pods, .. } = seen(slices, claims).inventory(at(0)) else {
+        panic!("it is not known");
+    };
+    let mut named: Vec<(String, u32)> = pods
+        .iter()
+        .map(|pod| {
+            let name = pod.named.as_ref().unwrap().1.to_string();
+            let gpus = pod.containers.iter().map(|one| one[CLASS]).sum();
+            (name, gpus)
+        })
+        .collect();
+    named.sort_unstable();
+    let expected = [("p", 2), ("q", 0), ("r", 0)];
+    assert_eq!(named, expected.map(|(name, gpus)| (name.to_owned(), gpus)));
 }

@@ -127,7 +127,8 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
         .difference(&narrow)
         .map(|(_, resource, _)| resource.as_str())
         .collect();
-    assert_eq!(wide, BTreeSet::from(["namespaces", "nodes"]));
+    let of_cluster = ["namespaces", "nodes", "resourceclaims", "resourceslices"];
+    assert_eq!(wide, BTreeSet::from(of_cluster));
     let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
     assert_eq!(rules(&scoped, "Role", "-pod-autoscalers")?, whole);
     // Variants by annotation, and pods that go first, switched on: the same right in both.
@@ -170,6 +171,10 @@ pub(super) async fn grants_the_cluster_to_limits_alone(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     let of_nodes = granted(&[json!({ "rules": [
         { "apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"] },
+        {
+            "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceslices"],
+            "verbs": ["list", "watch"],
+        },
     ] })]);
     let cases: [(&[(&str, &str)], bool); 4] = [
         (&[], false),

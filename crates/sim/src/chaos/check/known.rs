@@ -19,7 +19,7 @@ use wva::api::leader_worker_set::LeaderWorkerSet;
 use wva::api::pod::SlimPod;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::mirror::{Mirror, ObjectKey};
-use wva::cluster::project::gpu::{HoldingPodObject, NodeObject};
+use wva::cluster::project::gpu::HoldingPodObject;
 use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
 use wva::state::mirrors::Mirrors;
@@ -92,10 +92,7 @@ impl Content {
                 (self.services).unlike_where(&mirrors.services, ServiceObject::has_metrics),
             ),
             ("inferencepools", self.pools.unlike(&mirrors.pools.v1)),
-            (
-                "nodes",
-                (self.nodes).unlike_where(&mirrors.nodes, NodeObject::has_gpus),
-            ),
+            ("nodes", self.nodes.unlike(&mirrors.nodes)),
             (
                 // They are watched by themselves.
                 "pods of a selection",

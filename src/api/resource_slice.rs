@@ -1,0 +1,92 @@
+//! The few fields of a `ResourceSlice` that say which devices there are.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// A part of a pool of devices.
+#[derive(CustomResource, Debug, Clone, Default, Serialize, Deserialize)]
+#[kube(
+    group = "resource.k8s.io",
+    version = "v1",
+    kind = "ResourceSlice",
+    plural = "resourceslices",
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceSliceSpec {
+    /// The driver that published it.
+    #[serde(default)]
+    pub driver: String,
+    /// The pool.
+    #[serde(default)]
+    pub pool: SlicePool,
+    /// The node that all of its devices belong to.
+    #[serde(default)]
+    pub node_name: Option<String>,
+    /// The devices.
+    #[serde(default)]
+    pub devices: Vec<SliceDevice>,
+}
+
+/// The pool of a slice.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlicePool {
+    /// Its name, unique within a driver.
+    #[serde(default)]
+    pub name: String,
+    /// Grows with every change of the pool. Slices of older ones no longer count.
+    #[serde(default)]
+    pub generation: i64,
+    /// Slices that the pool has at this generation.
+    #[serde(default)]
+    pub resource_slice_count: i64,
+}
+
+/// One device.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SliceDevice {
+    /// Its name, unique within the pool.
+    #[serde(default)]
+    pub name: String,
+    /// What the driver says about it.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, DeviceAttribute>,
+    /// The node that it belongs to, where that differs from device to device.
+    #[serde(default)]
+    pub node_name: Option<String>,
+    /// Counters that it shares with other devices, as parts of a GPU do with the whole.
+    #[serde(default)]
+    pub consumes_counters: Vec<CounterConsumption>,
+    /// What keeps claims off.
+    #[serde(default)]
+    pub taints: Vec<DeviceTaint>,
+}
+
+/// A value of several types, of which texts are read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct DeviceAttribute {
+    /// A text.
+    #[serde(default)]
+    pub string: Option<String>,
+}
+
+/// Counters that a device takes from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CounterConsumption {
+    /// The name of the set, unique within the pool.
+    #[serde(default)]
+    pub counter_set: String,
+}
+
+/// A taint of a device.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct DeviceTaint {
+    /// `NoSchedule` or `NoExecute`; others have no effect.
+    #[serde(default)]
+    pub effect: String,
+}
