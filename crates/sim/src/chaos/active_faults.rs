@@ -9,12 +9,12 @@ use futures::future::{BoxFuture, select};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::fault::{Api, AutoscalerFault, Prom};
+use super::fault::{Api, AutoscalerFault, ChaosFault, ProcessFault, Prom};
 
 /// How long a question is on its way during which something was done: the process may hear of that.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
-/// What is wrong. Clones share it.
+/// Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ActiveFaults(Arc<Inner>);
 
@@ -27,26 +27,18 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    api: BTreeMap<usize, (Api, u64)>,
-    prometheus: BTreeMap<usize, Prom>,
-    pages: BTreeMap<usize, AutoscalerFault>,
+    /// By its number each fault in force, and the version of the API server when it began.
+    faults: BTreeMap<usize, (ChaosFault, u64)>,
     /// When the API server last stopped going back in time.
     younger: Option<Duration>,
     /// When Prometheus last stopped hiding use.
     misled: Option<Duration>,
-    /// The fault that ends the process at its next write.
+    /// The fault that ends the process at its next write, which outlasts it.
     at_write: Option<usize>,
-    /// The fault that ends it and those that come after it at a write each.
-    at_every_write: Option<usize>,
     /// What a fault does while the next question to Prometheus is on its way.
     at_question: Option<(usize, Act)>,
-    /// The fault by which history is forgotten.
-    forgets: Option<usize>,
-    /// The fault that has cut all watches.
-    cuts: Option<usize>,
-    /// The fault that holds a write back until somebody else has the lease, once it does.
+    /// The fault that holds a write back until somebody else has the lease.
     holds: Option<usize>,
-    /// How often each fault hit something.
     hits: BTreeMap<usize, u64>,
 }
 
@@ -62,6 +54,13 @@ impl State {
     fn has_hit(&self, id: usize) -> bool {
         self.hits.get(&id).is_some_and(|hits| *hits > 0)
     }
+
+    /// The newest fault in force that is such.
+    fn newest(&self, is_such: impl Fn(&ChaosFault) -> bool) -> Option<usize> {
+        let mut newest = self.faults.iter().rev();
+        let (id, _) = newest.find(|(_, (fault, _))| is_such(fault))?;
+        Some(*id)
+    }
 }
 
 /// Whether a server goes back in time by it.
@@ -69,16 +68,16 @@ pub(super) fn is_younger(fault: Api) -> bool {
     matches!(fault, Api::StaleList(_) | Api::Older(_))
 }
 
+fn ends_at_every_write(fault: &ChaosFault) -> bool {
+    matches!(fault, ChaosFault::Controller(_, ProcessFault::EveryWrite))
+}
+
 impl ActiveFaults {
-    /// A fault of the way to the API server begins. `version` is that of the server now.
-    pub(super) fn inject_api(&self, id: usize, fault: Api, version: u64) {
-        match fault {
-            Api::Cut => {
-                self.state().cuts = Some(id);
-                self.cut_watches();
-            }
-            Api::Compact => self.state().forgets = Some(id),
-            _ => drop(self.state().api.insert(id, (fault, version))),
+    pub(super) fn inject(&self, id: usize, fault: ChaosFault, version: u64) {
+        let is_cut = matches!(fault, ChaosFault::Api(_, Api::Cut));
+        self.state().faults.insert(id, (fault, version));
+        if is_cut {
+            self.cut_watches();
         }
     }
 
@@ -86,55 +85,29 @@ impl ActiveFaults {
         self.0.cut.notify_waiters();
     }
 
-    pub(super) fn inject_prometheus(&self, id: usize, fault: Prom) {
-        self.state().prometheus.insert(id, fault);
-    }
-
-    pub(super) fn inject_pages(&self, id: usize, fault: AutoscalerFault) {
-        self.state().pages.insert(id, fault);
-    }
-
-    pub(super) fn pages(&self) -> Vec<(usize, AutoscalerFault)> {
-        let state = self.state();
-        state
-            .pages
-            .iter()
-            .map(|(id, fault)| (*id, *fault))
-            .collect()
-    }
-
     pub(super) fn clear(&self, id: usize, now: Duration) {
         let mut state = self.state();
-        let healed = state.api.remove(&id);
-        if healed.is_some_and(|(fault, _)| is_younger(fault)) && state.has_hit(id) {
-            state.younger = Some(now);
-        }
-        state.pages.remove(&id);
-        let healed = state.prometheus.remove(&id);
-        if healed.is_some_and(Prom::hides_use) {
-            state.misled = Some(now);
+        match state.faults.remove(&id) {
+            Some((ChaosFault::Api(_, fault), _)) if is_younger(fault) && state.has_hit(id) => {
+                state.younger = Some(now);
+            }
+            Some((ChaosFault::Prometheus(_, fault), _)) if fault.hides_use() => {
+                state.misled = Some(now);
+            }
+            _ => {}
         }
         state.at_question.take_if(|(of, _)| *of == id);
-        let State {
-            forgets,
-            cuts,
-            holds,
-            at_every_write,
-            ..
-        } = &mut *state;
-        for of in [forgets, cuts, holds, at_every_write] {
-            of.take_if(|of| *of == id);
-        }
+        state.holds.take_if(|of| *of == id);
         drop(state);
         self.0.healed.notify_waiters();
     }
 
-    /// So much time passes, or the rest of a fault of the way to the API server.
+    /// So much time passes, or the rest of a fault.
     pub(super) async fn within(&self, id: usize, time: Duration) {
         let over = async {
             loop {
                 let healed = self.0.healed.notified();
-                if !self.state().api.contains_key(&id) {
+                if !self.state().faults.contains_key(&id) {
                     return;
                 }
                 healed.await;
@@ -145,20 +118,18 @@ impl ActiveFaults {
 
     /// A watch or a list ends with 410.
     pub(super) fn expired(&self) {
-        let forgets = self.state().forgets;
-        if let Some(id) = forgets {
-            self.hit(id);
-        }
+        self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Compact)));
     }
 
     pub(super) fn was_cut(&self) {
-        let cuts = self.state().cuts;
-        if let Some(id) = cuts {
-            self.hit(id);
-        }
+        self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Cut)));
     }
 
-    /// A write is held back from now on by this fault.
+    fn hit_newest(&self, is_such: impl Fn(&ChaosFault) -> bool) {
+        let newest = self.state().newest(is_such);
+        newest.into_iter().for_each(|id| self.hit(id));
+    }
+
     pub(super) fn hold(&self, id: usize) {
         self.state().holds = Some(id);
     }
@@ -167,7 +138,6 @@ impl ActiveFaults {
         self.state().holds == Some(id)
     }
 
-    /// Does this while the next question to Prometheus is on its way.
     pub(super) fn at_question(&self, id: usize, act: BoxFuture<'static, bool>) {
         self.state().at_question = Some((id, Act(act)));
     }
@@ -182,40 +152,58 @@ impl ActiveFaults {
         }
     }
 
-    /// The faults of the way to the API server, each with the version of its beginning.
+    /// What lasts on the way to the API server: a cut and a forgotten history are over at once.
     pub(super) fn api(&self) -> Vec<(usize, Api, u64)> {
+        self.each(|fault| match fault {
+            ChaosFault::Api(_, Api::Cut | Api::Compact) => None,
+            ChaosFault::Api(_, fault) => Some(*fault),
+            _ => None,
+        })
+    }
+
+    pub(super) fn prometheus(&self) -> Vec<(usize, Prom, u64)> {
+        self.each(|fault| match fault {
+            ChaosFault::Prometheus(_, fault) => Some(*fault),
+            _ => None,
+        })
+    }
+
+    pub(super) fn pages(&self) -> Vec<(usize, AutoscalerFault, u64)> {
+        self.each(|fault| match fault {
+            ChaosFault::Autoscaler(_, fault) => Some(*fault),
+            _ => None,
+        })
+    }
+
+    fn each<T>(&self, of: impl Fn(&ChaosFault) -> Option<T>) -> Vec<(usize, T, u64)> {
         let state = self.state();
-        let all = state.api.iter();
-        all.map(|(id, (fault, version))| (*id, *fault, *version))
+        let all = state.faults.iter();
+        all.filter_map(|(id, (fault, version))| Some((*id, of(fault)?, *version)))
             .collect()
     }
 
     pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
+        let mut api = self.api().into_iter();
         let state = self.state();
-        let mut api = state.api.iter();
-        let is_now = api.any(|(id, (fault, _))| is_younger(*fault) && state.has_hit(*id));
+        let is_now = api.any(|(id, fault, _)| is_younger(fault) && state.has_hit(id));
         if is_now { Some(now) } else { state.younger }
     }
 
     pub(super) fn misled(&self, now: Duration) -> Option<Duration> {
-        let state = self.state();
-        let is_now = state.prometheus.values().any(|fault| fault.hides_use());
-        if is_now { Some(now) } else { state.misled }
-    }
-
-    pub(super) fn prometheus(&self) -> Vec<(usize, Prom)> {
-        let state = self.state();
-        let all = state.prometheus.iter();
-        all.map(|(id, fault)| (*id, *fault)).collect()
+        let mut prometheus = self.prometheus().into_iter();
+        let is_now = prometheus.any(|(_, fault, _)| fault.hides_use());
+        if is_now {
+            Some(now)
+        } else {
+            self.state().misled
+        }
     }
 
     pub(super) fn are_writes_late(&self) -> bool {
-        let state = self.state();
-        let mut api = state.api.values();
-        api.any(|(fault, _)| matches!(fault, Api::Late(_)))
+        let mut api = self.api().into_iter();
+        api.any(|(_, fault, _)| matches!(fault, Api::Late(_)))
     }
 
-    /// A fault ends the process at its next write.
     pub(super) fn await_write(&self, id: usize) {
         self.state().at_write = Some(id);
     }
@@ -225,29 +213,21 @@ impl ActiveFaults {
         self.state().at_write.is_some()
     }
 
-    /// No fault ends it at a write any more.
     pub(super) fn forgive(&self) {
-        let mut state = self.state();
-        (state.at_write, state.at_every_write) = (None, None);
-    }
-
-    /// A fault ends it and those that come after it at a write each.
-    pub(super) fn await_writes(&self, id: usize) {
-        self.state().at_every_write = Some(id);
+        self.state().at_write = None;
     }
 
     pub(super) fn awaits_writes(&self) -> bool {
-        self.state().at_every_write.is_some()
+        self.state().newest(ends_at_every_write).is_some()
     }
 
     pub(super) fn struck(&self) {
         let awaited = {
             let mut state = self.state();
-            state.at_write.take().or(state.at_every_write)
+            let next = state.at_write.take();
+            next.or_else(|| state.newest(ends_at_every_write))
         };
-        if let Some(id) = awaited {
-            self.hit(id);
-        }
+        awaited.into_iter().for_each(|id| self.hit(id));
     }
 
     pub(super) fn hit(&self, id: usize) {
@@ -284,7 +264,7 @@ mod tests {
         };
         assert_eq!(took(1).await, 0, "no such fault");
         for id in [1, 2] {
-            ills.inject_api(id, Api::Delayed(late), 0);
+            ills.inject(id, ChaosFault::Api(0, Api::Delayed(late)), 0);
         }
         assert_eq!(took(1).await, 20, "it lasts");
         let heals = async {

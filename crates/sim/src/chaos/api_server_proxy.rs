@@ -1,9 +1,7 @@
 //! The way from one process to the API server, with everything that can be wrong with it.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +17,7 @@ use tower::ServiceExt;
 use self::answers::{asks_for, refusal};
 use super::active_faults::ActiveFaults;
 use super::check::claims::Sent;
+use super::checker::RequestObserver;
 use super::chronicle::{Misses, short};
 use super::fault::{Api, ProcessFault};
 use super::process_state::ProcessState;
@@ -35,21 +34,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What the library of clients makes of anything.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Hears of every request at the moment at which a process makes it.
-pub(super) trait RequestListener: std::fmt::Debug + Send + Sync {
-    fn called(&self, sent: &Sent<'_>);
-
-    fn stored(&self, path: &str);
-
-    /// A request was answered in a way that asks to be left alone for so long.
-    fn warded_off(&self, sent: &Sent<'_>, time: Duration);
-
-    fn asked(&self);
-
-    /// A request that came late has changed an object that others had changed since it was sent.
-    fn overwritten(&self, path: &str);
-}
-
 /// The way of one process. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ApiServerProxy {
@@ -57,7 +41,7 @@ pub(super) struct ApiServerProxy {
     pub(super) insider: Insider,
     pub(super) ills: ActiveFaults,
     pub(super) life: ProcessState,
-    pub(super) listener: Arc<dyn RequestListener>,
+    pub(super) listener: RequestObserver,
     pub(super) misses: Misses,
     pub(super) watches: Watches,
 }
@@ -74,7 +58,8 @@ impl std::fmt::Debug for ApiServerProxy {
 #[derive(Debug, Default)]
 struct RequestOutcome {
     latency: Duration,
-    refuse: Option<(u16, Option<u64>)>,
+    /// With this status, and so many seconds to wait; and the last fault by which it is.
+    refuse: Option<(u16, Option<u64>, usize)>,
     hang: bool,
     unreachable: bool,
     lost: bool,
@@ -94,12 +79,6 @@ impl RequestOutcome {
         let is_stopped = self.unreachable || self.hang || self.lost;
         !is_stopped && self.refuse.is_none() && self.late.is_none()
     }
-
-    /// Refused by this fault, and by none before it.
-    fn refused(&mut self, by: &mut Option<usize>, id: usize, answer: (u16, Option<u64>)) {
-        *by = Some(id);
-        self.refuse = Some(answer);
-    }
 }
 
 impl ApiServerProxy {
@@ -116,18 +95,15 @@ impl ApiServerProxy {
         let is_old = |version: u64| self.insider.changed_since(version, &[&resource]);
         let mut fate = RequestOutcome::default();
         let faults = self.ills.api();
-        let mut refused_by = None;
         for (id, fault, then) in &faults {
             let (fault, then) = (*fault, *then);
             let current = self.insider.version();
             match fault {
                 Api::Latency(time) => fate.latency += time,
-                Api::Refuse(code, after) => fate.refused(&mut refused_by, *id, (code, after)),
-                Api::Conflict if is_write => fate.refused(&mut refused_by, *id, (409, None)),
-                Api::Forbidden if is_write => fate.refused(&mut refused_by, *id, (403, None)),
-                Api::Webhook if is_write && is_variant => {
-                    fate.refused(&mut refused_by, *id, (500, None));
-                }
+                Api::Refuse(code, after) => fate.refuse = Some((code, after, *id)),
+                Api::Conflict if is_write => fate.refuse = Some((409, None, *id)),
+                Api::Forbidden if is_write => fate.refuse = Some((403, None, *id)),
+                Api::Webhook if is_write && is_variant => fate.refuse = Some((500, None, *id)),
                 Api::Hang => fate.hang = true,
                 Api::Partition => fate.unreachable = true,
                 Api::Lost if is_write => fate.lost = true,
@@ -153,7 +129,7 @@ impl ApiServerProxy {
             Api::Hang | Api::Latency(_) => true,
             _ if fate.hang => false,
             Api::Refuse(..) | Api::Conflict | Api::Forbidden | Api::Webhook => {
-                refused_by == Some(*id)
+                fate.refuse.is_some_and(|(.., by)| by == *id)
             }
             _ if fate.refuse.is_some() => false,
             Api::Lost => fate.late.is_none(),
@@ -174,23 +150,20 @@ impl ApiServerProxy {
 
     /// Tells why a request comes to nothing, if it does so on the way.
     fn tell(&self, request: &str, fate: &RequestOutcome) {
-        let why = match fate {
-            RequestOutcome {
-                unreachable: true, ..
-            } => "nobody there".to_owned(),
-            RequestOutcome { hang: true, .. } => "no answer".to_owned(),
-            RequestOutcome {
-                refuse: Some((code, _)),
-                ..
-            } => code.to_string(),
-            RequestOutcome {
-                late: Some(late), ..
-            } => format!("arrives {:.3} s later, no answer", late.as_secs_f64()),
-            RequestOutcome { lapse: Some(_), .. } => {
-                "held until another one leads, no answer".to_owned()
-            }
-            RequestOutcome { lost: true, .. } => "arrives, no answer".to_owned(),
-            _ => return,
+        let why = if fate.unreachable {
+            "nobody there".to_owned()
+        } else if fate.hang {
+            "no answer".to_owned()
+        } else if let Some((code, ..)) = fate.refuse {
+            code.to_string()
+        } else if let Some(late) = fate.late {
+            format!("arrives {:.3} s later, no answer", late.as_secs_f64())
+        } else if fate.lapse.is_some() {
+            "held until another one leads, no answer".to_owned()
+        } else if fate.lost {
+            "arrives, no answer".to_owned()
+        } else {
+            return;
         };
         self.misses.note(request, &why, &fate.by);
     }
@@ -225,7 +198,7 @@ impl ApiServerProxy {
         if fate.hang {
             std::future::pending::<()>().await;
         }
-        if let Some((code, after)) = fate.refuse {
+        if let Some((code, after, _)) = fate.refuse {
             let answer = refusal(code, after);
             self.arrived(&Sent::new(&method, &uri, b""), &answer);
             return Ok(answer);
@@ -459,9 +432,6 @@ where
         Box::pin(Owner::NOBODY.does(self.clone().carry(request)))
     }
 }
-
-/// Nothing that is never.
-pub(super) type Never = Infallible;
 
 #[cfg(test)]
 mod tests;

@@ -9,19 +9,20 @@ use allocations::Owner;
 use tokio::sync::Notify;
 
 use self::autoscalers::AutoscaledTarget;
-use super::api_server_proxy::{RequestListener, is_write};
+use super::api_server_proxy::is_write;
+use super::check::InvariantViolation;
 use super::check::claims::{self, Sent};
 use super::check::holdings::Lately;
 use super::check::known::Content;
+use super::check::series::{self, Shown};
 use super::check::zero::ZeroPolicies;
-use super::check::{InvariantViolation, series};
 use super::fleet::Fleet;
 use super::process_checker::{Cluster, KEPT_EVERY, LOOK_EVERY, ProcessChecker};
-use super::scale_to_zero::{ScaleToZeroModel, Sleep, Use};
+use super::scale_to_zero::{Sleep, Use};
 use super::surroundings::Surroundings;
 use super::trace::Trace;
+use super::workload::ChaosWorkload;
 use crate::apiserver::Insider;
-use crate::world::Scenario;
 use crate::world::controller::ControllerView;
 use wva::policy::key::VariantKey;
 use wva::state::PlanProposal;
@@ -97,6 +98,7 @@ impl std::fmt::Debug for Checker {
     }
 }
 
+/// Sees every request at the moment at which a process makes it.
 #[derive(Debug, Clone)]
 pub(super) struct RequestObserver {
     pub(super) judge: Checker,
@@ -104,29 +106,19 @@ pub(super) struct RequestObserver {
     pub(super) pod: String,
 }
 
-impl RequestListener for RequestObserver {
-    fn called(&self, sent: &Sent<'_>) {
-        if !is_write(sent.method) {
+impl RequestObserver {
+    pub(super) fn called(&self, sent: &Sent<'_>) {
+        if is_write(sent.method) {
+            self.judge.writes(self.place, &self.pod, sent);
+        } else {
             self.judge.0.trace.read(self.place, sent);
         }
-        self.judge.called(self.place, &self.pod, sent);
-        self.judge.counted(self.place, sent);
-        self.judge.spares(self.place, sent);
+        self.counted(sent);
+        self.spares(sent);
     }
 
-    fn warded_off(&self, sent: &Sent<'_>, time: Duration) {
-        self.judge.warded_off(self.place, sent, time);
-    }
-
-    fn stored(&self, path: &str) {
-        self.judge.stored(self.place, path);
-    }
-
-    fn asked(&self) {
-        self.judge.asked(self.place);
-    }
-
-    fn overwritten(&self, path: &str) {
+    /// W4: a request that came late has changed an object that others had changed since it was sent.
+    pub(super) fn overwritten(&self, path: &str) {
         let text = format!(
             "a write of c{} that came late has replaced what was stored since at {path}",
             self.place
@@ -146,19 +138,12 @@ impl Checker {
         }))
     }
 
-    /// Tells it what replicas take and what there is, and of which instance controllers are.
-    pub(super) fn furnish(&self, fleet: Fleet, instance: Option<&'static str>) {
+    pub(super) fn furnish(&self, plot: &ChaosWorkload) {
         let mut bench = self.bench();
-        (bench.fleet, bench.instance) = (fleet, instance);
-    }
-
-    pub(super) fn watch_autoscaled(&self, scenario: &Scenario) {
-        self.bench().autoscaled = AutoscaledTarget::of(scenario);
-    }
-
-    /// Watches over a model that may go to zero.
-    pub(super) fn watch(&self, sleeper: ScaleToZeroModel) {
-        self.bench().sleep = Some(Sleep::new(sleeper));
+        bench.fleet = Fleet::of(&plot.scenario);
+        bench.instance = plot.instance;
+        bench.autoscaled = AutoscaledTarget::of(&plot.scenario);
+        bench.sleep = plot.sleeper.clone().map(Sleep::new);
     }
 
     /// What is true of the use of that model now.
@@ -204,14 +189,16 @@ impl Checker {
     pub(super) fn came(&self, place: usize, seat: ProcessChecker) {
         let mut bench = self.bench();
         bench.owners.push((place, seat.door.owner));
-        let before = bench.seats.insert(place, seat);
-        bench.close(before);
+        if let Some(before) = bench.seats.insert(place, seat) {
+            tally(&mut bench.met, &before);
+        }
     }
 
     pub(super) fn left(&self, place: usize) {
         let mut bench = self.bench();
-        let seat = bench.seats.remove(&place);
-        bench.close(seat);
+        if let Some(seat) = bench.seats.remove(&place) {
+            tally(&mut bench.met, &seat);
+        }
     }
 
     pub(super) fn paused(&self, place: usize, paused: bool) {
@@ -234,11 +221,7 @@ impl Checker {
         }
     }
 
-    fn called(&self, place: usize, pod: &str, sent: &Sent<'_>) {
-        let Sent { method, path, .. } = *sent;
-        if !is_write(method) {
-            return;
-        }
+    fn writes(&self, place: usize, pod: &str, sent: &Sent<'_>) {
         let now = self.0.clock.now();
         let found = {
             let mut bench = self.bench();
@@ -248,7 +231,7 @@ impl Checker {
             self.0.trace.written(place, sent, leads);
             bench.seats.get_mut(&place).and_then(|seat| {
                 seat.ever_led |= leads;
-                seat.attempts.note(path, now.monotonic);
+                seat.attempts.note(sent.path, now.monotonic);
                 claims::write(place, pod, sent, leads, seat.ever_led)
             })
         };
@@ -301,27 +284,22 @@ impl Checker {
         let now = self.now();
         self.claims();
         let around = self.look_around();
-        let mut pages = Vec::new();
-        {
-            let bench = self.bench();
-            for (place, seat) in &bench.seats {
-                if !seat.paused {
-                    pages.push((*place, Arc::clone(&seat.door)));
-                }
-            }
-        }
-        let mut shown = BTreeMap::new();
         let second = now.as_secs();
+        let mut pages = Vec::new();
         if second.is_multiple_of(PAGE_EVERY) {
-            for (place, door) in pages {
-                let page = if second.is_multiple_of(KEPT_EVERY) {
-                    door.own_metrics()
-                } else {
-                    door.decided_metrics()
-                };
-                shown.insert(place, series::read(&page));
-            }
+            let bench = self.bench();
+            let seats = bench.seats.iter().filter(|(_, seat)| !seat.paused);
+            pages.extend(seats.map(|(place, seat)| (*place, Arc::clone(&seat.door))));
         }
+        let shown = pages.into_iter().map(|(place, door)| {
+            let page = if second.is_multiple_of(KEPT_EVERY) {
+                door.own_metrics()
+            } else {
+                door.decided_metrics()
+            };
+            (place, series::read(&page))
+        });
+        let shown: BTreeMap<usize, Shown> = shown.collect();
         let found = {
             let mut bench = self.bench();
             let CheckerState {
@@ -335,7 +313,7 @@ impl Checker {
             } = &mut *bench;
             let most = lately.note(now, around.count());
             let mut found = Vec::new();
-            if now.as_secs().is_multiple_of(LOOK_EVERY) {
+            if second.is_multiple_of(LOOK_EVERY) {
                 content.look(&self.0.insider);
                 found.extend(self.histories());
             }
@@ -353,8 +331,9 @@ impl Checker {
                     insider: &self.0.insider,
                 };
                 found.extend(seat.second(*place, moment, is_free, page, cluster));
-                let sleep = sleep.as_ref();
-                found.extend(sleep.and_then(|sleep| sleep.unwoken(*place, seat, fleet, moment)));
+                if let Some(sleep) = sleep {
+                    found.extend(sleep.unwoken(*place, seat, fleet, moment));
+                }
                 for line in seat.take_news() {
                     self.0.trace.note(&format!("c{place}"), "role", &line);
                 }
@@ -388,15 +367,6 @@ impl Checker {
 
     fn bench(&self) -> MutexGuard<'_, CheckerState> {
         self.0.bench.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CheckerState {
-    /// Keeps what is counted of a process that is judged no more.
-    fn close(&mut self, seat: Option<ProcessChecker>) {
-        if let Some(seat) = seat {
-            tally(&mut self.met, &seat);
-        }
     }
 }
 

@@ -15,24 +15,8 @@ use wva::policy::record::{AllocationStatus, PublishedRecord};
 /// Status and reason of each condition, by its type.
 type Said<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
 
-/// Something that a status says otherwise.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unlike {
-    /// The type of the condition, or that it is the accelerator.
-    pub(super) what: String,
-    stored: String,
-    expected: String,
-}
-
-impl std::fmt::Display for Unlike {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (what, stored, expected) = (&self.what, &self.stored, &self.expected);
-        write!(
-            formatter,
-            "{what} is stored as {stored} instead of {expected}"
-        )
-    }
-}
+/// The type of a condition, or that it is the accelerator, and what is said of it otherwise.
+type Unlike = (String, String);
 
 /// What is stored of a variant otherwise than its record says.
 pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
@@ -81,7 +65,7 @@ pub(super) fn untold(
         let (object, record) = object.map(Object).zip(leader.shared.records.get(&key))?;
         let replicas = record.values.map_or(0, |values| values.current.0);
         let recorded = unlike_the_record(&object, &record);
-        let unlike = recorded.or_else(|| unlike_at_rest(&object, replicas))?;
+        let (_, unlike) = recorded.or_else(|| unlike_at_rest(&object, replicas))?;
         Some(format!("{key}: {unlike}"))
     })
 }
@@ -114,11 +98,7 @@ fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
         Some((status, reason)) => format!("{status} for {reason}"),
         None => "nothing".to_owned(),
     };
-    Some(Unlike {
-        what: kind.to_owned(),
-        stored: words(stored),
-        expected: words(expected),
-    })
+    Some(otherwise(kind, &words(stored), &words(expected)))
 }
 
 /// The accelerator, where the record has one to be stored.
@@ -126,9 +106,16 @@ fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
     let expected = record.accelerator.label();
     let is_odd = record.allocation == AllocationStatus::Written && stored != expected;
-    is_odd.then(|| Unlike {
-        what: "accelerator".to_owned(),
-        stored: format!("{stored:?}"),
-        expected: format!("{expected:?}"),
+    is_odd.then(|| {
+        otherwise(
+            "accelerator",
+            &format!("{stored:?}"),
+            &format!("{expected:?}"),
+        )
     })
+}
+
+fn otherwise(what: &str, stored: &str, expected: &str) -> Unlike {
+    let text = format!("{what} is stored as {stored} instead of {expected}");
+    (what.to_owned(), text)
 }

@@ -1,6 +1,5 @@
 //! L1: after the faults everything comes to rest, where it would have come without them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +16,7 @@ use crate::world::controller::ControllerView;
 use crate::world::{Frame, Scenario, ScenarioVariant, VariantFrame};
 use wva::policy::key::VariantKey;
 use wva::policy::plan::{Plan, Reason};
-use wva::roles::Role;
-use wva_supervise::{RoleReport, RoleState};
+use wva_supervise::RoleState;
 
 /// Requests in the queue of a server, or before all of them, beyond which a model is not served.
 const QUEUE: f64 = 10.0;
@@ -103,12 +101,7 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
 pub(super) struct Stand {
     since: Option<Duration>,
     why: String,
-    waiting: Waiting,
 }
-
-/// Roles in whose mailbox something waited at the last look, by place, each with the number of its life and what
-/// it had handled.
-type Waiting = BTreeMap<(usize, Role), (u64, u64)>;
 
 impl Stand {
     /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
@@ -119,41 +112,13 @@ impl Stand {
         awaited: Option<String>,
         now: Duration,
     ) {
-        let idle = self.idle(cast);
-        match awaited.or(idle).or_else(|| unrest(cast, scenario, server)) {
+        match awaited.or_else(|| unrest(cast, scenario, server)) {
             Some(why) => {
                 self.since = None;
                 self.why = why;
             }
             None => self.since = Some(self.since.unwrap_or(now)),
         }
-    }
-
-    /// A role that has not touched what waits in its mailbox since the last look.
-    fn idle(&mut self, cast: &ProcessManager) -> Option<String> {
-        let places = 0..cast.members.len();
-        let doors = places.filter_map(|place| Some((place, cast.door(place)?)));
-        let reports = doors.flat_map(|(place, door)| {
-            let roles = door.actors.report().into_iter();
-            roles.map(move |role| (place, role))
-        });
-        self.untouched(reports)
-    }
-
-    /// The same, by what the roles of each place report now.
-    fn untouched(
-        &mut self,
-        reports: impl Iterator<Item = (usize, RoleReport<Role>)>,
-    ) -> Option<String> {
-        // One is at work, and that of a watcher waits for whatever comes.
-        let waiting = reports.filter(|(_, role)| role.told > role.handled.saturating_add(1));
-        let waiting: Waiting = waiting
-            .map(|(place, role)| ((place, role.role), (role.incarnation, role.handled)))
-            .collect();
-        let before = std::mem::replace(&mut self.waiting, waiting);
-        let mut roles = self.waiting.iter();
-        let ((place, role), _) = roles.find(|(role, done)| before.get(*role) == Some(*done))?;
-        Some(format!("messages wait for {role} of c{place}"))
     }
 
     pub(super) fn since(&self) -> Option<Duration> {
@@ -320,39 +285,6 @@ mod tests {
             ..Frame::default()
         };
         !wanting(&frame, &scenario, &|_| false).is_empty()
-    }
-
-    #[test]
-    fn what_waits_in_a_mailbox_is_touched_from_look_to_look() {
-        let report = |incarnation, told, handled| RoleReport {
-            role: Role::Collector,
-            parent: None,
-            incarnation,
-            restarts: 0,
-            told,
-            handled,
-            lost: 0,
-            state: RoleState::Running,
-            last_progress: None,
-            last_failure: None,
-        };
-        let mut stand = Stand::default();
-        for (place, incarnation, told, handled, is_untouched) in [
-            (0, 1, 5, 4, false),
-            (0, 1, 5, 4, false),
-            (0, 1, 6, 4, false),
-            (0, 1, 6, 4, true),
-            (0, 1, 7, 5, false),
-            (0, 2, 7, 5, false),
-            (1, 2, 7, 5, false),
-            (1, 2, 9, 5, true),
-            (1, 2, 9, 9, false),
-        ] {
-            let one = (place, report(incarnation, told, handled));
-            let found = stand.untouched(std::iter::once(one));
-            let told = format!("messages wait for collector of c{place}");
-            assert_eq!(found, is_untouched.then_some(told));
-        }
     }
 
     #[test]

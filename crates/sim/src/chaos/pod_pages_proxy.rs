@@ -82,7 +82,7 @@ impl PodPages for PodPagesProxy {
 
 impl PodPagesProxy {
     async fn fails(&self, address: &str, deadline: Duration) -> Option<PageReadError> {
-        for (id, fault) in self.ills.pages() {
+        for (id, fault, _) in self.ills.pages() {
             let is_hit = match fault {
                 AutoscalerFault::PagesDown | AutoscalerFault::PagesHang => true,
                 AutoscalerFault::PagesPartial => is_even(address),

@@ -14,10 +14,11 @@ use super::check::ends::{Ending, Hangs, hung};
 use super::check::eventually::Eventually;
 use super::check::hearing::Ready;
 use super::check::holdings::Holdings;
-use super::check::kept::{Kept, VariantStores, outgrown};
+use super::check::kept::{Kept, outgrown, places};
 use super::check::known::Content;
 use super::check::mirrors::Versions;
 use super::check::pace::Pace;
+use super::check::pace::spared::Spared;
 use super::check::plans::Plans;
 use super::check::series::Shown;
 use super::check::settings::{Followed, Generations};
@@ -94,6 +95,8 @@ pub(super) struct ProcessChecker {
     followed: Followed,
     pub(super) spans: Spans,
     pub(super) pace: Pace,
+    /// What is not to be asked for again yet.
+    pub(super) spared: Spared,
     tree: Tree,
     hangs: Hangs,
     /// What was true when it was asked to end.
@@ -107,9 +110,9 @@ pub(super) struct ProcessChecker {
     pub(super) ready: Ready,
     /// The version of the cluster at the last look.
     version: Option<u64>,
-    /// The revisions of mirrors and surroundings at which they were last found equal.
-    agreed: Option<[u64; 4]>,
-    patience: Eventually,
+    /// The revision of the mirror of variants at the last look.
+    revision: Option<u64>,
+    pub(super) patience: Eventually,
     clocks: Clocks,
     /// Of which collection it last had learned.
     learned: Option<Duration>,
@@ -164,6 +167,7 @@ impl ProcessChecker {
             followed: Followed::default(),
             spans: Spans::default(),
             pace: Pace::default(),
+            spared: Spared::default(),
             tree: Tree::default(),
             hangs: Hangs::default(),
             ending: None,
@@ -173,7 +177,7 @@ impl ProcessChecker {
             stood: BTreeMap::new(),
             ready: Ready::default(),
             version: None,
-            agreed: None,
+            revision: None,
             patience: Eventually::default(),
             clocks: Clocks::default(),
             learned: None,
@@ -251,7 +255,7 @@ impl ProcessChecker {
         self.look_around(is_free, now.monotonic);
         let version = self.version.replace(around.version);
         let changes = around.version - version.unwrap_or(around.version).min(around.version);
-        let variants = u64::try_from(around.objects.len()).unwrap_or(u64::MAX);
+        let variants = u64::try_from(around.objects).unwrap_or(u64::MAX);
         let tree = &mut self.tree;
         let mut found = tree.judge(&self.report, changes, variants, now.monotonic);
         found.extend(unplanned(&self.news));
@@ -262,7 +266,7 @@ impl ProcessChecker {
         found.extend(self.forgetful());
         found.extend(self.clocks(now.monotonic));
         found.extend(self.deaf(now));
-        found.extend(self.mirrors(now, around));
+        found.extend(self.versions(now.monotonic));
         if now.monotonic.as_secs().is_multiple_of(LOOK_EVERY) {
             found.extend(self.ignorant(now, cluster));
         }
@@ -339,62 +343,41 @@ impl ProcessChecker {
         hanging
     }
 
-    /// What has lasted in calm, while it leads without a break.
-    pub(super) fn lasting_lead(
-        &mut self,
-        group: &str,
-        present: Vec<String>,
-        now: Moment,
-        limit: Duration,
-    ) -> Vec<String> {
-        let since = self.calm.max(self.leads);
-        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
-        self.patience.lasting(group, present, times, limit)
+    /// Now, and since when nothing disturbs it while it leads.
+    pub(super) fn led(&self, now: Moment) -> (Duration, Option<Duration>) {
+        let since = self.calm.map(|calm| Some(calm).max(self.leads));
+        (now.monotonic, since.flatten())
     }
 
-    /// The same of what a process does within itself, whatever is wrong around it.
-    pub(super) fn lasting_within(
-        &mut self,
-        group: &str,
-        present: Vec<String>,
-        now: Moment,
-        limit: Duration,
-    ) -> Vec<String> {
-        let since = self.whole.max(self.leads);
-        let is_whole = self.whole.is_some() && self.leads.is_some();
-        let times = (now.monotonic, since.filter(|_| is_whole));
-        self.patience.lasting(group, present, times, limit)
+    /// The same for what is done once in an interval: since that is what it is.
+    pub(super) fn beats(&self, now: Moment) -> (Duration, Option<Duration>) {
+        let (now, led) = self.led(now);
+        (now, led.map(|since| since.max(self.spans.beat_since())))
     }
 
-    /// The same of what is done once in an interval: since that is what it is.
-    pub(super) fn lasting_beat(
-        &mut self,
-        group: &str,
-        present: Vec<String>,
-        now: Moment,
-        limit: Duration,
-    ) -> Vec<String> {
-        let since = self.calm.max(self.leads).max(Some(self.spans.beat_since()));
-        let times = (now.monotonic, since.filter(|_| self.calm.is_some()));
-        self.patience.lasting(group, present, times, limit)
+    /// The same for what a process does within itself while its roles live, whatever is wrong around it.
+    fn within(&self, now: Moment) -> (Duration, Option<Duration>) {
+        let both = self.whole.zip(self.leads);
+        (now.monotonic, both.map(|(whole, leads)| whole.max(leads)))
     }
 
     /// E6: who leads goes on trying to store what it shows, whatever is in the way.
     fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<InvariantViolation> {
-        let since = self.awake.max(self.leads);
-        let is_undisturbed = self.awake.is_some() && self.leads.is_some();
-        let times = (now.monotonic, since.filter(|_| is_undisturbed));
-        let unstored = unstored.iter().cloned();
-        let mut lasting = self
+        let both = self.awake.zip(self.leads);
+        let times = (now.monotonic, both.map(|(awake, leads)| awake.max(leads)));
+        let lasting = self
             .patience
-            .lasting("untried", unstored, times, TRIED_AGAIN);
-        let attempts = &self.attempts;
-        lasting.retain(|key| attempts.none_within(key, TRIED_AGAIN, now.monotonic));
-        let text = |key: String| {
-            let limit = TRIED_AGAIN.as_secs();
+            .lasting("untried", unstored.to_vec(), times, TRIED_AGAIN);
+        let untried = lasting
+            .iter()
+            .filter(|key| self.attempts.none_within(key, TRIED_AGAIN, now.monotonic));
+        let limit = TRIED_AGAIN.as_secs();
+        let text = |key| {
             format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
         };
-        InvariantViolation::of_each("E6", lasting, text).collect()
+        untried
+            .map(|key| InvariantViolation::new("E6", text(key)))
+            .collect()
     }
 
     /// Whether a server went back in time for it within this time.
@@ -417,11 +400,6 @@ impl ProcessChecker {
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
         let learned = serde_json::to_value(&*self.door.shared.learned.load()).unwrap_or_default();
-        let places = VariantStores {
-            shared: &self.door.shared,
-            roles: &self.report,
-            page: &page.named,
-        };
         let exists = |name: &str| {
             let parts = name.split_once('/');
             parts.is_some_and(|(namespace, name)| {
@@ -433,11 +411,11 @@ impl ProcessChecker {
         let collected = self.door.shared.learned.load().collected;
         let learns = collected.is_some_and(|at| now.monotonic.saturating_sub(at) < KEPT / 2);
         let taught = if learns { &learned } else { &Value::Null };
-        let gone = self.kept.of_gone(&places, taught, exists);
-        let calm = (now.monotonic, self.calm);
-        let lasting = self.patience.lasting("kept", gone, calm, KEPT);
-        let found = InvariantViolation::of_each("T5", lasting, |text| text);
-        let (variants, pods) = (around.objects.len(), around.pods.len());
-        found.chain(outgrown(&learned, variants, pods)).collect()
+        let places = places(&self.door.shared, &self.report, &page.named, taught);
+        let gone = self.kept.of_gone(places, exists);
+        let times = (now.monotonic, self.calm);
+        let mut found = self.patience.judge(("T5", "kept"), gone, times, KEPT);
+        found.extend(outgrown(&learned, around.objects, around.pods));
+        found
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::active_faults::ActiveFaults;
-use super::api_server_proxy::{ApiServerProxy, RequestListener};
+use super::api_server_proxy::ApiServerProxy;
 use super::checker::{Checker, Farewell, RequestObserver};
 use super::chronicle::Misses;
 use super::fault::ProcessFault;
@@ -103,14 +103,6 @@ struct Running {
 pub(super) struct ProcessManager {
     stage: ProcessSetting,
     pub(super) members: Vec<Process>,
-    /// The processes in which a role was armed, by the number of the fault.
-    pub(super) armed: BTreeMap<usize, Arc<ControllerView>>,
-    /// How often budgets had been spent when a storm began, or counters had fallen when they were reset, by the
-    /// number of the fault.
-    pub(super) spent: BTreeMap<usize, u64>,
-    /// What processes are to hear of, by the number of the fault that has changed it: a kind, and the
-    /// version before.
-    pub(super) news: BTreeMap<usize, (&'static str, u64)>,
 }
 
 impl ProcessManager {
@@ -124,9 +116,6 @@ impl ProcessManager {
         });
         Self {
             members: members.collect(),
-            armed: BTreeMap::new(),
-            spent: BTreeMap::new(),
-            news: BTreeMap::new(),
             stage,
         }
     }
@@ -240,11 +229,11 @@ impl ProcessManager {
         // What the one before it heard is not known to this one.
         member.heard = PodObservations::default();
         let life = ProcessState::new(Arc::clone(&stage.ended));
-        let witness: Arc<dyn RequestListener> = Arc::new(RequestObserver {
+        let listener = RequestObserver {
             judge: stage.judge.clone(),
             place,
             pod: member.pod.clone(),
-        });
+        };
         let watches = Watches::default();
         let misses = Misses::new(stage.trace.clone(), place);
         let way = ApiServerProxy {
@@ -252,14 +241,21 @@ impl ProcessManager {
             insider: stage.insider.clone(),
             ills: member.ills.clone(),
             life: life.clone(),
-            listener: Arc::clone(&witness),
+            listener: listener.clone(),
             misses: misses.clone(),
             watches: watches.clone(),
         };
         let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
-        let told = (member.heard.clone(), witness);
-        let ills = (member.ills.clone(), misses);
-        let lens = PrometheusProxy::new(inner, ills, life.clone(), stage.clock.clone(), told);
+        let lens = PrometheusProxy {
+            inner,
+            ills: member.ills.clone(),
+            life: life.clone(),
+            clock: stage.clock.clone(),
+            heard: member.heard.clone(),
+            misses,
+            listener,
+            memory: Arc::default(),
+        };
         let name = format!("{}_{}", member.pod, member.lives);
         let (fixed, sources) = stage.sources(member);
         let of_process = fixed.clone();

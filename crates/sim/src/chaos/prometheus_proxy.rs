@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use tokio::time::{sleep, timeout};
 
 use super::active_faults::ActiveFaults;
-use super::api_server_proxy::RequestListener;
+use super::checker::RequestObserver;
 use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
@@ -29,10 +29,9 @@ pub(super) struct PrometheusProxy {
     pub(super) life: ProcessState,
     pub(super) clock: Clock,
     pub(super) heard: PodObservations,
-    misses: Misses,
-    listener: Arc<dyn RequestListener>,
-    /// The first answer to each question since a fault began, and the one with the most series.
-    memory: Arc<Mutex<Memory>>,
+    pub(super) misses: Misses,
+    pub(super) listener: RequestObserver,
+    pub(super) memory: Arc<Mutex<Memory>>,
 }
 
 /// What the trace calls a question.
@@ -45,8 +44,10 @@ enum Of {
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+pub(super) struct Memory {
+    /// The first answer to each question since a fault began.
     old: BTreeMap<usize, Known>,
+    /// The answer to each question with the most series.
     ghosts: Known,
 }
 
@@ -75,39 +76,24 @@ impl PodObservations {
         table.get(pod).copied()
     }
 
-    /// Takes an answer in, of a clock that is ahead by so many seconds; without one it was told before.
-    fn hear(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
-        match ahead {
-            Some(ahead) => self.note(promql, answer, ahead, now),
-            // What was told before was heard then.
-            None => self.note_again(promql, answer, now),
-        }
-    }
-
-    /// Takes an answer in. `ahead` is by how many seconds the clock behind it is.
-    fn note(&self, promql: &str, answer: &QueryResult, ahead: f64, now: Moment) {
+    /// Takes in an answer by a clock that is ahead by so many seconds; one that was told before, by none, says nothing
+    /// new of a pod but that it is there.
+    fn note(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
         let _scope = Owner::NOBODY.enter();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !answer.is_empty() {
+        if ahead.is_some() && !answer.is_empty() {
             let (taken, told) = (now.monotonic, now.monotonic);
             table.insert(String::new(), PodAnswers { taken, told });
         }
         for (pod, sample) in told(promql, answer) {
-            let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
-            let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
-            let at = now.monotonic.saturating_sub(now.wall.since(taken));
             let news = table.entry(pod.to_owned()).or_default();
-            news.taken = at.max(news.taken);
             news.told = now.monotonic;
-        }
-    }
-
-    /// Takes an answer in that was told before: it says nothing new of a pod, but that it is there.
-    fn note_again(&self, promql: &str, answer: &QueryResult, now: Moment) {
-        let _scope = Owner::NOBODY.enter();
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (pod, _) in told(promql, answer) {
-            table.entry(pod.to_owned()).or_default().told = now.monotonic;
+            if let Some(ahead) = ahead {
+                let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
+                let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
+                let at = now.monotonic.saturating_sub(now.wall.since(taken));
+                news.taken = at.max(news.taken);
+            }
         }
     }
 }
@@ -138,26 +124,17 @@ fn tells_times(promql: &str) -> bool {
 }
 
 impl PrometheusProxy {
-    pub(super) fn new(
-        inner: InProcess,
-        (ills, misses): (ActiveFaults, Misses),
-        life: ProcessState,
-        clock: Clock,
-        (heard, listener): (PodObservations, Arc<dyn RequestListener>),
-    ) -> Self {
-        Self {
-            inner,
-            ills,
-            life,
-            clock,
-            heard,
-            misses,
-            listener,
-            memory: Arc::default(),
-        }
+    async fn ask(
+        &self,
+        promql: &str,
+        of: Of,
+        deadline: Duration,
+    ) -> Result<QueryResult, QueryError> {
+        let answer = timeout(deadline, self.answer(promql, of, deadline)).await;
+        answer.unwrap_or(Err(QueryError::Timeout { deadline }))
     }
 
-    async fn ask(
+    async fn answer(
         &self,
         promql: &str,
         of: Of,
@@ -168,7 +145,7 @@ impl PrometheusProxy {
             self.listener.asked();
         }
         self.life.gate().await;
-        for (id, fault) in self.ills.prometheus() {
+        for (id, fault, _) in self.ills.prometheus() {
             if matches!(fault, Prom::Hang | Prom::Slow(_)) {
                 // Whoever asks may give up before there is an answer.
                 self.ills.hit(id);
@@ -192,7 +169,7 @@ impl PrometheusProxy {
         })?;
         self.remember(promql, &answer);
         let mut ahead = 0.0;
-        for (id, fault) in self.ills.prometheus() {
+        for (id, fault, _) in self.ills.prometheus() {
             ahead += match fault {
                 Prom::Ahead(time) => time.as_secs_f64(),
                 Prom::Behind(time) => -time.as_secs_f64(),
@@ -205,7 +182,7 @@ impl PrometheusProxy {
             answer = bent;
         }
         let mut is_told_again = false;
-        for (id, fault) in self.ills.prometheus() {
+        for (id, fault, _) in self.ills.prometheus() {
             if fault == Prom::Old {
                 let told = self.old(id, promql, &answer);
                 is_told_again = !is_same(&told, &answer);
@@ -218,7 +195,7 @@ impl PrometheusProxy {
         self.life.gate().await;
         if of == Of::Now {
             let ahead = (!is_told_again).then_some(ahead);
-            self.heard.hear(promql, &answer, ahead, self.clock.now());
+            self.heard.note(promql, &answer, ahead, self.clock.now());
         }
         Ok(answer)
     }
@@ -257,11 +234,15 @@ impl PrometheusProxy {
         };
         let bent = match fault {
             Prom::Empty => QueryResult::default(),
-            Prom::Partial => every(&answer, |place| place % 2 == 0),
+            Prom::Partial => {
+                let mut partial = QueryResult::default();
+                append(&mut partial, answer.samples().step_by(2), |name| name);
+                partial
+            }
             Prom::Ghosts => self.haunted(promql, &answer),
             Prom::Doubled => {
-                let mut doubled = copy(&answer);
-                append(&mut doubled, &answer, |name| name);
+                let mut doubled = answer.clone();
+                append(&mut doubled, answer.samples(), |name| name);
                 doubled
             }
             Prom::NotANumber => valued(&answer, 0.0, |_| f64::NAN),
@@ -269,7 +250,7 @@ impl PrometheusProxy {
             Prom::Zeros => valued(&answer, 0.0, |value| if is_time { value } else { 0.0 }),
             Prom::WrongLabels => {
                 let mut renamed = QueryResult::default();
-                append(&mut renamed, &answer, |name| match name {
+                append(&mut renamed, answer.samples(), |name| match name {
                     "pod" => "instance",
                     "model_name" => "model",
                     name => name,
@@ -291,9 +272,9 @@ impl PrometheusProxy {
         let scope = Owner::NOBODY.enter();
         let known = memory.old.entry(id).or_default();
         let known = known.entry(promql.to_owned());
-        let known = known.or_insert_with(|| copy(answer));
+        let known = known.or_insert_with(|| answer.clone());
         drop(scope);
-        copy(known)
+        known.clone()
     }
 
     /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
@@ -302,31 +283,26 @@ impl PrometheusProxy {
         let _scope = Owner::NOBODY.enter();
         match memory.ghosts.get_mut(promql) {
             Some(known) if known.len() >= answer.len() => {}
-            Some(known) => *known = copy(answer),
-            None => drop(memory.ghosts.insert(promql.to_owned(), copy(answer))),
+            Some(known) => *known = answer.clone(),
+            None => drop(memory.ghosts.insert(promql.to_owned(), answer.clone())),
         }
     }
 
     /// The answer with what reported when the most did.
     fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ghosts) = memory.ghosts.get(promql) else {
-            return copy(answer);
-        };
-        let mut haunted = copy(answer);
-        let named = |sample: &SampleRef<'_>| -> Vec<(String, String)> {
-            let labels = sample.labels();
-            labels
-                .map(|(name, text)| ((**name).to_owned(), (**text).to_owned()))
-                .collect()
-        };
-        let living: BTreeSet<_> = answer.samples().map(|sample| named(&sample)).collect();
-        for ghost in ghosts
-            .samples()
-            .filter(|ghost| !living.contains(&named(ghost)))
-        {
-            let labels = ghost.labels().map(|(name, text)| (&**name, &**text));
-            haunted.push(labels, ghost.time, ghost.value);
+        let mut haunted = answer.clone();
+        if let Some(ghosts) = memory.ghosts.get(promql) {
+            let named = |sample: &SampleRef<'_>| -> Vec<(Arc<str>, Arc<str>)> {
+                let labels = sample.labels();
+                labels
+                    .map(|(name, text)| (Arc::clone(name), Arc::clone(text)))
+                    .collect()
+            };
+            let living: BTreeSet<_> = answer.samples().map(|sample| named(&sample)).collect();
+            let dead = ghosts.samples();
+            let dead = dead.filter(|ghost| !living.contains(&named(ghost)));
+            append(&mut haunted, dead, |name| name);
         }
         haunted
     }
@@ -343,18 +319,14 @@ fn is_same(one: &QueryResult, other: &QueryResult) -> bool {
 
 fn append<'a>(
     to: &mut QueryResult,
-    from: &'a QueryResult,
+    samples: impl Iterator<Item = SampleRef<'a>>,
     name: impl Fn(&'a str) -> &'a str + Copy,
 ) {
-    for sample in from.samples() {
+    for sample in samples {
         let labels = sample.labels();
         let labels = labels.map(|(label, text)| (name(label), &**text));
         to.push(labels, sample.time, sample.value);
     }
-}
-
-fn copy(from: &QueryResult) -> QueryResult {
-    valued(from, 0.0, |value| value)
 }
 
 /// The same series, later by so many seconds and with other values.
@@ -367,34 +339,13 @@ fn valued(from: &QueryResult, later: f64, value: impl Fn(f64) -> f64) -> QueryRe
     to
 }
 
-fn every(from: &QueryResult, kept: impl Fn(usize) -> bool) -> QueryResult {
-    let mut to = QueryResult::default();
-    for (_, sample) in from.samples().enumerate().filter(|(place, _)| kept(*place)) {
-        let labels = sample.labels().map(|(name, text)| (&**name, &**text));
-        to.push(labels, sample.time, sample.value);
-    }
-    to
-}
-
-impl PrometheusProxy {
-    async fn ask_within(
-        &self,
-        promql: &str,
-        of: Of,
-        deadline: Duration,
-    ) -> Result<QueryResult, QueryError> {
-        let answer = timeout(deadline, self.ask(promql, of, deadline)).await;
-        answer.unwrap_or(Err(QueryError::Timeout { deadline }))
-    }
-}
-
 impl PromApi for PrometheusProxy {
     fn query<'a>(
         &'a self,
         promql: &'a str,
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(self.ask_within(promql, Of::Now, deadline))
+        Box::pin(self.ask(promql, Of::Now, deadline))
     }
 
     fn history<'a>(
@@ -402,6 +353,6 @@ impl PromApi for PrometheusProxy {
         promql: &'a str,
         deadline: Duration,
     ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
-        Box::pin(self.ask_within(promql, Of::ThePast, deadline))
+        Box::pin(self.ask(promql, Of::ThePast, deadline))
     }
 }

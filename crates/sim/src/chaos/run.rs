@@ -1,5 +1,6 @@
 //! One run: a world, its controllers, a schedule of faults, and the judge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
 
 mod strikes;
+
+use strikes::Trail;
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
 /// How far from each other the kills of a storm are, and the crashes of pods that flap.
@@ -77,6 +80,8 @@ struct Run<'a> {
     chronicle: Chronicle,
     costs: Option<CostsByHand>,
     active: Vec<Strike>,
+    /// By the number of the fault.
+    trails: BTreeMap<usize, Trail>,
     next: usize,
     outcome: RunOutcome,
 }
@@ -96,11 +101,7 @@ impl<'a> Run<'a> {
         let ended = Arc::new(Notify::new());
         let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
         let judge = Checker::new(clock, insider.clone(), trace.clone(), over);
-        judge.furnish(Fleet::of(&plot.scenario), plot.instance);
-        judge.watch_autoscaled(&plot.scenario);
-        if let Some(sleeper) = &plot.sleeper {
-            judge.watch(sleeper.clone());
-        }
+        judge.furnish(plot);
         let injector = Injector {
             server: insider.clone(),
             workloads: world.workloads.clone(),
@@ -141,6 +142,7 @@ impl<'a> Run<'a> {
             chronicle: Chronicle::default(),
             costs: (plot.chooses_pods).then(|| CostsByHand::new(&SeedTree::new(seed))),
             active: Vec::new(),
+            trails: BTreeMap::new(),
             next: 0,
             outcome: RunOutcome::default(),
         })

@@ -206,18 +206,16 @@ impl Sleep {
         seat: &mut ProcessChecker,
         fleet: &Fleet,
         now: Moment,
-    ) -> Option<InvariantViolation> {
+    ) -> Vec<InvariantViolation> {
         let shared = &seat.door.shared;
         let limit = shared.settings.load().generation.dynamic.interval * 2 + WOKEN;
         let is_due = self.now.waits && self.now.answers && self.sleeps(shared, fleet);
-        let present = is_due.then(|| self.of.model.to_string());
-        let lasting = seat.lasting_beat("asleep", present.into_iter().collect(), now, limit);
-        let model = lasting.first()?;
-        let text = format!(
-            "c{place}: requests wait for {model}, and nothing was started for {} s",
-            limit.as_secs()
-        );
-        Some(InvariantViolation::new("L2", text))
+        let present = is_due.then(|| {
+            let (model, limit) = (&self.of.model, limit.as_secs());
+            format!("c{place}: requests wait for {model}, and nothing was started for {limit} s")
+        });
+        let (present, times) = (present.into_iter().collect(), seat.beats(now));
+        seat.patience.judge(("L2", "asleep"), present, times, limit)
     }
 
     /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where

@@ -1,6 +1,7 @@
 //! The events of a watch on a way that is disturbed.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::pin::pin;
 
 use allocations::Owner;
@@ -10,7 +11,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use serde_json::Value;
 
-use super::api_server_proxy::{ApiServerProxy, Never};
+use super::api_server_proxy::ApiServerProxy;
 use super::fault::Api;
 use super::watches::Open;
 use crate::apiserver::Wire;
@@ -48,7 +49,7 @@ pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
     };
     let frames = futures::stream::unfold(ailing, |mut ailing| async move {
         let bytes = Owner::NOBODY.does(ailing.next()).await?;
-        Some((Ok::<_, Never>(Frame::data(bytes)), ailing))
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), ailing))
     });
     StreamBody::new(frames.boxed()).boxed_unsync()
 }

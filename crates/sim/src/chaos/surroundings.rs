@@ -10,11 +10,10 @@ use wva::api::{COUNT_ANNOTATION, MANAGED_ANNOTATION};
 use wva::policy::key::{ObjectKey, VariantKey};
 
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
-const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
 const SCALERS: &str = "horizontalpodautoscalers.autoscaling";
 /// What the judge knows of the cluster.
-const WATCHED: [&str; 5] = [VARIANTS, AUTOSCALERS, DEPLOYMENTS, PODS, SCALERS];
+const WATCHED: [&str; 5] = [VARIANTS, AUTOSCALERS, "deployments.apps", PODS, SCALERS];
 
 /// A variant as the API server stores it.
 #[derive(Debug, Clone)]
@@ -33,11 +32,11 @@ pub(super) struct Surroundings {
     /// Grows with every look that finds something changed.
     pub(super) number: u64,
     pub(super) variants: BTreeMap<VariantKey, Stored>,
-    pub(super) objects: BTreeSet<String>,
+    /// VariantAutoscalings of any instance.
+    pub(super) objects: usize,
     /// PodAutoscalers of our instance.
     pub(super) autoscalers: BTreeSet<ObjectKey>,
-    pub(super) deployments: BTreeSet<String>,
-    pub(super) pods: BTreeSet<String>,
+    pub(super) pods: usize,
 }
 
 impl Surroundings {
@@ -55,23 +54,16 @@ impl Surroundings {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.objects.len() + self.pods.len()
+        self.objects + self.pods
     }
 
     fn look(insider: &Insider, instance: Option<&str>, number: u64) -> Self {
         let version = insider.version();
-        let names = |resource: &str| -> BTreeSet<String> {
-            let all = insider.list(resource).into_iter().map(Object);
-            all.map(|one| format!("{}/{}", one.namespace(), one.name()))
-                .collect()
-        };
         let declaring = insider.list(SCALERS).into_iter().map(Object);
         let declaring = declaring.filter(is_declaring);
-        let variants = insider
-            .list(VARIANTS)
-            .into_iter()
-            .map(Object)
-            .chain(declaring);
+        let objects = insider.list(VARIANTS);
+        let count = objects.len();
+        let variants = objects.into_iter().map(Object).chain(declaring);
         // A controller without an instance manages what is labelled with any.
         let is_ours =
             |one: &Object| instance.is_none() || one.label(wva::api::INSTANCE_LABEL) == instance;
@@ -80,10 +72,7 @@ impl Surroundings {
             .filter(is_ours)
             .map(|one| ObjectKey::new(one.namespace(), one.name()));
         let variants = variants.filter(is_ours).map(|one| {
-            let count = |pointer: &str| {
-                let value = one.at(pointer).as_u64()?;
-                u32::try_from(value).ok()
-            };
+            let count = |pointer: &str| u32::try_from(one.at(pointer).as_u64()?).ok();
             let key = VariantKey::new(one.namespace(), one.name());
             let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
             let stored = Stored {
@@ -102,10 +91,9 @@ impl Surroundings {
             version,
             number,
             variants: variants.collect(),
-            objects: names(VARIANTS),
+            objects: count,
             autoscalers: autoscalers.collect(),
-            deployments: names(DEPLOYMENTS),
-            pods: names(PODS),
+            pods: insider.list(PODS).len(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Chaos itself under test. Seeds by the hundred are played by `wva-sim chaos`.
 
-mod planted;
 mod reports;
 mod scenes;
 mod variety;
@@ -209,12 +208,6 @@ fn groups_come_back() {
         (340, ChaosFault::Object(0, ObjectFault::TargetReplaced)),
     ];
     goes_on(&plot, &faults);
-}
-
-/// Hundreds of objects come at once and go again: nobody falls behind, and nothing of them is kept.
-#[test]
-fn a_crowd_comes_and_goes() {
-    lives_through(&[(100, ChaosFault::Object(0, ObjectFault::Crowd(300)))]);
 }
 
 /// The count of a variant that its HPA declares is in the HPA, and who leads next begins with it.

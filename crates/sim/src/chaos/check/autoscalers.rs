@@ -1,10 +1,8 @@
 //! A: what is written of targets that PodAutoscalers scale.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::InvariantViolation;
-use wva::policy::key::ObjectKey;
 
 /// How old a page may be that a release rests on: fresh for a minute, a decision for 20 s, and three requests of it.
 const READ: Duration = Duration::from_secs(90);
@@ -84,18 +82,6 @@ pub(crate) fn history(name: &str, entries: usize) -> Option<InvariantViolation> 
     (entries > HISTORY).then(|| InvariantViolation::new("A4", text()))
 }
 
-/// What is kept of PodAutoscalers that are gone, by the place where it is kept, which may be for a moment.
-pub(crate) fn of_gone(
-    kept: &[(&str, BTreeSet<ObjectKey>)],
-    exist: &BTreeSet<ObjectKey>,
-) -> Vec<String> {
-    let gone = kept.iter().flat_map(|(what, keys)| {
-        let gone = keys.difference(exist);
-        gone.map(move |key| format!("{key} is gone, and {what} is kept"))
-    });
-    gone.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,21 +124,6 @@ mod tests {
         assert!(found(3, 900.0));
         assert!(!found(4, 900.0));
         assert!(!found(0, 900.0), "nothing shows a page there");
-    }
-
-    #[test]
-    fn nothing_is_kept_of_what_is_gone() {
-        let keys = |names: &[&str]| -> BTreeSet<ObjectKey> {
-            let keys = names.iter().map(|name| ObjectKey::new("n", *name));
-            keys.collect()
-        };
-        let kept = [
-            ("its role", keys(&["a"])),
-            ("its series", keys(&["a", "b"])),
-        ];
-        assert_eq!(of_gone(&kept, &keys(&["a", "b", "c"])), Vec::<&str>::new());
-        let text = "n/b is gone, and its series is kept";
-        assert_eq!(of_gone(&kept, &keys(&["a"])), [text]);
     }
 
     #[test]

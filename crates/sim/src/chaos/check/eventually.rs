@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::InvariantViolation;
+
 /// Since when things are as they should not be, by group.
 #[derive(Debug, Default)]
-pub(crate) struct Eventually(BTreeMap<String, BTreeMap<String, Duration>>);
+pub(crate) struct Eventually(BTreeMap<&'static str, BTreeMap<String, Duration>>);
 
 impl Eventually {
     /// Takes in how things are now; those that have lasted for `limit` of undisturbed time. `calm` is
     /// since when nothing has disturbed the controller.
     pub(crate) fn lasting(
         &mut self,
-        group: &str,
-        present: impl IntoIterator<Item = String>,
+        group: &'static str,
+        present: Vec<String>,
         (now, calm): (Duration, Option<Duration>),
         limit: Duration,
     ) -> Vec<String> {
-        let present: Vec<String> = present.into_iter().collect();
-        let known = self.0.entry(group.to_owned()).or_default();
+        let known = self.0.entry(group).or_default();
         known.retain(|what, _| calm.is_some() && present.contains(what));
         let Some(calm) = calm else {
             return Vec::new();
@@ -29,6 +30,20 @@ impl Eventually {
             now.saturating_sub(*since) >= limit
         };
         present.into_iter().filter(lasts).collect()
+    }
+
+    /// The same, where each of these texts breaks an invariant once it has lasted.
+    pub(crate) fn judge(
+        &mut self,
+        (invariant, group): (&'static str, &'static str),
+        present: Vec<String>,
+        times: (Duration, Option<Duration>),
+        limit: Duration,
+    ) -> Vec<InvariantViolation> {
+        let lasting = self.lasting(group, present, times, limit).into_iter();
+        lasting
+            .map(|text| InvariantViolation::new(invariant, text))
+            .collect()
     }
 }
 
@@ -41,7 +56,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let mut patience = Eventually::default();
         let mut look = |now, calm: Option<u64>, present: &[&str]| {
-            let present = present.iter().map(|text| (*text).to_owned());
+            let present = present.iter().map(|text| (*text).to_owned()).collect();
             patience.lasting("g", present, (seconds(now), calm.map(seconds)), seconds(5))
         };
         assert_eq!(look(0, Some(0), &["a"]), [""; 0]);

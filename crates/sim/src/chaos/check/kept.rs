@@ -14,6 +14,7 @@ use wva_supervise::RoleReport;
 const LEARNED_LEAST: usize = 64 << 10;
 const LEARNED_EACH: usize = 16 << 10;
 
+/// Names that existed, of those that something is kept of.
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Kept {
     seen: BTreeSet<String>,
@@ -21,13 +22,8 @@ pub(in crate::chaos) struct Kept {
     number: Option<u64>,
 }
 
-/// Where a process keeps something about variants.
-pub(crate) struct VariantStores<'a> {
-    /// What outlives its roles.
-    pub(crate) shared: &'a Readers,
-    pub(crate) roles: &'a [RoleReport<Role>],
-    pub(crate) page: &'a BTreeSet<VariantKey>,
-}
+/// Names by the place where something of them is kept.
+pub(crate) type Places = Vec<(&'static str, BTreeSet<String>)>;
 
 impl Kept {
     pub(crate) fn note<'a>(
@@ -41,50 +37,51 @@ impl Kept {
         }
     }
 
-    pub(crate) fn of_gone(
-        &self,
-        places: &VariantStores<'_>,
-        learned: &Value,
-        exists: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
-        let VariantStores {
-            shared,
-            roles,
-            page,
-        } = places;
-        let quarantined = shared.quarantined.load();
-        let roles = roles.iter().filter_map(|one| match &one.role {
-            Role::Variant(key) => Some(key.to_string()),
-            _ => None,
-        });
-        let text = |keys: Vec<VariantKey>| keys.into_iter().map(|key| key.to_string()).collect();
-        let mut taught = BTreeSet::new();
-        names(learned, &mut taught);
-        let kept: [(&str, BTreeSet<String>); 6] = [
-            ("its role", roles.collect()),
-            (
-                "its view",
-                text(shared.board.snapshot().into_keys().collect()),
-            ),
-            (
-                "its record",
-                text(shared.records.snapshot().into_keys().collect()),
-            ),
-            (
-                "its quarantine",
-                text(quarantined.keys().cloned().collect()),
-            ),
-            ("its series", text(page.iter().cloned().collect())),
-            ("what was learned of it", taught),
-        ];
-        let mut found = Vec::new();
-        for (what, names) in kept {
-            let gone = |name: &String| self.seen.contains(name) && !exists(name);
-            let gone = names.into_iter().filter(gone);
-            found.extend(gone.map(|name| format!("{name} is gone, and {what} is kept")));
-        }
-        found
+    /// What is kept of variants that are gone; what was learned may hold any text.
+    pub(crate) fn of_gone(&self, kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String> {
+        of_gone(kept, |name| !self.seen.contains(name) || exists(name))
     }
+}
+
+/// What is kept of names that are gone, which may be for a moment.
+pub(crate) fn of_gone(kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let gone = kept.into_iter().flat_map(|(what, names)| {
+        let gone = names.into_iter().filter(|name| !exists(name));
+        let gone: Vec<String> = gone
+            .map(|name| format!("{name} is gone, and {what} is kept"))
+            .collect();
+        gone
+    });
+    gone.collect()
+}
+
+/// Where a process keeps something about variants.
+pub(crate) fn places(
+    shared: &Readers,
+    roles: &[RoleReport<Role>],
+    page: &BTreeSet<VariantKey>,
+    learned: &Value,
+) -> Places {
+    let roles = roles.iter().filter_map(|one| match &one.role {
+        Role::Variant(key) => Some(key.to_string()),
+        _ => None,
+    });
+    let quarantined = shared.quarantined.load();
+    let (board, records) = (shared.board.snapshot(), shared.records.snapshot());
+    let mut taught = BTreeSet::new();
+    names(learned, &mut taught);
+    vec![
+        ("its role", roles.collect()),
+        ("its view", texts(board.keys())),
+        ("its record", texts(records.keys())),
+        ("its quarantine", texts(quarantined.keys())),
+        ("its series", texts(page)),
+        ("what was learned of it", taught),
+    ]
+}
+
+pub(crate) fn texts<K: ToString>(keys: impl IntoIterator<Item = K>) -> BTreeSet<String> {
+    keys.into_iter().map(|key| key.to_string()).collect()
 }
 
 pub(crate) fn outgrown(
@@ -125,11 +122,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_at_any_depth() {
-        let mut found = BTreeSet::new();
-        names(&json!({"a": [{"n/v": 1}, "n/w"], "b": null}), &mut found);
-        let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        assert_eq!(found, ["a", "b", "n/v", "n/w"]);
+    fn nothing_is_kept_of_what_is_gone() {
+        let mut kept = Kept::default();
+        let of = |kept: &Kept, exist: &[&str]| {
+            let mut taught = BTreeSet::new();
+            names(&json!({"a": [{"n/v": 1}, "n/w"], "b": null}), &mut taught);
+            kept.of_gone(vec![("it", taught)], |name| exist.contains(&name))
+        };
+        assert_eq!(of(&kept, &[]), [""; 0], "none of them existed");
+        kept.note(1, &[VariantKey::new("n", "v"), VariantKey::new("n", "w")]);
+        assert_eq!(of(&kept, &["n/v", "n/w"]), [""; 0]);
+        assert_eq!(of(&kept, &["n/v"]), ["n/w is gone, and it is kept"]);
     }
 
     #[test]

@@ -24,106 +24,114 @@ use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
 use wva::state::mirrors::Mirrors;
 
-/// What is stored, as mirrors hold it. What has not changed since the last look is not read again.
-#[derive(Default)]
-pub(crate) struct Content {
-    pods: Views<SlimPod>,
-    deployments: Views<Deployment>,
-    stateful_sets: Views<StatefulSet>,
-    replica_sets: Views<PartialObjectMeta<ReplicaSet>>,
-    namespaces: Views<PartialObjectMeta<Namespace>>,
-    horizontal_pod_autoscalers: Views<HorizontalPodAutoscaler>,
-    leader_worker_sets: Views<LeaderWorkerSet>,
-    variants: Views<VariantAutoscaling>,
-    services: Views<Service>,
-    pools: Views<InferencePool>,
-    nodes: Views<OfferingNode>,
-    holding_pods: Views<HoldingPod>,
+/// What is stored, kind by kind, as mirrors hold it.
+pub(crate) struct Content(Vec<Box<dyn StoredKind + Send>>);
+
+impl Default for Content {
+    fn default() -> Self {
+        Self(vec![
+            all::<SlimPod>("pods.", |mirrors| &mirrors.pods),
+            all::<Deployment>("deployments.apps", |mirrors| &mirrors.deployments),
+            all::<StatefulSet>("statefulsets.apps", |mirrors| &mirrors.stateful_sets),
+            all::<PartialObjectMeta<ReplicaSet>>("replicasets.apps", |mirrors| {
+                &mirrors.replica_sets
+            }),
+            all::<PartialObjectMeta<Namespace>>("namespaces.", |mirrors| &mirrors.namespaces),
+            all::<HorizontalPodAutoscaler>("horizontalpodautoscalers.autoscaling", |mirrors| {
+                &mirrors.horizontal_pod_autoscalers
+            }),
+            all::<LeaderWorkerSet>(leader_worker_sets::RESOURCE, |mirrors| {
+                &mirrors.leader_worker_sets
+            }),
+            all::<VariantAutoscaling>("variantautoscalings.llmd.ai", |mirrors| &mirrors.variants),
+            Box::new(Views::<Service> {
+                is_kept: ServiceObject::has_metrics,
+                ..Views::new("services.", |mirrors| &mirrors.services)
+            }),
+            all::<InferencePool>("inferencepools.inference.networking.k8s.io", |mirrors| {
+                &mirrors.pools.v1
+            }),
+            all::<OfferingNode>("nodes.", |mirrors| &mirrors.nodes),
+            Box::new(Views::<HoldingPod> {
+                // They are watched by themselves.
+                plural: "pods of a selection",
+                is_kept: HoldingPodObject::holds_gpus,
+                ..Views::new("pods.", |mirrors| &mirrors.holding_pods)
+            }),
+        ])
+    }
 }
 
 impl Content {
     pub(crate) fn look(&mut self, insider: &Insider) {
-        let list = |resource| insider.list(resource);
-        self.pods.look(list("pods."));
-        self.deployments.look(list("deployments.apps"));
-        self.stateful_sets.look(list("statefulsets.apps"));
-        self.replica_sets.look(list("replicasets.apps"));
-        self.namespaces.look(list("namespaces."));
-        self.horizontal_pod_autoscalers
-            .look(list("horizontalpodautoscalers.autoscaling"));
-        self.leader_worker_sets
-            .look(list(leader_worker_sets::RESOURCE));
-        self.variants.look(list("variantautoscalings.llmd.ai"));
-        self.services.look(list("services."));
-        self.pools
-            .look(list("inferencepools.inference.networking.k8s.io"));
-        self.nodes.look(list("nodes."));
-        self.holding_pods.look(list("pods."));
+        self.0.iter_mut().for_each(|kind| kind.look(insider));
     }
 
-    /// The objects of which a mirror holds something else than was stored at the last look, or nothing,
-    /// or that it holds alone; of the kinds that are watched just now.
-    pub(crate) fn unlike(&self, mirrors: &Mirrors, is_heard: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let hpas = &mirrors.horizontal_pod_autoscalers;
-        let groups = &mirrors.leader_worker_sets;
-        let odd = [
-            ("pods", self.pods.unlike(&mirrors.pods)),
-            ("deployments", self.deployments.unlike(&mirrors.deployments)),
-            (
-                "statefulsets",
-                self.stateful_sets.unlike(&mirrors.stateful_sets),
-            ),
-            (
-                "replicasets",
-                self.replica_sets.unlike(&mirrors.replica_sets),
-            ),
-            ("namespaces", self.namespaces.unlike(&mirrors.namespaces)),
-            (
-                "horizontalpodautoscalers",
-                self.horizontal_pod_autoscalers.unlike(hpas),
-            ),
-            ("leaderworkersets", self.leader_worker_sets.unlike(groups)),
-            (
-                "variantautoscalings",
-                self.variants.unlike(&mirrors.variants),
-            ),
-            (
-                "services",
-                (self.services).unlike_where(&mirrors.services, ServiceObject::has_metrics),
-            ),
-            ("inferencepools", self.pools.unlike(&mirrors.pools.v1)),
-            ("nodes", self.nodes.unlike(&mirrors.nodes)),
-            (
-                // They are watched by themselves.
-                "pods of a selection",
-                (self.holding_pods)
-                    .unlike_where(&mirrors.holding_pods, HoldingPodObject::holds_gpus),
-            ),
-        ];
-        let odd = odd.into_iter().filter(|(plural, _)| is_heard(plural));
-        let named = |(plural, keys): (&str, Vec<ObjectKey>)| {
-            let names = keys.iter().map(|key| format!("{plural} {key}"));
-            names.collect::<Vec<_>>()
-        };
-        odd.flat_map(named).collect()
+    /// What a mirror holds otherwise than it was stored at the last look, of the kinds that are watched just now.
+    pub(crate) fn unlike(&self, mirrors: &Mirrors, is_heard: &dyn Fn(&str) -> bool) -> Unlike {
+        let mut unlike = Unlike::default();
+        for kind in self.0.iter().filter(|kind| is_heard(kind.plural())) {
+            kind.compare(mirrors, &mut unlike);
+        }
+        unlike
     }
 }
 
-/// The objects of one kind in the order in which they are stored, each beside what was read of it; `None`
-/// where it cannot be read.
-struct Views<K: Projected>(Vec<(Arc<Value>, Option<K::View>)>);
+/// Objects by plural and name.
+#[derive(Debug, Default)]
+pub(crate) struct Unlike {
+    /// Missing in a mirror, or held otherwise.
+    pub(crate) odd: Vec<String>,
+    /// Held by a mirror alone.
+    pub(crate) gone: Vec<String>,
+}
 
-impl<K: Projected> Default for Views<K> {
-    fn default() -> Self {
-        Self(Vec::new())
+trait StoredKind {
+    fn plural(&self) -> &'static str;
+
+    fn look(&mut self, insider: &Insider);
+
+    fn compare(&self, mirrors: &Mirrors, unlike: &mut Unlike);
+}
+
+struct Views<K: Projected> {
+    plural: &'static str,
+    resource: &'static str,
+    mirror: fn(&Mirrors) -> &Mirror<K::View>,
+    is_kept: fn(&K::View) -> bool,
+    /// The objects in the order in which they are stored, each beside what was read of it; `None` where it cannot be
+    /// read.
+    views: Vec<(Arc<Value>, Option<K::View>)>,
+}
+
+fn all<K: Projected + DeserializeOwned + 'static>(
+    resource: &'static str,
+    mirror: fn(&Mirrors) -> &Mirror<K::View>,
+) -> Box<dyn StoredKind + Send> {
+    Box::new(Views::<K>::new(resource, mirror))
+}
+
+impl<K: Projected> Views<K> {
+    fn new(resource: &'static str, mirror: fn(&Mirrors) -> &Mirror<K::View>) -> Self {
+        Self {
+            plural: resource.split('.').next().unwrap_or_default(),
+            resource,
+            mirror,
+            is_kept: |_| true,
+            views: Vec::new(),
+        }
     }
 }
 
-impl<K: Projected + DeserializeOwned> Views<K> {
-    fn look(&mut self, objects: Vec<Arc<Value>>) {
+impl<K: Projected + DeserializeOwned> StoredKind for Views<K> {
+    fn plural(&self) -> &'static str {
+        self.plural
+    }
+
+    fn look(&mut self, insider: &Insider) {
         // A stored object is replaced, never changed, and what is kept here cannot be another's place.
         let place = |object: &Arc<Value>| Arc::as_ptr(object).addr();
-        let before = std::mem::take(&mut self.0).into_iter();
+        let before = std::mem::take(&mut self.views).into_iter();
         let mut before: BTreeMap<usize, _> = before.map(|known| (place(&known.0), known)).collect();
         let read = |object: Arc<Value>| {
             let read = K::deserialize(&*object).ok();
@@ -134,34 +142,26 @@ impl<K: Projected + DeserializeOwned> Views<K> {
             let known = before.remove(&place(&object));
             known.unwrap_or_else(|| read(object))
         };
-        self.0 = objects.into_iter().map(known).collect();
+        let objects = insider.list(self.resource).into_iter();
+        self.views = objects.map(known).collect();
     }
 
-    fn unlike(&self, mirror: &Mirror<K::View>) -> Vec<ObjectKey> {
-        self.unlike_where(mirror, |_| true)
-    }
-
-    /// The same, where of all objects only those are kept of which this is true.
-    fn unlike_where(
-        &self,
-        mirror: &Mirror<K::View>,
-        is_kept: fn(&K::View) -> bool,
-    ) -> Vec<ObjectKey> {
-        let mut alone: BTreeMap<ObjectKey, Arc<K::View>> = mirror.all().into_iter().collect();
-        let mut odd = Vec::new();
-        for (object, view) in &self.0 {
+    fn compare(&self, mirrors: &Mirrors, unlike: &mut Unlike) {
+        let held = (self.mirror)(mirrors).all().into_iter();
+        let mut held: BTreeMap<ObjectKey, Arc<K::View>> = held.collect();
+        let named = |key: ObjectKey| format!("{} {key}", self.plural);
+        for (object, view) in &self.views {
             let Some(stored) = view else {
                 // What cannot be read is kept by its name.
                 let object = Object(Arc::clone(object));
-                alone.remove(&ObjectKey::new(object.namespace(), object.name()));
+                held.remove(&ObjectKey::new(object.namespace(), object.name()));
                 continue;
             };
             let key = K::key(stored);
-            if is_kept(stored) && alone.remove(&key).as_deref() != Some(stored) {
-                odd.push(key);
+            if (self.is_kept)(stored) && held.remove(&key).as_deref() != Some(stored) {
+                unlike.odd.push(named(key));
             }
         }
-        odd.extend(alone.into_keys());
-        odd
+        unlike.gone.extend(held.into_keys().map(named));
     }
 }

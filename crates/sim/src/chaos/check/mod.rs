@@ -36,15 +36,6 @@ impl InvariantViolation {
             text: text.into(),
         }
     }
-
-    pub(super) fn of_each(
-        invariant: &'static str,
-        keys: Vec<String>,
-        text: impl Fn(String) -> String,
-    ) -> impl Iterator<Item = Self> {
-        let texts = keys.into_iter().map(text);
-        texts.map(move |text| Self { invariant, text })
-    }
 }
 
 impl fmt::Display for InvariantViolation {

@@ -1,19 +1,17 @@
 //! T7: a process leaves others alone, whatever is wrong.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use self::spared::Spared;
 use super::InvariantViolation;
 use super::claims::Sent;
 use crate::chaos::api_server_proxy::is_write;
 use crate::world::objects::SYSTEM;
 use wva::signals::query::{HISTORY_QUERIES, MAX_QUERIES};
 
-mod spared;
+pub(crate) mod spared;
 
 /// Requests are counted for so long, and then from zero: what is kept is of one minute. The bounds follow from what
 /// any minute may have; of a burst across two of these up to twice as much is not told.
@@ -56,43 +54,14 @@ const COLLECTED: u64 = 3;
 /// Collections for early cycles: there is one in a second at most.
 const EARLY: u64 = 60;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    Tried,
-    Stored,
-    Listed,
-    Watched,
-    Read,
-    Told,
-    Event,
-    Question,
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Tried => "attempts at writing",
-            Self::Stored => "writes of",
-            Self::Listed => "lists of",
-            Self::Watched => "watches of",
-            Self::Read => "reads of",
-            Self::Told => "events about",
-            Self::Event => "events in",
-            Self::Question => "questions to",
-        })
-    }
-}
-
 /// What one process has asked for since the present minute began.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     began: Duration,
-    counts: BTreeMap<(What, String), u64>,
+    counts: BTreeMap<(&'static str, String), u64>,
     plans: u64,
     /// The least time between two collections that was in force.
     beat: Option<Duration>,
-    /// What is not to be asked for again yet.
-    spared: Spared,
 }
 
 impl Pace {
@@ -112,45 +81,24 @@ impl Pace {
         let Sent { path, query, .. } = *sent;
         if is_write(sent.method) {
             return if is_event(path) {
-                let all = self.count_for_each(What::Event, "all", (EVENTS, EVENTS_FOR_EACH), were);
+                let all = self.count_for_each("events in", "all", (EVENTS, EVENTS_FOR_EACH), were);
                 let (subject, most) = subject(sent);
-                self.count(What::Told, &subject, most).or(all)
+                self.count("events about", &subject, most).or(all)
             } else {
                 let most = TRIED + TRIED_FOR_A_PLAN * self.plans;
-                self.count(What::Tried, path, most)
+                self.count("attempts at writing", path, most)
             };
         }
         if query.contains("watch=") {
-            self.count(What::Watched, &collection(path, query), LISTED)
+            self.count("watches of", &collection(path, query), LISTED)
         } else if !query.contains("limit=") {
-            self.count_for_each(What::Read, path, (READ, READ_FOR_EACH), were)
+            self.count_for_each("reads of", path, (READ, READ_FOR_EACH), were)
         } else if query.contains("continue=") {
             // The page after another one is no list of its own.
             None
         } else {
-            self.count(What::Listed, &collection(path, query), LISTED)
+            self.count("lists of", &collection(path, query), LISTED)
         }
-    }
-
-    /// A request was answered in a way that asks to be left alone for so long, when so many roles had begun.
-    pub(crate) fn warded_off(
-        &mut self,
-        request: &Sent<'_>,
-        time: Duration,
-        lives: u64,
-        now: Duration,
-    ) {
-        self.spared.note(request, time, lives, now);
-    }
-
-    /// A request is sent, when so many roles have begun: too soon, perhaps.
-    pub(crate) fn heeds(
-        &mut self,
-        request: &Sent<'_>,
-        lives: u64,
-        now: Duration,
-    ) -> Option<InvariantViolation> {
-        self.spared.judge(request, lives, now)
     }
 
     pub(crate) fn stored(&mut self, path: &str, now: Duration) -> Option<InvariantViolation> {
@@ -158,7 +106,7 @@ impl Pace {
         let most = STORED + STORED_FOR_A_PLAN * self.plans;
         let counts = !is_event(path);
         counts
-            .then(|| self.count(What::Stored, path, most))
+            .then(|| self.count("writes of", path, most))
             .flatten()
     }
 
@@ -170,7 +118,7 @@ impl Pace {
         let ticks = MINUTE.as_secs() / beat.as_secs().max(1) + 1;
         let questions = u64::try_from(MAX_QUERIES + HISTORY_QUERIES).unwrap_or(u64::MAX);
         let most = questions * (COLLECTED * ticks + EARLY);
-        self.count(What::Question, "Prometheus", most)
+        self.count("questions to", "Prometheus", most)
     }
 
     /// Begins anew where a minute has passed: what is kept is of one minute.
@@ -178,13 +126,12 @@ impl Pace {
         if now.saturating_sub(self.began) >= MINUTE {
             *self = Self {
                 began: now,
-                spared: std::mem::take(&mut self.spared),
                 ..Self::default()
             };
         }
     }
 
-    fn count(&mut self, what: What, of: &str, most: u64) -> Option<InvariantViolation> {
+    fn count(&mut self, what: &'static str, of: &str, most: u64) -> Option<InvariantViolation> {
         let count = self.add(what, of);
         (count > most).then(|| {
             let text = format!("{count} {what} {of} within a minute, more than {most}");
@@ -195,7 +142,7 @@ impl Pace {
     /// The same where there may be some, and so many more for each variant and pod that there was.
     fn count_for_each(
         &mut self,
-        what: What,
+        what: &'static str,
         of: &str,
         (most, each): (u64, u64),
         were: &mut dyn FnMut(u64) -> bool,
@@ -210,7 +157,7 @@ impl Pace {
         })
     }
 
-    fn add(&mut self, what: What, of: &str) -> u64 {
+    fn add(&mut self, what: &'static str, of: &str) -> u64 {
         let count = self.counts.entry((what, of.to_owned())).or_default();
         *count += 1;
         *count

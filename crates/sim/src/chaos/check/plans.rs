@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{InvariantViolation, hearing};
+use super::InvariantViolation;
+use super::hearing::{self, Ready};
+use crate::chaos::prometheus_proxy::PodObservations;
 use wva::policy::key::{ModelKey, VariantKey};
 use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
-use wva::policy::snapshot::DeclaredBounds;
+use wva::policy::snapshot::{DeclaredBounds, ResolvedTarget, TargetView, VariantView};
 use wva::policy::units::Replicas;
+use wva::state::Readers;
 
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
@@ -48,32 +51,32 @@ fn most_in_a_minute(interval: Option<Duration>) -> u64 {
 const SHORT: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_mins(1);
 
-pub(crate) struct Circumstances<'a> {
+/// How long before the end of a collection its answers arrive at most: as long as a query may take.
+const ASKED: Duration = Duration::from_secs(10);
+
+/// What the process of a plan and the cluster know.
+pub(in crate::chaos) struct Circumstances<'a> {
+    pub(crate) now: Duration,
     /// Number of the settings in force.
     pub(crate) generation: u64,
     pub(crate) term: u64,
     /// What the first plan of a term goes on from.
     pub(crate) stored: Inherited,
-    /// How long Prometheus has told nothing at all.
-    pub(crate) silent: Duration,
-    /// How old the newest sample of a variant is.
-    pub(crate) unheard: &'a dyn Fn(&VariantKey) -> Duration,
-    /// A ready replica of a variant of which the collection behind the plan told nothing that is fresh.
-    pub(crate) mute: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
-    /// How long what it told may be used.
+    pub(crate) shared: &'a Readers,
+    pub(crate) views: BTreeMap<VariantKey, Arc<VariantView>>,
+    pub(crate) heard: &'a PodObservations,
+    pub(crate) ready: &'a Ready,
+    /// The replicas of each variant that were to stay at the last look.
+    pub(crate) stood: &'a BTreeMap<VariantKey, Replicas>,
+    /// When the collection ended that the plan rests on; `None` where another one has been published since.
+    pub(crate) collected: Option<Duration>,
+    /// How long what Prometheus told may be used.
     pub(crate) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
     pub(crate) fresh: Duration,
     /// The shortest interval of the last minute.
     pub(crate) shortest: Option<Duration>,
-    /// How long ago the plan was made.
-    pub(crate) age: Duration,
-    /// Since when nothing disturbs the process.
     pub(crate) calm: Option<Duration>,
-    /// Whether no replica of a variant is ready.
-    pub(crate) unserved: &'a dyn Fn(&VariantKey) -> bool,
-    /// The replicas of a variant that exist and stay.
-    pub(crate) staying: &'a dyn Fn(&VariantKey) -> Option<Replicas>,
     /// GPUs that growth keeps within, by type.
     pub(crate) budget: BTreeMap<&'a str, u32>,
     /// What GPUs a replica of a variant takes: their type and how many.
@@ -82,19 +85,75 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
     /// Whether its policy allows a model to go to zero.
     pub(crate) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
-    /// Whether the target of a variant has gone since the last plan: another one begins with what exists.
-    pub(crate) begins_anew: &'a dyn Fn(&VariantKey) -> bool,
-    pub(crate) uid_of: &'a dyn Fn(&VariantKey) -> Option<Arc<str>>,
-    pub(crate) bounds_of: &'a dyn Fn(&VariantKey) -> Option<DeclaredBounds>,
+}
+
+impl Circumstances<'_> {
+    fn target(&self, key: &VariantKey) -> Option<&ResolvedTarget> {
+        self.views.get(key)?.target.resolved()
+    }
+
+    fn is_unserved(&self, key: &VariantKey) -> bool {
+        let target = self.target(key);
+        target.is_some_and(|target| target.ready == Replicas::ZERO)
+    }
+
+    /// The replicas that exist and stay, which may have changed since the plan was made, in the same moment.
+    fn staying(&self, key: &VariantKey) -> Option<Replicas> {
+        let now = self
+            .target(key)
+            .map(ResolvedTarget::current_excluding_surge);
+        now.max(self.stood.get(key).copied())
+    }
+
+    /// The bounds of a variant, if it could be read.
+    fn bounds(&self, key: &VariantKey) -> Option<DeclaredBounds> {
+        let view = self.views.get(key)?;
+        let is_read = !matches!(view.target, TargetView::Malformed { .. });
+        is_read.then_some(view.bounds)
+    }
+
+    fn uid(&self, key: &VariantKey) -> Option<Arc<str>> {
+        let managed = self.shared.mirrors.managed(key)?;
+        Some(Arc::clone(&managed.object.uid))
+    }
+
+    /// How long ago the newest sample was taken that was told of pods whose names begin like this.
+    fn unheard(&self, prefix: &str) -> Duration {
+        self.now
+            .saturating_sub(self.heard.last(prefix).unwrap_or_default())
+    }
+
+    /// The same of a variant, whose pods are called after their deployment.
+    fn variant_unheard(&self, key: &VariantKey) -> Duration {
+        let name = self
+            .target(key)
+            .map_or(&key.name, |target| &target.key.name);
+        self.unheard(&format!("{name}-"))
+    }
+
+    /// A ready replica of which the collection told nothing, or nothing that is fresh.
+    fn mute(&self, key: &VariantKey) -> Option<Arc<str>> {
+        let collected = self.collected?;
+        let is_heard = |pod: &str| {
+            let news = self.heard.of(pod);
+            news.is_some_and(|news| {
+                news.told + ASKED >= collected && news.taken + self.fresh >= self.now
+            })
+        };
+        self.ready.silent(self.views.get(key)?, is_heard, collected)
+    }
+
+    /// Whether a variant has had no series since the last plan: what was decided before is about a target that is
+    /// gone.
+    fn begins_anew(&self, last: Option<u64>, key: &VariantKey) -> bool {
+        let outlived = self.shared.records.get(key).map(|record| record.outlived);
+        outlived.is_none_or(|outlived| outlived.is_some_and(|cycle| Some(cycle.0) >= last))
+    }
 }
 
 impl Plans {
     pub(crate) fn last_at(&self) -> Option<Duration> {
         self.recent.back().map(|(at, _)| *at)
-    }
-
-    pub(crate) fn last_cycle(&self) -> Option<u64> {
-        self.last.map(|(cycle, _)| cycle)
     }
 
     pub(crate) fn begins(&self, term: u64) -> bool {
@@ -128,16 +187,17 @@ impl Plans {
         found.extend(beyond(plan, circumstances));
         found.extend(sent_to_zero(plan, circumstances));
         found.extend(self.count(plan, most_in_a_minute(circumstances.shortest)));
-        self.last = Some((plan.cycle.0, plan.generation));
+        let last = self.last.replace((plan.cycle.0, plan.generation));
+        let last_cycle = last.map(|(cycle, _)| cycle);
         let decisions = plan.decisions.values();
         found.extend(decisions.filter_map(|decision| judged(decision, circumstances)));
-        found.extend(hearing::lowered(plan, circumstances.mute));
+        found.extend(hearing::lowered(plan, &|key| circumstances.mute(key)));
         found.extend(self.outside(plan, circumstances));
         if self.term.replace(circumstances.term) != Some(circumstances.term) {
             found.extend(decided_anew(plan, circumstances));
             self.decided.clear();
         }
-        found.extend(self.goes_on(plan, circumstances));
+        found.extend(self.goes_on(plan, last_cycle, circumstances));
         found
     }
 
@@ -162,7 +222,7 @@ impl Plans {
         circumstances: &Circumstances<'_>,
     ) -> Vec<InvariantViolation> {
         let known = plan.decisions.keys();
-        let known = known.filter_map(|key| Some((key.clone(), (circumstances.bounds_of)(key)?)));
+        let known = known.filter_map(|key| Some((key.clone(), circumstances.bounds(key)?)));
         let known: BTreeMap<VariantKey, DeclaredBounds> = known.collect();
         let mut found = Vec::new();
         for (key, bounds) in &known {
@@ -183,16 +243,17 @@ impl Plans {
     fn goes_on(
         &mut self,
         plan: &Plan,
+        last_cycle: Option<u64>,
         circumstances: &Circumstances<'_>,
     ) -> Option<InvariantViolation> {
         let mut before = std::mem::take(&mut self.decided);
         let mut found = None;
         for (key, decision) in &plan.decisions {
-            let Some((target, uid)) = decision.target.zip((circumstances.uid_of)(key)) else {
+            let Some((target, uid)) = decision.target.zip(circumstances.uid(key)) else {
                 continue;
             };
             let before = before.remove(key).filter(|before| before.uid == uid);
-            let before = before.filter(|_| !(circumstances.begins_anew)(key));
+            let before = before.filter(|_| !circumstances.begins_anew(last_cycle, key));
             let last = before.as_ref().filter(|before| before.is_settled);
             let base = decision.steps.first().map(|step| step.from);
             if let Some(last) = last.map(|last| last.target)
@@ -255,7 +316,7 @@ fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViola
     let was_calm = circumstances
         .calm
         .is_some_and(|since| since <= plan.at.monotonic);
-    let age = circumstances.age;
+    let age = circumstances.now.saturating_sub(plan.at.monotonic);
     (was_calm && age > PUBLISHED).then(|| {
         let text = format!(
             "cycle {} is published {} s after it was decided",
@@ -306,9 +367,11 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantVio
                 step.to > step.from && !matches!(step.stage, PlanStage::Base | PlanStage::Bounds)
             };
             let base = decision.steps.first().map(|step| step.from);
-            let exists = (circumstances.staying)(&decision.key);
+            let exists = circumstances.staying(&decision.key);
             // A minimum is owed, whoever else asks for as many.
-            let least = (circumstances.bounds_of)(&decision.key).and_then(|bounds| bounds.min);
+            let least = circumstances
+                .bounds(&decision.key)
+                .and_then(|bounds| bounds.min);
             let is_new = Some(target) > base.max(exists).max(least);
             if is_new && decision.steps.iter().any(|step| grows(&step)) {
                 culprit = Some(decision);
@@ -355,9 +418,9 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
     // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
     // replica is ready, what the router says itself is enough.
     let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
-        ((circumstances.unheard)(key), circumstances.fresh)
-    } else if lowered_at(|stage| stage == PlanStage::Zero) && !(circumstances.unserved)(key) {
-        (circumstances.silent, circumstances.usable)
+        (circumstances.variant_unheard(key), circumstances.fresh)
+    } else if lowered_at(|stage| stage == PlanStage::Zero) && !circumstances.is_unserved(key) {
+        (circumstances.unheard(""), circumstances.usable)
     } else {
         return None;
     };

@@ -93,16 +93,15 @@ impl CheckerState {
             for target in &self.autoscaled {
                 let object = insider.get(AUTOSCALERS, target.namespace, target.name);
                 let shown = object.and_then(|_scales| target.shown(&pods, process, now));
+                let limit = target.window + GROWN;
                 let overload = shown.and_then(|shown| {
                     let counts = (target.stored(insider), target.bounds.1);
-                    overloaded(target.name, counts, (shown, target.per_replica))
+                    let what = overloaded(target.name, counts, (shown, target.per_replica))?;
+                    Some(format!("c{place}: {what} for {} s", limit.as_secs()))
                 });
-                let group = format!("ungrown/{}", target.name);
-                let limit = target.window + GROWN;
-                let present = overload.into_iter().collect();
-                let lasting = process.lasting_lead(&group, present, now, limit);
-                let text = |what| format!("c{place}: {what} for {} s", limit.as_secs());
-                found.extend(InvariantViolation::of_each("A6", lasting, text));
+                let (overload, times) = (overload.into_iter().collect(), process.led(now));
+                let patience = &mut process.patience;
+                found.extend(patience.judge(("A6", target.name), overload, times, limit));
             }
         }
         found

@@ -2,76 +2,78 @@
 
 use std::time::Duration;
 
-use super::{Checker, CheckerState};
+use super::{Checker, CheckerState, RequestObserver};
 use crate::chaos::check::InvariantViolation;
 use crate::chaos::check::claims::Sent;
 use crate::chaos::process_checker::ProcessChecker;
 
-impl Checker {
+impl RequestObserver {
     /// T7: a process sends a request to the API server.
-    pub(super) fn counted(&self, place: usize, request: &Sent<'_>) {
-        let now = self.now();
+    pub(super) fn counted(&self, request: &Sent<'_>) {
+        let judge = &self.judge;
+        let now = judge.now();
         let found = {
-            let mut bench = self.bench();
+            let mut bench = judge.bench();
             let CheckerState { seats, lately, .. } = &mut *bench;
             // What has come since the last look counts, and is looked for only where it matters.
             let mut were = |count: u64| {
                 let is_enough = |most: usize| u64::try_from(most).is_ok_and(|most| most >= count);
-                is_enough(lately.most()) || is_enough(lately.note(now, self.present()))
+                is_enough(lately.most()) || is_enough(lately.note(now, judge.present()))
             };
-            let seat = seats.get_mut(&place);
+            let seat = seats.get_mut(&self.place);
             seat.and_then(|seat| seat.pace.sent(request, now, &mut were))
         };
-        self.report_all(found.map(|found| of(place, &found)));
-    }
-
-    fn present(&self) -> usize {
-        let kinds = ["variantautoscalings.llmd.ai", "pods."].into_iter();
-        kinds.map(|kind| self.0.insider.list(kind).len()).sum()
+        self.report(found);
     }
 
     /// T7: a write of a process was carried out.
-    pub(super) fn stored(&self, place: usize, path: &str) {
-        self.judged(place, |seat, now| seat.pace.stored(path, now));
+    pub(in crate::chaos) fn stored(&self, path: &str) {
+        self.judged(|seat, now| seat.pace.stored(path, now));
     }
 
-    /// Judges one process, and reports what is found.
+    /// Judges the process, and reports what is found.
     fn judged(
         &self,
-        place: usize,
         judge: impl FnOnce(&mut ProcessChecker, Duration) -> Option<InvariantViolation>,
     ) {
-        let now = self.now();
+        let now = self.judge.now();
         let found = {
-            let mut bench = self.bench();
-            let seat = bench.seats.get_mut(&place);
+            let mut bench = self.judge.bench();
+            let seat = bench.seats.get_mut(&self.place);
             seat.and_then(|seat| judge(seat, now))
         };
-        self.report_all(found.map(|found| of(place, &found)));
+        self.report(found);
     }
 
-    /// An answer to a process asks to be left alone for so long.
-    pub(super) fn warded_off(&self, place: usize, sent: &Sent<'_>, time: Duration) {
-        let now = self.now();
-        if let Some(seat) = self.bench().seats.get_mut(&place) {
+    fn report(&self, found: Option<InvariantViolation>) {
+        let place = self.place;
+        self.judge.report_all(found.map(|found| {
+            InvariantViolation::new(found.invariant, format!("c{place}: {}", found.text))
+        }));
+    }
+
+    /// An answer asks to be left alone for so long.
+    pub(in crate::chaos) fn warded_off(&self, sent: &Sent<'_>, time: Duration) {
+        self.judged(|seat, now| {
             let lives = seat.door.actors.lives();
-            seat.pace.warded_off(sent, time, lives, now);
-        }
+            seat.spared.note(sent, time, lives, now);
+            None
+        });
     }
 
     /// T7: a process makes a request. One that is about to end has no time left to wait.
-    pub(super) fn spares(&self, place: usize, request: &Sent<'_>) {
-        self.judged(place, |seat, now| {
+    pub(super) fn spares(&self, request: &Sent<'_>) {
+        self.judged(|seat, now| {
             if seat.leaving {
                 return None;
             }
-            seat.pace.heeds(request, seat.door.actors.lives(), now)
+            seat.spared.judge(request, seat.door.actors.lives(), now)
         });
     }
 
     /// T7: a process puts a question to Prometheus.
-    pub(super) fn asked(&self, place: usize) {
-        self.judged(place, |seat, now| {
+    pub(in crate::chaos) fn asked(&self) {
+        self.judged(|seat, now| {
             let in_force = seat.door.shared.settings.load();
             let dynamic = &in_force.generation.dynamic;
             let fetched = dynamic.fetch_interval().unwrap_or(dynamic.interval);
@@ -80,6 +82,9 @@ impl Checker {
     }
 }
 
-fn of(place: usize, found: &InvariantViolation) -> InvariantViolation {
-    InvariantViolation::new(found.invariant, format!("c{place}: {}", found.text))
+impl Checker {
+    fn present(&self) -> usize {
+        let kinds = ["variantautoscalings.llmd.ai", "pods."].into_iter();
+        kinds.map(|kind| self.0.insider.list(kind).len()).sum()
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{KEPT, ProcessChecker};
 use crate::chaos::check::InvariantViolation;
-use crate::chaos::check::autoscalers::of_gone;
+use crate::chaos::check::kept::{of_gone, texts};
 use crate::chaos::check::series::Shown;
 use crate::chaos::surroundings::Surroundings;
 use wva::roles::Role;
@@ -20,21 +20,24 @@ impl ProcessChecker {
     ) -> Vec<InvariantViolation> {
         let gone = if self.watches.hear(&[WATCHED]) {
             let roles = self.report.iter().filter_map(|one| match &one.role {
-                Role::PodAutoscaler(key) => Some(key.clone()),
+                Role::PodAutoscaler(key) => Some(key),
                 _ => None,
             });
-            let records = self.door.shared.autoscalers.snapshot().into_keys();
-            let kept = [
-                ("its role", roles.collect()),
-                ("its record", records.collect()),
-                ("its series", page.autoscalers.clone()),
+            let kept = vec![
+                ("its role", texts(roles)),
+                (
+                    "its record",
+                    texts(self.door.shared.autoscalers.snapshot().keys()),
+                ),
+                ("its series", texts(&page.autoscalers)),
             ];
-            of_gone(&kept, &around.autoscalers)
+            let exist = texts(&around.autoscalers);
+            of_gone(kept, |name| exist.contains(name))
         } else {
             Vec::new()
         };
-        let calm = (now.monotonic, self.calm);
-        let lasting = self.patience.lasting("autoscalers", gone, calm, KEPT);
-        InvariantViolation::of_each("A5", lasting, |text| text).collect()
+        let times = (now.monotonic, self.calm);
+        self.patience
+            .judge(("A5", "autoscalers"), gone, times, KEPT)
     }
 }

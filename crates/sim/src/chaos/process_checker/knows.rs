@@ -1,13 +1,12 @@
 //! What a process knows of the cluster, against what is stored.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::surroundings::Surroundings;
 use super::{Cluster, FOLLOWED, KNOWN, ProcessChecker, RELISTED, WATCHED_AGAIN};
 use crate::apiserver::Insider;
 use crate::chaos::check::InvariantViolation;
+use crate::chaos::check::known::Unlike;
 use crate::workloads::object::Object;
 use wva::cluster::scale::{ScaleReading, Scales};
 use wva::policy::key::TargetKey;
@@ -21,69 +20,31 @@ const READ_EACH: Duration = Duration::from_millis(100);
 impl ProcessChecker {
     /// M1: what decisions rest on is watched, if nothing is in the way.
     pub(super) fn deaf(&mut self, now: Moment) -> Vec<InvariantViolation> {
-        let watches = &self.watches;
-        let deaf = FOLLOWED.iter().filter(|kind| !watches.hear(&[kind]));
-        let deaf: Vec<String> = deaf.map(|kind| (*kind).to_owned()).collect();
-        let times = (now.monotonic, self.free);
-        let lasting = self.patience.lasting("deaf", deaf, times, WATCHED_AGAIN);
-        let text = |kind: String| {
-            let limit = WATCHED_AGAIN.as_secs();
+        let limit = WATCHED_AGAIN.as_secs();
+        let deaf = FOLLOWED.iter().filter(|kind| !self.watches.hear(&[kind]));
+        let deaf = deaf.map(|kind| {
             format!("{kind} have not been watched for {limit} s, though nothing is in the way")
-        };
-        InvariantViolation::of_each("M1", lasting, text).collect()
+        });
+        let (deaf, times) = (deaf.collect(), (now.monotonic, self.free));
+        self.patience
+            .judge(("M1", "deaf"), deaf, times, WATCHED_AGAIN)
     }
 
-    /// M1, M2: no object goes back in time, and names are those that are stored.
-    pub(super) fn mirrors(
-        &mut self,
-        now: Moment,
-        around: &Surroundings,
-    ) -> Vec<InvariantViolation> {
-        let door = Arc::clone(&self.door);
-        let mirrors = &door.shared.mirrors;
-        let revisions = [
-            mirrors.variants.revision(),
-            mirrors.deployments.revision(),
-            mirrors.pods.revision(),
-            around.number,
-        ];
-        if self.agreed == Some(revisions) {
+    /// M1: no object goes back in time.
+    pub(super) fn versions(&mut self, now: Duration) -> Vec<InvariantViolation> {
+        let excused = self.is_misled(RELISTED, now);
+        let variants = &self.door.shared.mirrors.variants;
+        let revision = variants.revision();
+        if self.revision.replace(revision) == Some(revision) {
             return Vec::new();
         }
-        let records = mirrors.variants.all();
+        let records = variants.all();
         let known = records.iter().map(|(_, record)| {
             let version = record.resource_version.parse().unwrap_or(0);
             let object = &record.object;
             (object.key.clone(), Arc::clone(&object.uid), version)
         });
-        let excused = self.is_misled(RELISTED, now.monotonic);
-        let mut found = self.versions.judge(known, excused);
-        let here = |keys: Vec<String>| keys.into_iter().collect::<BTreeSet<String>>();
-        let kinds = [
-            ("variants", here(names(&mirrors.variants)), &around.objects),
-            (
-                "deployments",
-                here(names(&mirrors.deployments)),
-                &around.deployments,
-            ),
-            ("pods", here(names(&mirrors.pods)), &around.pods),
-        ];
-        let agree = kinds.iter().all(|(_, known, stored)| known == *stored);
-        self.agreed = agree.then_some(revisions);
-        let calm = (now.monotonic, self.calm);
-        for (kind, known, stored) in kinds {
-            let ghosts = known.difference(stored).cloned();
-            let group = format!("ghosts/{kind}");
-            let ghosts = self.patience.lasting(&group, ghosts, calm, KNOWN);
-            let text = |key| format!("{key} is gone, and still among the {kind} that are known");
-            found.extend(InvariantViolation::of_each("M2", ghosts, text));
-            let missing = stored.difference(&known).cloned();
-            let group = format!("missing/{kind}");
-            let missing = self.patience.lasting(&group, missing, calm, KNOWN);
-            let text = |key| format!("{key} is not among the {kind} that are known");
-            found.extend(InvariantViolation::of_each("M1", missing, text));
-        }
-        found
+        self.versions.judge(known, excused)
     }
 
     /// M1, M2: what is known of each object is what is stored; C5: settings are those that are stored.
@@ -95,24 +56,27 @@ impl ProcessChecker {
         let shared = &self.door.shared;
         let calm = (now.monotonic, self.calm);
         let is_heard = |plural: &str| self.watches.hear(&[plural]);
-        let odd = cluster.content.unlike(&shared.mirrors, &is_heard);
+        let Unlike { odd, gone } = cluster.content.unlike(&shared.mirrors, &is_heard);
         let settings = shared.settings.load();
         let followed = &mut self.followed;
         let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);
+        let behind = behind.map(|keys| format!("settings are not those that are stored: {keys}"));
         let scales = shared.mirrors.scales.load();
         let count = u32::try_from(scales.len()).unwrap_or(u32::MAX);
         let relists = KNOWN * 2 + READ_EACH.saturating_mul(count);
         let misread = misread(&scales, cluster.insider);
-        let mut found = Vec::new();
-        let misread = self.patience.lasting("misread", misread, calm, relists);
-        let text = |key| format!("the scale of {key} is known otherwise than it is stored");
-        found.extend(InvariantViolation::of_each("M1", misread, text));
-        let odd = self.patience.lasting("unlike", odd, calm, KNOWN * 2);
-        let text = |key| format!("{key} is known otherwise than it is stored");
-        found.extend(InvariantViolation::of_each("M1", odd, text));
-        let behind = self.patience.lasting("behind", behind, calm, KNOWN * 2);
-        let text = |keys| format!("settings are not those that are stored: {keys}");
-        found.extend(InvariantViolation::of_each("C5", behind, text));
+        let odd = odd
+            .into_iter()
+            .map(|key| format!("{key} is known otherwise than it is stored"));
+        let gone = gone
+            .into_iter()
+            .map(|key| format!("{key} is gone, and still known"));
+        let patience = &mut self.patience;
+        let mut found = patience.judge(("M1", "misread"), misread, calm, relists);
+        found.extend(patience.judge(("M1", "unlike"), odd.collect(), calm, KNOWN * 2));
+        found.extend(patience.judge(("M2", "ghosts"), gone.collect(), calm, KNOWN * 2));
+        let behind = behind.into_iter().collect();
+        found.extend(patience.judge(("C5", "behind"), behind, calm, KNOWN * 2));
         found
     }
 }
@@ -139,10 +103,6 @@ fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
     let odd = scales
         .iter()
         .filter(|(target, reading)| is_odd(target, reading));
-    odd.map(|(target, _)| target.to_string()).collect()
-}
-
-fn names<V>(mirror: &wva::cluster::mirror::Mirror<V>) -> Vec<String> {
-    let all = mirror.all();
-    all.iter().map(|(key, _)| key.to_string()).collect()
+    odd.map(|(target, _)| format!("the scale of {target} is known otherwise than it is stored"))
+        .collect()
 }

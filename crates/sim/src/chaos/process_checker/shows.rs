@@ -39,16 +39,13 @@ impl ProcessChecker {
             }
             return found;
         }
-        let is_there = |key: &VariantKey| around.variants.contains_key(key);
+        let is_there = |key: &&VariantKey| around.variants.contains_key(*key);
         let gone = page.desired.keys().filter(|key| !is_there(key));
-        let gone = gone.map(ToString::to_string).collect();
-        let gone = self.lasting_lead("gone", gone, now, SHOWN);
-        let text = |key| format!("{key} is gone and still shown");
-        found.extend(InvariantViolation::of_each("E4", gone, text));
-        let absent = self.absent(page, around);
-        let absent = self.lasting_within("absent", absent, now, SHOWN);
-        let text = |key| format!("{key} is resolved and not shown");
-        found.extend(InvariantViolation::of_each("E2", absent, text));
+        let gone = gone.map(|key| format!("{key} is gone and still shown"));
+        let (gone, times) = (gone.collect(), self.led(now));
+        found.extend(self.patience.judge(("E4", "gone"), gone, times, SHOWN));
+        let (absent, times) = (self.absent(page, around), self.within(now));
+        found.extend(self.patience.judge(("E2", "absent"), absent, times, SHOWN));
         found.extend(self.counts(now, page, around));
         found.extend(self.existing(now, page));
         found.extend(self.untold(now, around));
@@ -78,29 +75,22 @@ impl ProcessChecker {
     }
 
     /// E7: the replicas that are shown are those that exist.
-    fn existing(
-        &mut self,
-        now: Moment,
-        page: &Shown,
-    ) -> impl Iterator<Item = InvariantViolation> + use<> {
+    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<InvariantViolation> {
         let views = self.door.shared.board.snapshot();
         let is_odd = |key: &VariantKey, shown: f64| {
             let view = views.get(key);
             let target = view.and_then(|view| view.target.resolved());
             target.is_some_and(|target| target.current.to_f64().total_cmp(&shown).is_ne())
         };
-        let odd = page
-            .current
-            .iter()
-            .filter(|(key, shown)| is_odd(key, **shown));
-        let odd = odd.map(|(key, _)| key.to_string()).collect();
-        let lasting = self.lasting_within("existing", odd, now, SHOWN);
-        let text = |key| format!("{key} is shown with other replicas than it has");
-        InvariantViolation::of_each("E7", lasting, text)
+        let odd = page.current.iter();
+        let odd = odd.filter(|(key, shown)| is_odd(key, **shown));
+        let odd = odd.map(|(key, _)| format!("{key} is shown with other replicas than it has"));
+        let (odd, times) = (odd.collect(), self.within(now));
+        self.patience.judge(("E7", "existing"), odd, times, SHOWN)
     }
 
     /// Who leads decides at every tick, on what was collected for it.
-    fn idle(&mut self, now: Moment) -> Option<InvariantViolation> {
+    fn idle(&mut self, now: Moment) -> Vec<InvariantViolation> {
         let interval = self.door.shared.settings.load().generation.dynamic.interval;
         let collected = self.door.shared.metrics.load().collected;
         let last = [
@@ -115,12 +105,11 @@ impl ProcessChecker {
         ];
         let since = |at: Duration| now.monotonic.saturating_sub(at);
         let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
-        let idle = idle.map(|(what, _)| (*what).to_owned()).collect();
-        let lasting = self.lasting_beat("idle", idle, now, interval + KNOWN);
-        let what = lasting.first()?;
         let limit = (interval * 2).as_secs();
-        let text = format!("leads, and has {what} for more than {limit} s");
-        Some(InvariantViolation::new("L1", text))
+        let idle = idle.map(|(what, _)| format!("leads, and has {what} for more than {limit} s"));
+        let (idle, times) = (idle.collect(), self.beats(now));
+        let patience = &mut self.patience;
+        patience.judge(("L1", "idle"), idle, times, interval + KNOWN)
     }
 
     /// Variants that should be shown and are not.
@@ -133,7 +122,9 @@ impl ProcessChecker {
                 && !page.desired.contains_key(*key)
                 && !matches!(shared.standing(key), Ownership::Behind { .. })
         });
-        resolved.map(|(key, _)| key.to_string()).collect()
+        resolved
+            .map(|(key, _)| format!("{key} is resolved and not shown"))
+            .collect()
     }
 
     /// Variants that are shown with another count than the last plan gives them. One that was made for a
@@ -158,7 +149,10 @@ impl ProcessChecker {
         let unlike = page.desired.iter().filter_map(|(key, shown)| {
             let target = decided(key)?;
             let is_odd = target.to_f64().total_cmp(shown).is_ne();
-            is_odd.then(|| format!("{key}, with {shown} instead of {target},"))
+            is_odd.then(|| {
+                let counts = format!("with {shown} instead of {target}");
+                format!("{key}, {counts}, is shown with another count than was decided")
+            })
         });
         unlike.collect()
     }
@@ -170,7 +164,6 @@ impl ProcessChecker {
         page: &Shown,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
-        let mut found = Vec::new();
         let interval = self.door.shared.settings.load().generation.dynamic.interval;
         let (mut outside, mut unstored) = (Vec::new(), Vec::new());
         for (key, desired) in &page.desired {
@@ -185,23 +178,28 @@ impl ProcessChecker {
                 .is_some_and(|max| stored.bounds.0 > Some(max));
             let below = !crossed && stored.bounds.0.is_some_and(|min| desired.0 < min);
             if above || below {
-                outside.push(key.to_string());
+                outside.push(format!("{key} is shown outside its bounds"));
             }
             if stored.desired != Some(desired.0) {
                 unstored.push(key.to_string());
             }
         }
-        let outside = self.lasting_beat("outside", outside, now, interval * 3 + KNOWN);
-        let text = |key| format!("{key} is shown outside its bounds");
-        found.extend(InvariantViolation::of_each("D2", outside, text));
-        let unlike = self.unlike_the_plan(page);
-        let unlike = self.lasting_within("undecided", unlike, now, DECIDED);
-        let text = |key| format!("{key} is shown with another count than was decided");
-        found.extend(InvariantViolation::of_each("E8", unlike, text));
+        let times = self.beats(now);
+        let mut found =
+            self.patience
+                .judge(("D2", "outside"), outside, times, interval * 3 + KNOWN);
+        let (unlike, times) = (self.unlike_the_plan(page), self.within(now));
+        found.extend(
+            self.patience
+                .judge(("E8", "undecided"), unlike, times, DECIDED),
+        );
         found.extend(self.untried(now, &unstored));
-        let unstored = self.lasting_lead("unstored", unstored, now, STORED);
         let text = |key| format!("{key} is shown with another count than is stored");
-        found.extend(InvariantViolation::of_each("E6", unstored, text));
+        let (unstored, times) = (unstored.into_iter().map(text).collect(), self.led(now));
+        found.extend(
+            self.patience
+                .judge(("E6", "unstored"), unstored, times, STORED),
+        );
         found
     }
 }

@@ -34,16 +34,22 @@ impl ProcessChecker {
             if is_declaring(&stored.object) {
                 return None;
             }
-            let unlike = unlike_the_record(&stored.object, record)?;
+            let (what, text) = unlike_the_record(&stored.object, record)?;
             // Whatever it is instead, it is the same that is not told.
-            Some((format!("{} of {key}", unlike.what), unlike.to_string()))
+            Some((format!("{what} of {key}"), text))
         });
         let unlike: BTreeMap<String, String> = unlike.collect();
-        let lasting = self.lasting_lead("untold", unlike.keys().cloned().collect(), now, STORED);
+        let (odd, times) = (unlike.keys().cloned().collect(), self.led(now));
+        let lasting = self
+            .patience
+            .lasting("untold", odd, times, STORED)
+            .into_iter();
         let text = |what: String| {
             let words = unlike.get(&what).map_or("", String::as_str);
             format!("{what} is not what is recorded: {words}")
         };
-        InvariantViolation::of_each("E6", lasting, text).collect()
+        lasting
+            .map(|what| InvariantViolation::new("E6", text(what)))
+            .collect()
     }
 }

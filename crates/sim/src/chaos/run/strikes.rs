@@ -12,9 +12,21 @@ use crate::chaos::fault::{
 };
 use crate::chaos::schedule::Strike;
 use crate::prometheus::Prometheus;
+use crate::world::controller::ControllerView;
 use wva::roles::Role;
 use wva_base::moment::WallTime;
 use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
+
+/// What shows later whether a fault has hit something.
+#[derive(Debug)]
+pub(super) enum Trail {
+    /// The process in which a role was armed, and how often its budget had been spent by then.
+    Armed(Arc<ControllerView>, u64),
+    /// How often counters had fallen.
+    Fallen(u64),
+    /// What processes are to hear of: a kind, and the version before the change.
+    News((&'static str, u64)),
+}
 
 impl Run<'_> {
     pub(super) async fn clear(&mut self, strike: &Strike) {
@@ -26,25 +38,13 @@ impl Run<'_> {
         self.trace
             .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
         let now = self.now();
-        match &strike.fault {
-            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
-                for member in &self.cast.members {
-                    member.ills.clear(strike.id, now);
-                }
-            }
-            ChaosFault::Api(place, _) => self.ills(*place, |ills| ills.clear(strike.id, now)),
-            _ => {}
+        for member in &self.cast.members {
+            member.ills.clear(strike.id, now);
         }
         match &strike.fault {
-            ChaosFault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.clear(strike.id, now));
-                self.shake(*fault, strike, false);
-            }
+            ChaosFault::Prometheus(_, fault) => drop(self.shake(*fault, strike, false)),
             ChaosFault::Autoscaler(_, AutoscalerFault::Removed(number)) => {
                 self.injector.restore_autoscaler(*number).await;
-            }
-            ChaosFault::Autoscaler(place, _) => {
-                self.ills(*place, |ills| ills.clear(strike.id, now));
             }
             ChaosFault::Object(_, ObjectFault::Crowd(_)) => self.injector.disperse().await,
             ChaosFault::Object(number, _) => self.injector.restore(*number).await,
@@ -52,29 +52,20 @@ impl Run<'_> {
             ChaosFault::Workload(number, how) => self.injector.relieve(*number, *how).await,
             ChaosFault::Controller(place, ProcessFault::Handover) => {
                 // It is the one that leads still, and the others have not heard of something.
-                let others = self.cast.members.iter().enumerate();
-                let mut others = others.filter(|(other, _)| other != place);
-                let is_kept_from_others = *place == self.cast.leader()
-                    && others.any(|(_, other)| other.ills.hits(strike.id) > 0);
-                for member in &self.cast.members {
-                    member.ills.clear(strike.id, now);
-                }
-                let (leader, lasts) = (self.cast.leader(), strike.lasts);
+                let leader = self.cast.leader();
+                let is_kept_from_others = *place == leader && self.hits(strike.id) > 0;
                 let cast = &mut self.cast;
-                let ends = cast.strike(leader, ProcessFault::Restart, now, lasts).await;
-                if ends && is_kept_from_others {
+                let (how, lasts) = (ProcessFault::Restart, strike.lasts);
+                if cast.strike(leader, how, now, lasts).await && is_kept_from_others {
                     self.credit(strike, true);
                 }
             }
             ChaosFault::Controller(place, ProcessFault::Rollout) => {
                 self.cast.roll_back(*place, now).await;
             }
-            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
-                self.ills(*place, |ills| ills.clear(strike.id, now));
-                self.cast.forgive(*place);
-            }
+            ChaosFault::Controller(place, ProcessFault::EveryWrite) => self.cast.forgive(*place),
             ChaosFault::Actor(place, fault) => self.disarm(*place, fault),
-            ChaosFault::Api(..) | ChaosFault::Controller(..) => {}
+            ChaosFault::Api(..) | ChaosFault::Controller(..) | ChaosFault::Autoscaler(..) => {}
         }
     }
 
@@ -93,56 +84,46 @@ impl Run<'_> {
 
     /// Counts a fault that was effective if it hit something while it lasted.
     pub(super) fn count(&mut self, strike: &Strike) {
-        let armed = self.cast.armed.remove(&strike.id);
-        let spent = self.cast.spent.remove(&strike.id);
-        let news = self.cast.news.remove(&strike.id);
-        let by_any = || {
-            let mut members = self.cast.members.iter();
-            members.any(|member| member.ills.hits(strike.id) > 0)
-        };
-        let hit = match &strike.fault {
-            ChaosFault::Api(_, Api::Compact) | ChaosFault::Object(_, ObjectFault::Midway) => {
-                by_any()
-            }
-            ChaosFault::Object(..) | ChaosFault::Settings(_) => {
-                news.is_some_and(|news| self.judge.was_told(news))
+        let trail = self.trails.remove(&strike.id);
+        let hits = self.hits(strike.id);
+        let hit = match (&strike.fault, trail) {
+            (ChaosFault::Object(_, ObjectFault::Midway), _) => hits > 0,
+            (ChaosFault::Object(..) | ChaosFault::Settings(_), Some(Trail::News(news))) => {
+                self.judge.was_told(news)
             }
             // Counted when it ends a process, and when it begins.
-            ChaosFault::Controller(_, ProcessFault::Handover)
-            | ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => false,
-            ChaosFault::Controller(place, ProcessFault::Rollout) => self.cast.rolls_out(*place),
-            // One end is what other faults do.
-            ChaosFault::Controller(place, ProcessFault::EveryWrite) => {
-                self.hits(*place, strike.id) > 1
-            }
-            ChaosFault::Prometheus(_, Prom::Reset) => {
-                let fallen = self.prometheus().falls();
-                spent.is_some_and(|before| before < fallen)
-            }
-            ChaosFault::Api(place, _)
-            | ChaosFault::Autoscaler(place, _)
-            | ChaosFault::Prometheus(place, _)
-            | ChaosFault::Controller(place, _) => self.hits(*place, strike.id) > 0,
-            ChaosFault::Actor(
+            (
+                ChaosFault::Controller(_, ProcessFault::Handover)
+                | ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)),
                 _,
-                RoleFault::Before(role)
-                | RoleFault::After(role)
-                | RoleFault::Panic(role)
-                | RoleFault::Torn(role, _)
-                | RoleFault::Hang(role),
-            ) => armed.is_some_and(|door| !door.actors.is_armed(role)),
-            ChaosFault::Actor(_, RoleFault::Storm(role)) => {
-                armed.is_some_and(|door| spent < Some(budgets_spent(&door.actors, role)))
+            ) => false,
+            (ChaosFault::Controller(place, ProcessFault::Rollout), _) => {
+                self.cast.rolls_out(*place)
             }
-            ChaosFault::Workload(number, WorkloadFaultKind::NeverReady) => {
-                self.injector.has_started_never(*number)
+            // One end is what other faults do.
+            (ChaosFault::Controller(_, ProcessFault::EveryWrite), _) => hits > 1,
+            (ChaosFault::Prometheus(_, Prom::Reset), Some(Trail::Fallen(before))) => {
+                before < self.prometheus().falls()
             }
-            ChaosFault::Workload(number, WorkloadFaultKind::Shortage) => {
-                self.injector.waits(*number)
+            (
+                ChaosFault::Api(..)
+                | ChaosFault::Autoscaler(..)
+                | ChaosFault::Prometheus(..)
+                | ChaosFault::Controller(..),
+                _,
+            ) => hits > 0,
+            (ChaosFault::Actor(_, RoleFault::Storm(role)), Some(Trail::Armed(door, before))) => {
+                before < budgets_spent(&door.actors, role)
             }
-            ChaosFault::Workload(number, WorkloadFaultKind::SlowStart) => {
-                self.injector.has_started_slowly(*number)
+            (ChaosFault::Actor(_, fault), Some(Trail::Armed(door, _))) => {
+                awaited(fault).is_some_and(|role| !door.actors.is_armed(role))
             }
+            (ChaosFault::Workload(number, how), _) => match how {
+                WorkloadFaultKind::NeverReady => self.injector.has_started_never(*number),
+                WorkloadFaultKind::Shortage => self.injector.waits(*number),
+                WorkloadFaultKind::SlowStart => self.injector.has_started_slowly(*number),
+                _ => false,
+            },
             _ => false,
         };
         self.credit(strike, hit);
@@ -153,9 +134,9 @@ impl Run<'_> {
         self.outcome.tally.entry(key).or_default().effective += u64::from(hit);
     }
 
-    fn hits(&self, place: usize, id: usize) -> u64 {
-        let member = self.cast.members.get(place);
-        member.map_or(0, |member| member.ills.hits(id))
+    fn hits(&self, id: usize) -> u64 {
+        let members = self.cast.members.iter();
+        members.map(|member| member.ills.hits(id)).sum()
     }
 
     fn ills(&self, place: usize, act: impl FnOnce(&ActiveFaults)) {
@@ -164,31 +145,35 @@ impl Run<'_> {
         }
     }
 
+    fn inject_at(&self, place: usize, strike: &Strike) {
+        let version = self.insider.version();
+        self.ills(place, |ills| {
+            ills.inject(strike.id, strike.fault.clone(), version)
+        });
+    }
+
     /// Lets a fault begin; whether it has hit something by that alone.
     pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
         match &strike.fault {
             ChaosFault::Api(_, Api::Compact) => {
-                for member in &self.cast.members {
-                    member.ills.inject_api(strike.id, Api::Compact, 0);
+                for place in 0..self.cast.members.len() {
+                    self.inject_at(place, strike);
                 }
                 self.world.server.compact();
                 false
             }
             ChaosFault::Api(place, fault) => {
-                let version = self.insider.version();
-                self.ills(*place, |ills| {
-                    ills.inject_api(strike.id, *fault, version);
-                    // Who watches lists seldom.
-                    if is_younger(*fault) {
-                        ills.cut_watches();
-                    }
-                });
+                self.inject_at(*place, strike);
+                // Who watches lists seldom.
+                if is_younger(*fault) {
+                    self.ills(*place, ActiveFaults::cut_watches);
+                }
                 false
             }
             ChaosFault::Prometheus(place, fault) => {
-                self.ills(*place, |ills| ills.inject_prometheus(strike.id, *fault));
+                self.inject_at(*place, strike);
                 let fallen = self.prometheus().falls();
-                self.cast.spent.insert(strike.id, fallen);
+                self.trails.insert(strike.id, Trail::Fallen(fallen));
                 self.shake(*fault, strike, true)
             }
             ChaosFault::Actor(place, fault) => self.afflict(strike.id, *place, fault),
@@ -211,7 +196,7 @@ impl Run<'_> {
                 }
                 let news = ("configmaps", self.insider.version());
                 if self.injector.edit(*how).await && self.insider.version() > news.1 {
-                    self.cast.news.insert(strike.id, news);
+                    self.trails.insert(strike.id, Trail::News(news));
                 }
                 false
             }
@@ -219,8 +204,8 @@ impl Run<'_> {
             ChaosFault::Autoscaler(_, AutoscalerFault::Removed(number)) => {
                 self.injector.remove_autoscaler(*number).await
             }
-            ChaosFault::Autoscaler(place, fault) => {
-                self.ills(*place, |ills| ills.inject_pages(strike.id, *fault));
+            ChaosFault::Autoscaler(place, _) => {
+                self.inject_at(*place, strike);
                 false
             }
         }
@@ -237,8 +222,9 @@ impl Run<'_> {
         if how == ProcessFault::Handover {
             let version = self.insider.version();
             let others = self.cast.members.iter().enumerate();
-            for (_, other) in others.filter(|(other, _)| *other != place) {
-                other.ills.inject_api(strike.id, Api::Silent, version);
+            for (number, other) in others.filter(|(other, _)| *other != place) {
+                let silent = ChaosFault::Api(number, Api::Silent);
+                other.ills.inject(strike.id, silent, version);
             }
         }
         let mut runs = self.cast.strike(place, how, now, strike.lasts).await;
@@ -247,7 +233,7 @@ impl Run<'_> {
         runs &= how != ProcessFault::Handover;
         let is_to_come = how.is_at_a_write();
         if how == ProcessFault::EveryWrite {
-            self.ills(place, |ills| ills.await_writes(strike.id));
+            self.inject_at(place, strike);
         } else if is_to_come {
             self.ills(place, |ills| ills.await_write(strike.id));
         }
@@ -266,7 +252,7 @@ impl Run<'_> {
             self.world.server.compact();
         }
         if hit {
-            self.cast.news.insert(id, news);
+            self.trails.insert(id, Trail::News(news));
         }
     }
 
@@ -279,11 +265,15 @@ impl Run<'_> {
         if awaited(fault).is_some_and(|role| actors.is_armed(role)) {
             return false;
         }
-        self.cast.armed.insert(id, Arc::clone(&door));
+        let spent = match fault {
+            RoleFault::Storm(role) => budgets_spent(actors, role),
+            _ => 0,
+        };
+        self.trails
+            .insert(id, Trail::Armed(Arc::clone(&door), spent));
         match fault {
             RoleFault::Kill(role) => actors.kill(role),
             RoleFault::Storm(role) => {
-                self.cast.spent.insert(id, budgets_spent(actors, role));
                 actors.kill(role);
                 false
             }

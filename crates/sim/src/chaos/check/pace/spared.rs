@@ -10,7 +10,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Requests of one process that are not to be made again yet.
 #[derive(Debug, Default)]
-pub(super) struct Spared(BTreeMap<String, Wait>);
+pub(crate) struct Spared(BTreeMap<String, Wait>);
 
 #[derive(Debug)]
 struct Wait {
@@ -22,7 +22,7 @@ struct Wait {
 
 impl Spared {
     /// Takes in an answer that asks for so much time.
-    pub(super) fn note(&mut self, request: &Sent<'_>, asked: Duration, lives: u64, now: Duration) {
+    pub(crate) fn note(&mut self, request: &Sent<'_>, asked: Duration, lives: u64, now: Duration) {
         self.0.retain(|_, wait| now < wait.until);
         let Some(name) = name(request) else {
             return;
@@ -38,7 +38,7 @@ impl Spared {
 
     /// Whether a request comes too early. Where a role has begun since the answer nobody can say, from here, whether it
     /// is the one that had it.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &mut self,
         request: &Sent<'_>,
         lives: u64,
