@@ -87,7 +87,9 @@ impl ActiveFaults {
 
     pub(super) fn clear(&self, id: usize, now: Duration) {
         let mut state = self.state();
-        match state.faults.remove(&id) {
+        let ended = state.faults.remove(&id);
+        let is_here = ended.is_some();
+        match ended {
             Some((ChaosFault::Api(_, fault), _)) if is_younger(fault) && state.has_hit(id) => {
                 state.younger = Some(now);
             }
@@ -99,7 +101,9 @@ impl ActiveFaults {
         state.at_question.take_if(|(of, _)| *of == id);
         state.holds.take_if(|of| *of == id);
         drop(state);
-        self.0.healed.notify_waiters();
+        if is_here {
+            self.0.healed.notify_waiters();
+        }
     }
 
     /// So much time passes, or the rest of a fault.

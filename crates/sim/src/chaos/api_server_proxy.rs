@@ -34,7 +34,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What the library of clients makes of anything.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The way of one process. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ApiServerProxy {
     pub(super) server: ApiServer,
@@ -69,7 +68,6 @@ struct RequestOutcome {
     lapse: Option<usize>,
     version: Option<u64>,
     end: Option<ProcessFault>,
-    /// The faults that hit it.
     by: Vec<usize>,
 }
 
@@ -148,7 +146,6 @@ impl ApiServerProxy {
         fate
     }
 
-    /// Tells why a request comes to nothing, if it does so on the way.
     fn tell(&self, request: &str, fate: &RequestOutcome) {
         let why = if fate.unreachable {
             "nobody there".to_owned()
@@ -258,7 +255,6 @@ impl ApiServerProxy {
         }
     }
 
-    /// Tells of an answer that is none.
     fn answered(&self, asked: &str, status: StatusCode) {
         if status == StatusCode::GONE {
             self.ills.expired();
@@ -389,7 +385,6 @@ fn resource_of(path: &str) -> Option<String> {
     Some(format!("{plural}.{group}"))
 }
 
-/// What the trace calls a request.
 fn asked(sent: &Sent<'_>) -> String {
     let verb = match *sent.method {
         Method::GET if sent.query.contains("watch=") => "WATCH",

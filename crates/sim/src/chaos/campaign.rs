@@ -34,10 +34,8 @@ pub(crate) struct Summary {
     pub(crate) events: u64,
     pub(crate) writes: u64,
     pub(crate) plans: u64,
-    /// The most bytes that one process held.
     pub(crate) held: usize,
     pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
-    /// The longest time to rest after the last fault.
     pub(crate) slowest: Option<Duration>,
     /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
     pub(crate) hash: u64,
@@ -104,7 +102,6 @@ pub(crate) struct Hunt {
 
 #[derive(Debug, Clone)]
 pub(crate) enum End {
-    /// The last seed broke an invariant.
     Found(Box<Done>),
     Missed,
     /// The last seed could not be played to its end, which tells nothing of the defect.
@@ -112,7 +109,6 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// What a run means for the search, if it ends it.
     fn of(done: Done) -> Option<Self> {
         let (_, violation) = done.outcome.violation.as_ref()?;
         Some(if violation.invariant == PLAY {
@@ -165,7 +161,6 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
     hunt
 }
 
-/// Does the work of each of `all`, on so many threads.
 pub(super) fn each<T, R: Send>(
     jobs: usize,
     all: impl Iterator<Item = T> + Send,
@@ -223,7 +218,6 @@ pub(crate) fn campaign(
 mod tests {
     use super::*;
 
-    /// What a run means for a hunt.
     fn end(outcome: RunOutcome) -> Option<End> {
         End::of(Done { seed: 7, outcome })
     }

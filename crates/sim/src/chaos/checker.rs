@@ -34,15 +34,11 @@ mod examine;
 mod leads;
 mod pace;
 
-pub(super) use ends::Farewell;
-
 /// Seconds between two looks at the page of a process.
 const PAGE_EVERY: u64 = 3;
 
-/// How often messages were met, by role and name.
 pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
-/// The judge. Clones share it.
 #[derive(Clone)]
 pub(super) struct Checker(Arc<Inner>);
 
@@ -59,21 +55,17 @@ struct Inner {
 struct CheckerState {
     seats: BTreeMap<usize, ProcessChecker>,
     found: Option<(Duration, InvariantViolation)>,
-    /// The cluster as it was last looked at.
     around: Option<Arc<Surroundings>>,
     /// When the bounds of each variant last allowed it to have no replicas.
     zero: BTreeMap<VariantKey, Duration>,
     policies: ZeroPolicies,
-    /// When somebody last led.
     led: Duration,
     /// When who led has ended in order, with nothing in its way, and nobody has led since.
     vacant: Option<Duration>,
-    /// The model that may go to zero.
     sleep: Option<Sleep>,
     fleet: Fleet,
     autoscaled: Vec<AutoscaledTarget>,
     lately: Lately,
-    /// What was stored at the last look at everything.
     content: Content,
     instance: Option<&'static str>,
     counts: Counts,
@@ -85,7 +77,6 @@ struct CheckerState {
 pub(crate) struct Counts {
     pub(crate) writes: u64,
     pub(crate) plans: u64,
-    /// The most bytes that one process held.
     pub(crate) held: usize,
 }
 
@@ -146,7 +137,6 @@ impl Checker {
         bench.sleep = plot.sleeper.clone().map(Sleep::new);
     }
 
-    /// What is true of the use of that model now.
     pub(super) fn used(&self, now: Use) {
         let at = self.now();
         if let Some(sleep) = &mut self.bench().sleep {
@@ -252,7 +242,6 @@ impl Checker {
         self.report_all(found);
     }
 
-    /// Looks at what exists now, and what it allows.
     fn look_around(&self) -> Arc<Surroundings> {
         let (known, instance) = {
             let mut bench = self.bench();

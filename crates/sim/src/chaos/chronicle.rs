@@ -48,14 +48,12 @@ impl Trace {
         self.note(&who, "write", &text);
     }
 
-    /// A process reads something, which changes nothing.
     pub(super) fn read(&self, place: usize, sent: &Sent<'_>) {
         let text = format!("{:<6} {}?{}", sent.method, sent.path, sent.query);
         self.hum(&format!("c{place}"), "reads", &text);
     }
 }
 
-/// A path without group and version.
 pub(super) fn short(path: &str) -> &str {
     path.rsplit("/namespaces/").next().unwrap_or(path)
 }
@@ -106,7 +104,6 @@ impl Misses {
     }
 }
 
-/// Tells when the claim of a process begins and ends.
 pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>) {
     let who = format!("c{place}");
     let mut claims = door.shared.claim.follow();
@@ -140,12 +137,10 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>
     }
 }
 
-/// What became of pods and counts since the last look.
 #[derive(Debug, Default)]
 pub(super) struct Chronicle {
     version: Option<u64>,
     pods: BTreeMap<String, &'static str>,
-    /// Replicas that are asked for.
     counts: BTreeMap<String, u64>,
 }
 
@@ -214,7 +209,6 @@ fn stage(pod: &Object) -> &'static str {
     }
 }
 
-/// Who wrote the replicas of a target last.
 fn by(target: &Object) -> String {
     let entries = target.at("/metadata/managedFields").as_array();
     let entries = entries.into_iter().flatten();

@@ -12,13 +12,11 @@ use wva::policy::condition::{self, ConditionReason, ConditionStatus, ConditionTy
 use wva::policy::key::VariantKey;
 use wva::policy::record::{AllocationStatus, PublishedRecord};
 
-/// Status and reason of each condition, by its type.
 type Said<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
 
 /// The type of a condition, or that it is the accelerator, and what is said of it otherwise.
 type Unlike = (String, String);
 
-/// What is stored of a variant otherwise than its record says.
 pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let conflict = condition::conflict(&record.standing);
     let recorded = record.conditions.iter().chain(&conflict);
@@ -101,7 +99,6 @@ fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
     Some(otherwise(kind, &words(stored), &words(expected)))
 }
 
-/// The accelerator, where the record has one to be stored.
 fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
     let expected = record.accelerator.label();

@@ -23,7 +23,6 @@ const LONGEST: Duration = Duration::from_mins(8);
 pub(super) struct CostsByHand {
     dice: Dice,
     next: Duration,
-    /// The pod that has one.
     given: Option<Object>,
 }
 
@@ -76,7 +75,6 @@ impl CostsByHand {
         }
     }
 
-    /// A pod that is chosen, where there is one, and otherwise any.
     fn pick(&mut self, live: Vec<Object>) -> Option<Object> {
         let (chosen, others): (Vec<Object>, _) = live.into_iter().partition(is_chosen);
         let mut among = if chosen.is_empty() { others } else { chosen };
@@ -85,7 +83,6 @@ impl CostsByHand {
     }
 }
 
-/// A pod that is to go first.
 pub(super) fn chosen(server: &Insider) -> Option<String> {
     let mut live = live_pods(server).into_iter();
     let pod = live.find(is_chosen)?;

@@ -27,7 +27,6 @@ impl Dice {
         of.get(self.place(of.len()))
     }
 
-    /// Whether something with so many chances in a hundred happens.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -37,23 +36,18 @@ impl Dice {
         let span = to.as_secs_f64().max(1e-3) / from.as_secs_f64().max(1e-3);
         let share = crate::number::real(self.below(1_000_000)) / 1e6;
         let seconds = from.as_secs_f64().max(1e-3) * span.powf(share);
-        Duration::from_millis(
-            Duration::from_secs_f64(seconds)
-                .as_millis()
-                .try_into()
-                .unwrap_or(1),
-        )
+        whole_millis(seconds)
     }
 
     /// The time to the next of events that come by chance, on average this far from each other.
     pub(super) fn gap(&mut self, mean: Duration) -> Duration {
         let share = (crate::number::real(self.below(1_000_000)) + 1.0) / 1_000_001.0;
         let seconds = -share.ln() * mean.as_secs_f64();
-        Duration::from_millis(
-            Duration::from_secs_f64(seconds)
-                .as_millis()
-                .try_into()
-                .unwrap_or(1),
-        )
+        whole_millis(seconds)
     }
+}
+
+fn whole_millis(seconds: f64) -> Duration {
+    let millis = Duration::from_secs_f64(seconds).as_millis();
+    Duration::from_millis(millis.try_into().unwrap_or(1))
 }

@@ -80,7 +80,6 @@ impl ExhaustiveScenario {
         Some(plot)
     }
 
-    /// The whole of it, with an end at this point or with none.
     pub(super) fn play(self, probe: Option<Probe>, keep: Keep) -> Option<RunOutcome> {
         let mut plot = self.plot()?;
         plot.probe = probe;
@@ -100,13 +99,11 @@ impl ExhaustiveScenario {
 /// GPUs of the one node where growth is limited: for one replica more of each variant than there are at first.
 const FEW: u32 = 6;
 
-/// Two pods with a GPU each.
 const GROUP: Replica = Replica::Group {
     workers: 1,
     gpus: 1,
 };
 
-/// A ConfigMap of analyzers and limiters with this entry for all models.
 fn analyzed(entry: &str) -> ConfigMap {
     ConfigMap {
         name: SATURATION,
@@ -114,7 +111,6 @@ fn analyzed(entry: &str) -> ConfigMap {
     }
 }
 
-/// Which occasions of a role are points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {
     /// Of a role the first ones, and from then on each that is twice as late; of writes all.
@@ -122,12 +118,9 @@ pub(crate) enum Points {
     All,
 }
 
-/// What is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// A role, before and after its occasions.
     Role(Role),
-    /// The process, this way at each of its writes.
     Writes(ProcessFault),
 }
 
@@ -143,14 +136,11 @@ pub(crate) struct BrokenInvariant {
 pub(crate) struct Walked {
     pub(crate) scene: ExhaustiveScenario,
     pub(crate) course: Course,
-    /// Points at which it was.
     pub(crate) ends: u64,
-    /// Points after which something was not as it must be.
     pub(crate) broken: Vec<BrokenInvariant>,
 }
 
 impl Walked {
-    /// Whether something was not as it must be after an end, or the course had no point.
     pub(crate) fn is_broken(&self) -> bool {
         !self.broken.is_empty() || self.ends == 0
     }
@@ -216,7 +206,6 @@ pub(crate) fn exhaustive(
     })
 }
 
-/// How a scene comes to rest without any end.
 fn at_rest(scene: ExhaustiveScenario) -> std::io::Result<Option<Quiescence>> {
     let Some(outcome) = scene.play(None, Keep::Tail) else {
         return Ok(None);
@@ -257,7 +246,6 @@ pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<Invarian
     })
 }
 
-/// One course to its last point.
 fn walk(walked: &mut Walked, points: Points, usual: &Quiescence) {
     let mut number = 1;
     loop {

@@ -1,4 +1,4 @@
-//! Everything that can be made to go wrong, by class.
+//! Everything that can be made to go wrong, by class. `docs/development/chaos.md` says what each fault is.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,269 +7,165 @@ use clap::ValueEnum;
 use wva::roles::Role;
 use wva_supervise::SeedTree;
 
-/// What is made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Class {
-    ApiServer,
+    Api,
     Prometheus,
-    /// Actors within a process.
     Actors,
-    /// Whole processes of the controller.
     Controllers,
-    /// Objects that people and other controllers own.
     Objects,
     Settings,
     Workloads,
-    /// PodAutoscalers, their roles and what they measure; only where there are any.
     Autoscalers,
 }
 
-impl Class {
-    /// The name in tables.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::ApiServer => "api",
-            Self::Prometheus => "prometheus",
-            Self::Actors => "actors",
-            Self::Controllers => "controllers",
-            Self::Objects => "objects",
-            Self::Settings => "settings",
-            Self::Workloads => "workloads",
-            Self::Autoscalers => "autoscalers",
-        }
+/// Its name in tables.
+impl fmt::Display for Class {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&kebab(&format!("{self:?}")))
     }
 }
 
 /// In place of the number of a controller: whoever leads when the fault begins.
 pub(super) const LEADER: usize = usize::MAX;
 
-/// Something that goes wrong. Where it names a controller, that is its number.
+/// Something that goes wrong, with the number of the controller or the variant that it meets.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ChaosFault {
-    /// Between one controller and the API server.
     Api(usize, Api),
-    /// Between one controller and Prometheus.
     Prometheus(usize, Prom),
-    /// Within one controller.
     Actor(usize, RoleFault),
-    /// One controller as a whole.
     Controller(usize, ProcessFault),
-    /// An object of a variant, by the number of the variant.
     Object(usize, ObjectFault),
-    /// Settings.
     Settings(Edit),
-    /// Workloads of a variant, by its number, or a node.
     Workload(usize, WorkloadFaultKind),
-    /// What one controller measures for PodAutoscalers, or one of them.
     Autoscaler(usize, AutoscalerFault),
 }
 
-/// What happens to PodAutoscalers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AutoscalerFault {
-    /// No page of a pod can be reached.
     PagesDown,
-    /// No page of a pod is answered in time.
     PagesHang,
-    /// Pages of half of the pods cannot be reached.
     PagesPartial,
-    /// The object of this number is removed, and another one of its name comes.
     Removed(usize),
 }
 
-/// What happens on the way to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
-    /// Requests take so much longer.
     Latency(Duration),
     /// Requests are answered with this status, and so many seconds to wait.
     Refuse(u16, Option<u64>),
-    /// Writes are answered with 409.
     Conflict,
-    /// Writes are answered with 403.
     Forbidden,
-    /// Writes of VariantAutoscalings are answered with 500: their admission webhook has failed.
     Webhook,
-    /// Requests are never answered.
     Hang,
-    /// Nobody can be reached.
     Partition,
-    /// Writes are carried out, and never answered.
     Lost,
     /// Writes are never answered, and carried out so much later: by then their sender may have lost its lease.
     Late(Duration),
     /// The next write of a status is held on its way until somebody else has the lease, and carried out then;
     /// from that write on nobody can be reached.
     Lapse,
-    /// Watches tell nothing any more, and do not end.
     Silent,
-    /// Watches send no bookmarks.
     NoBookmarks,
-    /// Watches tell everything twice.
     Doubled,
-    /// Watches tell late.
     Delayed(Duration),
     /// Watches of some kinds tell late, of others in time: which ones is drawn from this number.
     Uneven(Duration, u8),
-    /// Watches tell only the last of several changes of an object.
     Coalesced(Duration),
-    /// Lists are older by so many changes.
     StaleList(u64),
     /// All that is read comes from a server that stands still this many changes back.
     Older(u64),
-    /// History is forgotten: watches end with 410.
     Compact,
-    /// Every watch is cut.
     Cut,
 }
 
-/// What happens on the way to Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prom {
-    /// Nobody can be reached.
     Down,
-    /// Requests are answered with this status.
     Status(u16),
-    /// Answers take so long.
     Slow(Duration),
-    /// Answers never come.
     Hang,
-    /// Answers are too large to be read.
     Endless,
-    /// Some of the series are missing.
     Partial,
-    /// Nothing is found.
     Empty,
-    /// Answers are those of the first question.
     Old,
-    /// Every series is there twice.
     Doubled,
-    /// Values are no numbers.
     NotANumber,
-    /// Values are infinite.
     Infinite,
-    /// Pods that are gone still report.
     Ghosts,
-    /// Labels are called otherwise.
     WrongLabels,
-    /// Every value is zero.
     Zeros,
-    /// Its clock is ahead.
     Ahead(Duration),
-    /// Its clock is behind.
     Behind(Duration),
-    /// Nothing is scraped.
     Gap,
-    /// What is scraped is seen late.
     Lag(Duration),
-    /// All counters that it scrapes of pods begin anew at zero, while their containers live on.
     Reset,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RoleFault {
-    /// One ends now, with everything below it.
     Kill(Role),
-    /// One ends before its next occasion.
     Before(Role),
-    /// One ends after its next occasion.
     After(Role),
-    /// One fails with a panic at its next occasion.
     Panic(Role),
     /// A machine fails with a panic when it has done so many of the things that an occasion made it decide, and has
     /// more to do.
     Torn(Role, usize),
-    /// One never finishes its next occasion.
     Hang(Role),
-    /// The task of one is aborted.
     Abort(Role),
-    /// Several end at once.
     Several(Vec<Role>),
-    /// One ends again and again, beyond what its supervisor puts up with.
     Storm(Role),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFault {
-    /// It ends without a word.
     Crash,
-    /// It ends in order, and another one comes.
     Restart,
-    /// It stands still.
     Pause,
-    /// It ends before its next write is sent.
     BeforeWrite,
-    /// It ends when its next write has been carried out, before the answer.
     DuringWrite,
-    /// It ends after the answer to its next write.
     AfterWrite,
-    /// It ends at one of its next writes, and so does whoever comes after it, again and again.
     EveryWrite,
-    /// It ends in order, and one with other settings comes.
     Rollout,
-    /// The watches of the others fall silent, and then whoever leads by now ends in order.
     Handover,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectFault {
-    /// The target is deleted, and another one of its name comes.
     TargetReplaced,
-    /// Somebody scales the target by hand.
     ScaledTo(u32),
-    /// A second HPA scales the target.
     SecondScaler,
-    /// Bounds that contradict each other.
     MinAboveMax,
-    /// Other bounds.
     Bounds(u32, u32),
-    /// A specification that makes no sense: the shape of this number.
     Malformed(u8),
-    /// The object is removed, and another one of its name comes.
     Removed,
-    /// The same, and history is forgotten before a watch has told of it.
     Unseen,
-    /// The same, while whoever leads waits for an answer of Prometheus: between what it collects and the plan.
     Midway,
-    /// It serves a model of another name.
     Renamed,
-    /// It belongs to another instance.
     Moved,
-    /// Its accelerator has another name.
     Relabelled,
-    /// Another object names the same target.
     Contested,
-    /// So many objects come at once.
     Crowd(u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// Another interval.
     Interval(u64),
-    /// Other thresholds.
     Thresholds(u64),
     /// A key that is read at start alone: which one, and its value, is drawn from this number.
     Immutable(u64),
     /// Text that nobody can read: which one, and where, is drawn from this number.
     BrokenYaml(u64),
-    /// A value that does not parse.
     BadValue,
-    /// The main ConfigMap is deleted.
     Deleted,
-    /// The ConfigMap of analyzers and limiters is deleted.
     SaturationDeleted,
     /// A ConfigMap is deleted and at once created again: of those that there are, the one of this number.
     Recreated(u8),
-    /// So many edits, one after another.
     Storm(u64),
-    /// The model that may go to zero may not.
     ZeroForbidden,
-    /// It may when it has been idle for ten times as long.
     ZeroLater,
-    /// The ConfigMap that allows it to is deleted.
     ZeroDeleted,
-    /// A model whose bounds keep it from zero may go there.
     ZeroAllowed,
     /// Some key gets some value: what is drawn from this number.
     Random(u64),
@@ -277,19 +173,12 @@ pub(crate) enum Edit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkloadFaultKind {
-    /// Containers die.
     Crash(usize),
-    /// Pods are evicted.
     Evict(usize),
-    /// A node does not answer; the number is that of the node.
     NodeLost,
-    /// New pods are never ready.
     NeverReady,
-    /// New pods take ten times as long.
     SlowStart,
-    /// Pods die again and again.
     Flapping,
-    /// Nodes take no pods.
     Shortage,
 }
 
@@ -314,7 +203,6 @@ impl ProcessFault {
 }
 
 impl Api {
-    /// By how much each event of a watch of this kind is late.
     pub(super) fn delay(self, kind: &str) -> Option<Duration> {
         match self {
             Self::Delayed(time) => Some(time),
@@ -352,7 +240,7 @@ impl ChaosFault {
 
     pub(crate) fn class(&self) -> Class {
         match self {
-            Self::Api(..) => Class::ApiServer,
+            Self::Api(..) => Class::Api,
             Self::Prometheus(..) => Class::Prometheus,
             Self::Actor(..) => Class::Actors,
             Self::Controller(..) => Class::Controllers,
@@ -363,7 +251,6 @@ impl ChaosFault {
         }
     }
 
-    /// What goes wrong, without whom it meets.
     fn fault(&self) -> &dyn fmt::Debug {
         match self {
             Self::Api(_, fault) => fault,
@@ -387,7 +274,7 @@ impl ChaosFault {
         };
         let text = format!("{:?}", self.fault());
         let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
-        format!("{}/{}{status}", self.class().as_str(), kebab(name))
+        format!("{}/{}{status}", self.class(), kebab(name))
     }
 }
 
@@ -403,7 +290,6 @@ fn kebab(name: &str) -> String {
     kebab
 }
 
-/// Its kind, with its numbers.
 impl fmt::Display for ChaosFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.kind())?;

@@ -11,7 +11,6 @@ use wva::policy::plan::Plan;
 pub(super) struct Fleet {
     /// Type and number of the GPUs of one replica.
     pub(super) gpus: BTreeMap<VariantKey, (String, u32)>,
-    /// GPUs of all nodes, by type.
     nodes: BTreeMap<String, u32>,
 }
 

@@ -33,11 +33,8 @@ pub(super) struct Injector {
     pub(super) server: Insider,
     pub(super) workloads: Workloads,
     pub(super) scenario: Scenario,
-    /// The instance that all objects belong to, where they do to one.
     pub(super) instance: Option<&'static str>,
-    /// The variant that annotations of its HPA declare, if one is.
     pub(super) declared: Option<&'static str>,
-    /// Keys of the main ConfigMap beside the interval.
     pub(super) main: Vec<(&'static str, &'static str)>,
 }
 
@@ -60,7 +57,6 @@ impl Injector {
         self.at(group, plural, variant.name)
     }
 
-    /// The settings that a world begins with, and pools in front of nothing.
     pub(super) async fn settle(&self, pools: u32) -> Result<(), Denied> {
         self.configure().await?;
         for (model, variant) in self.variants() {
@@ -101,7 +97,10 @@ impl Injector {
     }
 
     fn original(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
-        let mut object = autoscaling(model, variant);
+        self.labelled(autoscaling(model, variant))
+    }
+
+    fn labelled(&self, mut object: Value) -> Value {
         if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
             labels.insert(wva::api::INSTANCE_LABEL.to_owned(), instance.into());
         }
@@ -141,7 +140,6 @@ impl Injector {
         }
     }
 
-    /// Breaks an object; whether that worked.
     pub(super) async fn break_object(&self, number: usize, how: Broken) -> bool {
         let Some((model, variant)) = self.variant(number) else {
             return false;
@@ -228,7 +226,6 @@ impl Injector {
         made > 0
     }
 
-    /// Puts back what belongs to a variant, as it was at first.
     pub(super) async fn restore(&self, number: usize) {
         let Some((model, variant)) = self.variant(number) else {
             return;
@@ -312,7 +309,6 @@ impl Injector {
     }
 }
 
-/// Takes away what the specification has beyond this one.
 fn drop_unknown(stored: &Value, wanted: &mut Value) {
     let fields = stored.get("spec").and_then(Value::as_object);
     let wanted = wanted.get_mut("spec").and_then(Value::as_object_mut);

@@ -96,7 +96,6 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
     })
 }
 
-/// Whether everything is at rest, and since when.
 #[derive(Debug, Default)]
 pub(super) struct Stand {
     since: Option<Duration>,
@@ -126,21 +125,16 @@ impl Stand {
     }
 
     pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Checker) {
-        match self.since {
-            Some(since) if since <= calm + rest => {}
+        let why = &self.why;
+        let text = match self.since {
+            Some(since) if since <= calm + rest => return,
             Some(since) => {
                 let late = since.saturating_sub(calm).as_secs();
-                let text = format!(
-                    "at rest only {late} s after the last fault: before, {}",
-                    self.why
-                );
-                judge.report(InvariantViolation::new("L1", text));
+                format!("at rest only {late} s after the last fault: before, {why}")
             }
-            None => {
-                let text = format!("not at rest: {}", self.why);
-                judge.report(InvariantViolation::new("L1", text));
-            }
-        }
+            None => format!("not at rest: {why}"),
+        };
+        judge.report(InvariantViolation::new("L1", text));
     }
 }
 
@@ -168,7 +162,6 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
         .or_else(|| unwell(&doors))
 }
 
-/// A role that does not run.
 fn unwell(doors: &[&Arc<ControllerView>]) -> Option<String> {
     doors.iter().enumerate().find_map(|(place, door)| {
         let mut roles = door.actors.report().into_iter();
@@ -177,7 +170,6 @@ fn unwell(doors: &[&Arc<ControllerView>]) -> Option<String> {
     })
 }
 
-/// A target of a PodAutoscaler that has more than its least.
 fn autoscaled(scenario: &Scenario, server: &Insider) -> Option<String> {
     let mut models = scenario.autoscaled.iter().map(|one| &one.model);
     models.find_map(|model| {
@@ -227,7 +219,6 @@ fn uneven(leader: &ControllerView, scenario: &Scenario, server: &Insider) -> Opt
     })
 }
 
-/// The replicas of a variant as they are shown, stored, asked for and ready.
 fn counts(
     leader: &ControllerView,
     of: (&str, &ScenarioVariant),

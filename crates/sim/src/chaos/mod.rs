@@ -25,7 +25,6 @@ mod process_manager;
 mod process_state;
 mod prometheus_proxy;
 mod quiescence;
-mod report;
 mod run;
 mod scale_to_zero;
 mod schedule;
@@ -43,8 +42,7 @@ pub(crate) use exhaustive::{
     BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
 };
 pub(crate) use mutation::Mutation;
-pub(crate) use outcome::FaultTally;
+pub(crate) use outcome::{FaultTally, failure_report};
 pub(crate) use point::Point;
-pub(crate) use report::{Played, failure_report};
 pub(crate) use trace::Keep;
 pub(crate) use workload::{PLOTS, plot};

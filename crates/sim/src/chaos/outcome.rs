@@ -7,21 +7,18 @@ use super::check::InvariantViolation;
 use super::checker::Counts;
 use super::fault::Class;
 use super::quiescence::Quiescence;
+use super::workload::ChaosWorkload;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FaultTally {
     pub(crate) injected: u64,
-    /// How many of them hit something.
     pub(crate) effective: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunOutcome {
-    /// The first thing that must not be, and when.
     pub(crate) violation: Option<(Duration, InvariantViolation)>,
-    /// Of all that happened, in its order.
     pub(crate) hash: u64,
-    /// Lines of the trace.
     pub(crate) events: u64,
     pub(crate) lines: Vec<String>,
     pub(crate) lasted: Duration,
@@ -36,11 +33,32 @@ pub(crate) struct RunOutcome {
 }
 
 impl RunOutcome {
-    /// Of a run of which nothing but this is known.
     pub(super) fn broken(violation: InvariantViolation) -> Self {
         Self {
             violation: Some((Duration::ZERO, violation)),
             ..Self::default()
         }
     }
+}
+
+/// Everything about a run that broke an invariant.
+pub(crate) fn failure_report(
+    plot: &ChaosWorkload,
+    seed: u64,
+    outcome: &RunOutcome,
+    commit: &str,
+) -> Option<String> {
+    let (at, violation) = outcome.violation.as_ref()?;
+    let (at, scenario) = (at.as_secs_f64(), plot.name);
+    let (mut planted, mut mutant) = (String::new(), String::new());
+    if let Some(mutation) = plot.mutation {
+        planted = format!("  planted {mutation:?}");
+        mutant = format!(" --mutant {mutation:?}");
+    }
+    Some(format!(
+        "\nseed {seed}  commit {commit}  scenario {scenario}{planted}  at {at:.3} s\n{violation}\n\n\
+         last lines of its trace:\n{}\n\n\
+         replay:  wva-sim chaos --scenario {scenario} --replay {seed}{mutant}\n",
+        outcome.lines.join("\n"),
+    ))
 }

@@ -40,7 +40,6 @@ use wva_supervise::{SupervisionHooks, Writer};
 /// The delay between two attempts of a controller that does not back off.
 const UNPACED: Duration = Duration::from_millis(50);
 
-/// The defect of one process, if one is planted.
 #[derive(Debug, Default)]
 pub(super) struct Planted {
     mutation: Option<Mutation>,
@@ -65,7 +64,6 @@ impl Planted {
         hoard.push(what);
     }
 
-    /// Keeps this until the next one comes.
     fn swap(&self, what: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn Any + Send + Sync>> {
         let mut hoard = self.hoard.lock().unwrap_or_else(PoisonError::into_inner);
         let before = hoard.pop();
@@ -412,7 +410,6 @@ fn filled((source, window): (String, DemandWindow), now: Moment) -> (String, Dem
     (source, serde_json::from_value(value).unwrap_or(window))
 }
 
-/// Keeps the conditions that are stored as false.
 fn stick(object: &VariantRecord, patch: &mut StatusPatch) {
     let known = object.status.conditions.iter();
     let stuck: Vec<_> = known

@@ -16,15 +16,12 @@ use wva::signals::metrics_page::FamilyReader;
 use wva::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
 use wva_supervise::Clock;
 
-/// A page that was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRead {
     pub(super) at: Duration,
-    /// The sum of the series that were asked for.
     pub(super) sum: f64,
 }
 
-/// The last read of each page. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PageReads(Arc<Mutex<BTreeMap<String, PageRead>>>);
 

@@ -95,31 +95,24 @@ pub(super) struct ProcessChecker {
     followed: Followed,
     pub(super) spans: Spans,
     pub(super) pace: Pace,
-    /// What is not to be asked for again yet.
     pub(super) spared: Spared,
     tree: Tree,
     hangs: Hangs,
-    /// What was true when it was asked to end.
     pub(super) ending: Option<Ending>,
     versions: Versions,
     kept: Kept,
     pub(super) holdings: Holdings,
     /// The replicas of each variant that existed and were to stay at the last look.
     pub(super) stood: BTreeMap<VariantKey, Replicas>,
-    /// The replicas that it knew to be ready then.
     pub(super) ready: Ready,
-    /// The version of the cluster at the last look.
     version: Option<u64>,
-    /// The revision of the mirror of variants at the last look.
     revision: Option<u64>,
     pub(super) patience: Eventually,
     clocks: Clocks,
     /// Of which collection it last had learned.
     learned: Option<Duration>,
     report: Vec<RoleReport<Role>>,
-    /// What became of roles, to be told.
     news: Vec<String>,
-    /// Since when nothing disturbs it.
     calm: Option<Duration>,
     /// Since when its roles live and it is told of changes.
     awake: Option<Duration>,
@@ -135,9 +128,7 @@ pub(super) struct ProcessChecker {
 
 #[derive(Clone, Copy)]
 pub(super) struct Cluster<'a> {
-    /// What there is, at this second.
     pub(super) around: &'a Surroundings,
-    /// What is stored, at the last look at everything.
     pub(super) content: &'a Content,
     pub(super) insider: &'a Insider,
 }
@@ -205,7 +196,6 @@ impl ProcessChecker {
         std::mem::take(&mut self.news)
     }
 
-    /// Remembers what exists of these variants, and stays, and who is ready.
     pub(super) fn stand<'a>(
         &mut self,
         variants: impl Iterator<Item = &'a VariantKey>,
@@ -386,7 +376,6 @@ impl ProcessChecker {
         younger.is_some_and(|at| now.saturating_sub(at) < within)
     }
 
-    /// How long ago Prometheus hid from it that something is in use.
     pub(super) fn misled_for(&self, now: Duration) -> Option<Duration> {
         let misled = self.ills.misled(now)?;
         Some(now.saturating_sub(misled))

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 
 use super::active_faults::ActiveFaults;
 use super::api_server_proxy::ApiServerProxy;
-use super::checker::{Checker, Farewell, RequestObserver};
+use super::check::ends;
+use super::checker::{Checker, RequestObserver};
 use super::chronicle::Misses;
 use super::fault::ProcessFault;
-use super::mutation::Mutation;
 use super::planted::Planted;
 use super::process_checker::ProcessChecker;
 use super::process_state::ProcessState;
@@ -22,7 +22,7 @@ use super::prometheus_proxy::{PodObservations, PrometheusProxy};
 use super::skew::{self, skews};
 use super::trace::Trace;
 use super::watches::Watches;
-use super::workload::Probe;
+use super::workload::{ChaosWorkload, Probe};
 use crate::apiserver::{ApiServer, Insider};
 use crate::prometheus::{InProcess, Prometheus};
 pub(super) use crate::world::controller::MAIN;
@@ -53,13 +53,7 @@ pub(super) struct ProcessSetting {
     pub(super) doors: PodListeners,
     pub(super) judge: Checker,
     pub(super) trace: Trace,
-    /// The instance of all controllers, where they have one.
-    pub(super) instance: Option<&'static str>,
-    /// Whether they choose pods that go first.
-    pub(super) chooses_pods: bool,
-    pub(super) mutation: Option<Mutation>,
-    /// What ends the first process, or a role of it.
-    pub(super) probe: Option<Probe>,
+    pub(super) plot: Arc<ChaosWorkload>,
     pub(super) ended: Arc<Notify>,
 }
 
@@ -76,7 +70,6 @@ pub(super) struct Process {
     stuck: Option<Duration>,
     /// By how many milliseconds the wall clock of its processes is ahead: that of the machine, which they keep.
     ahead: i64,
-    /// Settings of its own, as during a rollout.
     extra: BTreeMap<String, String>,
 }
 
@@ -125,7 +118,6 @@ impl ProcessManager {
         Some(&running.door)
     }
 
-    /// The place of the process that leads; the first one where none does.
     pub(super) fn leader(&self) -> usize {
         let leads = |place: &usize| {
             self.door(*place)
@@ -134,7 +126,6 @@ impl ProcessManager {
         (0..self.members.len()).find(leads).unwrap_or(0)
     }
 
-    /// Starts what is due, and clears up after those that have ended.
     pub(super) async fn turn(&mut self, now: Duration) {
         for place in 0..self.members.len() {
             self.clear(place, now).await;
@@ -172,7 +163,8 @@ impl ProcessManager {
                 member.stuck = None;
             } else if now.saturating_sub(*member.stuck.get_or_insert(now)) >= PROBES {
                 self.stage.note(place, "is stuck");
-                self.stage.judge.stuck(place, actors, &said);
+                let what = ends::stuck(&said, &actors.hanging());
+                self.stage.judge.wrong("T1", place, what);
                 running.life.end();
             }
         }
@@ -202,7 +194,7 @@ impl ProcessManager {
             running.life.end();
             let why = (&mut running.task).await;
             let why = why.map_err(|error| error.to_string());
-            self.stage.judge.exited(place, &running.door.actors, &why);
+            self.stage.exited(place, &running.door, &why);
             why.map_or_else(|error| error, |reason| format!("{reason:?}"))
         };
         member.back_at.get_or_insert(now + BACK);
@@ -273,7 +265,7 @@ impl ProcessManager {
             identity: Arc::from(&*name),
             fixed,
             sources,
-            hooks: Arc::new(Planted::new(stage.mutation)),
+            hooks: Arc::new(Planted::new(stage.plot.mutation)),
         };
         match stage.owned(casting) {
             Ok((controller, door)) => {
@@ -292,13 +284,14 @@ impl ProcessManager {
                 member.running = Some(stage.run(place, controller, door, life));
             }
             Err(error) => {
-                stage.judge.stillborn(place, &error.to_string());
+                let what = format!("cannot begin: {error}");
+                stage.note(place, &what);
+                stage.judge.wrong("T1", place, Some(what));
                 member.back_at = Some(now + BACK * 5);
             }
         }
     }
 
-    /// Does something to a process; `false` if none runs there.
     pub(super) async fn strike(
         &mut self,
         place: usize,
@@ -339,7 +332,6 @@ impl ProcessManager {
         true
     }
 
-    /// Whether a process runs at a place with settings of its own, and another one with others.
     pub(super) fn rolls_out(&self, place: usize) -> bool {
         let running = |member: &&Process| member.running.is_some();
         let Some(own) = self.members.get(place).filter(running) else {
@@ -392,7 +384,6 @@ impl ProcessManager {
         }
     }
 
-    /// Ends a process in order; the next one comes at this time.
     pub(super) async fn stop(&mut self, place: usize, back_at: Duration) {
         self.pause(place, None);
         let Some(member) = self.members.get_mut(place) else {
@@ -409,27 +400,23 @@ impl ProcessManager {
             Ok(Ok(ExitReason::Shutdown)) => {}
             Ok(why) => {
                 let why = why.map_err(|error| error.to_string());
-                judge.exited(place, &running.door.actors, &why);
+                self.stage.exited(place, &running.door, &why);
             }
             Err(_) => {
                 running.task.abort();
-                judge.overdue(place);
+                let what = "did not end within its grace".to_owned();
+                judge.wrong("T4", place, Some(what));
             }
         }
-        let farewell = if running.life.is_dead() {
-            Farewell::CutShort
-        } else {
-            Farewell::Whole
-        };
+        let is_whole = !running.life.is_dead();
         running.life.end();
-        judge.ended(place, &running.door, farewell);
+        judge.ended(place, &running.door, is_whole);
         self.gone(place, &running, "asked to");
     }
 
-    /// Nothing is wrong with any process any more.
     pub(super) fn calm(&mut self, now: Duration) {
         // What a probe asks for may be met until everything is at rest.
-        let is_over = self.stage.probe.is_none();
+        let is_over = self.stage.plot.probe.is_none();
         for place in 0..self.members.len() {
             self.pause(place, None);
             if let Some(door) = self.door(place).filter(|_| is_over) {
@@ -447,7 +434,7 @@ impl ProcessManager {
 
     /// Whether what the probe of the plot asks for has happened.
     pub(super) fn has_struck(&self) -> bool {
-        match &self.stage.probe {
+        match &self.stage.plot.probe {
             None => false,
             Some(Probe::Role(role, _)) => {
                 let door = self.door(0);

@@ -13,7 +13,6 @@ pub(super) struct ProcessState(Arc<Inner>);
 struct Inner {
     state: Mutex<State>,
     moved: Notify,
-    /// Told when a process ends by itself.
     ended: Arc<Notify>,
 }
 
@@ -26,7 +25,6 @@ struct State {
 }
 
 impl ProcessState {
-    /// A process that runs; `ended` is told when it crashes at a write.
     pub(super) fn new(ended: Arc<Notify>) -> Self {
         Self(Arc::new(Inner {
             state: Mutex::default(),
@@ -35,7 +33,6 @@ impl ProcessState {
         }))
     }
 
-    /// Nothing leaves it and nothing reaches it any more.
     pub(super) fn end(&self) {
         self.state().dead = true;
         self.0.ended.notify_one();
@@ -54,7 +51,6 @@ impl ProcessState {
         self.state().frozen
     }
 
-    /// Lets it end at a write, after so many others.
     pub(super) fn end_at_write(&self, after: u64, how: ProcessFault) {
         self.state().at_write = Some((after, how));
     }

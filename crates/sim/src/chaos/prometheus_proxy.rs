@@ -18,10 +18,8 @@ use wva::signals::{PromApi, QueryError, QueryResult, SampleRef};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Clock;
 
-/// Answers that are remembered, by question.
 type Known = BTreeMap<String, QueryResult>;
 
-/// The way of one process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct PrometheusProxy {
     pub(super) inner: InProcess,
@@ -34,7 +32,6 @@ pub(super) struct PrometheusProxy {
     pub(super) memory: Arc<Mutex<Memory>>,
 }
 
-/// What the trace calls a question.
 const ASKED: &str = "prometheus";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +54,12 @@ pub(super) struct PodObservations(Arc<Mutex<BTreeMap<String, PodAnswers>>>);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PodAnswers {
-    /// When the newest sample was taken.
     pub(super) taken: Duration,
     /// When an answer last held one, be it an answer that was told before.
     pub(super) told: Duration,
 }
 
 impl PodObservations {
-    /// When a pod whose name begins like this was last heard of.
     pub(super) fn last(&self, prefix: &str) -> Option<Duration> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pods = table.iter().filter(|(pod, _)| pod.starts_with(prefix));
@@ -111,7 +106,6 @@ fn told<'a>(
     })
 }
 
-/// What the trace says of a failure: its status, where it has one.
 fn why(failure: &QueryError) -> String {
     match failure {
         QueryError::ServerError { status, .. } => status.to_string(),

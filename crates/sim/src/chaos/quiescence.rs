@@ -48,7 +48,6 @@ impl Quiescence {
         Self(facts)
     }
 
-    /// How this differs from another one, if it does.
     pub(super) fn unlike(&self, other: &Self) -> Option<String> {
         let beyond = |these: &Self, those: &Self| {
             let facts: Vec<String> = these.0.difference(&those.0).cloned().collect();
@@ -59,7 +58,6 @@ impl Quiescence {
     }
 }
 
-/// The count and the conditions of an object, without times and words.
 fn stored(object: &Object, count: &str) -> Vec<String> {
     let name = format!("{}/{}", object.namespace(), object.name());
     let count = object.at(count);

@@ -68,7 +68,6 @@ struct Run<'a> {
     schedule: &'a FaultSchedule,
     /// The plot's, with a last visit.
     scenario: Scenario,
-    /// When everything is put back, and nobody asks for anything any more.
     quiet_from: Duration,
     world: World,
     cast: ProcessManager,
@@ -80,7 +79,6 @@ struct Run<'a> {
     chronicle: Chronicle,
     costs: Option<CostsByHand>,
     active: Vec<Strike>,
-    /// By the number of the fault.
     trails: BTreeMap<usize, Trail>,
     next: usize,
     outcome: RunOutcome,
@@ -121,10 +119,7 @@ impl<'a> Run<'a> {
             doors,
             judge: judge.clone(),
             trace: trace.clone(),
-            instance: plot.instance,
-            chooses_pods: plot.chooses_pods,
-            mutation: plot.mutation,
-            probe: plot.probe.clone(),
+            plot: Arc::new(plot.clone()),
             ended: Arc::clone(&ended),
         };
         Ok(Self {
@@ -224,7 +219,6 @@ impl<'a> Run<'a> {
         outcome
     }
 
-    /// Waits for whatever comes next.
     async fn rest(&self, now: Duration, second: Duration) {
         let strike = self.schedule.0.get(self.next).map(|strike| strike.at);
         let ends = self.active.iter().map(|strike| strike.at + strike.lasts);
@@ -265,13 +259,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What is true of the model that may go to zero.
     fn used(&self, now: Duration) -> Option<Use> {
         let sleeper = self.plot.sleeper.as_ref()?;
         Use::of(sleeper, (&self.scenario, &self.world), &self.insider, now)
     }
 
-    /// What keeps the world from coming to rest, beside the controllers.
     fn awaited(&self, now: Duration) -> Option<String> {
         let used = self.used(now)?;
         if now < self.quiet_from {

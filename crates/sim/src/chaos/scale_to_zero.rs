@@ -28,10 +28,8 @@ pub(super) const REMEMBERED: Duration = Duration::from_hours(1);
 /// nobody answers, the longest pause until it is asked for again, and what is read then.
 const WOKEN: Duration = Duration::from_secs(75);
 
-/// A model that may go to zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScaleToZeroModel {
-    /// Its place in the scenario.
     pub(crate) number: usize,
     pub(crate) model: ModelKey,
     pub(crate) variants: Vec<VariantKey>,
@@ -47,11 +45,9 @@ impl ScaleToZeroModel {
     }
 }
 
-/// What is true of its use at one moment, whoever knows of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Use {
     pub(super) comes: bool,
-    /// Whether its router holds requests.
     pub(super) waits: bool,
     pub(super) answers: bool,
 }
@@ -88,29 +84,21 @@ impl Use {
 #[derive(Debug)]
 pub(super) struct Sleep {
     of: ScaleToZeroModel,
-    /// From when to when it was in use, the oldest first.
     used: VecDeque<(Duration, Duration)>,
     now: Use,
-    /// When a plan last started it from zero.
     started: Option<Duration>,
 }
 
 impl Sleep {
     pub(super) fn new(of: ScaleToZeroModel) -> Self {
-        let now = Use {
-            comes: false,
-            waits: false,
-            answers: false,
-        };
         Self {
             of,
             used: VecDeque::new(),
-            now,
+            now: Use::default(),
             started: None,
         }
     }
 
-    /// Takes in what is true, once a second.
     pub(super) fn note(&mut self, now: Use, at: Duration) {
         let was = self.now.comes || self.now.waits;
         self.now = now;

@@ -26,7 +26,6 @@ pub(crate) struct Strike {
     pub(crate) fault: ChaosFault,
 }
 
-/// Faults in the order of their times.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FaultSchedule(pub(crate) Vec<Strike>);
 
@@ -35,14 +34,11 @@ pub(crate) struct Terrain {
     pub(crate) controllers: usize,
     pub(crate) variants: Vec<VariantKey>,
     pub(crate) autoscalers: Vec<ObjectKey>,
-    /// Roles with something to do, beside those of every world.
     pub(crate) also: Vec<Role>,
-    /// When the first fault may happen.
     pub(crate) from: Duration,
     /// When the last one has ended, but for one that meets who leads on the way to rest.
     pub(crate) until: Duration,
     pub(crate) load_until: Duration,
-    /// Whether a model may go to zero.
     pub(crate) sleeps: bool,
     /// Classes, each with how far its faults are from each other on average.
     pub(crate) rates: Vec<(Class, Duration)>,
@@ -53,7 +49,7 @@ impl FaultSchedule {
         let tree = SeedTree::new(seed);
         let mut strikes = Vec::new();
         for (class, mean) in &terrain.rates {
-            let mut dice = Dice::new(tree.child(&format!("chaos/{}", class.as_str())));
+            let mut dice = Dice::new(tree.child(&format!("chaos/{class}")));
             let mut at = terrain.from;
             loop {
                 at += dice.gap(*mean);
@@ -165,7 +161,6 @@ impl fmt::Display for Strike {
     }
 }
 
-/// A fault, and how long it may last.
 fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Duration) {
     let controller = match dice.place(terrain.controllers) {
         _ if dice.chance(40) => LEADER,
@@ -173,7 +168,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
     };
     let variant = dice.place(terrain.variants.len());
     match class {
-        Class::ApiServer => match api(dice) {
+        Class::Api => match api(dice) {
             // Nobody else has a lease to lose.
             fault @ Api::Lapse => (ChaosFault::Api(LEADER, fault), MINUTE * 4),
             fault => (ChaosFault::Api(controller, fault), MINUTE * 4),

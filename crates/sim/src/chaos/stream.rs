@@ -22,7 +22,6 @@ struct Ailing {
     line: ApiServerProxy,
     kind: String,
     ready: VecDeque<Bytes>,
-    /// Whether the server has ended it.
     over: bool,
     /// The fault by which it tells nothing from the start: a server that stands still.
     mute: Option<usize>,
@@ -127,7 +126,6 @@ impl Ailing {
         bytes
     }
 
-    /// What the server says next; nothing, once it has ended.
     async fn told(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
@@ -141,7 +139,6 @@ impl Ailing {
         told
     }
 
-    /// Everything until then.
     async fn gather(&mut self, first: Bytes, until: impl Future<Output = ()>) -> Vec<u8> {
         let mut all = first.to_vec();
         let mut until = pin!(until);

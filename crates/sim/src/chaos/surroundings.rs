@@ -12,10 +12,8 @@ use wva::policy::key::{ObjectKey, VariantKey};
 const VARIANTS: &str = "variantautoscalings.llmd.ai";
 const PODS: &str = "pods.";
 const SCALERS: &str = "horizontalpodautoscalers.autoscaling";
-/// What the judge knows of the cluster.
 const WATCHED: [&str; 5] = [VARIANTS, AUTOSCALERS, "deployments.apps", PODS, SCALERS];
 
-/// A variant as the API server stores it.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     /// None where the specification makes no sense: what was decided before counts then.
@@ -27,7 +25,6 @@ pub(super) struct Stored {
 
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
-    /// The version of the last look.
     pub(super) version: u64,
     /// Grows with every look that finds something changed.
     pub(super) number: u64,
@@ -103,7 +100,6 @@ pub(super) fn is_declaring(variant: &Object) -> bool {
     variant.annotation(MANAGED_ANNOTATION).is_some()
 }
 
-/// The count that is stored of a variant.
 pub(super) fn stored_count(variant: &Object) -> Option<u32> {
     if is_declaring(variant) {
         return variant.annotation(COUNT_ANNOTATION)?.parse().ok();
@@ -112,7 +108,6 @@ pub(super) fn stored_count(variant: &Object) -> Option<u32> {
     u32::try_from(count.as_u64()?).ok()
 }
 
-/// The object of a variant, whichever kind declares it.
 pub(super) fn object_of(server: &Insider, namespace: &str, name: &str) -> Option<Object> {
     let mut kinds = [VARIANTS, SCALERS].into_iter();
     kinds

@@ -118,17 +118,20 @@ fn lives_through(faults: &[(u64, ChaosFault)]) -> RunOutcome {
     goes_on(&plot("probe", 1).unwrap(), faults)
 }
 
+/// Faults from these seconds on, each for so many.
+fn schedule(lasts: u64, faults: &[(u64, ChaosFault)]) -> FaultSchedule {
+    let numbered = faults.iter().enumerate();
+    let strikes = numbered.map(|(id, (second, fault))| Strike {
+        id,
+        at: Duration::from_secs(*second),
+        lasts: Duration::from_secs(lasts),
+        fault: fault.clone(),
+    });
+    FaultSchedule(strikes.collect())
+}
+
 fn goes_on(plot: &ChaosWorkload, faults: &[(u64, ChaosFault)]) -> RunOutcome {
-    let strikes = faults
-        .iter()
-        .enumerate()
-        .map(|(id, (second, fault))| Strike {
-            id,
-            at: Duration::from_secs(*second),
-            lasts: Duration::from_secs(70),
-            fault: fault.clone(),
-        });
-    let schedule = FaultSchedule(strikes.collect());
+    let schedule = schedule(70, faults);
     let outcome = survive(plot, 1, &schedule, Keep::Tail);
     let lines = outcome.lines.join("\n");
     assert_eq!(outcome.violation, None, "{lines}");
@@ -146,13 +149,8 @@ fn whoever_is_never_answered_leads_on() {
     plot.controllers = 2;
     plot.faults_until = Duration::from_mins(8);
     plot.lasts += Duration::from_mins(5);
-    let lost = Strike {
-        id: 0,
-        at: Duration::from_secs(100),
-        lasts: Duration::from_mins(6),
-        fault: ChaosFault::Api(LEADER, Api::Lost),
-    };
-    let outcome = survive(&plot, 1, &FaultSchedule(vec![lost]), Keep::Tail);
+    let lost = schedule(360, &[(100, ChaosFault::Api(LEADER, Api::Lost))]);
+    let outcome = survive(&plot, 1, &lost, Keep::Tail);
     assert_eq!(outcome.violation, None, "{}", outcome.lines.join("\n"));
 }
 
@@ -261,16 +259,11 @@ fn a_replica_without_a_place_does_not_keep_its_variant_for_ever() {
 #[test]
 fn a_server_that_asks_for_time_is_given_it() {
     let asks = ChaosFault::Api(0, Api::Refuse(429, Some(10)));
-    lives_through(&[(100, asks.clone())]);
-    let strike = Strike {
-        id: 0,
-        at: Duration::from_secs(100),
-        lasts: Duration::from_secs(70),
-        fault: asks,
-    };
+    let faults = [(100, asks)];
+    lives_through(&faults);
     let mut plot = plot("probe", 1).unwrap();
     plot.mutation = Some(Mutation::RetryAfterIgnored);
-    let outcome = survive(&plot, 1, &FaultSchedule(vec![strike]), Keep::Tail);
+    let outcome = survive(&plot, 1, &schedule(70, &faults), Keep::Tail);
     let (_, violation) = outcome.violation.unwrap();
     assert!(violation.to_string().starts_with("T7"), "{violation}");
 }

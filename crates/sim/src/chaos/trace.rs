@@ -8,7 +8,6 @@ use wva_supervise::Clock;
 
 pub(crate) const TAIL: usize = 100;
 
-/// Takes down what happens. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Trace {
     clock: Clock,
@@ -57,7 +56,6 @@ impl Trace {
         self.take_down(who, what, text, false);
     }
 
-    /// Takes into the hash what no line tells.
     pub(super) fn fold(&self, text: &str) {
         let mut lines = self.lines();
         lines.hash = hash(lines.hash, text.bytes().chain([0xfe]));
@@ -82,7 +80,6 @@ impl Trace {
         lines.tail.push_back(line);
     }
 
-    /// The last lines are those so far, whatever comes.
     pub(super) fn seal(&self) {
         self.lines().is_sealed = true;
     }

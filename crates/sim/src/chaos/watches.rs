@@ -14,7 +14,6 @@ struct Kind {
     told: u64,
 }
 
-/// A watch for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Open {
     of: Watches,
@@ -39,7 +38,6 @@ impl Watches {
         open
     }
 
-    /// The newest version of a kind that this process was told.
     pub(super) fn told(&self, plural: &str) -> u64 {
         self.table().get(plural).map_or(0, |kind| kind.told)
     }
@@ -60,7 +58,6 @@ impl Open {
         &self.plural
     }
 
-    /// Events were delivered, a bookmark perhaps.
     pub(super) fn heard(&self, events: &str) {
         let last = events.lines().next_back().unwrap_or_default();
         self.tell(number_after(last, "\"resourceVersion\":\""));
@@ -74,7 +71,6 @@ impl Open {
     }
 }
 
-/// The number that stands behind some words.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.split_once(words)?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;

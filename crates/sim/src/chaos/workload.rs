@@ -30,19 +30,14 @@ const CROWD: u32 = 10_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ChaosWorkload {
-    /// What it is called on the command line.
     pub(crate) name: &'static str,
     pub(crate) scenario: Scenario,
     pub(crate) sleeper: Option<ScaleToZeroModel>,
     /// Pools in front of nothing, beside one for each model.
     pub(crate) more_pools: u32,
-    /// Keys of the main ConfigMap beside the interval.
     pub(crate) main: Vec<(&'static str, &'static str)>,
-    /// The instance that all objects and controllers belong to, where they do to one.
     pub(crate) instance: Option<&'static str>,
-    /// The variant that annotations of its HPA declare, if one is.
     pub(crate) declared: Option<&'static str>,
-    /// Whether controllers choose pods that go first, and a person gives some a cost.
     pub(crate) chooses_pods: bool,
     pub(crate) controllers: usize,
     /// When everything is put back; one last fault on the way to the API server may follow.
@@ -59,7 +54,6 @@ pub(crate) struct ChaosWorkload {
     pub(crate) mutation: Option<Mutation>,
     /// What ends the first process of the first controller, or one of its roles.
     pub(crate) probe: Option<Probe>,
-    /// Classes, each with how far its faults are from each other on average.
     rates: Vec<(Class, Duration)>,
 }
 
@@ -125,7 +119,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
     let mean = |class| match (*name, class) {
         ("quiet" | "probe", _) => None,
         (_, Class::Autoscalers) if !has_autoscaled => None,
-        ("leaders", Class::Controllers | Class::Actors | Class::ApiServer) => Some(MINUTE * 2),
+        ("leaders", Class::Controllers | Class::Actors | Class::Api) => Some(MINUTE * 2),
         ("leaders", _) => Some(MINUTE * 15),
         ("brief", _) => Some(MINUTE),
         ("crowd", _) => Some(MINUTE * 3),
@@ -168,7 +162,6 @@ const REST: Duration = Duration::from_mins(15);
 /// time, waits two minutes for it to go, and looks every half minute.
 const GIVEN_UP: Duration = Duration::from_secs(150);
 
-/// The same for a scenario, by how its models are analysed.
 fn rest(scenario: &Scenario) -> Duration {
     if is_by_tokens(scenario) {
         return REST;
@@ -247,7 +240,6 @@ impl ChaosWorkload {
         self.faults_until + self.climb
     }
 
-    /// When the last fault has ended and nobody asks for anything any more.
     fn calm_from(&self, schedule: &FaultSchedule) -> Duration {
         self.climbed().max(schedule.end())
     }
@@ -297,7 +289,6 @@ const ONE_BY_ONE: (&str, &str) = ("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "1")
 /// A setting under which metrics are collected between cycles, too.
 const CURIOUS: (&str, &str) = ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "12s");
 
-/// Keys of the main ConfigMap.
 fn settings(
     name: &str,
     is_slow: bool,
@@ -327,13 +318,11 @@ fn instance(name: &str, seed: u64) -> Option<&'static str> {
     (name != "probe" && dice.chance(50)).then_some("here")
 }
 
-/// In a third of the seeds.
 fn declared(name: &str, seed: u64) -> Option<&'static str> {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/declared"));
     (name != "probe" && dice.chance(33)).then_some(DECLARED)
 }
 
-/// In a third of the seeds.
 fn chooses_pods(name: &str, seed: u64) -> bool {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/marks"));
     name != "probe" && dice.chance(33)
@@ -355,7 +344,6 @@ pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
 /// Within the GPUs that nodes have.
 pub(super) const INVENTORY: &str = "enableLimiter: true\n";
 
-/// With the analyzer of a seed, and for every other seed with a budget of GPUs: a quota, or what there is.
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
     let mut entry = String::new();
     if dice.chance(50) {
@@ -412,7 +400,6 @@ fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile
 }
 
 impl ChaosWorkload {
-    /// The variants, in the order in which faults number them.
     pub(crate) fn variants(&self) -> Vec<VariantKey> {
         let models = self.scenario.models.iter();
         let variants = models.flat_map(|model| &model.variants);
@@ -421,7 +408,6 @@ impl ChaosWorkload {
             .collect()
     }
 
-    /// The PodAutoscalers, in the order in which faults number them.
     pub(crate) fn autoscalers(&self) -> Vec<ObjectKey> {
         let autoscaled = self.scenario.autoscaled.iter();
         let variants = autoscaled.flat_map(|one| &one.model.variants);
@@ -430,7 +416,6 @@ impl ChaosWorkload {
             .collect()
     }
 
-    /// Roles that have something to do in this world alone.
     pub(super) fn also(&self) -> Vec<Role> {
         let mut variants = self
             .scenario

@@ -9,13 +9,11 @@ use serde_json::json;
 
 use crate::apiserver::Wire;
 
-/// For how long an answer asks to be left alone.
 pub(super) fn asks_for(answer: &Response<Wire>) -> Option<Duration> {
     let text = answer.headers().get("retry-after")?.to_str().ok()?;
     text.parse().ok().map(Duration::from_secs)
 }
 
-/// A refusal that may ask to be left alone for so many seconds.
 pub(super) fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
     let reason = match code {
         403 => "Forbidden",

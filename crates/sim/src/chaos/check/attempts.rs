@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// When one process last tried to write the status of each variant.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(BTreeMap<String, Duration>);
 
@@ -21,7 +20,6 @@ impl Attempts {
     }
 }
 
-/// The variant whose status lies at this path, as `namespace/name`.
 fn variant_of(path: &str) -> Option<String> {
     let (_, rest) = path.split_once("/namespaces/")?;
     let mut parts = rest.split('/');

@@ -10,7 +10,6 @@ const READ: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_secs(2);
 const HISTORY: usize = 5;
 
-/// A count that a process writes, and what it can know.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleWritten<'a> {
     pub(crate) name: &'a str,
@@ -18,9 +17,7 @@ pub(crate) struct ScaleWritten<'a> {
     pub(crate) to: u32,
     pub(crate) bounds: (u32, u32),
     pub(crate) window: Duration,
-    /// For how long it leads; `None` where it does not.
     pub(crate) leads_for: Option<Duration>,
-    /// How long ago it last read the page of any pod of the target.
     pub(crate) read_ago: Option<Duration>,
 }
 
@@ -76,7 +73,6 @@ pub(crate) fn overloaded(
     })
 }
 
-/// A4: a history has five entries at most.
 pub(crate) fn history(name: &str, entries: usize) -> Option<InvariantViolation> {
     let text = || format!("{name} has {entries} entries of history, more than {HISTORY}");
     (entries > HISTORY).then(|| InvariantViolation::new("A4", text()))

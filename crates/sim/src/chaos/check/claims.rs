@@ -18,7 +18,6 @@ pub(crate) fn overlap(holders: &[usize]) -> Option<InvariantViolation> {
     }
 }
 
-/// A request as it leaves a process.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::chaos) struct Sent<'a> {
     pub(crate) method: &'a Method,

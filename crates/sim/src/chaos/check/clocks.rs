@@ -16,7 +16,6 @@ pub(crate) struct RoleIncarnation {
     pub(crate) restarts: u64,
 }
 
-/// What each variant was last seen as, and by which life of its role.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
 
@@ -49,7 +48,6 @@ impl Clocks {
     }
 }
 
-/// The clock that was set anew, although nothing is different.
 fn forgotten(known: &VariantView, view: &VariantView) -> Option<&'static str> {
     let is_same = known.target.resolved().is_some()
         && known.target == view.target

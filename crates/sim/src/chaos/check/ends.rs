@@ -84,17 +84,14 @@ pub(crate) fn stuck(said: &Aliveness<Role>, hanging: &[Role]) -> Option<String> 
     }
 }
 
-/// What was true of a process when it was asked to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// Since when nothing had disturbed it, if nothing did nor was to.
     pub(crate) calm: Option<Duration>,
-    /// Who had the lease, if it led.
     pub(crate) held: Option<String>,
 }
 
 impl Ending {
-    /// Whether nothing had disturbed it for so long.
     pub(crate) fn was_calm(&self, now: Duration, long: Duration) -> bool {
         self.calm.is_some_and(|since| since + long <= now)
     }

@@ -18,7 +18,6 @@ pub(crate) struct Ready(BTreeMap<VariantKey, Serving>);
 struct Serving {
     /// Since when it knows each ready pod to be that.
     pods: BTreeMap<Arc<str>, Duration>,
-    /// How many its target says are ready.
     told: Replicas,
 }
 

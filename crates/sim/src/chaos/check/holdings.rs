@@ -31,7 +31,6 @@ impl Lately {
         self.0.front().map_or(count, |(_, most)| *most)
     }
 
-    /// The most of late, as of the last look.
     pub(crate) fn most(&self) -> usize {
         self.0.front().map_or(0, |(_, most)| *most)
     }

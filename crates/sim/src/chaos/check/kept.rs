@@ -18,11 +18,9 @@ const LEARNED_EACH: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Kept {
     seen: BTreeSet<String>,
-    /// The number of the surroundings that were taken in last.
     number: Option<u64>,
 }
 
-/// Names by the place where something of them is kept.
 pub(crate) type Places = Vec<(&'static str, BTreeSet<String>)>;
 
 impl Kept {
@@ -55,7 +53,6 @@ pub(crate) fn of_gone(kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String
     gone.collect()
 }
 
-/// Where a process keeps something about variants.
 pub(crate) fn places(
     shared: &Readers,
     roles: &[RoleReport<Role>],

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::InvariantViolation;
 use wva::policy::key::VariantKey;
 
-/// The versions of objects that one process has shown to know.
 #[derive(Debug, Default)]
 pub(crate) struct Versions(BTreeMap<VariantKey, (Arc<str>, u64)>);
 

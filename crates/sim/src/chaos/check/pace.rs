@@ -110,7 +110,6 @@ impl Pace {
             .flatten()
     }
 
-    /// A question is put to Prometheus, while collections are so far from each other.
     pub(crate) fn asked(&mut self, beat: Duration, now: Duration) -> Option<InvariantViolation> {
         self.turn(now);
         let beat = self.beat.map_or(beat, |known| known.min(beat));
@@ -168,7 +167,6 @@ fn is_event(path: &str) -> bool {
     path.starts_with("/apis/events.k8s.io/")
 }
 
-/// A collection, as far as it is asked for.
 fn collection(path: &str, query: &str) -> String {
     let is_selector = |part: &&str| part.contains("Selector=");
     let selectors: Vec<&str> = query.split('&').filter(is_selector).collect();
@@ -224,19 +222,24 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// How many requests like this one may be sent before there is one too many.
-    fn most(pace: &mut Pace, method: &Method, (path, query): (&str, &str), body: &[u8]) -> u64 {
-        let sent = Sent {
+    fn sent<'a>(method: &'a Method, (path, query): (&'a str, &'a str), body: &'a [u8]) -> Sent<'a> {
+        Sent {
             method,
             path,
             query,
             body,
-        };
+        }
+    }
+
+    fn is_odd(pace: &mut Pace, sent: &Sent<'_>) -> bool {
+        pace.sent(sent, seconds(1), &mut |count| count <= 3)
+            .is_some()
+    }
+
+    /// How many requests like this one may be sent before there is one too many.
+    fn most(pace: &mut Pace, method: &Method, to: (&str, &str), body: &[u8]) -> u64 {
         let mut all = 0..10_000;
-        let odd = all.find(|_| {
-            pace.sent(&sent, seconds(1), &mut |count| count <= 3)
-                .is_some()
-        });
+        let odd = all.find(|_| is_odd(pace, &sent(method, to, body)));
         odd.unwrap()
     }
 
@@ -268,13 +271,7 @@ mod tests {
         let selected = (PODS, "limit=500&fieldSelector=a");
         assert_eq!(most(&mut pace, &Method::GET, selected, b""), LISTED);
         assert_eq!(most(&mut pace, &Method::PATCH, (STATUS, ""), b""), TRIED);
-        let (method, body) = (&Method::PATCH, &b""[..]);
-        let sent = Sent {
-            method,
-            path: STATUS,
-            query: "",
-            body,
-        };
+        let sent = sent(&Method::PATCH, (STATUS, ""), b"");
         assert!(pace.sent(&sent, seconds(59), &mut |_| false).is_some());
         assert_eq!(pace.sent(&sent, seconds(60), &mut |_| false), None);
         assert_eq!(pace.counts.len(), 1, "{pace:?}");
@@ -302,12 +299,7 @@ mod tests {
     #[test]
     fn pages_and_events_that_are_carried_out_count_for_nothing() {
         let mut kept = Pace::default();
-        let asked = Sent {
-            method: &Method::GET,
-            path: PODS,
-            query: "limit=500&continue=x",
-            body: b"",
-        };
+        let asked = sent(&Method::GET, (PODS, "limit=500&continue=x"), b"");
         for _ in 0..1_000 {
             let page = kept.sent(&asked, seconds(1), &mut |_| false);
             let event = kept.stored(EVENTS_OF_N, seconds(1));
@@ -332,18 +324,10 @@ mod tests {
         assert_eq!(of(&mut pace, "ConfigMap", "c", "Refused"), TOLD_OF_SETTINGS);
         let known: u64 = 2 * (TOLD + 1) + TOLD_OF_SETTINGS + 1;
         let all = EVENTS + 3 * EVENTS_FOR_EACH;
-        let method = &Method::POST;
         let odd = (known..10_000).find(|number| {
             let body = event("VariantAutoscaling", &number.to_string(), "ScaledUp");
-            let (path, body) = (EVENTS_OF_N, body.as_bytes());
-            let sent = Sent {
-                method,
-                path,
-                query: "",
-                body,
-            };
-            pace.sent(&sent, seconds(1), &mut |count| count <= 3)
-                .is_some()
+            let sent = sent(&Method::POST, (EVENTS_OF_N, ""), body.as_bytes());
+            is_odd(&mut pace, &sent)
         });
         assert_eq!(odd, Some(all));
     }

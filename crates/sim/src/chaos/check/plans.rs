@@ -19,11 +19,8 @@ pub(crate) struct Plans {
     /// When plans of the last minute were published, each with how many had been made since the one
     /// before: of those of one instant the last alone is seen.
     recent: VecDeque<(Duration, u64)>,
-    /// The bounds that were known when the last plan was seen.
     bounds: BTreeMap<VariantKey, DeclaredBounds>,
-    /// The term of the claim that the last plan is of.
     term: Option<u64>,
-    /// What the last plan of this term made of each variant.
     decided: BTreeMap<VariantKey, Decided>,
     /// What was last said about each variant, without its numbers.
     said: BTreeMap<VariantKey, String>,
@@ -38,7 +35,6 @@ struct Decided {
     is_settled: bool,
 }
 
-/// Counts that a predecessor stored.
 pub(crate) type Inherited = BTreeMap<VariantKey, Replicas>;
 
 /// Plans that a minute has at most under this interval: an early one each second, and those of ticks, with as
@@ -57,7 +53,6 @@ const ASKED: Duration = Duration::from_secs(10);
 /// What the process of a plan and the cluster know.
 pub(in crate::chaos) struct Circumstances<'a> {
     pub(crate) now: Duration,
-    /// Number of the settings in force.
     pub(crate) generation: u64,
     pub(crate) term: u64,
     /// What the first plan of a term goes on from.
@@ -74,7 +69,6 @@ pub(in crate::chaos) struct Circumstances<'a> {
     pub(crate) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
     pub(crate) fresh: Duration,
-    /// The shortest interval of the last minute.
     pub(crate) shortest: Option<Duration>,
     pub(crate) calm: Option<Duration>,
     /// GPUs that growth keeps within, by type.

@@ -9,16 +9,11 @@ use wva::policy::key::{ObjectKey, VariantKey};
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {
-    /// `wva_desired_replicas`.
     pub(crate) desired: BTreeMap<VariantKey, f64>,
-    /// `wva_current_replicas`.
     pub(crate) current: BTreeMap<VariantKey, f64>,
-    /// `wva_invariant_violations_total`, by number.
     pub(crate) counted: BTreeMap<String, f64>,
     pub(crate) named: BTreeSet<VariantKey>,
-    /// The PodAutoscalers that a series names.
     pub(crate) autoscalers: BTreeSet<ObjectKey>,
-    /// What must not be on any page.
     pub(crate) broken: Vec<InvariantViolation>,
 }
 

@@ -1,5 +1,7 @@
 //! C: generations of the settings.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::InvariantViolation;
@@ -13,7 +15,6 @@ use wva::settings::{Generation, Sources};
 /// C5: whether the settings in force are those that are stored.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    /// The generation, and the version of the cluster, that last were found to agree.
     agreed: Option<(u64, u64)>,
 }
 
@@ -47,27 +48,14 @@ impl Followed {
 
 /// The sources of settings as they are stored. ConfigMaps count in the namespace of the controller alone.
 pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> Sources {
-    let maps: Vec<(String, String, Data)> = insider
+    let maps: Vec<(Object, Data)> = insider
         .list("configmaps.")
         .into_iter()
-        .map(|object| {
-            let data = object.get("data").and_then(Value::as_object);
-            let data = data.into_iter().flatten();
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let data = data
-                .map(|(key, value)| (key.clone(), text(value)))
-                .collect();
-            let object = Object(object);
-            (
-                object.namespace().to_owned(),
-                object.name().to_owned(),
-                data,
-            )
-        })
+        .map(|map| (Object(Arc::clone(&map)), data_of(&map)))
         .collect();
-    let views = maps.iter().map(|(namespace, name, data)| ConfigMapView {
-        namespace,
-        name,
+    let views = maps.iter().map(|(map, data)| ConfigMapView {
+        namespace: map.namespace(),
+        name: map.name(),
         data,
     });
     let mut sources = fixed.clone();
@@ -75,6 +63,15 @@ pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> So
     let home = &now.statics.scope.system_namespace;
     let _notices = gather(&mut sources, names, home, |_| false, views);
     sources
+}
+
+/// The entries of a ConfigMap.
+pub(in crate::chaos) fn data_of(map: &Value) -> Data {
+    let data = map.get("data").and_then(Value::as_object);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let data = data.into_iter().flatten();
+    data.map(|(key, value)| (key.clone(), text(value)))
+        .collect()
 }
 
 #[derive(Debug, Default)]

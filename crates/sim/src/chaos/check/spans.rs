@@ -8,13 +8,10 @@ use wva::policy::params::DynamicSettings;
 /// How long they are remembered: the longest interval.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// Times that were in force together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chaos) struct Span {
     pub(crate) interval: Duration,
-    /// How old a sample is that is fresh.
     pub(crate) fresh: Duration,
-    /// How old one is that may be used.
     pub(crate) usable: Duration,
 }
 
@@ -36,7 +33,6 @@ impl Span {
     }
 }
 
-/// What was in force, each with when it last was.
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     all: VecDeque<(Duration, Span)>,
@@ -70,7 +66,6 @@ impl Spans {
         Some(since.fold(*last, |widest, (_, span)| widest.max(*span)))
     }
 
-    /// The shortest interval that was in force since then.
     pub(crate) fn shortest_interval(&self, from: Duration) -> Option<Duration> {
         let since = self.all.iter().filter(|(until, _)| *until >= from);
         since.map(|(_, span)| span.interval).min()

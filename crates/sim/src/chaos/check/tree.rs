@@ -61,11 +61,9 @@ pub(crate) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
     ))
 }
 
-/// The roles of one process, as they were last seen.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     seen: BTreeMap<Role, Seen>,
-    /// When it was last looked at.
     looked: Option<Duration>,
     changes: u64,
 }
@@ -88,7 +86,6 @@ struct Seen {
 }
 
 impl Tree {
-    /// Whether every role has the life that it had when last seen.
     pub(crate) fn is_whole(&self, report: &[RoleReport<Role>]) -> bool {
         report.iter().all(|one| {
             let seen = self.seen.get(&one.role);

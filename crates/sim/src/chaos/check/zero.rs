@@ -24,12 +24,10 @@ pub(crate) const AFTERGLOW: Duration = Duration::from_mins(12);
 /// that is refused ends nothing: what was valid before it stays in force.
 #[derive(Debug, Default)]
 pub(crate) struct ZeroPolicies {
-    /// The version of the cluster at the last look.
     version: u64,
     now: Option<Generation>,
     /// Whether some of what is stored is refused, so that a process may keep anything that it had.
     is_refused: bool,
-    /// When each was last what followed from what is stored, the oldest first.
     past: VecDeque<(Duration, Arc<DynamicSettings>)>,
 }
 

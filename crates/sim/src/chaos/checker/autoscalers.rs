@@ -19,7 +19,6 @@ const PODS: &str = "pods.";
 /// How old a page is at most that is known: a round, its deadline, and a round that came late.
 const KNOWN: Duration = Duration::from_secs(15);
 
-/// A Deployment with the limits of its PodAutoscaler.
 #[derive(Debug, Clone)]
 pub(super) struct AutoscaledTarget {
     namespace: &'static str,
@@ -141,7 +140,6 @@ impl Checker {
         written(place, &scale)
     }
 
-    /// Looks at what is stored of PodAutoscalers.
     pub(super) fn histories(&self) -> Vec<InvariantViolation> {
         let stored = self.0.insider.list(AUTOSCALERS).into_iter().map(Object);
         let length = |one: &Object| {

@@ -8,7 +8,6 @@ use crate::chaos::check::claims::Sent;
 use crate::chaos::process_checker::ProcessChecker;
 
 impl RequestObserver {
-    /// T7: a process sends a request to the API server.
     pub(super) fn counted(&self, request: &Sent<'_>) {
         let judge = &self.judge;
         let now = judge.now();
@@ -26,12 +25,10 @@ impl RequestObserver {
         self.report(found);
     }
 
-    /// T7: a write of a process was carried out.
     pub(in crate::chaos) fn stored(&self, path: &str) {
         self.judged(|seat, now| seat.pace.stored(path, now));
     }
 
-    /// Judges the process, and reports what is found.
     fn judged(
         &self,
         judge: impl FnOnce(&mut ProcessChecker, Duration) -> Option<InvariantViolation>,
@@ -52,7 +49,6 @@ impl RequestObserver {
         }));
     }
 
-    /// An answer asks to be left alone for so long.
     pub(in crate::chaos) fn warded_off(&self, sent: &Sent<'_>, time: Duration) {
         self.judged(|seat, now| {
             let lives = seat.door.actors.lives();
@@ -71,7 +67,6 @@ impl RequestObserver {
         });
     }
 
-    /// T7: a process puts a question to Prometheus.
     pub(in crate::chaos) fn asked(&self) {
         self.judged(|seat, now| {
             let in_force = seat.door.shared.settings.load();

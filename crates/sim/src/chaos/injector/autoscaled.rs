@@ -2,23 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Injector, labels_of};
+use super::Injector;
 use crate::apiserver::Denied;
 use crate::world::{AUTOSCALER_PLURAL, AUTOSCALERS};
 use wva::policy::pod_autoscaler::object::API_VERSION;
 
 impl Injector {
-    /// The PodAutoscalers of a scenario, as they were at first.
     fn autoscalers(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
         self.scenario.autoscaled.iter().flat_map(|autoscaled| {
             let variants = autoscaled.model.variants.iter();
-            variants.map(|variant| {
-                let mut object = autoscaled.object(variant);
-                if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
-                    labels.insert(wva::api::INSTANCE_LABEL.to_owned(), instance.into());
-                }
-                (variant.name, object)
-            })
+            variants.map(|variant| (variant.name, self.labelled(autoscaled.object(variant))))
         })
     }
 
@@ -42,11 +35,8 @@ impl Injector {
         let Some((name, object)) = self.autoscalers().nth(number) else {
             return;
         };
-        if self
-            .server
-            .get(AUTOSCALERS, self.scenario.namespace, name)
-            .is_some()
-        {
+        let stored = (self.server).get(AUTOSCALERS, self.scenario.namespace, name);
+        if stored.is_some() {
             return;
         }
         let all = self.at(API_VERSION, AUTOSCALER_PLURAL, "");

@@ -63,7 +63,6 @@ mod tests {
     use wva::settings::problem::Problem;
     use wva::settings::{Sources, start};
 
-    /// Why an entry is refused, if it is.
     fn refused(is_of_analyzers: bool, text: &str) -> Vec<Purpose> {
         let mut sources = Sources {
             environment: environment("pod", Duration::from_secs(10)),

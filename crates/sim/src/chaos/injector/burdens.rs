@@ -13,13 +13,11 @@ use crate::world::{Replica, ScenarioModel, ScenarioVariant};
 /// What no pod lives through.
 const NEVER: Duration = Duration::from_hours(30);
 
-/// How long the pods of a variant take to start where they are slow.
 fn slow(variant: &ScenarioVariant) -> Duration {
     variant.start_up.median * 10
 }
 
 impl Injector {
-    /// Breaks workloads; whether anything was there to be broken.
     pub(crate) async fn burden(&self, number: usize, how: WorkloadFaultKind) -> bool {
         let Some((model, variant)) = self.variant(number) else {
             return false;
@@ -101,17 +99,14 @@ impl Injector {
         })
     }
 
-    /// Whether a pod of a variant has become ready in ten times the usual time.
     pub(crate) fn has_started_slowly(&self, number: usize) -> bool {
         self.starts_in(number, slow, |pod| pod.holds("Ready"))
     }
 
-    /// Whether there is a pod of a variant that is never ready.
     pub(crate) fn has_started_never(&self, number: usize) -> bool {
         self.starts_in(number, |_| NEVER, |_| true)
     }
 
-    /// Whether there is such a pod among those of a variant that take so long to start.
     fn starts_in(
         &self,
         number: usize,
@@ -154,7 +149,6 @@ impl Injector {
         done
     }
 
-    /// Gives pods that are made from now on another start-up time.
     async fn start_up(
         &self,
         model: &ScenarioModel,

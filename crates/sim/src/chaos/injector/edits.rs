@@ -20,7 +20,6 @@ const SOON: Duration = Duration::from_mins(1);
 const LATER: Duration = Duration::from_mins(30);
 
 impl Injector {
-    /// Edits settings; whether that worked.
     pub(crate) async fn edit(&self, how: Edit) -> bool {
         match how {
             Edit::Interval(seconds) => {
@@ -149,7 +148,6 @@ impl Injector {
         draw(number, &ground)
     }
 
-    /// Says something else of the model that may go to zero.
     async fn retell_zero(&self, rest: &str) -> bool {
         let entries = self.original_map(ZERO).unwrap_or_default();
         let Some((key, text)) = entries.iter().next() else {
@@ -187,7 +185,6 @@ impl Injector {
             .is_ok()
     }
 
-    /// What a ConfigMap held at first, if there was one.
     fn original_map(&self, name: &str) -> Option<BTreeMap<String, String>> {
         if name == MAIN {
             return serde_json::from_value(self.main().get("data")?.clone()).ok();
@@ -199,7 +196,6 @@ impl Injector {
         Some(entries.collect())
     }
 
-    /// Puts the settings back as they were at first.
     pub(crate) async fn restore_settings(&self) {
         for name in [MAIN, SATURATION, ZERO] {
             let Some(original) = self.original_map(name) else {

@@ -16,9 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct EditTargets<'a> {
-    /// The entry `default` of analyzers and limiters.
     pub(super) saturation: &'a str,
-    /// The key and the entry of the model that may go to zero.
     pub(super) zero: Option<(&'a String, &'a String)>,
     pub(super) models: &'a [&'static str],
 }
@@ -28,7 +26,6 @@ pub(super) struct Drawn {
     pub(super) map: &'static str,
     pub(super) entry: String,
     pub(super) text: String,
-    /// What is edited, for people.
     pub(super) words: String,
 }
 
@@ -137,7 +134,6 @@ fn odd(dice: &mut Dice) -> String {
         .map_or_else(long, |text| (*text).to_owned())
 }
 
-/// A value for a key of the main ConfigMap.
 fn value_of(spec: &Spec, dice: &mut Dice) -> String {
     let worth = worth(dice);
     if worth == Worth::Odd {
@@ -226,7 +222,6 @@ const SATURATION_FIELDS: &[Field] = &[
     ),
 ];
 
-/// The fields of an entry of scale to zero.
 const ZERO_FIELDS: &[Field] = &[
     ("enable_scale_to_zero", &["true", "false", "maybe"]),
     (

@@ -8,6 +8,8 @@ use tokio::sync::watch;
 
 use super::{MAIN, Process, ProcessSetting, Running};
 use crate::chaos::active_faults::ActiveFaults;
+use crate::chaos::check::ends;
+use crate::chaos::check::settings::data_of;
 use crate::chaos::chronicle::claims;
 use crate::chaos::planted::PlantedSupervision;
 use crate::chaos::pod_pages_proxy::{PageReads, PodPagesProxy};
@@ -17,13 +19,26 @@ use crate::world::WorldError;
 use crate::world::controller::{ControllerView, ProcessConfig, cast, environment};
 use crate::world::objects::SYSTEM;
 use wva::app::Controller;
+use wva::roles::Role;
 use wva::settings::Sources;
 use wva::settings::schema;
 use wva::settings::sources::MainConfigMap;
+use wva_supervise::ExitReason;
 
 impl ProcessSetting {
     pub(super) fn note(&self, place: usize, text: &str) {
         self.trace.note(&format!("c{place}"), "process", text);
+    }
+
+    /// T1: a process has ended that nobody asked to.
+    pub(super) fn exited(
+        &self,
+        place: usize,
+        door: &ControllerView,
+        why: &Result<ExitReason, String>,
+    ) {
+        let what = ends::unasked(why, door.actors.harmed(&Role::Root));
+        self.judge.wrong("T1", place, what);
     }
 
     pub(super) fn pages(&self, ills: &ActiveFaults) -> PodPagesProxy {
@@ -32,7 +47,7 @@ impl ProcessSetting {
             ills: ills.clone(),
             clock: self.clock.clone(),
             reads: PageReads::default(),
-            mutation: self.mutation,
+            mutation: self.plot.mutation,
         }
     }
 
@@ -49,7 +64,7 @@ impl ProcessSetting {
         door.owner = owner;
         door.actors.plant(Arc::new(PlantedSupervision {
             owner,
-            mutation: self.mutation,
+            mutation: self.plot.mutation,
         }));
         Ok((controller, door))
     }
@@ -79,7 +94,7 @@ impl ProcessSetting {
     }
 
     pub(super) fn aim(&self, door: &ControllerView, life: &ProcessState) {
-        match &self.probe {
+        match &self.plot.probe {
             Some(Probe::Role(role, moment)) => door.actors.kill_at(role, *moment),
             Some(Probe::Write(number, how)) => life.end_at_write(number.saturating_sub(1), *how),
             None => {}
@@ -98,10 +113,10 @@ impl ProcessSetting {
         ] {
             environment.insert(name.to_owned(), value.to_owned());
         }
-        if let Some(instance) = self.instance {
+        if let Some(instance) = self.plot.instance {
             environment.insert("CONTROLLER_INSTANCE".to_owned(), instance.to_owned());
         }
-        if self.chooses_pods {
+        if self.plot.chooses_pods {
             let name = schema::POD_DELETION_COST_ENABLED.name;
             environment.insert(name.to_owned(), "true".to_owned());
         }
@@ -111,17 +126,9 @@ impl ProcessSetting {
             ..Sources::default()
         };
         let stored = self.insider.get("configmaps.", SYSTEM, MAIN);
-        let data = stored.as_ref().and_then(|object| object.get("data"));
-        let main = match data.and_then(|data| data.as_object()) {
-            Some(data) => MainConfigMap::Present(
-                data.iter()
-                    .map(|(key, value)| {
-                        (key.clone(), value.as_str().unwrap_or_default().to_owned())
-                    })
-                    .collect(),
-            ),
-            None => MainConfigMap::Absent,
-        };
+        let main = stored.map_or(MainConfigMap::Absent, |map| {
+            MainConfigMap::Present(data_of(&map))
+        });
         let sources = Sources {
             main,
             ..fixed.clone()

@@ -40,7 +40,6 @@ const OTHERS: [Settings; 7] = [
     &[("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "2")],
 ];
 
-/// Draws a version: one thing that is otherwise, or two.
 pub(super) fn version(generator: Generator) -> BTreeMap<String, String> {
     let mut dice = Dice::new(generator);
     let (of_beats, of_others) = match dice.below(3) {

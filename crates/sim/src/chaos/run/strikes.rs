@@ -42,7 +42,9 @@ impl Run<'_> {
             member.ills.clear(strike.id, now);
         }
         match &strike.fault {
-            ChaosFault::Prometheus(_, fault) => drop(self.shake(*fault, strike, false)),
+            ChaosFault::Prometheus(_, fault) => {
+                self.shake(*fault, strike, false);
+            }
             ChaosFault::Autoscaler(_, AutoscalerFault::Removed(number)) => {
                 self.injector.restore_autoscaler(*number).await;
             }
@@ -152,7 +154,6 @@ impl Run<'_> {
         });
     }
 
-    /// Lets a fault begin; whether it has hit something by that alone.
     pub(super) async fn inject(&mut self, strike: &Strike, now: Duration) -> bool {
         match &strike.fault {
             ChaosFault::Api(_, Api::Compact) => {
@@ -211,7 +212,6 @@ impl Run<'_> {
         }
     }
 
-    /// Does something to a process; whether it has hit it by that alone.
     async fn beset(
         &mut self,
         strike: &Strike,
@@ -272,38 +272,23 @@ impl Run<'_> {
         self.trails
             .insert(id, Trail::Armed(Arc::clone(&door), spent));
         match fault {
-            RoleFault::Kill(role) => actors.kill(role),
-            RoleFault::Storm(role) => {
-                actors.kill(role);
-                false
-            }
+            RoleFault::Kill(role) => return actors.kill(role),
+            RoleFault::Abort(role) => return actors.abort(role),
             RoleFault::Several(roles) => {
                 let roles: BTreeSet<&Role> = roles.iter().collect();
                 let hit = roles.into_iter().filter(|role| actors.kill(role));
-                hit.count() > 1
+                return hit.count() > 1;
             }
-            RoleFault::Abort(role) => actors.abort(role),
-            RoleFault::Before(role) => {
-                actors.kill_next(role, KillAt::Before);
-                false
+            RoleFault::Storm(role) => {
+                actors.kill(role);
             }
-            RoleFault::After(role) => {
-                actors.kill_next(role, KillAt::After);
-                false
-            }
-            RoleFault::Panic(role) => {
-                actors.befall(role, Mishap::Panic);
-                false
-            }
-            RoleFault::Torn(role, done) => {
-                actors.befall(role, Mishap::Torn(*done));
-                false
-            }
-            RoleFault::Hang(role) => {
-                actors.befall(role, Mishap::Hang);
-                false
-            }
+            RoleFault::Before(role) => actors.kill_next(role, KillAt::Before),
+            RoleFault::After(role) => actors.kill_next(role, KillAt::After),
+            RoleFault::Panic(role) => actors.befall(role, Mishap::Panic),
+            RoleFault::Torn(role, done) => actors.befall(role, Mishap::Torn(*done)),
+            RoleFault::Hang(role) => actors.befall(role, Mishap::Hang),
         }
+        false
     }
 
     fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
@@ -358,7 +343,6 @@ impl Run<'_> {
         }
     }
 
-    /// Ends every fault and puts everything back.
     pub(super) async fn calm(&mut self, now: Duration) {
         self.cover();
         let active = std::mem::take(&mut self.active);

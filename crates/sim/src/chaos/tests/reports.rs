@@ -3,31 +3,19 @@
 use super::*;
 
 /// Three faults, of which one shows that series of a variant that is gone stay.
-fn schedule() -> FaultSchedule {
+fn faults() -> FaultSchedule {
     let faults = [
         (240, ChaosFault::Workload(1, WorkloadFaultKind::Crash(1))),
         (250, ChaosFault::Object(0, ObjectFault::Removed)),
         (255, ChaosFault::Workload(1, WorkloadFaultKind::Evict(1))),
     ];
-    let strikes = faults.into_iter().enumerate();
-    let strikes = strikes.map(|(number, (second, fault))| Strike {
-        id: number + 5,
-        at: Duration::from_secs(second),
-        lasts: Duration::from_secs(70),
-        fault,
-    });
-    FaultSchedule(strikes.collect())
+    schedule(70, &faults)
 }
 
 /// What a run with these faults prints.
 fn reported(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<String>) {
-    let outcome = survive(plot, 1, &schedule(), keep);
-    let played = Played {
-        plot,
-        seed: 1,
-        outcome: &outcome,
-    };
-    let report = failure_report(played, "0123456789ab");
+    let outcome = survive(plot, 1, &faults(), keep);
+    let report = failure_report(plot, 1, &outcome, "0123456789ab");
     (outcome, report)
 }
 
@@ -50,7 +38,7 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
     );
     assert_eq!(lines[..3], ["", &head, &violation.to_string()]);
 
-    let mut whole = survive(&plot, 1, &schedule(), Keep::All).lines;
+    let mut whole = survive(&plot, 1, &faults(), Keep::All).lines;
     let all = whole.len();
     whole.retain(|line| ![" renews ", " reads "].iter().any(|hum| line.contains(hum)));
     assert!(whole.len() < all, "{all}");
@@ -72,16 +60,9 @@ fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
 }
 
 /// Every line of a run of `probe` with these faults, each from its second on for a minute.
-fn traced(faults: Vec<(u64, ChaosFault)>) -> String {
+fn traced(faults: &[(u64, ChaosFault)]) -> String {
     let plot = plot("probe", 1).unwrap();
-    let strikes = faults.into_iter().enumerate();
-    let strikes = strikes.map(|(id, (second, fault))| Strike {
-        id,
-        at: Duration::from_secs(second),
-        lasts: Duration::from_mins(1),
-        fault,
-    });
-    let outcome = survive(&plot, 1, &FaultSchedule(strikes.collect()), Keep::All);
+    let outcome = survive(&plot, 1, &schedule(60, faults), Keep::All);
     assert_eq!(outcome.violation, None);
     outcome.lines.join("\n")
 }
@@ -104,8 +85,8 @@ fn a_trace_tells_who_leads_what_fails_and_who_scales() {
         "c0    claim        leads in term 3, until ",
         "c0    fails        prometheus: 502 by #2",
     ];
-    let quiet = traced(Vec::new());
-    let disturbed = traced(vec![
+    let quiet = traced(&[]);
+    let disturbed = traced(&[
         (45, ChaosFault::Object(0, ObjectFault::ScaledTo(4))),
         (70, ChaosFault::Api(0, Api::Refuse(503, None))),
         (130, ChaosFault::Prometheus(0, Prom::Status(502))),

@@ -11,7 +11,6 @@ use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva_supervise::SeedTree;
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// The GPUs of these Deployments alone.
 const PRODUCT: &str = "NVIDIA-L40S";
 /// Requests that each of them serves at once in the small scenario.
 const SEQUENCES: u32 = 48;

@@ -13,7 +13,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// The model that may go to zero in half of the seeds, and in most others has no minimum and may not.
 pub(super) const SLEEPER: &str = "llama-8b";
 
-/// How long nobody asks for the model that may go to zero before it does.
 fn retention(name: &str) -> Duration {
     match name {
         "brief" | "crowd" => MINUTE * 2,

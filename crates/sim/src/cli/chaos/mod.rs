@@ -13,8 +13,8 @@ use self::arguments::ChaosCommand;
 pub(super) use self::arguments::ChaosFlags;
 use crate::chaos::Mutation;
 use crate::chaos::{
-    Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Played, Point, Points, Walked, campaign,
-    disturbed, exhaustive, failure_report, hunt, plot, survive,
+    Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Point, Points, Walked, campaign, disturbed,
+    exhaustive, failure_report, hunt, plot, survive,
 };
 use wva::cli::{complain, fail, misused, print};
 
@@ -166,12 +166,7 @@ fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode 
         return ExitCode::SUCCESS;
     };
     plot.mutation = mutation;
-    let played = Played {
-        plot: &plot,
-        seed: done.seed,
-        outcome: &done.outcome,
-    };
-    let report = failure_report(played, &commit::of_this());
+    let report = failure_report(&plot, done.seed, &done.outcome, &commit::of_this());
     report.map_or(ExitCode::SUCCESS, |report| print(&report))
 }
 

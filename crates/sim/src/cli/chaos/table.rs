@@ -134,7 +134,7 @@ fn faults(summary: &Summary) -> Vec<String> {
                 lines.push(line(&format!("  {kind}"), *tally));
             }
         }
-        lines.push(line(class.as_str(), sum));
+        lines.push(line(&class.to_string(), sum));
     }
     lines
 }

@@ -8,7 +8,6 @@ use super::{InvariantViolation, Sent, collection};
 /// The longest time for which a controller does so: `cluster::client` says why.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Requests of one process that are not to be made again yet.
 #[derive(Debug, Default)]
 pub(crate) struct Spared(BTreeMap<String, Wait>);
 
@@ -21,7 +20,6 @@ struct Wait {
 }
 
 impl Spared {
-    /// Takes in an answer that asks for so much time.
     pub(crate) fn note(&mut self, request: &Sent<'_>, asked: Duration, lives: u64, now: Duration) {
         self.0.retain(|_, wait| now < wait.until);
         let Some(name) = name(request) else {
