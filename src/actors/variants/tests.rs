@@ -37,7 +37,9 @@ pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
         ("PROMETHEUS_ALLOW_HTTP", "true"),
     ];
     for (name, text) in needed.iter().chain(variables) {
-        sources.environment.insert((*name).to_owned(), (*text).to_owned());
+        sources
+            .environment
+            .insert((*name).to_owned(), (*text).to_owned());
     }
     let generation = start(&sources).unwrap().generation;
     let series = Metrics::new(None).unwrap();

@@ -131,7 +131,9 @@ impl ActiveFaults {
 
     fn hit_newest(&self, is_such: impl Fn(&ChaosFault) -> bool) {
         let newest = self.state().newest(is_such);
-        newest.into_iter().for_each(|id| self.hit(id));
+        if let Some(id) = newest {
+            self.hit(id);
+        }
     }
 
     pub(super) fn hold(&self, id: usize) {
@@ -231,7 +233,9 @@ impl ActiveFaults {
             let next = state.at_write.take();
             next.or_else(|| state.newest(ends_at_every_write))
         };
-        awaited.into_iter().for_each(|id| self.hit(id));
+        if let Some(id) = awaited {
+            self.hit(id);
+        }
     }
 
     pub(super) fn hit(&self, id: usize) {

@@ -226,8 +226,7 @@ impl ProcessManager {
             place,
             pod: member.pod.clone(),
         };
-        let watches = Watches::default();
-        let misses = Misses::new(stage.trace.clone(), place);
+        let (watches, misses) = (Watches::default(), Misses::new(stage.trace.clone(), place));
         let way = ApiServerProxy {
             server: stage.server.clone(),
             insider: stage.insider.clone(),
@@ -237,9 +236,8 @@ impl ProcessManager {
             misses: misses.clone(),
             watches: watches.clone(),
         };
-        let inner = InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone());
         let lens = PrometheusProxy {
-            inner,
+            inner: InProcess::new(Arc::clone(&stage.prometheus), stage.clock.clone()),
             ills: member.ills.clone(),
             life: life.clone(),
             clock: stage.clock.clone(),
@@ -267,29 +265,24 @@ impl ProcessManager {
             sources,
             hooks: Arc::new(Planted::new(stage.plot.mutation)),
         };
-        match stage.owned(casting) {
-            Ok((controller, door)) => {
-                let door = Arc::new(door);
-                if place == 0 && member.lives == 1 {
-                    stage.aim(&door, &life);
-                }
-                member.bound(&life);
-                let begins = format!("begins as {name}{}", skew::words(member.ahead));
-                stage.note(place, &begins);
-                stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-                let hears = (member.heard.clone(), watches, reads);
-                let ills = member.ills.clone();
-                let seat = ProcessChecker::new(Arc::clone(&door), hears, ills, of_process);
-                stage.judge.came(place, seat);
-                member.running = Some(stage.run(place, controller, door, life));
-            }
+        let (controller, door) = match stage.owned(casting) {
+            Ok((controller, door)) => (controller, Arc::new(door)),
             Err(error) => {
-                let what = format!("cannot begin: {error}");
-                stage.note(place, &what);
-                stage.judge.wrong("T1", place, Some(what));
                 member.back_at = Some(now + BACK * 5);
+                return stage.cannot_begin(place, &error.to_string());
             }
+        };
+        if place == 0 && member.lives == 1 {
+            stage.aim(&door, &life);
         }
+        member.bound(&life);
+        let skew = skew::words(member.ahead);
+        stage.note(place, &format!("begins as {name}{skew}"));
+        stage.doors.set(&member.pod, Some(Arc::clone(&door)));
+        let hears = (member.heard.clone(), watches, reads);
+        let seat = ProcessChecker::new(Arc::clone(&door), hears, member.ills.clone(), of_process);
+        stage.judge.came(place, seat);
+        member.running = Some(stage.run(place, controller, door, life));
     }
 
     pub(super) async fn strike(

@@ -159,14 +159,10 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
             ]}}},
         })
     };
+    let channels = "compute-domain-default-channel.nvidia.com";
     let templates = [
         template("ns", "two", "gpu.nvidia.com", 2),
-        template(
-            "ns",
-            "channel",
-            "compute-domain-default-channel.nvidia.com",
-            1,
-        ),
+        template("ns", "channel", channels, 1),
         template("ns", "odd", "example.com", 1),
         template("other", "there", "gpu.nvidia.com", 1),
     ];

@@ -101,7 +101,7 @@ struct Views<K: Projected> {
     is_kept: fn(&K::View) -> bool,
     /// The objects in the order in which they are stored, each beside what was read of it; `None` where it cannot be
     /// read.
-    views: Vec<(Arc<Value>, Option<K::View>)>,
+    seen: Vec<(Arc<Value>, Option<K::View>)>,
 }
 
 fn all<K: Projected + DeserializeOwned + 'static>(
@@ -118,7 +118,7 @@ impl<K: Projected> Views<K> {
             resource,
             mirror,
             is_kept: |_| true,
-            views: Vec::new(),
+            seen: Vec::new(),
         }
     }
 }
@@ -131,7 +131,7 @@ impl<K: Projected + DeserializeOwned> StoredKind for Views<K> {
     fn look(&mut self, insider: &Insider) {
         // A stored object is replaced, never changed, and what is kept here cannot be another's place.
         let place = |object: &Arc<Value>| Arc::as_ptr(object).addr();
-        let before = std::mem::take(&mut self.views).into_iter();
+        let before = std::mem::take(&mut self.seen).into_iter();
         let mut before: BTreeMap<usize, _> = before.map(|known| (place(&known.0), known)).collect();
         let read = |object: Arc<Value>| {
             let read = K::deserialize(&*object).ok();
@@ -143,14 +143,14 @@ impl<K: Projected + DeserializeOwned> StoredKind for Views<K> {
             known.unwrap_or_else(|| read(object))
         };
         let objects = insider.list(self.resource).into_iter();
-        self.views = objects.map(known).collect();
+        self.seen = objects.map(known).collect();
     }
 
     fn compare(&self, mirrors: &Mirrors, unlike: &mut Unlike) {
         let held = (self.mirror)(mirrors).all().into_iter();
         let mut held: BTreeMap<ObjectKey, Arc<K::View>> = held.collect();
         let named = |key: ObjectKey| format!("{} {key}", self.plural);
-        for (object, view) in &self.views {
+        for (object, view) in &self.seen {
             let Some(stored) = view else {
                 // What cannot be read is kept by its name.
                 let object = Object(Arc::clone(object));

@@ -30,6 +30,12 @@ impl ProcessSetting {
         self.trace.note(&format!("c{place}"), "process", text);
     }
 
+    pub(super) fn cannot_begin(&self, place: usize, error: &str) {
+        let what = format!("cannot begin: {error}");
+        self.note(place, &what);
+        self.judge.wrong("T1", place, Some(what));
+    }
+
     /// T1: a process has ended that nobody asked to.
     pub(super) fn exited(
         &self,

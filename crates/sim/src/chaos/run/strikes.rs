@@ -150,7 +150,7 @@ impl Run<'_> {
     fn inject_at(&self, place: usize, strike: &Strike) {
         let version = self.insider.version();
         self.ills(place, |ills| {
-            ills.inject(strike.id, strike.fault.clone(), version)
+            ills.inject(strike.id, strike.fault.clone(), version);
         });
     }
 
