@@ -4,6 +4,7 @@ mod balance;
 mod bursts;
 mod closed_loop;
 mod cold_start;
+mod memory;
 mod parts;
 mod roles;
 mod terms;

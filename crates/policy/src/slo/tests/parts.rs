@@ -9,7 +9,6 @@ use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
-use crate::slo::memory::NeedMemory;
 use crate::slo::{LearnedSlo, SloGoal, hides_sequences};
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
@@ -332,110 +331,6 @@ fn requests_in_flight_show_a_surge_before_rates_do() {
     let kept = after(&lost, running(None), 74);
     close(kept.surge, 35.0);
     close(after(&kept, running(None), 75).surge, 0.0);
-}
-
-#[test]
-fn growth_within_a_start_is_held_in_reserve() {
-    let start = Duration::from_mins(2);
-    let ten = Duration::from_mins(10);
-    let play = |rises: &dyn Fn(u64) -> f64| {
-        let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
-        let mut reserves = Vec::new();
-        for bucket in 0..60 {
-            memory.observe(rises(bucket), 0.0, ten, at(bucket * 30));
-            reserves.push(memory.reserve(start));
-        }
-        (reserves[18], reserves[59])
-    };
-    // Too little is known of the first ten minutes.
-    assert_eq!(play(&|_| 10.0), (0.2, 0.0));
-    // One rise in an hour is no habit.
-    let (_, once) = play(&|bucket| if bucket < 58 { 10.0 } else { 30.0 });
-    close(once, 0.0);
-    let (_, habit) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 12.0 });
-    close(habit, 0.2);
-    let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
-    close(most, 0.25);
-    // A start of eight minutes sees the one rise in more than a tenth of the time.
-    let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
-    for bucket in 0..120 {
-        let need = if bucket < 60 { 10.0 } else { 30.0 };
-        memory.observe(need, 0.0, ten, at(bucket * 30));
-    }
-    close(memory.reserve(Duration::from_mins(8)), 0.0);
-}
-
-#[test]
-fn a_need_that_rises_steadily_grows_until_a_start_is_over() {
-    let ten = Duration::from_mins(10);
-    let grown_after = |ahead: u64, noise: f64, needs: &dyn Fn(f64) -> f64| {
-        let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
-        for second in (0..=615).step_by(15) {
-            let need = needs(f64::from(u32::try_from(second).unwrap()));
-            memory.observe(need, 0.0, ten, at(second));
-        }
-        memory.growth(Duration::from_secs(ahead), noise, at(615))
-    };
-    let grown = |noise: f64, needs: &dyn Fn(f64) -> f64| grown_after(300, noise, needs);
-    close(grown(0.05, &|_| 100.0), 0.0);
-    // A tenth per second, from 40 on.
-    let ramp = |second: f64| 40.0 + second / 10.0;
-    close(grown(0.05, &ramp), 30.0);
-    // Chance may be as much in two minutes.
-    close(grown(0.3, &ramp), 0.0);
-    // No more than as much again.
-    close(grown_after(1_100, 0.05, &ramp), 101.5);
-    // It must last for four minutes,
-    close(
-        grown(0.05, &|second| 40.0 + (second - 490.0).max(0.0) / 10.0),
-        0.0,
-    );
-    // and go on: this is what smoothing leaves of a step.
-    let step = |second: f64| 100.0 - 50.0 * (-(second - 300.0).max(0.0) / 60.0).exp();
-    assert!(grown(0.05, &step) < 10.0, "{}", grown(0.05, &step));
-    // As much was needed before.
-    close(
-        grown(0.05, &|second| {
-            if second < 60.0 { 102.0 } else { ramp(second) }
-        }),
-        0.0,
-    );
-    close(
-        grown(0.05, &|second| {
-            if second < 60.0 { 101.0 } else { ramp(second) }
-        }),
-        30.0,
-    );
-}
-
-#[test]
-fn a_need_is_remembered_for_longer_once_it_came_back() {
-    let ten = Duration::from_mins(10);
-    let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
-    let mut seen = |from: u64, until: u64, need: f64| {
-        for second in (from..until).step_by(30) {
-            memory.observe(need, 0.0, ten, at(second));
-        }
-        let end = at(until - 30);
-        (
-            memory.peak(end),
-            memory.horizon().as_secs(),
-            memory.unexplained(Replicas(4), end),
-        )
-    };
-    assert_eq!(seen(0, 120, 50.0), (50.0, 600, 1.0));
-    assert_eq!(seen(120, 690, 10.0), (50.0, 600, 0.0));
-    assert_eq!(seen(690, 900, 10.0), (10.0, 600, 0.0));
-    // It comes back after it was forgotten.
-    assert_eq!(seen(900, 930, 50.0), (50.0, 1_200, 0.5));
-    assert_eq!(seen(930, 2_130, 10.0), (50.0, 1_200, 0.0));
-    assert_eq!(seen(2_130, 2_160, 10.0), (10.0, 1_200, 0.0));
-    // Four horizons of rest after the change.
-    assert_eq!(seen(2_160, 5_700, 10.0).1, 1_200);
-    assert_eq!(seen(5_700, 5_760, 10.0).1, 600);
-    // To have remembered the ten, half of which would do, would not have helped a need of thirty.
-    assert_eq!(seen(5_760, 6_420, 5.0), (5.0, 600, 0.0));
-    assert_eq!(seen(6_420, 6_450, 30.0), (30.0, 600, 0.0));
 }
 
 /// Two replicas without a router, which complete so many requests per second.
