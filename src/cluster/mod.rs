@@ -2,7 +2,6 @@
 
 pub mod autoscaler;
 pub mod client;
-pub mod discovery;
 pub mod event;
 pub mod fingerprint;
 pub mod kinds;

@@ -65,18 +65,13 @@ pub enum WatchError {
     /// The server neither said anything nor ended the watch.
     #[error("watch: silent beyond its end, the connection is taken for dead")]
     Silent,
-    /// The question whether the kind is served failed.
-    #[error("discovery: {0}")]
-    Discovery(#[source] RequestError),
 }
 
 impl WatchError {
     /// Whether a right is missing; the text names which.
     pub fn is_forbidden(&self) -> bool {
         match self {
-            Self::List(error) | Self::Open(error) | Self::Discovery(error) => {
-                error.code() == Some(403)
-            }
+            Self::List(error) | Self::Open(error) => error.code() == Some(403),
             Self::Ended(status) => status.code == 403,
             Self::NoVersion | Self::Broken(_) | Self::Early(_) | Self::Silent => false,
         }

@@ -10,15 +10,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use kube::Resource;
 use kube::api::{Api, ListParams, WatchEvent as Notice, WatchParams};
-use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::event::{WatchError, WatchEvent};
 pub use self::guarded::{Guarded, Malformed, key_of};
 use super::client::within;
-use super::discovery;
 use wva_base::backoff::Backoff;
 
 mod event;
@@ -90,8 +89,6 @@ enum Phase<K> {
         notices: Notices<K>,
         since: Instant,
     },
-    /// Wait for the kind to be served.
-    Absent,
 }
 
 enum AfterPage {
@@ -107,7 +104,6 @@ enum AfterPage {
 /// A list and watch of one kind that never ends.
 pub struct Watch<K> {
     api: Api<Guarded<K>>,
-    client: Client,
     options: WatchOptions,
     jitter: Box<dyn FnMut(Duration) -> Duration + Send>,
     phase: Phase<K>,
@@ -142,7 +138,6 @@ where
         jitter: impl FnMut(Duration) -> Duration + Send + 'static,
     ) -> Self {
         Self {
-            client: api.clone().into_client(),
             api,
             options,
             jitter: Box::new(jitter),
@@ -168,7 +163,6 @@ where
                 Phase::Handing { .. } => self.hand_out(),
                 Phase::Opening { .. } => self.open().await,
                 Phase::Following { .. } => self.follow().await,
-                Phase::Absent => self.probe().await,
             };
             if let Some(event) = event {
                 return event;
@@ -323,26 +317,12 @@ where
         Some(event)
     }
 
-    async fn probe(&mut self) -> Option<WatchEvent<K>> {
-        match discovery::serves::<K>(&self.client, self.options.request_deadline).await {
-            Ok(true) => {
-                self.phase = Phase::Listing { token: None };
-                None
-            }
-            Ok(false) => Some(self.absent()),
-            Err(error) => {
-                let event = self.fail(WatchError::Discovery(error));
-                self.phase = Phase::Absent;
-                Some(event)
-            }
-        }
-    }
-
-    /// The kind is not there; ask discovery after a while.
+    /// The kind is not there; list it again after a while. Discovery would answer for all kinds of a group at once, so
+    /// that one watcher would not know that another was asked to wait.
     fn absent(&mut self) -> WatchEvent<K> {
         self.absences = self.absences.saturating_add(1);
         self.failures = 0;
-        self.phase = Phase::Absent;
+        self.phase = Phase::Listing { token: None };
         let retry_in = self.pause(ABSENCE.delay(self.absences));
         WatchEvent::Absent { retry_in }
     }
@@ -353,9 +333,7 @@ where
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Listing { token: None };
         let asked = match &error {
-            WatchError::List(error) | WatchError::Open(error) | WatchError::Discovery(error) => {
-                error.retry_after()
-            }
+            WatchError::List(error) | WatchError::Open(error) => error.retry_after(),
             _ => None,
         };
         let retry_in = self.pause_after(BACKOFF.delay(self.failures), asked.unwrap_or_default());

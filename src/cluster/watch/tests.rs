@@ -389,43 +389,30 @@ async fn a_fresh_list_is_made_after_a_while_even_if_all_is_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_kind_is_listed_once_discovery_shows_it() {
-    let resources = |names: &[&str]| {
-        let resources: Vec<_> = names
-            .iter()
-            .map(|name| {
-                json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []})
-            })
-            .collect();
-        let list = json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources});
-        FakeResponse::Json(200, list)
-    };
-    let server = FakeServer::new([
+async fn a_missing_kind_is_listed_again_until_it_is_served() {
+    let missing = || {
         refusal(
             404,
             "NotFound",
             "the server could not find the requested resource",
-        ),
-        refusal(404, "NotFound", "no such group"),
-        resources(&["pods"]),
+        )
+    };
+    let server = FakeServer::new([
+        missing(),
+        missing(),
+        missing(),
         FakeResponse::Break,
-        resources(&["pods", "configmaps"]),
+        missing(),
         page(&[item("one", "5")], "7", ""),
     ]);
     let mut watch = watch(&server);
-    let events = next(&mut watch, 6).await;
+    let events = next(&mut watch, 7).await;
     assert_eq!(events[..3], ["absent, 2s", "absent, 4s", "absent, 8s"]);
-    assert!(
-        events[3].starts_with("failed, 800ms: discovery"),
-        "{events:?}"
-    );
-    assert_eq!(events[4..], ["restarted", "listed one"]);
-    let paths: Vec<_> = server.asked().into_iter().map(|asked| asked.path).collect();
-    let list = "/api/v1/configmaps";
-    assert_eq!(
-        paths,
-        [list, "/api/v1", "/api/v1", "/api/v1", "/api/v1", list]
-    );
+    assert!(events[3].starts_with("failed, 800ms: list"), "{events:?}");
+    assert!(events[4].starts_with("absent, "), "{events:?}");
+    assert_eq!(events[5..], ["restarted", "listed one"]);
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.path == "/api/v1/configmaps"));
 }
 
 #[tokio::test(start_paused = true)]
