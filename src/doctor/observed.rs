@@ -101,8 +101,9 @@ pub(super) fn tiers<'a>(
         let faults = policy::tier_faults(variants, exists).into_iter();
         faults.map(|(view, ..)| ObjectKey::new(&*view.key.namespace, &*view.key.name))
     });
-    // The variants of another instance may name the others.
-    let sees_all = generation.statics.scope.controller_instance.is_none();
+    // Variants of another instance or namespace may name the others.
+    let scope = &generation.statics.scope;
+    let sees_all = scope.controller_instance.is_none() && scope.watch_namespace.is_none();
     let unnamed = unnamed_tiers(generation, &named).filter(|_| sees_all);
     let objects = faults.chain(unnamed.map(|(map, _)| map));
     let found = objects.map(|object| (FindingCode::TierWithoutEffect, object));

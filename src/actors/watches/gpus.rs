@@ -31,7 +31,7 @@ impl WatcherWiring<'_> {
     }
 
     /// A second watch of pods, since those of other namespaces hold GPUs too and their containers
-    /// concern nobody else.
+    /// concern no other.
     pub(super) fn holding_pods(&self) -> ChildSpec<Role> {
         let mut spec = self.everywhere::<HoldingPod>(
             WatchedKind::HoldingPod,

@@ -1,5 +1,7 @@
 //! GPUs that pods hold by dynamic resource allocation.
 
+use serde_json::Value;
+
 use super::targets::{target, templates};
 use super::variants::settings_of;
 use super::{Check, Need};
@@ -48,10 +50,16 @@ fn targets(facts: &Facts, is_so: impl Fn(&DynamicSettings) -> bool) -> Vec<&Live
 fn claims(facts: &Facts) -> Vec<Finding> {
     let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
     let found = limited.filter_map(|target| {
-        let claims = templates(target).map(|template| list(template, "/spec/resourceClaims").len());
-        let claims = claims.max()?;
-        let cause =
-            format!("its pods have {claims} resource claims, and growth is limited to GPUs");
+        // What a claim from a template holds is counted, or the controller says why it is not.
+        let is_made = |claim: &&Value| claim.get("resourceClaimTemplateName").is_some();
+        let shared = templates(target).map(|template| {
+            let claims = list(template, "/spec/resourceClaims").iter();
+            claims.filter(|claim| !is_made(claim)).count()
+        });
+        let claims = shared.max()?;
+        let cause = format!(
+            "its pods have {claims} resource claims that no template makes, and growth is limited to GPUs"
+        );
         (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
     });
     found.collect()

@@ -26,6 +26,32 @@ fn class_backed_resources_are_found_where_nothing_counts_them() {
 }
 
 #[test]
+fn claims_are_found_that_no_template_makes() {
+    for (claim, expected) in [
+        (
+            json!({ "name": "gpu", "resourceClaimTemplateName": "one" }),
+            &[][..],
+        ),
+        (
+            json!({ "name": "gpu", "resourceClaimName": "shared" }),
+            &[Code::ClaimsNotCounted],
+        ),
+    ] {
+        let mut facts = facts();
+        let claims = "/spec/template/spec/resourceClaims";
+        edit(
+            &mut facts,
+            LiveKind::Deployment,
+            "a",
+            claims,
+            json!([claim]),
+        );
+        main_config(&mut facts, "WVA_LIMITED_MODE", "true");
+        assert_eq!(codes(&facts), expected, "{claim}");
+    }
+}
+
+#[test]
 fn a_class_is_named_by_its_resource_of_kubernetes_too() {
     for (class, expected) in [
         ("gpu.nvidia.com", &[][..]),

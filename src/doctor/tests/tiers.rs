@@ -88,10 +88,12 @@ fn the_running_controller_finds_the_tiers_that_the_doctor_finds() {
 }
 
 #[test]
-fn a_controller_with_an_instance_leaves_tiers_to_the_variants_of_others() {
+fn a_controller_of_a_part_leaves_tiers_to_the_variants_of_others() {
     let named = ["", ""];
-    let mut facts = with_tiers(&["gold"], named);
-    assert_eq!(observed(&facts, named).len(), 1);
-    with_settings(&mut facts, &[("CONTROLLER_INSTANCE", "blue")]);
-    assert_eq!(observed(&facts, named), ObservedFindings::new());
+    for part in [("CONTROLLER_INSTANCE", "blue"), ("WATCH_NAMESPACE", "ns")] {
+        let mut facts = with_tiers(&["gold"], named);
+        assert_eq!(observed(&facts, named).len(), 1);
+        with_settings(&mut facts, &[part]);
+        assert_eq!(observed(&facts, named), ObservedFindings::new(), "{part:?}");
+    }
 }

@@ -8,6 +8,7 @@ use super::Mirrors;
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
 use crate::policy::limit::GpuPod;
+use crate::policy::object::Lifecycle;
 use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
 use wva_base::moment::Moment;
@@ -43,7 +44,13 @@ impl Mirrors {
             devices.offer(&mut nodes);
             let claims = self.claims.all().into_iter();
             let claims: Vec<_> = claims.map(|(_, claim)| claim).collect();
-            pods.extend(devices.holders(&claims));
+            // Of other namespaces than those that are watched nothing is known here.
+            let is_leaving = |namespace: &Arc<str>, pod: &Arc<str>| {
+                let key = ObjectKey::new(Arc::clone(namespace), Arc::clone(pod));
+                let pod = self.pods.get(&key);
+                pod.is_some_and(|pod| pod.lifecycle != Lifecycle::Live)
+            };
+            pods.extend(devices.holders(&claims, is_leaving));
         }
         nodes.retain(|_, node| node.has_gpus());
         GpuInventory::Nodes { nodes, pods }
@@ -87,6 +94,9 @@ fn unseen_devices<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<
 }
 
 fn unseen<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<str>> {
+    if mirror.sync() == SyncState::KindAbsent {
+        return None;
+    }
     let is_old = mirror
         .last_contact()
         .is_none_or(|last| now.since(last) > PATIENCE);
@@ -96,7 +106,7 @@ fn unseen<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<str>> {
             format!("{what} cannot be listed: {why}; allow the controller to list and watch them everywhere, or turn the limits to GPUs off").into(),
         ),
         (_, Some(why)) if is_old => {
-            Some(format!("{what} have not been heard of for a minute: {why}").into())
+            Some(format!("{what} could not be read for a minute: {why}").into())
         }
         _ => None,
     }

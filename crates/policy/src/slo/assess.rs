@@ -219,7 +219,7 @@ impl Part<'_> {
         let growth = memory
             .filter(|_| self.input.params.without != Some(SloTerm::Growth))
             .map_or(0.0, |memory| {
-                memory.growth(start + REACTION, demand.noise(), now) / imbalance
+                arriving * memory.growth(start + REACTION, demand.noise(), now)
             });
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);

@@ -36,10 +36,10 @@ const COVERED: f64 = 0.5;
 /// is taken back once more doubles it. Where more replicas were needed than before the release, it is the longest at once.
 const FIRST_HOLD: Duration = Duration::from_hours(1);
 const LONGEST_HOLD: Duration = Duration::from_hours(6);
-/// Ages in seconds between which a need must have risen for it to keep rising. The last minute alone is in it so that a
+/// Ages in seconds between which requests must have become more for them to keep doing so. The last minute alone is in it so that a
 /// step, which the smoothed rate follows for minutes, is none.
 const RISES: [(u64, u64); 3] = [(0, 60), (0, 120), (120, 240)];
-/// The share of a standard deviation of the smoothed rate by which a need must rise in so long.
+/// The share of a standard deviation of the smoothed rate by which requests must become more in so long.
 const RISING: f64 = 0.5;
 const RISE: Duration = Duration::from_mins(2);
 /// The largest growth that is expected, to the need of now.
@@ -54,6 +54,10 @@ struct NeedBucket {
     /// The largest burst, which needed more than the arrivals of a minute say.
     #[serde(default)]
     burst: f64,
+    /// The most requests per second, in hundredths, so that records of it stay small; `None` where an earlier version
+    /// kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requests: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -123,14 +127,16 @@ impl NeedMemory {
         })
     }
 
-    /// Takes the count of replicas in, after the need that may have ordered some of them.
-    pub fn count(&mut self, replicas: Replicas, now: Moment) {
+    /// Takes the count of replicas in, after the need that may have ordered some of them. What was ordered for
+    /// `growth` takes no release back.
+    pub fn count(&mut self, replicas: Replicas, growth: f64, now: Moment) {
         let before = self.replicas.replace(replicas).unwrap_or(replicas);
         let peak = self.peak(now);
         if replicas < before {
             self.released = Some((now, before));
         }
         if replicas > before
+            && growth <= 0.0
             && let Some((at, from)) = self.released
             && now.since(at) <= self.horizon
         {
@@ -182,33 +188,34 @@ impl NeedMemory {
         (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
     }
 
-    /// What the need will have grown by after so long, where it has risen steadily for minutes, by more than chance
-    /// does, above all that was needed before; else 0. `noise` is the share of one standard deviation.
+    /// The share by which the need will have grown after so long, where requests have become more steadily for
+    /// minutes, by more than chance does, and the need is above all of before; else 0. `noise` is the share of one
+    /// standard deviation. Requests count alone: their mean size follows a step for minutes, and so does the imbalance.
     pub fn growth(&self, ahead: Duration, noise: f64, now: Moment) -> f64 {
-        let need_before = |seconds: u64| {
+        let requests_before = |seconds: u64| {
             let age = Duration::from_secs(seconds);
             let mut buckets = self.buckets.iter().rev();
-            let bucket = buckets.find(|bucket| now.since(bucket.at) >= age)?;
-            Some(bucket.peak)
+            buckets.find(|bucket| now.since(bucket.at) >= age)?.requests
         };
         let slope = |(newer, older): (u64, u64)| {
             let seconds = Duration::from_secs(older - newer).as_secs_f64();
-            Some((need_before(newer)? - need_before(older)?) / seconds)
+            Some((requests_before(newer)? - requests_before(older)?) / seconds)
         };
         let slopes: Option<Vec<f64>> = RISES.into_iter().map(slope).collect();
-        let Some((slopes, need)) = slopes.zip(need_before(0)) else {
+        let Some((slopes, requests)) = slopes.zip(requests_before(0)) else {
             return 0.0;
         };
         let least = slopes.into_iter().fold(f64::INFINITY, f64::min);
-        let chance = RISING * noise * need / RISE.as_secs_f64();
+        let chance = RISING * noise * requests / RISE.as_secs_f64();
         let is_before = |bucket: &&NeedBucket| {
             let age = now.since(bucket.at);
             age >= 2 * RISE && age <= self.horizon
         };
+        let need = self.buckets.back().map_or(0.0, |bucket| bucket.peak);
         let before = self.buckets.iter().filter(is_before);
         let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak);
         if is_new && least > chance {
-            (least * ahead.as_secs_f64()).min(MOST_GROWTH * need)
+            (least * ahead.as_secs_f64() / requests).min(MOST_GROWTH)
         } else {
             0.0
         }
@@ -268,6 +275,14 @@ impl NeedMemory {
         self.push(need, burst, now);
     }
 
+    /// Takes in the requests per second of the need that was observed last.
+    pub fn observe_requests(&mut self, rate: f64) {
+        if let Some(bucket) = self.buckets.back_mut() {
+            let rate = (rate * 100.0).round() / 100.0;
+            bucket.requests = Some(bucket.requests.map_or(rate, |known| known.max(rate)));
+        }
+    }
+
     fn resize(&mut self, horizon: Duration, shortest: Duration, now: Moment) {
         self.horizon = horizon.clamp(shortest, MAX_HORIZON);
         self.changed = now;
@@ -283,6 +298,7 @@ impl NeedMemory {
                 at: now,
                 peak: need,
                 burst,
+                requests: None,
             }),
         }
         let is_old = |bucket: &NeedBucket| now.since(bucket.at) > MAX_HORIZON;

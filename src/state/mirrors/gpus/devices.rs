@@ -122,8 +122,12 @@ impl Devices {
     }
 
     /// The pods that use claims, the first of each with the GPUs of the claim. A GPU that several claims share is held
-    /// once.
-    pub(super) fn holders(&self, claims: &[Arc<ClaimObject>]) -> Vec<GpuPod> {
+    /// once. Those of a claim are on their way out once all of its pods are.
+    pub(super) fn holders(
+        &self,
+        claims: &[Arc<ClaimObject>],
+        is_leaving: impl Fn(&Arc<str>, &Arc<str>) -> bool,
+    ) -> Vec<GpuPod> {
         let mut seen: BTreeSet<&DeviceKey> = BTreeSet::new();
         let mut pods = Vec::new();
         for claim in claims {
@@ -137,12 +141,25 @@ impl Devices {
             }
             let named = |pod: &Arc<str>| (Arc::clone(&claim.namespace), Arc::clone(pod));
             let first = claim.pods.first().map(named);
+            let mut users = claim.pods.iter();
+            let phase = if first.is_some() && users.all(|pod| is_leaving(&claim.namespace, pod)) {
+                PodPhase::Leaving
+            } else {
+                PodPhase::Active
+            };
             let others = claim.pods.iter().skip(usize::from(!held.is_empty()));
-            pods.extend(others.map(|pod| holder(Some(named(pod)), None, Vec::new())));
-            pods.extend(
-                held.into_iter()
-                    .map(|(node, gpus)| holder(first.clone(), Some(Arc::clone(node)), vec![gpus])),
-            );
+            let others = others.map(|pod| (Some(named(pod)), None, Vec::new()));
+            let holding = held.into_iter();
+            let holding =
+                holding.map(|(node, gpus)| (first.clone(), Some(Arc::clone(node)), vec![gpus]));
+            let all = others.chain(holding);
+            pods.extend(all.map(|(named, node, containers)| GpuPod {
+                named,
+                node,
+                phase,
+                containers,
+                init_containers: Vec::new(),
+            }));
         }
         pods
     }
@@ -155,19 +172,5 @@ impl Devices {
         let wholes = self.wholes.get(device).into_iter().flatten();
         let gpus = std::iter::once(device).chain(wholes);
         gpus.filter_map(|gpu| self.gpus.get_key_value(gpu))
-    }
-}
-
-fn holder(
-    named: Option<(Arc<str>, Arc<str>)>,
-    node: Option<Arc<str>>,
-    containers: Vec<BTreeMap<Arc<str>, u32>>,
-) -> GpuPod {
-    GpuPod {
-        named,
-        node,
-        phase: PodPhase::Active,
-        containers,
-        init_containers: Vec::new(),
     }
 }

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::PATIENCE;
 use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::api::pod::SlimPod;
 use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::api::resource_slice::ResourceSlice;
 use crate::cluster::kinds::WatchedKind;
-use crate::policy::limit::{GpuCount, Physical, ReplicaClaim};
+use crate::policy::limit::{GpuCount, Physical, PodPhase, ReplicaClaim};
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
 use crate::policy::units::{Gpus, Replicas};
@@ -382,6 +383,50 @@ fn devices_of_no_single_node_leave_the_inventory_unknown() {
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::ResourceSlice), 1);
     mirrors.writers.slices.forbid(&epoch).unwrap();
     assert_eq!(why(&mirrors, at(0)), None);
+}
+
+#[test]
+fn gpus_of_a_claim_are_on_their_way_out_once_all_of_its_pods_are() {
+    let pod = |name: &str, deleted: bool| {
+        let deleted = deleted.then_some("2026-01-01T00:00:00Z");
+        json!({
+            "metadata": { "namespace": "ns", "name": name, "deletionTimestamp": deleted },
+            "spec": {}, "status": {},
+        })
+    };
+    for (deleted, users, expected) in [
+        ([false, false], &["p", "q"][..], PodPhase::Active),
+        ([true, false], &["p", "q"], PodPhase::Active),
+        ([true, true], &["p", "q"], PodPhase::Leaving),
+        ([true, true], &["p", "elsewhere"], PodPhase::Active),
+        ([true, true], &[], PodPhase::Active),
+    ] {
+        let slices = vec![slice("a", "n", (1, 1), &devices(&["g0"]))];
+        let mirrors = seen(slices, vec![claim("c", &[("n", "g0")], users)]);
+        let pods = [pod("p", deleted[0]), pod("q", deleted[1])];
+        list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+        let GpuInventory::Nodes { pods, .. } = mirrors.inventory(at(0)) else {
+            panic!("it is not known");
+        };
+        let phases: Vec<PodPhase> = pods.iter().map(|pod| pod.phase).collect();
+        assert!(
+            phases.iter().all(|phase| *phase == expected),
+            "{deleted:?} {users:?} {phases:?}"
+        );
+    }
+}
+
+#[test]
+fn a_kind_that_is_not_served_is_no_reason_to_stop() {
+    let mirrors = seen(vec![], vec![]);
+    assert_eq!(why(&mirrors, at(0)), None);
+    let slices = Epoch::for_test(Role::Watcher(WatchedKind::ResourceSlice), 1);
+    let mirror = &mirrors.writers.slices;
+    mirror.fail(&slices, "no answer").unwrap();
+    assert!(why(&mirrors, at(120)).is_some());
+    mirror.kind_absent(&slices).unwrap();
+    mirror.fail(&slices, "no answer").unwrap();
+    assert_eq!(why(&mirrors, at(120)), None);
 }
 
 /// Pods of variants of which none is missed are not charged twice.

@@ -48,7 +48,7 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
     let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
     let mut look = |second: u64, need: f64, replicas: u32| {
         memory.observe(need, 0.0, quarter, at(second));
-        memory.count(Replicas(replicas), at(second));
+        memory.count(Replicas(replicas), 0.0, at(second));
         [2, 3, 4].map(|count| memory.takes_back(Replicas(count), at(second)))
     };
     assert_eq!(look(0, 100.0, 3), [false; 3]);
@@ -67,16 +67,31 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
 }
 
 #[test]
+fn what_is_ordered_for_growth_takes_no_release_back() {
+    let quarter = Duration::from_mins(15);
+    let held = |growth: f64| {
+        let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
+        for (second, replicas, growth) in [(0, 3, 0.0), (900, 2, 0.0), (960, 4, growth)] {
+            memory.observe(100.0, 0.0, quarter, at(second));
+            memory.count(Replicas(replicas), growth, at(second));
+        }
+        memory.takes_back(Replicas(3), at(960))
+    };
+    assert!(held(0.0));
+    assert!(!held(10.0));
+}
+
+#[test]
 fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() {
     let quarter = Duration::from_mins(15);
     let mut memory = NeedMemory::new(at(0), quarter, Replicas(3));
-    memory.count(Replicas(3), at(0));
+    memory.count(Replicas(3), 0.0, at(0));
     // One replica is released at the start of an hour, and comes back two minutes later.
     let mut held_for = |hour: u64, counts: [u32; 3]| {
         for (minute, replicas) in (0..).zip(counts) {
             let now = at(hour * 3_600 + minute * 60);
             memory.observe(100.0, 0.0, quarter, now);
-            memory.count(Replicas(replicas), now);
+            memory.count(Replicas(replicas), 0.0, now);
         }
         let mut minutes = 2..24 * 60;
         minutes.find(|minute| !memory.takes_back(Replicas(3), at(hour * 3_600 + minute * 60)))

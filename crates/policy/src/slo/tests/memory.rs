@@ -39,46 +39,39 @@ fn growth_within_a_start_is_held_in_reserve() {
 }
 
 #[test]
-fn a_need_that_rises_steadily_grows_until_a_start_is_over() {
+fn requests_that_become_more_steadily_grow_until_a_start_is_over() {
     let ten = Duration::from_mins(10);
-    let grown_after = |ahead: u64, noise: f64, needs: &dyn Fn(f64) -> f64| {
+    let shared = |ahead: u64, noise: f64, size: &dyn Fn(f64) -> f64, rate: &dyn Fn(f64) -> f64| {
         let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
         for second in (0..=615).step_by(15) {
-            let need = needs(f64::from(u32::try_from(second).unwrap()));
-            memory.observe(need, 0.0, ten, at(second));
+            let now = f64::from(u32::try_from(second).unwrap());
+            memory.observe(rate(now) * size(now), 0.0, ten, at(second));
+            memory.observe_requests(rate(now));
         }
         memory.growth(Duration::from_secs(ahead), noise, at(615))
     };
-    let grown = |noise: f64, needs: &dyn Fn(f64) -> f64| grown_after(300, noise, needs);
+    let grown = |noise: f64, rate: &dyn Fn(f64) -> f64| shared(300, noise, &|_| 500.0, rate);
     close(grown(0.05, &|_| 100.0), 0.0);
     // A tenth per second, from 40 on.
     let ramp = |second: f64| 40.0 + second / 10.0;
-    close(grown(0.05, &ramp), 30.0);
+    close(grown(0.05, &ramp), 30.0 / 101.5);
     // Chance may be as much in two minutes.
     close(grown(0.3, &ramp), 0.0);
     // No more than as much again.
-    close(grown_after(1_100, 0.05, &ramp), 101.5);
+    close(shared(1_100, 0.05, &|_| 500.0, &ramp), 1.0);
     // It must last for four minutes,
-    close(
-        grown(0.05, &|second| 40.0 + (second - 490.0).max(0.0) / 10.0),
-        0.0,
-    );
+    let late = |second: f64| 40.0 + (second - 490.0).max(0.0) / 10.0;
+    close(grown(0.05, &late), 0.0);
     // and go on: this is what smoothing leaves of a step.
     let step = |second: f64| 100.0 - 50.0 * (-(second - 300.0).max(0.0) / 60.0).exp();
-    assert!(grown(0.05, &step) < 10.0, "{}", grown(0.05, &step));
+    assert!(grown(0.05, &step) < 0.1, "{}", grown(0.05, &step));
+    // Requests that are larger from now on show so in their mean for minutes.
+    let larger = |second: f64| 500.0 + (second - 300.0).max(0.0);
+    close(shared(300, 0.05, &larger, &|_| 100.0), 0.0);
     // As much was needed before.
-    close(
-        grown(0.05, &|second| {
-            if second < 60.0 { 102.0 } else { ramp(second) }
-        }),
-        0.0,
-    );
-    close(
-        grown(0.05, &|second| {
-            if second < 60.0 { 101.0 } else { ramp(second) }
-        }),
-        30.0,
-    );
+    let after = |first: f64| move |second: f64| if second < 60.0 { first } else { ramp(second) };
+    close(grown(0.05, &after(102.0)), 0.0);
+    close(grown(0.05, &after(101.0)), 30.0 / 101.5);
 }
 
 #[test]
