@@ -47,6 +47,11 @@ const MOST_GROWTH: f64 = 1.0;
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
 
+/// What is remembered has two decimals, so that records of it stay small.
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct NeedBucket {
     at: Moment,
@@ -54,8 +59,7 @@ struct NeedBucket {
     /// The largest burst, which needed more than the arrivals of a minute say.
     #[serde(default)]
     burst: f64,
-    /// The most requests per second, in hundredths, so that records of it stay small; `None` where an earlier version
-    /// kept none.
+    /// The most requests per second; `None` where an earlier version kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requests: Option<f64>,
 }
@@ -278,7 +282,7 @@ impl NeedMemory {
     /// Takes in the requests per second of the need that was observed last.
     pub fn observe_requests(&mut self, rate: f64) {
         if let Some(bucket) = self.buckets.back_mut() {
-            let rate = (rate * 100.0).round() / 100.0;
+            let rate = hundredths(rate);
             bucket.requests = Some(bucket.requests.map_or(rate, |known| known.max(rate)));
         }
     }
@@ -289,6 +293,7 @@ impl NeedMemory {
     }
 
     fn push(&mut self, need: f64, burst: f64, now: Moment) {
+        let need = hundredths(need);
         match self.buckets.back_mut() {
             Some(bucket) if now.since(bucket.at) < BUCKET => {
                 bucket.peak = bucket.peak.max(need);
