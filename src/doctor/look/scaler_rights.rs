@@ -22,7 +22,7 @@ const AUTOSCALER: (&str, &str) = ("kube-system", "horizontal-pod-autoscaler");
 /// What KEDA's own manifests and its chart label the Deployments of operator and adapter with.
 const KEDA: [&str; 2] = ["keda-operator", "keda-operator-metrics-apiserver"];
 
-/// The Deployments of KEDA, by their label.
+/// The Deployments of KEDA that run, by their label.
 type Keda = BTreeMap<&'static str, LiveObject>;
 
 /// Reviews the rights of every scaler that scales the target of a variant.
@@ -87,13 +87,15 @@ async fn find_keda(client: &Client) -> Result<Keda, String> {
         Reading::Failed(why) => return Err(why),
         Reading::Absent | Reading::NotAsked => Vec::new(),
     };
-    let labelled = found.into_iter().filter_map(|one| {
-        let label = KEDA
-            .into_iter()
-            .find(|name| one.label("app") == Some(name))?;
-        Some((label, one))
+    let runs = |one: &&LiveObject| one.0.pointer("/spec/replicas") != Some(&0.into());
+    let running: Vec<&LiveObject> = found.iter().filter(runs).collect();
+    // Which of several installations scales an object is not known.
+    let only = KEDA.into_iter().filter_map(|label| {
+        let mut labelled = running.iter().filter(|one| one.label("app") == Some(label));
+        let one = labelled.next()?;
+        (labelled.next().is_none()).then(|| (label, (*one).clone()))
     });
-    Ok(labelled.collect())
+    Ok(only.collect())
 }
 
 /// The metrics that it reads from others than the kubelets, and the count that it sets.

@@ -191,28 +191,32 @@ async fn what_is_refused_could_not_be_looked_at_and_what_is_missing_is_found() {
     assert_eq!(diagnosis.verdict(), Verdict::Unseen);
 }
 
-/// A Deployment of KEDA with an account.
-fn keda(label: &str) -> LiveObject {
-    LiveObject(json!({
-        "kind": "Deployment",
-        "metadata": { "namespace": "keda", "name": label, "labels": { "app": label } },
-        "spec": { "template": { "spec": { "serviceAccountName": format!("{label}-account") } } },
-    }))
+/// The Deployments of an installation of KEDA, each with an account.
+fn keda((namespace, replicas): (&str, u32)) -> [LiveObject; 2] {
+    ["keda-operator", "keda-operator-metrics-apiserver"].map(|label| {
+        let account = format!("{label}-account");
+        LiveObject(json!({
+            "kind": "Deployment",
+            "metadata": { "namespace": namespace, "name": label, "labels": { "app": label } },
+            "spec": {
+                "replicas": replicas,
+                "template": { "spec": { "serviceAccountName": account } },
+            },
+        }))
+    })
 }
 
 /// Each scaler is reviewed with its own account, and the finding is about the object that does not work.
 #[tokio::test]
 async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
-    let found = async |denied: &[&'static str], has_keda: bool| {
+    let found = async |denied: &[&'static str], installed: &[(&str, u32)]| {
         let mut held = Arc::into_inner(Held::new(&[])).unwrap();
         held.denied = denied.to_vec();
-        if has_keda {
-            let known = held.facts.objects.get_mut(&LiveKind::Deployment);
-            let Some(Reading::Known(known)) = known else {
-                panic!("Deployments were not read");
-            };
-            known.extend(["keda-operator", "keda-operator-metrics-apiserver"].map(keda));
-        }
+        let known = held.facts.objects.get_mut(&LiveKind::Deployment);
+        let Some(Reading::Known(known)) = known else {
+            panic!("Deployments were not read");
+        };
+        known.extend(installed.iter().copied().flat_map(keda));
         let diagnosis = diagnose(&Arc::new(held), &DoctorScope::default()).await;
         let findings = diagnosis.findings().map(|one| {
             assert_eq!(one.code, FindingCode::ScalerRightMissing, "{one:?}");
@@ -227,18 +231,26 @@ async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
     let review = "\"resource\":\"subjectaccessreviews\"";
     let scale = "\"subresource\":\"scale\"";
     let metric = "\"resource\":\"wva_desired_replicas\"";
-    let cases: [(&[&str], bool, &[&str]); 7] = [
-        (&[], true, &[]),
-        (&[metric], true, &[autoscaler]),
-        (&["horizontal-pod-autoscaler"], true, &[autoscaler; 3]),
-        (&["keda-operator-account"], true, &[operator; 2]),
-        (&[review], true, &[adapter]),
-        (&[scale], false, &[autoscaler; 2]),
+    let one: &[(&str, u32)] = &[("keda", 1)];
+    for (denied, installed, expected) in [
+        (&[][..], one, &[][..]),
+        (&[metric], one, &[autoscaler]),
+        (&["horizontal-pod-autoscaler"], one, &[autoscaler; 3]),
+        (&["keda-operator-account"], one, &[operator; 2]),
+        (&[review], one, &[adapter]),
+        (&[scale], &[], &[autoscaler; 2]),
         // Which account scales is not known.
-        (&["serviceaccount:keda:"], false, &[]),
-    ];
-    for (denied, has_keda, expected) in cases {
-        assert_eq!(found(denied, has_keda).await, expected, "{denied:?}");
+        (&["serviceaccount:keda:"], &[], &[]),
+        (&["serviceaccount:keda:"], &[("keda", 1), ("other", 1)], &[]),
+        // One of two does not run.
+        (
+            &["keda-operator-account"],
+            &[("keda", 1), ("other", 0)],
+            &[operator; 2],
+        ),
+    ] {
+        let found = found(denied, installed).await;
+        assert_eq!(found, expected, "{denied:?} {installed:?}");
     }
 }
 
