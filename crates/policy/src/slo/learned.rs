@@ -152,7 +152,9 @@ impl LearnedSloModel {
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             let need = figures.arriving * figures.imbalance;
             memory.observe(need, figures.burst, shortest, now);
-            memory.observe_requests(report.demand.map_or(0.0, |demand| demand.rate()));
+            if let Some(demand) = report.demand {
+                memory.observe_requests(demand.rate());
+            }
             memory.count(current(input, *role), figures.growth, now);
             let own = input.variants.values().filter(|given| given.role == *role);
             if own.filter(|given| given.ready > Replicas::ZERO).count() > 1 {

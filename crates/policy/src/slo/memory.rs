@@ -36,8 +36,8 @@ const COVERED: f64 = 0.5;
 /// is taken back once more doubles it. Where more replicas were needed than before the release, it is the longest at once.
 const FIRST_HOLD: Duration = Duration::from_hours(1);
 const LONGEST_HOLD: Duration = Duration::from_hours(6);
-/// Ages in seconds between which requests must have become more for them to keep doing so. The last minute alone is in it so that a
-/// step, which the smoothed rate follows for minutes, is none.
+/// Ages in seconds between which requests must have become more for them to keep doing so. The last minute is in it
+/// alone, too: a step, which the smoothed rate follows for minutes, has nearly ended by then.
 const RISES: [(u64, u64); 3] = [(0, 60), (0, 120), (120, 240)];
 /// The share of a standard deviation of the smoothed rate by which requests must become more in so long.
 const RISING: f64 = 0.5;
