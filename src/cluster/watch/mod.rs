@@ -29,7 +29,7 @@ const BACKOFF: Backoff = Backoff {
     cap: Duration::from_secs(10),
 };
 
-/// Delays between questions for a kind that is not served.
+/// Delays between lists of a kind that is not served.
 const ABSENCE: Backoff = Backoff {
     base: Duration::from_secs(2),
     cap: Duration::from_secs(30),
