@@ -37,7 +37,7 @@ struct State {
     at_write: Option<usize>,
     /// What a fault does while the next question to Prometheus is on its way.
     at_question: Option<(usize, Act)>,
-    /// The fault that holds a write back until somebody else has the lease.
+    /// The fault that holds a write back until another process has the lease.
     holds: Option<usize>,
     hits: BTreeMap<usize, u64>,
 }

@@ -71,7 +71,7 @@ impl PodObservations {
         table.get(pod).copied()
     }
 
-    /// Takes in an answer by a clock that is ahead by so many seconds; one that was told before, by none, says nothing
+    /// Takes in an answer by a clock that is ahead by so many seconds; a repeated one, by none, says nothing
     /// new of a pod but that it is there.
     fn note(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
         let _scope = Owner::NOBODY.enter();

@@ -65,7 +65,7 @@ fn holds(who: &str, version: Option<&str>) -> Request<Full<Bytes>> {
     request(Method::PATCH, &format!("{LEASES}/l"), &change)
 }
 
-/// The answer to a write of the lease that waits while somebody else writes it, or nobody does; and the invariant
+/// The answer to a write of the lease that waits while another process writes it, or none does; and the invariant
 /// that it breaks.
 async fn waits(
     is_paused: bool,

@@ -65,7 +65,7 @@ pub(in crate::chaos) struct Circumstances<'a> {
     pub(crate) stood: &'a BTreeMap<VariantKey, Replicas>,
     /// When the collection ended that the plan rests on; `None` where another one has been published since.
     pub(crate) collected: Option<Duration>,
-    /// How long what Prometheus told may be used.
+    /// How long a sample of Prometheus may be used.
     pub(crate) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
     pub(crate) fresh: Duration,
@@ -111,7 +111,7 @@ impl Circumstances<'_> {
         Some(Arc::clone(&managed.object.uid))
     }
 
-    /// How long ago the newest sample was taken that was told of pods whose names begin like this.
+    /// The age of the newest sample of pods whose names begin like this.
     fn unheard(&self, prefix: &str) -> Duration {
         self.now
             .saturating_sub(self.heard.last(prefix).unwrap_or_default())
@@ -125,7 +125,7 @@ impl Circumstances<'_> {
         self.unheard(&format!("{name}-"))
     }
 
-    /// A ready replica of which the collection told nothing, or nothing that is fresh.
+    /// A ready replica of which the collection has no sample, or none that is fresh.
     fn mute(&self, key: &VariantKey) -> Option<Arc<str>> {
         let collected = self.collected?;
         let is_heard = |pod: &str| {

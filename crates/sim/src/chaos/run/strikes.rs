@@ -24,7 +24,7 @@ pub(super) enum Trail {
     Armed(Arc<ControllerView>, u64),
     /// How often counters had fallen.
     Fallen(u64),
-    /// What processes are to hear of: a kind, and the version before the change.
+    /// A change that processes are to observe: a kind, and the version before it.
     News((&'static str, u64)),
 }
 
