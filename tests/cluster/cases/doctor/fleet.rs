@@ -445,7 +445,7 @@ pub(super) fn powerless() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": "keda-operator", "labels": labels },
-        "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": {
+        "spec": { "replicas": 1, "selector": { "matchLabels": labels }, "template": {
             "metadata": { "labels": labels },
             "spec": { "serviceAccountName": "powerless", "containers": [{ "name": "keda", "image": "keda" }] },
         }},
