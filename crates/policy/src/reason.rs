@@ -17,6 +17,7 @@ use super::limit::{GpuPool, HeldGpus, NotCounted, PoolFigures, Withheld};
 use super::optimize::{Method, WantedAmount};
 use super::plan::MetricsState;
 use super::router_queue::{HeldQueue, QueueSource};
+use super::slo::straggler::Straggler;
 use super::snapshot::SignalName;
 use super::spare::{Spare, SpareTrigger};
 use super::target_problem::TargetProblem;
@@ -182,6 +183,11 @@ pub enum Reason {
     NotChosen {
         /// How variants were chosen.
         method: Method,
+    },
+    /// It misses the objectives at the load that the others of its role carry.
+    Straggles {
+        /// How slow it is.
+        straggler: Straggler,
     },
     /// Others of the role meet the claims, since its own starts are stalled.
     StartsStalled,

@@ -174,6 +174,7 @@ fn slo_input(
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
     let mut input = rated?.clone();
     input.params.band = config.band;
+    input.is_limited = settings.limits_growth();
     derived::fill(subject, key, &mut input);
     Some((input, slo_goal(key, subject, settings)))
 }

@@ -35,6 +35,7 @@ pub(super) fn model(
         hides_queue: queue.is_none() && may_hide_queue(builder.subject, key),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
+        is_limited: false,
         derived: Vec::new(),
         variants,
     }
@@ -70,9 +71,12 @@ pub(super) fn variant(
         .collect();
     remaining.sort_unstable();
     // Of a variant whose starts are stalled those that are late do not come.
-    let pending = match outlook.prospect(&view.key) {
-        StartProspect::Open => pending,
-        StartProspect::Stalled => pending.saturating_sub(outlook.late(view)),
+    let (pending, max) = match outlook.prospect(&view.key) {
+        StartProspect::Open => (pending, view.bounds.max),
+        StartProspect::Stalled => {
+            let pending = pending.saturating_sub(outlook.late(view));
+            (pending, Some(Replicas(ready.0.saturating_add(pending.0))))
+        }
     };
     ThroughputVariantInput {
         role: view.template.role,
@@ -84,6 +88,7 @@ pub(super) fn variant(
         start: start.typical,
         max_sequences: engine
             .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
+        max,
         cost: Some(view.cost),
         replicas,
     }

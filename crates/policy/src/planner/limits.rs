@@ -387,7 +387,8 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
         let Some(growth) = work.growth.take() else {
             continue;
         };
-        let rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
+        let mut rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
+        rest.extend(growth.stragglers);
         for draft in &mut work.drafts {
             let key = &draft.view.key;
             match (shares.get(key), rest.get(key)) {

@@ -2,6 +2,7 @@
 
 mod guard;
 mod stand_in;
+mod stragglers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,7 @@ use crate::units::{Cost, Replicas};
 pub(super) struct Growth {
     pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    pub(super) stragglers: BTreeMap<VariantKey, CountChange>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
 }
@@ -45,6 +47,7 @@ pub(super) struct AnalyzerDecision {
     pub(super) opinions: Opinions,
     pub(super) consensus: Consensus,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
+    pub(super) stragglers: BTreeMap<VariantKey, CountChange>,
     /// What could not be read of the arguments of engines.
     arguments: BTreeMap<VariantKey, Vec<String>>,
     guard: Guard,
@@ -89,6 +92,7 @@ pub(super) fn decide(
         work.growth = Some(Growth {
             role_targets: decision.consensus.roles.clone(),
             candidates: decision.candidates.clone(),
+            stragglers: decision.stragglers.clone(),
             queue: decision.guard.queue,
         });
     } else {
@@ -211,7 +215,8 @@ fn ask_for(
 ) -> AnalyzerDecision {
     let inputs = work.inputs(cycle);
     let opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
-    let candidates = candidates(cycle, work, may_move);
+    let mut candidates = candidates(cycle, work, may_move);
+    let stragglers = stragglers::take(&mut candidates, configs, &opinions);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
         .map(|(key, candidate)| (key.clone(), candidate.cost))
@@ -235,6 +240,7 @@ fn ask_for(
         opinions,
         consensus,
         candidates,
+        stragglers,
         arguments: inputs.arguments.clone(),
         guard,
         released,
@@ -345,7 +351,9 @@ fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
 
 impl AnalyzerDecision {
     pub(super) fn changes(&self, method: Method) -> BTreeMap<VariantKey, CountChange> {
-        cost_aware(&self.candidates, &self.consensus.roles, method).changes
+        let mut changes = cost_aware(&self.candidates, &self.consensus.roles, method).changes;
+        changes.extend(self.stragglers.clone());
+        changes
     }
 
     /// Takes the optimizer's answer over.
@@ -442,7 +450,11 @@ pub(super) fn reached(
     published: Replicas,
     change: &CountChange,
 ) -> Option<Replicas> {
-    let is_release = matches!(change.why, Reason::ScaledDown { .. });
+    let is_release = match change.why {
+        Reason::ScaledDown { .. } => true,
+        Reason::Straggles { straggler } => straggler.is_replaced,
+        _ => false,
+    };
     change.why.is_opinion().then(|| {
         if is_release {
             change.to

@@ -142,6 +142,17 @@ impl Reason {
                 "V2 steady state (optimizer: {}): other variants meet the need",
                 method.as_str()
             ),
+            Self::Straggles { straggler } => write!(
+                f,
+                "a replica holds {} requests within the latency objectives, one of the other variants {}: {}",
+                straggler.sequences,
+                straggler.others,
+                if straggler.is_replaced {
+                    "those serve what is needed"
+                } else {
+                    "those grow first"
+                }
+            ),
             Self::StartsStalled => {
                 f.write_str("other variants grow first: its last replicas are late")
             }

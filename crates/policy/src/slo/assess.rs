@@ -15,10 +15,11 @@ use super::load::ModelLoad;
 use super::memory::NeedMemory;
 use super::release::{ReleaseHold, orders_nothing};
 use super::reserve::{HeldReserve, REACTION};
+use super::straggler;
 use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
-use crate::key::ModelKey;
+use crate::key::{ModelKey, VariantKey};
 use crate::throughput::assess::generating_roles;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
@@ -51,7 +52,11 @@ pub fn assess(
     now: Moment,
 ) -> (Assessment, SloReport) {
     let report = report(input, goal, learned.get(key), now);
-    let capacities = input.variants.iter().filter_map(|(variant, given)| {
+    let peers = input
+        .variants
+        .iter()
+        .filter(|(variant, _)| !report.stragglers.contains_key(*variant));
+    let capacities = peers.filter_map(|(variant, given)| {
         let capacity = VariantCapacity {
             per_replica: report.variants.get(variant)?.per_second,
             ..VariantCapacity::counted(given.role, given.ready, given.pending)
@@ -85,6 +90,7 @@ pub(super) fn report(
         derived: input.derived.clone(),
         roles: BTreeMap::new(),
         variants: BTreeMap::new(),
+        stragglers: BTreeMap::new(),
     };
     let Some((model, demand)) = learned.zip(demand) else {
         return report;
@@ -117,6 +123,7 @@ pub(super) fn report(
         let part = Part {
             input,
             report: &report,
+            stragglers: &model.stragglers,
             load,
             role,
             share: part_served,
@@ -127,6 +134,9 @@ pub(super) fn report(
             report.roles.insert(role, figures);
         }
     }
+    let described = (report.roles.iter())
+        .flat_map(|role| straggler::describe(input, &report, role, &model.stragglers));
+    report.stragglers = described.collect();
     report
 }
 
@@ -144,6 +154,7 @@ struct Arrivals {
 struct Part<'a> {
     input: &'a ThroughputModelInput,
     report: &'a SloReport,
+    stragglers: &'a BTreeSet<VariantKey>,
     load: ModelLoad,
     role: ServingRole,
     /// Share of the requests that the role serves.
@@ -157,6 +168,13 @@ impl Part<'_> {
     fn variants(&self) -> impl Iterator<Item = (&ThroughputVariantInput, SloCapacity)> {
         let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
         own.filter_map(|(key, given)| Some((given, *self.report.variants.get(key)?)))
+    }
+
+    /// Those that serve together.
+    fn peers(&self) -> impl Iterator<Item = (&ThroughputVariantInput, SloCapacity)> {
+        let own = (self.input.variants.iter()).filter(|(_, given)| given.role == self.role);
+        let peers = own.filter(|(key, _)| !self.stragglers.contains(*key));
+        peers.filter_map(|(key, given)| Some((given, *self.report.variants.get(key)?)))
     }
 
     /// Work that arrives, where requests wait or not.
@@ -268,7 +286,7 @@ impl Part<'_> {
     ) -> (Option<ReleaseHold>, f64) {
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
-        let current = learned::current(self.input, self.role);
+        let current = learned::current(self.input, self.role, self.stragglers);
         let unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
         let hold = if waits {
             Some(ReleaseHold::Backlog)
@@ -308,10 +326,7 @@ impl Part<'_> {
         let all = |(given, one): (&ThroughputVariantInput, SloCapacity)| {
             (given.ready.to_f64() + given.pending.to_f64()) * one.per_second
         };
-        (
-            total(self.variants().map(ready)),
-            total(self.variants().map(all)),
-        )
+        (total(self.peers().map(ready)), total(self.peers().map(all)))
     }
 
     /// Work that arrives by the tokens that are generated. Longer answers often follow longer prompts, whose mean

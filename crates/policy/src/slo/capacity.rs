@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
-use super::curve::LatencyCurve;
+use super::curve::{LatencyCurve, LatencyLaw};
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
@@ -62,8 +62,23 @@ pub struct SloCapacity {
     pub concurrency: f64,
     /// Seconds between tokens then; for prefill, seconds for the prompt.
     pub latency: f64,
+    /// Seconds between tokens of an empty one; 0 where that is not known.
+    #[serde(default)]
+    pub idle: f64,
     /// What limits it.
     pub bound: CapacityBound,
+}
+
+impl SloCapacity {
+    /// Work per second with so many sequences at once; below the concurrency within the objectives.
+    pub(super) fn work_of(&self, sequences: f64) -> f64 {
+        let law = LatencyLaw {
+            idle: self.idle,
+            most: self.per_second / (1.0 - self.idle / self.latency),
+        };
+        let generated = self.concurrency / (self.per_second * self.latency);
+        law.work_of(sequences, generated)
+    }
 }
 
 /// What one replica does, by the latency that was learned; none while too little is known.
@@ -115,6 +130,7 @@ pub fn guesses(
             saturated: per_second,
             concurrency: 0.0,
             latency: 0.0,
+            idle: 0.0,
             bound: CapacityBound::Cost,
         };
         Some((key.clone(), guess))
@@ -151,6 +167,7 @@ fn generating(
         saturated: utmost.map_or(per_second, |most| most.0).max(per_second),
         concurrency: per_second * generated * latency,
         latency,
+        idle: law.idle,
         bound,
     })
 }
@@ -170,6 +187,7 @@ fn prefill(prompt_seconds: f64, shape: RequestShape, goal: SloGoal) -> Option<Sl
         saturated: prompt_seconds.recip(),
         concurrency: 0.0,
         latency: reading,
+        idle: 0.0,
         bound: CapacityBound::FirstToken,
     })
 }

@@ -9,6 +9,7 @@ use super::SloGoal;
 use super::capacity::SloCapacity;
 use super::demand::DemandTrack;
 use super::release::ReleaseHold;
+use super::straggler::Straggler;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::snapshot::SignalName;
@@ -29,6 +30,9 @@ pub struct SloReport {
     pub roles: BTreeMap<ServingRole, SloRoleFigures>,
     /// What one replica of each variant does; a variant without an entry is not known yet.
     pub variants: BTreeMap<VariantKey, SloCapacity>,
+    /// Variants that are too slow to serve with the others of their role.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stragglers: BTreeMap<VariantKey, Straggler>,
 }
 
 impl SloReport {

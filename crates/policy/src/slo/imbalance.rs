@@ -79,10 +79,8 @@ impl Imbalance {
 
 /// None where a replica does not say what it does, what one can do is a guess, or together they do little.
 fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole) -> Option<f64> {
-    let own = input
-        .variants
-        .iter()
-        .filter(|(_, given)| given.role == role);
+    let own = (input.variants.iter())
+        .filter(|(key, given)| given.role == role && !report.stragglers.contains_key(*key));
     let mut loads = Vec::new();
     for (key, given) in own.filter(|(_, given)| given.ready > Replicas::ZERO) {
         let size = report.variants.get(key)?;

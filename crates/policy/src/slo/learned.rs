@@ -1,6 +1,6 @@
 //! What is learned of every model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::demand::DemandTrack;
 use super::imbalance::Imbalance;
 use super::load::ModelLoad;
 use super::memory::{MAX_HORIZON, NeedMemory};
+use super::straggler;
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
@@ -67,6 +68,9 @@ pub struct LearnedSloModel {
     /// When requests in replicas, or the replicas, changed last; noted where a latency follows from such requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shifted: Option<Moment>,
+    /// Variants that are too slow to serve with the others of their role.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub stragglers: BTreeSet<VariantKey>,
     /// Engines by variant.
     #[serde(default)]
     pub engines: BTreeMap<VariantKey, LearnedEngine>,
@@ -155,7 +159,22 @@ impl LearnedSloModel {
             if let Some(demand) = report.demand {
                 memory.observe_requests(demand.rate());
             }
-            memory.count(current(input, *role), figures.growth, now);
+            let found = straggler::find(input, &report, (*role, figures), &self.stragglers);
+            let of_role = |key: &VariantKey| {
+                (input.variants.get(key)).is_some_and(|given| given.role == *role)
+            };
+            if !self
+                .stragglers
+                .iter()
+                .filter(|key| of_role(key))
+                .eq(found.iter())
+            {
+                self.stragglers.retain(|key| !of_role(key));
+                self.stragglers.extend(found);
+                // What serves changes now: nothing of it is a release.
+                memory.recount(current(input, *role, &self.stragglers));
+            }
+            memory.count(current(input, *role, &self.stragglers), figures.growth, now);
             let own = input.variants.values().filter(|given| given.role == *role);
             if own.filter(|given| given.ready > Replicas::ZERO).count() > 1 {
                 let imbalance = self.imbalances.entry(*role);
@@ -284,10 +303,15 @@ fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
     Replicas(counts.fold(0, u32::saturating_add))
 }
 
-/// Replicas of a role that its targets have, whether they serve, start or are late.
-pub(super) fn current(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
-    let own = (input.variants.values()).filter(|variant| variant.role == role);
-    Replicas(own.fold(0, |sum, variant| variant.current.0.saturating_add(sum)))
+/// Replicas of a role that its targets have, whether they serve, start or are late; without stragglers.
+pub(super) fn current(
+    input: &ThroughputModelInput,
+    role: ServingRole,
+    stragglers: &BTreeSet<VariantKey>,
+) -> Replicas {
+    let own = (input.variants.iter()).filter(|(_, variant)| variant.role == role);
+    let peers = own.filter(|(key, _)| !stragglers.contains(*key));
+    Replicas(peers.fold(0, |sum, (_, variant)| variant.current.0.saturating_add(sum)))
 }
 
 /// How long a need of a role is remembered at least.

@@ -131,6 +131,11 @@ impl NeedMemory {
         })
     }
 
+    /// Takes in a count that other variants make up than before.
+    pub fn recount(&mut self, replicas: Replicas) {
+        self.replicas = Some(replicas);
+    }
+
     /// Takes the count of replicas in, after the need that may have ordered some of them. What was ordered for
     /// `growth` takes no release back.
     pub fn count(&mut self, replicas: Replicas, growth: f64, now: Moment) {

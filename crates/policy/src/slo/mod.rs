@@ -21,6 +21,7 @@ mod load;
 pub mod memory;
 pub mod release;
 pub mod reserve;
+pub mod straggler;
 mod terms;
 pub mod work;
 

@@ -26,11 +26,13 @@ pub enum SloTerm {
     Memory,
     /// What the need grows by until a start is over.
     Growth,
+    /// Variants that are too slow to serve with the others.
+    Stragglers,
 }
 
 impl SloTerm {
     /// Every term, with its name.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::ShortWindow, "short-window"),
         (Self::Generated, "generated"),
         (Self::Surge, "surge"),
@@ -40,6 +42,7 @@ impl SloTerm {
         (Self::Starts, "starts"),
         (Self::Memory, "memory"),
         (Self::Growth, "growth"),
+        (Self::Stragglers, "stragglers"),
     ];
 
     /// The demand without the term.
@@ -52,7 +55,12 @@ impl SloTerm {
             Self::Generated => demand.generated = None,
             Self::Surge => demand.surge = 0.0,
             Self::Jump => demand.jump = 0.0,
-            Self::Slope | Self::Landing | Self::Starts | Self::Memory | Self::Growth => {}
+            Self::Slope
+            | Self::Landing
+            | Self::Starts
+            | Self::Memory
+            | Self::Growth
+            | Self::Stragglers => {}
         }
         demand
     }

@@ -98,6 +98,9 @@ pub struct ThroughputModelInput {
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,
+    /// Whether GPUs or quotas may refuse replicas that bounds allow.
+    #[serde(default)]
+    pub is_limited: bool,
     /// Signals that no engine exposes and that others stand for.
     #[serde(default)]
     pub derived: Vec<SignalName>,
@@ -135,6 +138,9 @@ pub struct ThroughputVariantInput {
     pub start: Duration,
     /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
+    /// Most replicas that it can have, if there is a limit: its maximum, or those of now where further ones do not start.
+    #[serde(default)]
+    pub max: Option<Replicas>,
     /// Cost of one replica; a variant without one is not guessed at.
     #[serde(default)]
     pub cost: Option<Cost>,

@@ -29,7 +29,7 @@ macro_rules! built_in {
 
 /// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
 /// the gates are played by name alone.
-pub const BUILT_IN: [(&str, &str); 19] = built_in![
+pub const BUILT_IN: [(&str, &str); 20] = built_in![
     "step",
     "step-early",
     "steady",
@@ -42,6 +42,7 @@ pub const BUILT_IN: [(&str, &str); 19] = built_in![
     "deepseek-r1",
     "aibrix-wave",
     "two-variants",
+    "unlike-variants",
     "shape-swap",
     "to-zero",
     "prefill-decode",

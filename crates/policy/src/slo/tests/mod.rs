@@ -7,6 +7,7 @@ mod cold_start;
 mod memory;
 mod parts;
 mod roles;
+mod stragglers;
 mod terms;
 
 use std::time::Duration;

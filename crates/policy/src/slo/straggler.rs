@@ -1,0 +1,202 @@
+//! Variants that are too slow to serve with the others.
+//!
+//! A router gives the replicas of a role about as many requests each. A variant that holds fewer sequences within the
+//! objectives than others misses them at the load that the others carry, however many of it there are; and where the
+//! load of all is what the slowest can take, the others idle. So a role is served by the variants that hold so many
+//! sequences or more, for the number at which they cost least.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::capacity::{CapacityBound, SloCapacity};
+use super::figures::{SloReport, SloRoleFigures};
+use super::release::ReleaseHold;
+use super::terms::SloTerm;
+use crate::capacity::ServingRole;
+use crate::key::VariantKey;
+use crate::rounding;
+use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
+use crate::total::total;
+use crate::units::{Cost, Replicas};
+
+/// Cost of other variants, to that of those that serve now, below which they serve instead: a steady mix does not change
+/// for less.
+const WORTH_A_CHANGE: f64 = 0.8;
+
+/// A variant that is too slow to serve with the others of its role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Straggler {
+    /// Sequences that one replica holds within the objectives.
+    pub sequences: u32,
+    /// The fewest that one of the others holds.
+    pub others: u32,
+    /// Whether ready replicas of the others do all that is needed.
+    pub is_replaced: bool,
+}
+
+/// A variant that was seen to serve.
+struct Member<'a> {
+    key: &'a VariantKey,
+    given: &'a ThroughputVariantInput,
+    size: SloCapacity,
+}
+
+impl Member<'_> {
+    fn most(&self) -> f64 {
+        self.given.max.map_or(f64::INFINITY, Replicas::to_f64)
+    }
+
+    fn cost(&self) -> f64 {
+        self.given.cost.map_or(0.0, Cost::millionths)
+    }
+}
+
+/// What the variants that hold so many sequences cost, where each replica holds as many.
+struct Mix {
+    sequences: f64,
+    /// `None` where they do not suffice at their maxima.
+    cost: Option<f64>,
+    /// Work per second at their maxima.
+    most: f64,
+}
+
+impl Mix {
+    fn of(members: &[Member<'_>], sequences: f64, demand: f64) -> Self {
+        let own = members
+            .iter()
+            .filter(|one| one.size.concurrency >= sequences);
+        let mut own: Vec<(f64, f64, &Member<'_>)> = own
+            .map(|one| {
+                let work = one.size.work_of(sequences);
+                (one.cost() / work, work, one)
+            })
+            .collect();
+        own.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (mut left, mut spent, mut cost) = (demand, 0.0, None);
+        for (place, (_, work, one)) in own.iter().enumerate() {
+            // It, or a dearer one, may serve what whole replicas of the cheaper ones leave.
+            let last = own.iter().skip(place).filter_map(|(_, work, one)| {
+                let count = f64::from(rounding::ceil((left / work).max(0.0)));
+                (count <= one.most()).then(|| spent + count * one.cost())
+            });
+            cost = last.chain(cost).reduce(f64::min);
+            let count = f64::from(rounding::floor((left / work).max(0.0))).min(one.most());
+            spent += count * one.cost();
+            left -= count * work;
+        }
+        Self {
+            sequences,
+            cost,
+            most: total(own.iter().map(|(_, work, one)| work * one.most())),
+        }
+    }
+
+    /// Whether it is to serve in place of the other one.
+    fn is_better(&self, than: &Self) -> bool {
+        match (self.cost, than.cost) {
+            (Some(own), Some(other)) => own < other,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => self.most > than.most,
+        }
+    }
+
+    /// Whether it is better by so much that a change is worth it.
+    fn is_worth_a_change(&self, from: &Self) -> bool {
+        match (self.cost, from.cost) {
+            (Some(own), Some(other)) => own < other * WORTH_A_CHANGE,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => self.most * WORTH_A_CHANGE > from.most,
+        }
+    }
+}
+
+/// The stragglers of a role, where these are `known`.
+pub(super) fn find(
+    input: &ThroughputModelInput,
+    report: &SloReport,
+    (role, figures): (ServingRole, &SloRoleFigures),
+    known: &BTreeSet<VariantKey>,
+) -> BTreeSet<VariantKey> {
+    // Where others may not be had, any replica serves.
+    if input.is_limited || input.params.without == Some(SloTerm::Stragglers) {
+        return BTreeSet::new();
+    }
+    let members: Vec<Member<'_>> = (input.variants.iter())
+        .filter(|(_, given)| given.role == role)
+        .filter_map(|(key, given)| {
+            let size = *report.variants.get(key)?;
+            let is_seen = size.bound != CapacityBound::Cost && size.concurrency > 0.0;
+            is_seen.then_some(Member { key, given, size })
+        })
+        .collect();
+    let sequences = |of: &dyn Fn(&&Member<'_>) -> bool| {
+        let own = members.iter().filter(of);
+        own.map(|one| one.size.concurrency).reduce(f64::min)
+    };
+    let Some(slowest) = sequences(&|one| !known.contains(one.key)).or_else(|| sequences(&|_| true))
+    else {
+        return BTreeSet::new();
+    };
+    let demand = figures.stated / input.params.band.scale_up;
+    let serving = Mix::of(&members, slowest, demand);
+    let mixes = members
+        .iter()
+        .map(|one| Mix::of(&members, one.size.concurrency, demand));
+    let best = mixes.reduce(|best, mix| if mix.is_better(&best) { mix } else { best });
+    let chosen = match best {
+        Some(best) if best.is_worth_a_change(&serving) => best,
+        _ => serving,
+    };
+    let is_peer = |one: &&Member<'_>| one.size.concurrency >= chosen.sequences;
+    // Where the others are full at their maxima, late answers of a slow replica are better than none.
+    let saturated = members.iter().filter(is_peer);
+    let saturated = total(saturated.map(|one| one.size.saturated * one.most()));
+    if figures.need > saturated {
+        return BTreeSet::new();
+    }
+    let slow = members.iter().filter(|one| !is_peer(one));
+    slow.map(|one| one.key.clone()).collect()
+}
+
+/// What is said of stragglers of a role.
+pub(super) fn describe(
+    input: &ThroughputModelInput,
+    report: &SloReport,
+    (role, figures): (&ServingRole, &SloRoleFigures),
+    known: &BTreeSet<VariantKey>,
+) -> Vec<(VariantKey, Straggler)> {
+    let own = || {
+        let sized = report.variants.iter();
+        sized.filter_map(|(key, size)| {
+            let given = input
+                .variants
+                .get(key)
+                .filter(|given| given.role == *role)?;
+            Some((key, given, size))
+        })
+    };
+    let peers = || own().filter(|(key, ..)| !known.contains(*key));
+    let others = peers().map(|(_, _, size)| size.concurrency);
+    let others = rounding::floor(others.fold(f64::INFINITY, f64::min));
+    let supply = total(peers().map(|(_, given, size)| given.ready.to_f64() * size.per_second));
+    // Needs that are not known yet might be more.
+    let is_known = !matches!(
+        figures.hold,
+        Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
+    );
+    let is_replaced = is_known && supply > 0.0 && figures.need <= supply;
+    own()
+        .filter(|(key, ..)| known.contains(*key))
+        .map(|(key, _, size)| {
+            let straggler = Straggler {
+                sequences: rounding::floor(size.concurrency),
+                others,
+                is_replaced,
+            };
+            (key.clone(), straggler)
+        })
+        .collect()
+}
