@@ -88,6 +88,11 @@ impl PodCounts {
         self.fresh() + self.stale + self.failed + self.missing
     }
 
+    /// Pods that carry an unknown amount now, or will.
+    fn unmeasured(&self) -> u32 {
+        self.stale + self.failed + self.missing + self.starting + self.resharding
+    }
+
     /// Whether enough serving pods have fresh samples for a release.
     pub(crate) fn allows_release(&self) -> bool {
         self.fresh() > 0 && self.fresh().saturating_mul(COVERAGE) >= self.serving()
@@ -285,8 +290,9 @@ impl PodSum {
         // As in Kubernetes: pods without a sample carry nothing where growth is in question.
         let low = self.fresh + self.old;
         // Every replica without a fresh sample counts as at target, so that a release waits for it. One behind a gate
-        // carries nothing for certain.
-        let unmeasured = current.saturating_sub(Replicas(counts.fresh() + counts.gated));
+        // carries nothing for certain. A rollout has more pods than replicas, and each of them may carry.
+        let uncreated = current.saturating_sub(Replicas(counts.fresh() + counts.gated));
+        let unmeasured = uncreated.max(Replicas(counts.unmeasured()));
         let kept = target.of(unmeasured) + self.old_excess + self.draining;
         let range = DemandRange {
             low,

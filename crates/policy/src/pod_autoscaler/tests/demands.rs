@@ -61,7 +61,7 @@ fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 23] = [
+const DEMANDS: [DemandCase; 30] = [
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
     ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
@@ -103,7 +103,19 @@ const DEMANDS: [DemandCase; 23] = [
         "30 draining:h25",
         (30.0, 40.0, true),
     ),
-    ("beyond the target", 1, "30 -", (30.0, 30.0, true)),
+    ("surge, measured", 1, "30 0", (30.0, 30.0, true)),
+    ("surge, missing", 1, "30 -", (30.0, 40.0, true)),
+    ("surge, failed", 2, "0 0 x x", (0.0, 20.0, true)),
+    ("surge, old", 1, "30 s25", (55.0, 55.0, true)),
+    ("surge, too old", 1, "30 h25", (30.0, 40.0, true)),
+    ("surge, pending", 1, "30 pending:-", (30.0, 40.0, true)),
+    ("surge, gated", 1, "30 gated:-", (30.0, 30.0, true)),
+    (
+        "surge, resharding",
+        1,
+        "0 resharding:-",
+        (0.0, 10.0, true),
+    ),
     ("a third", 3, "30 - -", (30.0, 50.0, false)),
 ];
 
