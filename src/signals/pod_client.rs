@@ -116,8 +116,8 @@ pub enum PageReadError {
         /// The time that it had.
         deadline: Duration,
     },
-    /// HTTP 503.
-    #[error("the page is not served at present (HTTP 503)")]
+    /// HTTP 503 of an engine that moves its shards.
+    #[error("the engine is scaling, and serves no page at present (HTTP 503)")]
     Unavailable,
     /// Any other status than 200. Redirects are not followed.
     #[error("the page answers with HTTP {status}; check path and port")]
@@ -201,6 +201,26 @@ impl HttpPods {
     }
 }
 
+/// What an engine answers with 503 while it moves its shards. Source: `ScalingMiddleware` of vLLM. A proxy in front of an
+/// engine that is gone answers with 503, too.
+const SCALING: &[u8] = b"currently scaling";
+
+/// Bytes of an answer with 503 that are looked at.
+const MOST_REFUSAL: usize = 4096;
+
+/// Whether the start of an answer names scaling as its cause.
+async fn says_scaling(response: &mut reqwest::Response) -> bool {
+    let mut start = Vec::new();
+    while start.len() < MOST_REFUSAL {
+        let Ok(Some(chunk)) = response.chunk().await else {
+            break;
+        };
+        let room = MOST_REFUSAL - start.len();
+        start.extend(chunk.iter().take(room));
+    }
+    start.windows(SCALING.len()).any(|part| part == SCALING)
+}
+
 async fn fetch(
     client: Client,
     hosts: Arc<EndpointHosts>,
@@ -219,13 +239,13 @@ async fn fetch(
     };
     let request = client.get(url).header(ACCEPT, "text/plain;version=0.0.4");
     let mut response = request.send().await.map_err(unreachable)?;
-    match response.status() {
-        StatusCode::OK => {}
-        StatusCode::SERVICE_UNAVAILABLE => return Err(PageReadError::Unavailable),
-        status => {
-            let status = status.as_u16();
-            return Err(PageReadError::Status { status });
-        }
+    let status = response.status();
+    if status == StatusCode::SERVICE_UNAVAILABLE && says_scaling(&mut response).await {
+        return Err(PageReadError::Unavailable);
+    }
+    if status != StatusCode::OK {
+        let status = status.as_u16();
+        return Err(PageReadError::Status { status });
     }
     let mut reader = FamilyReader::new(wanted);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {

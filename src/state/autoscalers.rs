@@ -329,7 +329,7 @@ fn asked_model(
     Some(ModelKey::new(namespace, Arc::clone(model)))
 }
 
-/// A ready pod one of whose pages answers 503 moves its shards: it serves again, and is not idle.
+/// A ready pod one of whose pages answers that it is scaling moves its shards: it serves again, and is not idle.
 fn mark_resharding(
     policy: &AutoscalerPolicy,
     pods: &mut MeasuredPods,

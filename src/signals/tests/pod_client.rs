@@ -13,6 +13,8 @@ use crate::signals::{HttpPods, MetricFamilies, PageReadError, PageUrl, PodPages 
 
 /// Long enough for anything on a loopback socket.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// As vLLM answers while it moves its shards.
+const SCALING: &str = r#"{"error":"The model is currently scaling. Please try again later."}"#;
 const PAGE: &str = "# TYPE x gauge\nx{a=\"1\"} 3\nx{a=\"2\"} 4\ny 1\n";
 
 fn page(protocol: &str, path: &str) -> MetricsPage {
@@ -80,8 +82,28 @@ async fn the_wanted_series_are_read_and_nothing_is_followed() {
 
     for (mode, error, kind) in [
         (
-            Mode::Answer(503, "later".to_owned()),
+            Mode::Answer(503, SCALING.to_owned()),
             PageReadError::Unavailable,
+            Failure::QueryFailed,
+        ),
+        (
+            Mode::Answer(503, "upstream connect error".to_owned()),
+            PageReadError::Status { status: 503 },
+            Failure::QueryFailed,
+        ),
+        (
+            Mode::Answer(503, String::new()),
+            PageReadError::Status { status: 503 },
+            Failure::QueryFailed,
+        ),
+        (
+            Mode::Answer(503, format!("{}{SCALING}", " ".repeat(4096))),
+            PageReadError::Status { status: 503 },
+            Failure::QueryFailed,
+        ),
+        (
+            Mode::Answer(500, SCALING.to_owned()),
+            PageReadError::Status { status: 500 },
             Failure::QueryFailed,
         ),
         (

@@ -67,7 +67,7 @@ pub struct PodCounts {
     pub gated: u32,
     /// Draining.
     pub draining: u32,
-    /// Resharding.
+    /// Resharding: serving again soon, without a sample that counts.
     pub resharding: u32,
 }
 
@@ -85,7 +85,7 @@ impl PodCounts {
     }
 
     fn serving(&self) -> u32 {
-        self.fresh() + self.stale + self.failed + self.missing
+        self.fresh() + self.stale + self.failed + self.missing + self.resharding
     }
 
     /// Pods that carry an unknown amount now, or will.
@@ -281,7 +281,7 @@ impl PodSum {
 
     fn demand(&self, current: Replicas, target: TargetValue) -> Result<MeasuredDemand, SourceGap> {
         let counts = self.counts;
-        if counts.serving() == 0 {
+        if counts.serving() == counts.resharding {
             return Err(SourceGap::NoServingPod);
         }
         if counts.fresh() + self.usable_old == 0 {

@@ -57,7 +57,7 @@ pub struct ReadFailure {
     pub kind: Failure,
     /// What happened, and the remedy.
     pub why: Arc<str>,
-    /// Since when the pod answers that it serves nothing at present (HTTP 503), as one does that moves its shards.
+    /// Since when the pod answers that it is scaling (HTTP 503), as one does that moves its shards.
     pub unavailable_since: Option<Moment>,
 }
 
@@ -72,12 +72,12 @@ impl ReadFailure {
     }
 }
 
-/// A pod that answers 503 for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
+/// A pod that scales for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
 /// Kubernetes reports that a Deployment makes no progress.
 const LONGEST_RESHARDING: Duration = Duration::from_mins(10);
 
 impl SampleReading {
-    /// Whether the page answers 503, as that of a pod does that moves its shards: what it showed before does not count.
+    /// Whether the page answers that the pod moves its shards: what it showed before does not count.
     pub fn is_resharding(&self, now: Moment) -> bool {
         let failure = self.failure.as_ref();
         let since = failure.and_then(|failure| failure.unavailable_since);

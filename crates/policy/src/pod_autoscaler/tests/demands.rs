@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{READY, name, signal};
 use crate::pod_autoscaler::amounts::TargetValue;
-use crate::pod_autoscaler::demand::{AutoscaledPod, PodCounts, SourceGap, SourceReading, measure};
+use crate::pod_autoscaler::demand::{
+    AutoscaledPod, MeasuredDemand, PodCounts, SourceGap, SourceReading, measure,
+};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
@@ -47,21 +49,25 @@ fn pod(text: &str) -> (AutoscaledPod, Option<Signal>) {
 
 /// Demand at a target of 10, and whether a release may rest on it.
 fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
+    let measured = measured(current, pods)?;
+    let range = measured.range;
+    Ok((range.low, range.high, measured.allows_release()))
+}
+
+fn measured(current: u32, pods: &str) -> Result<MeasuredDemand, SourceGap> {
     let pods: Vec<_> = pods.split_whitespace().map(pod).collect();
     let named = pods.iter().enumerate();
     let all = named.clone().map(|(number, (pod, _))| (name(number), *pod));
     let samples = named.filter_map(|(number, (_, signal))| Some((name(number), (*signal)?)));
     let reading = SourceReading::Pods(samples.collect::<BTreeMap<_, _>>());
     let target = TargetValue::parse("10").unwrap();
-    let measured = measure(&reading, &all.collect(), Replicas(current), target)?;
-    let range = measured.range;
-    Ok((range.low, range.high, measured.allows_release()))
+    measure(&reading, &all.collect(), Replicas(current), target)
 }
 
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 30] = [
+const DEMANDS: [DemandCase; 31] = [
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
     ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
@@ -117,6 +123,12 @@ const DEMANDS: [DemandCase; 30] = [
         (0.0, 10.0, true),
     ),
     ("a third", 3, "30 - -", (30.0, 50.0, false)),
+    (
+        "a third, resharding",
+        3,
+        "30 resharding:- resharding:-",
+        (30.0, 50.0, false),
+    ),
 ];
 
 #[test]
@@ -127,10 +139,26 @@ fn missing_zero_stale_and_failed_are_four_things() {
 }
 
 #[test]
+fn a_fleet_is_idle_where_every_serving_pod_reports_zero() {
+    for (pods, idle) in [
+        ("0 0", true),
+        ("0 pending:-", false),
+        ("0 1", false),
+        ("0 x", false),
+        ("0 resharding:-", false),
+        ("0 resharding:0", false),
+    ] {
+        let measured = measured(1, pods).unwrap();
+        assert_eq!(measured.is_idle(), idle, "{pods}");
+    }
+}
+
+#[test]
 fn nothing_is_known_without_a_sample() {
     assert_eq!(demand(0, ""), Err(SourceGap::NoServingPod));
     assert_eq!(demand(1, "pending:-"), Err(SourceGap::NoServingPod));
     assert_eq!(demand(1, "gated:-"), Err(SourceGap::NoServingPod));
+    assert_eq!(demand(1, "resharding:-"), Err(SourceGap::NoServingPod));
     let (missing, stale) = (
         PodCounts {
             missing: 1,
