@@ -140,12 +140,20 @@ impl DecisionCarrier {
                     Err(error) => Err(error),
                 }
             }
-            (AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_), _) => {
+            // The target was there when the object was generated, and is not read at present.
+            (
+                AutoscalerVerdict::Unseen { .. } | AutoscalerVerdict::Uncounted { .. },
+                Some(ScalingStrategy::Hpa) | None,
+            ) => Ok(ScaleOutcome::NotWritten),
+            (
+                AutoscalerVerdict::Invalid { .. }
+                | AutoscalerVerdict::Conflict(_)
+                | AutoscalerVerdict::Unseen { .. }
+                | AutoscalerVerdict::Uncounted { .. },
+                _,
+            ) => {
                 let retired = self.retire_hpa(record, stored).await;
                 retired.map(|()| ScaleOutcome::NotWritten)
-            }
-            (AutoscalerVerdict::Unseen { .. } | AutoscalerVerdict::Uncounted { .. }, _) => {
-                Ok(ScaleOutcome::NotWritten)
             }
         };
         match result {

@@ -11,7 +11,7 @@ use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::TargetKind;
-use crate::policy::pod_autoscaler::record::AutoscalerRecord;
+use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::policy::pod_autoscaler::status::ScaleOutcome;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
@@ -204,30 +204,39 @@ fn delegated(asleep: bool) -> (SharedState, Arc<AutoscalerRecord>) {
     (shared, record)
 }
 
-/// What is sent to carry a record out.
+/// What is sent to carry a record out that has a generated object.
 async fn requests(
     shared: &SharedState,
     record: &AutoscalerRecord,
     answers: Vec<FakeResponse>,
 ) -> Vec<String> {
+    let (outcome, sent) = sent(shared, record, answers).await;
+    assert!(
+        matches!(outcome, ScaleOutcome::HpaApplied(_)),
+        "{outcome:?}"
+    );
+    sent
+}
+
+/// What becomes of a record, and what is sent to carry it out.
+async fn sent(
+    shared: &SharedState,
+    record: &AutoscalerRecord,
+    answers: Vec<FakeResponse>,
+) -> (ScaleOutcome, Vec<String>) {
     let server = FakeServer::new(answers);
     let now = shared.clock.now();
     let writer = writer(shared, &server);
     let attempt = writer.carrier.attempt(now, &record.key, None).await;
     let outcome = attempt.written.unwrap().outcome;
-    assert!(
-        matches!(outcome, ScaleOutcome::HpaApplied(_)),
-        "{outcome:?}"
-    );
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let asked = server.asked().into_iter();
-    asked
-        .map(|asked| {
-            let is_forced = asked.query.contains("force=true");
-            let forced = if is_forced { " by force" } else { "" };
-            format!("{} {}{forced}", asked.method, last(&asked.path))
-        })
-        .collect()
+    let asked = asked.map(|asked| {
+        let is_forced = asked.query.contains("force=true");
+        let forced = if is_forced { " by force" } else { "" };
+        format!("{} {}{forced}", asked.method, last(&asked.path))
+    });
+    (outcome, asked.collect())
 }
 
 #[tokio::test]
@@ -284,6 +293,37 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
             "PUT status"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_generated_object_goes_with_its_strategy_while_the_target_is_not_seen() {
+    let answer = |kind: &str| FakeResponse::Json(200, json!({"kind": kind, "metadata": {"name": "a"}}));
+    let (shared, record) = delegated(false);
+    let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
+    let mirrors = &shared.writers.mirrors;
+    let kind = WatchedKind::HorizontalPodAutoscaler;
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [hpa]);
+    let kept = requests(&shared, &record, vec![answer("PodAutoscaler")]).await;
+    assert_eq!(kept, ["PUT status"]);
+    let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
+    for strategy in ["KPA", "APA"] {
+        let mut object = delegated_object();
+        object["spec"]["scalingStrategy"] = json!(strategy);
+        let kind = WatchedKind::PodAutoscaler;
+        list::<PodAutoscaler>(&mirrors.pod_autoscalers, kind, [object]);
+        let record = Arc::new(decide(&shared, "a"));
+        assert!(
+            matches!(&record.verdict, AutoscalerVerdict::Unseen { why } if why.contains("does not exist")),
+            "{:?}",
+            record.verdict
+        );
+        let board = &shared.writers.pod_autoscalers;
+        board.put(&epoch, Arc::clone(&record)).unwrap();
+        let answers = ["Status", "PodAutoscaler"].map(answer);
+        let (outcome, sent) = sent(&shared, &record, answers.into()).await;
+        assert_eq!(outcome, ScaleOutcome::NotWritten);
+        assert_eq!(sent, ["DELETE a-hpa", "PUT status"], "{strategy}");
+    }
 }
 
 /// The next tick adds the object again, which is no reason to try sooner.
