@@ -420,7 +420,13 @@ impl Draft<'_> {
     fn pace(&mut self, wanted: Replicas) {
         let (current, tuning) = (self.view.current, &self.policy.tuning);
         let (up, down) = (tuning.scale_up_window, tuning.scale_down_window);
-        let stable = self.state.stabilise(wanted, current, (up, down), self.now);
+        let mut stable = self.state.stabilise(wanted, current, (up, down), self.now);
+        let (idle, needed) = self.idle();
+        let is_last = current == Replicas::ONE && wanted == Replicas::ZERO;
+        if is_last && idle >= needed {
+            // The idle time covers both windows, and is not waited for twice.
+            stable = wanted;
+        }
         if stable < wanted {
             let why = Why::GrowthStabilised { window: up };
             self.step(Stage::Stabilise, stable, why);
@@ -443,15 +449,20 @@ impl Draft<'_> {
         }
     }
 
+    /// For how long nothing is asked for, and how long that has to be before the last replica goes.
+    fn idle(&self) -> (Duration, Duration) {
+        let since = self.state.idle_since;
+        let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
+        let windows = self.policy.windows;
+        (idle, windows.stable.max(self.policy.tuning.scale_down_window))
+    }
+
     /// The last replica goes where it is asked for, and only after a time without demand.
     fn last_replica(&mut self) {
         if self.count > Replicas::ZERO || self.view.current == Replicas::ZERO {
             return;
         }
-        let tuning = &self.policy.tuning;
-        let needed = self.policy.windows.stable.max(tuning.scale_down_window);
-        let since = self.state.idle_since;
-        let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
+        let (idle, needed) = self.idle();
         if let Some(why) = self.why_not_zero() {
             self.step(Stage::Zero, Replicas::ONE, why);
         } else if !self.held_allow_zero() {

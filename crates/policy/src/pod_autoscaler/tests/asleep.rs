@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::over_time::total;
 use super::statuses::{first, judged, next, texts};
 use super::{Loop, at, codes, policy, signal, view};
 use crate::key::ObjectKey;
@@ -34,6 +35,33 @@ fn asleep() -> Loop {
     run.decide(&idle(0));
     assert!(run.state.asleep);
     run
+}
+
+#[test]
+fn the_last_replica_goes_after_the_longer_of_long_window_and_cooldown() {
+    for (window, cooldown, expected) in [
+        (180, "5m", 300),
+        (180, "0s", 180),
+        (180, "1m", 180),
+        (600, "5m", 600),
+    ] {
+        for strategy in ["KPA", "APA"] {
+            let spec = format!(
+                "minReplicas: 0\nscalingStrategy: {strategy}\nobserveWindowSeconds: {window}\n{QUEUE}"
+            );
+            let annotations = [ZERO[0], ("scale-down-cooldown-window", cooldown)];
+            let mut run = Loop::new(policy(&spec, &annotations), 1);
+            for _ in 0..100 {
+                assert_eq!(run.decide(&total(1, 10.0)).desired, Replicas(1));
+            }
+            let began = run.seconds;
+            while run.current > 0 && run.seconds < began + 3_600 {
+                run.decide(&idle(1));
+            }
+            let last = run.seconds - 10;
+            assert_eq!(last - began, expected, "{strategy} {window} {cooldown}");
+        }
+    }
 }
 
 /// What is decided on a target at zero after the object was changed.
