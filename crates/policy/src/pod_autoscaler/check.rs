@@ -296,7 +296,8 @@ impl PodAutoscalerObject {
             }
         }
         let own = &self.metadata.namespace;
-        if let Some(other) = target.namespace.as_ref().filter(|other| *other != own) {
+        let namespace = target.namespace.as_ref().filter(|one| !one.is_empty());
+        if let Some(other) = namespace.filter(|other| *other != own) {
             let why = format!("{other:?} is another namespace; only targets in {own:?} are scaled");
             found.add(
                 SpecProblem::InvalidSpec,

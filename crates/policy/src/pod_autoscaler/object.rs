@@ -182,7 +182,7 @@ pub struct ScaleTargetReference {
     pub kind: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// Its namespace: that of the object, or left out.
+    /// Its namespace: that of the object, empty, or left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Arc<str>>,
     /// Decides nothing.

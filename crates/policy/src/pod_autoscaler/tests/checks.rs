@@ -65,6 +65,15 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
 }
 
 #[test]
+fn a_target_is_in_the_namespace_of_its_object() {
+    for (namespace, is_accepted) in [("other", false), ("' '", false), ("default", true), ("''", true), ("null", true)] {
+        let target = format!("{{apiVersion: apps/v1, kind: Deployment, name: d, namespace: {namespace}}}");
+        let checked = object("pa", &format!("scaleTargetRef: {target}"), &[]).check();
+        assert_eq!(checked.is_ok(), is_accepted, "{namespace}");
+    }
+}
+
+#[test]
 fn what_is_left_out_or_null_is_named_beside_all_else() {
     let mut object = object(
         "pa",
