@@ -109,6 +109,13 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     let whole = "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out";
     assert_eq!(faults(&[role("a", "x"), role("b", "")]), [whole]);
     assert_eq!(faults(&[role("a", ""), role("b", "y")]), [whole]);
+    // In mode replica a role selects pods, and the whole service is scaled.
+    let replica = |name: &str, of: &str| {
+        let mode = "annotations: {autoscaling.aibrix.ai/storm-service-mode: replica}";
+        role(name, of).replace("resourceVersion: '5'", mode)
+    };
+    assert_eq!(faults(&[replica("a", "x"), replica("b", "y")]), [whole]);
+    assert_eq!(faults(&[role("a", "x"), replica("b", "y")]), [whole]);
     let other = entry("b", "t", "sources: [{}, {}]");
     let beta = other.replace("apps/v1,", "apps/v1beta1,");
     assert_eq!(
