@@ -307,14 +307,10 @@ impl PodAutoscalerObject {
         }
         let selector = self.spec.sub_target_selector.as_ref();
         let role = selector.map(|selector| Arc::clone(&selector.role_name));
-        let has_roles = target.has_roles();
-        if role.as_ref().is_some_and(|role| !role.is_empty()) && !has_roles {
-            let why = format!("a {} has no roles; remove it", target.kind);
-            found.add(
-                SpecProblem::InvalidSpec,
-                "spec.subTargetSelector.roleName",
-                why,
-            );
+        let names_role = role.as_ref().is_some_and(|role| !role.is_empty());
+        if names_role && !target.has_roles() {
+            let (path, why) = target.has_no_roles();
+            found.add(SpecProblem::InvalidSpec, path, why);
         }
         ScaledObject {
             api_version: Arc::clone(&target.api_version),

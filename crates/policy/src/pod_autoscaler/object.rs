@@ -201,6 +201,18 @@ impl ScaleTargetReference {
     pub fn has_roles(&self) -> bool {
         (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)
     }
+
+    /// The field that keeps a role from being scaled, and the remedy.
+    pub(super) fn has_no_roles(&self) -> (&'static str, String) {
+        let Self { api_version, kind, .. } = self;
+        if &**kind == STORM_SERVICE {
+            let why = format!("{api_version:?} has no {kind}; write apiVersion {ORCHESTRATION}");
+            ("spec.scaleTargetRef.apiVersion", why)
+        } else {
+            let why = format!("a {kind} has no roles; remove it");
+            ("spec.subTargetSelector.roleName", why)
+        }
+    }
 }
 
 /// `spec.subTargetSelector`.

@@ -74,6 +74,26 @@ fn a_target_is_in_the_namespace_of_its_object() {
 }
 
 #[test]
+fn a_role_needs_a_storm_service_of_its_group_and_version() {
+    let of = |api_version: &str, kind: &str| {
+        let target = format!("{{apiVersion: '{api_version}', kind: {kind}, name: s}}");
+        let spec = format!("scaleTargetRef: {target}\nsubTargetSelector: {{roleName: decode}}");
+        object("pa", &spec, &[]).check().map_err(|violations| violations.to_string())
+    };
+    assert!(of("orchestration.aibrix.ai/v1alpha1", "StormService").is_ok());
+    for version in ["", "apps/v1", "orchestration.aibrix.ai/v1"] {
+        let expected = format!(
+            "PodAutoscaler default/pa: spec.scaleTargetRef.apiVersion: {version:?} has no StormService; write apiVersion orchestration.aibrix.ai/v1alpha1"
+        );
+        assert_eq!(of(version, "StormService").unwrap_err(), expected);
+    }
+    assert_eq!(
+        of("apps/v1", "Deployment").unwrap_err(),
+        "PodAutoscaler default/pa: spec.subTargetSelector.roleName: a Deployment has no roles; remove it"
+    );
+}
+
+#[test]
 fn what_is_left_out_or_null_is_named_beside_all_else() {
     let mut object = object(
         "pa",
