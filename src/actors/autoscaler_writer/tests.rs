@@ -297,7 +297,8 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
 
 #[tokio::test]
 async fn a_generated_object_goes_with_its_strategy_while_the_target_is_not_seen() {
-    let answer = |kind: &str| FakeResponse::Json(200, json!({"kind": kind, "metadata": {"name": "a"}}));
+    let answer =
+        |kind: &str| FakeResponse::Json(200, json!({"kind": kind, "metadata": {"name": "a"}}));
     let (shared, record) = delegated(false);
     let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
     let mirrors = &shared.writers.mirrors;

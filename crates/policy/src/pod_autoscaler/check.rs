@@ -266,12 +266,15 @@ impl PodAutoscalerObject {
             why: "PodAutoscalers have none",
         });
         let is_hpa = &*self.spec.scaling_strategy == "HPA";
-        let sources = self.spec.metrics_sources.iter().enumerate();
-        let endpoints = sources.filter(move |(_, source)| is_hpa && !source.endpoint.is_empty());
-        unknown.chain(endpoints.map(|(index, _)| WithoutEffect::Field {
-            path: format!("spec.metricsSources[{index}].endpoint"),
-            why: "an HPA reads metrics APIs alone",
-        }))
+        let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
+        let unread = sources.enumerate().flat_map(move |(index, source)| {
+            let fields = source.fields_without_effect(is_hpa);
+            fields.map(move |(field, why)| WithoutEffect::Field {
+                path: format!("spec.metricsSources[{index}].{field}"),
+                why,
+            })
+        });
+        unknown.chain(unread)
     }
 
     fn check_identity(&self, found: &mut Violations) {

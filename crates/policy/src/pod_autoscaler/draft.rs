@@ -454,7 +454,10 @@ impl Draft<'_> {
         let since = self.state.idle_since;
         let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
         let windows = self.policy.windows;
-        (idle, windows.stable.max(self.policy.tuning.scale_down_window))
+        (
+            idle,
+            windows.stable.max(self.policy.tuning.scale_down_window),
+        )
     }
 
     /// The last replica goes where it is asked for, and only after a time without demand.

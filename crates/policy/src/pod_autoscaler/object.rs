@@ -204,7 +204,9 @@ impl ScaleTargetReference {
 
     /// The field that keeps a role from being scaled, and the remedy.
     pub(super) fn has_no_roles(&self) -> (&'static str, String) {
-        let Self { api_version, kind, .. } = self;
+        let Self {
+            api_version, kind, ..
+        } = self;
         if &**kind == STORM_SERVICE {
             let why = format!("{api_version:?} has no {kind}; write apiVersion {ORCHESTRATION}");
             ("spec.scaleTargetRef.apiVersion", why)

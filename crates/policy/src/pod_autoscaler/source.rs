@@ -140,6 +140,41 @@ impl SourceKind {
     }
 }
 
+impl MetricSourceSpec {
+    /// Fields that are written and that its type does not read, with the reason.
+    pub(super) fn fields_without_effect(
+        &self,
+        is_hpa: bool,
+    ) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let of_api = Some("the metrics API is read, which has none");
+        let of_endpoint = Some("the endpoint is read, which states its own");
+        let [port, page, endpoint] = match (&*self.metric_source_type, &*self.endpoint) {
+            ("pod", _) => [None, None, Some("the pods are read")],
+            ("custom", _) => [of_api, of_api, of_api],
+            ("external" | "domain", "") => [of_api, of_api, None],
+            ("external" | "domain", _) => [of_endpoint, None, None],
+            // Of type resource they are refused.
+            _ => [None, None, None],
+        };
+        let endpoint = if is_hpa {
+            Some("an HPA reads metrics APIs alone")
+        } else {
+            endpoint
+        };
+        let fields = [
+            ("protocolType", &self.protocol_type, page),
+            ("endpoint", &self.endpoint, endpoint),
+            ("path", &self.path, page),
+            ("port", &self.port, port),
+        ];
+        let written = fields.map(|(field, value, why)| {
+            let why = why.filter(|_| !value.is_empty())?;
+            Some((field, why))
+        });
+        written.into_iter().flatten()
+    }
+}
+
 fn need(add: &mut impl FnMut(&str, String), kind: &str, fields: &[(&str, &Arc<str>)]) {
     for (field, _) in fields.iter().filter(|(_, value)| value.is_empty()) {
         add(field, format!("must be set for type {kind}"));

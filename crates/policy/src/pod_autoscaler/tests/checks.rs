@@ -66,8 +66,15 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
 
 #[test]
 fn a_target_is_in_the_namespace_of_its_object() {
-    for (namespace, is_accepted) in [("other", false), ("' '", false), ("default", true), ("''", true), ("null", true)] {
-        let target = format!("{{apiVersion: apps/v1, kind: Deployment, name: d, namespace: {namespace}}}");
+    for (namespace, is_accepted) in [
+        ("other", false),
+        ("' '", false),
+        ("default", true),
+        ("''", true),
+        ("null", true),
+    ] {
+        let target =
+            format!("{{apiVersion: apps/v1, kind: Deployment, name: d, namespace: {namespace}}}");
         let checked = object("pa", &format!("scaleTargetRef: {target}"), &[]).check();
         assert_eq!(checked.is_ok(), is_accepted, "{namespace}");
     }
@@ -78,7 +85,9 @@ fn a_role_needs_a_storm_service_of_its_group_and_version() {
     let of = |api_version: &str, kind: &str| {
         let target = format!("{{apiVersion: '{api_version}', kind: {kind}, name: s}}");
         let spec = format!("scaleTargetRef: {target}\nsubTargetSelector: {{roleName: decode}}");
-        object("pa", &spec, &[]).check().map_err(|violations| violations.to_string())
+        object("pa", &spec, &[])
+            .check()
+            .map_err(|violations| violations.to_string())
     };
     assert!(of("orchestration.aibrix.ai/v1alpha1", "StormService").is_ok());
     for version in ["", "apps/v1", "orchestration.aibrix.ai/v1"] {
@@ -283,6 +292,37 @@ fn an_endpoint_under_hpa_is_named_as_without_effect() {
             )
         });
         assert!(found.eq(expected), "{strategy}");
+    }
+}
+
+#[test]
+fn fields_that_a_type_does_not_read_are_named_as_without_effect() {
+    let all = "protocolType: http, endpoint: 'o.ns.svc:80', path: /m, port: '80'";
+    let page = "protocolType: http, path: /m, port: '80'";
+    for (kind, fields, named) in [
+        ("pod", page, vec![]),
+        ("pod", all, vec!["endpoint"]),
+        ("custom", "", vec![]),
+        (
+            "custom",
+            all,
+            vec!["protocolType", "endpoint", "path", "port"],
+        ),
+        ("external", "", vec![]),
+        ("external", page, vec!["protocolType", "path", "port"]),
+        ("domain", page, vec!["protocolType", "path", "port"]),
+        ("external", all, vec!["port"]),
+    ] {
+        let source =
+            format!("metricSourceType: {kind}, targetMetric: q, targetValue: '10', {fields}");
+        let spec = format!("metricsSources: [{{{source}}}]");
+        let faults = object("pa", &spec, &[]).check().unwrap().faults;
+        let found: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), named.len(), "{kind} {fields}: {found:?}");
+        for (found, field) in found.iter().zip(named) {
+            let start = format!("field spec.metricsSources[0].{field} has no effect: the ");
+            assert!(found.starts_with(&start), "{found}");
+        }
     }
 }
 

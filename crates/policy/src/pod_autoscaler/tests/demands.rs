@@ -116,12 +116,7 @@ const DEMANDS: [DemandCase; 31] = [
     ("surge, too old", 1, "30 h25", (30.0, 40.0, true)),
     ("surge, pending", 1, "30 pending:-", (30.0, 40.0, true)),
     ("surge, gated", 1, "30 gated:-", (30.0, 30.0, true)),
-    (
-        "surge, resharding",
-        1,
-        "0 resharding:-",
-        (0.0, 10.0, true),
-    ),
+    ("surge, resharding", 1, "0 resharding:-", (0.0, 10.0, true)),
     ("a third", 3, "30 - -", (30.0, 50.0, false)),
     (
         "a third, resharding",
