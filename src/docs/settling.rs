@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::check_block;
+use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::signal::FreshnessBands;
@@ -84,6 +85,7 @@ fn here() -> Vec<u32> {
         let signal = FreshnessBands::default().judge(each, Duration::ZERO, 0.0..=f64::MAX);
         let view = AutoscalerView {
             current: Replicas(count),
+            pods_per_replica: PodsPerReplica::ONE,
             pods: (0..count).map(|number| (name(number), pod)).collect(),
             readings: vec![SourceReading::Pods(
                 (0..count).map(|number| (name(number), signal)).collect(),

@@ -18,6 +18,7 @@ use crate::policy::document::PodAutoscalerDocument;
 use crate::policy::key::{ModelKey, ObjectKey, TargetKey};
 use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
+use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, SpecProblem};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
@@ -44,6 +45,7 @@ type MeasuredPods = BTreeMap<Arc<str>, MeasuredPod>;
 struct SeenTarget {
     field: ReplicaField,
     current: Replicas,
+    pods_per_replica: PodsPerReplica,
     pods: MeasuredPods,
     /// The model that its pods are labelled with.
     model: Option<Arc<str>>,
@@ -184,7 +186,10 @@ impl Readers {
         policy: &AutoscalerPolicy,
         model: Option<&ModelKey>,
         SeenTarget {
-            current, mut pods, ..
+            current,
+            pods_per_replica,
+            mut pods,
+            ..
         }: SeenTarget,
         target: &TargetKey,
         now: Moment,
@@ -194,6 +199,7 @@ impl Readers {
         mark_resharding(policy, &mut pods, tables[0], now);
         let view = AutoscalerView {
             current,
+            pods_per_replica,
             pods: pods
                 .iter()
                 .map(|(name, pod)| (Arc::clone(name), pod.pod))
@@ -207,7 +213,7 @@ impl Readers {
 
     /// What the next decision of every PodAutoscaler that was decided on is made from, by what is known now. `lag` is as
     /// [`PodAutoscalerDocument::of`] takes it.
-    pub(super) fn autoscaler_documents(
+    pub(crate) fn autoscaler_documents(
         &self,
         now: Moment,
         lag: Duration,
@@ -288,6 +294,8 @@ impl Readers {
                 found.spec_replicas.unwrap_or(Replicas::ONE),
             ),
         };
+        let pods_per_replica = service
+            .map(|service| service.pods_per_replica(&policy.target, policy.tuning.storm_service));
         let stated = read.as_deref().and_then(|read| read.selector.as_ref());
         let selector = match (service, stated) {
             (Some(service), _) => Some(service.selector(&policy.target)),
@@ -307,6 +315,7 @@ impl Readers {
         Ok(SeenTarget {
             field,
             current,
+            pods_per_replica: pods_per_replica.unwrap_or_default(),
             pods,
             model: labels.and_then(|labels| labels.get(MODEL_KEY).cloned()),
         })

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::cycle::hex_digest;
 use wva_base::moment::{Moment, WallTime};
 use wva_policy::key::ObjectKey;
+use wva_policy::pod_autoscaler::amounts::PodsPerReplica;
 use wva_policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use wva_policy::pod_autoscaler::hpa::GeneratedHpa;
 use wva_policy::pod_autoscaler::reason::AutoscalerStep;
@@ -73,6 +74,8 @@ pub struct RecordedAutoscalerDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct RecordedView {
     current: Replicas,
+    #[serde(default, skip_serializing_if = "PodsPerReplica::is_one")]
+    pods_per_replica: PodsPerReplica,
     pods: BTreeMap<Arc<str>, RecordedPod>,
     readings: Vec<SourceReading>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +134,7 @@ impl AutoscalerInputs<'_> {
         let pods = self.view.pods.iter();
         let view = RecordedView {
             current: self.view.current,
+            pods_per_replica: self.view.pods_per_replica,
             pods: pods
                 .map(|(name, pod)| (Arc::clone(name), RecordedPod::of(*pod, self.now)))
                 .collect(),
@@ -163,6 +167,7 @@ impl RecordedAutoscaler {
         let pods = self.view.pods.iter();
         AutoscalerView {
             current: self.view.current,
+            pods_per_replica: self.view.pods_per_replica,
             pods: pods
                 .map(|(name, pod)| (Arc::clone(name), pod.at(self.now)))
                 .collect(),

@@ -206,6 +206,34 @@ async fn the_count_of_a_role_is_that_of_the_template() {
     }
 }
 
+/// Scaled as a whole, a replica has the pods of the role; a replica of the role has one in each of seven RoleSets.
+#[tokio::test]
+async fn the_target_of_a_replica_is_that_of_its_pods() {
+    let shared = storm_pods();
+    let roles = |decode: Value| json!({"template": {"spec": {"roles": [{"name": "prefill", "replicas": 3}, decode]}}});
+    let two = roles(json!({"name": "decode", "replicas": 2}));
+    let unset = roles(json!({"name": "decode"}));
+    for (spec, mode, expected) in [
+        (&two, "replica", 2),
+        (&unset, "replica", 0),
+        (&two, "pooled", 7),
+    ] {
+        autoscalers(
+            &shared,
+            &[("a", "StormService", "pd", Some("decode"), Some(mode))],
+        );
+        publish_service(&shared, &service(spec));
+        let record = Arc::new(decide(&shared, "a"));
+        let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
+        let board = &shared.writers.pod_autoscalers;
+        board.put(&epoch, record).unwrap();
+        let now = shared.clock.now();
+        let documents = shared.readers.autoscaler_documents(now, Duration::ZERO);
+        let found = documents[0].pods_per_replica.unwrap();
+        assert_eq!(found.0, expected, "{spec} {mode}");
+    }
+}
+
 #[tokio::test]
 async fn a_role_is_decided_on_from_its_first_reading() {
     let shared = storm_pods();

@@ -14,6 +14,7 @@ use super::{ReplayFlags, ReplayReport, answer};
 use crate::policy::document::SnapshotDocument;
 use crate::policy::learn;
 use crate::policy::params::DynamicSettings;
+use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::demand::SourceReading;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::signal::Signal;
@@ -94,6 +95,7 @@ fn autoscalers(encoder: &mut SegmentEncoder, name: &str, annotation: &str) -> Ve
         let age = Duration::ZERO;
         let view = AutoscalerView {
             current: Replicas(1),
+            pods_per_replica: PodsPerReplica::ONE,
             pods: BTreeMap::new(),
             readings: vec![SourceReading::Total(Signal::Known { value, age })],
             held: None,

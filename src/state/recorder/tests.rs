@@ -16,6 +16,7 @@ use super::{
 };
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
+use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::demand::SourceReading;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::signal::Signal;
@@ -210,6 +211,7 @@ fn autoscaler() -> AutoscalerEntry {
     let policy = object.check().unwrap();
     let view = AutoscalerView {
         current: Replicas(0),
+        pods_per_replica: PodsPerReplica::ONE,
         pods: BTreeMap::new(),
         readings: Vec::new(),
         held: None,

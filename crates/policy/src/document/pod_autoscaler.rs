@@ -13,7 +13,7 @@ use super::read::Reader;
 use super::reading::{DocumentReading, ReadingState};
 use super::scalar::Span;
 use crate::key::{TargetKey, TargetKind};
-use crate::pod_autoscaler::amounts::AMOUNTS;
+use crate::pod_autoscaler::amounts::{AMOUNTS, PodsPerReplica};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
@@ -32,6 +32,10 @@ pub struct PodAutoscalerDocument {
     pub object: PodAutoscalerObject,
     /// Replicas that the target states.
     pub current: u32,
+    /// Pods that are measured of each replica of a StormService; of a role its RoleSets. 0: not known, and nothing is
+    /// released by pods. Left out: 1 of a role or another kind, 0 of a StormService that is scaled as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_per_replica: Option<PodsPerReplica>,
     /// Pods of the target, without those that ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<AutoscaledPodDocument>,
@@ -128,8 +132,10 @@ impl PodAutoscalerDocument {
                 total: Some(written(*signal)),
             },
         });
+        let has_roles = object.spec.scale_target_ref.has_roles();
         Self {
             current: view.current.0,
+            pods_per_replica: has_roles.then_some(view.pods_per_replica),
             pods: pods.collect(),
             sources: sources.collect(),
             held: view.held.map(written),
@@ -148,6 +154,17 @@ pub struct AutoscalerSituation {
     pub view: AutoscalerView,
     /// What is remembered.
     pub state: AutoscalerState,
+}
+
+/// Pods of one replica where the document does not state them.
+fn presumed(policy: &AutoscalerPolicy) -> PodsPerReplica {
+    let is_pooled = policy.tuning.storm_service == StormServiceMode::Pooled;
+    let has_role = policy.target.role.is_some() && is_pooled;
+    if policy.target.is_storm_service() && !has_role {
+        PodsPerReplica(0)
+    } else {
+        PodsPerReplica::ONE
+    }
 }
 
 impl Reader {
@@ -269,11 +286,13 @@ impl Reader {
         let readings = self.source_readings(path, &policy, &document.sources, &pods);
         let held = document.held;
         let held = held.map(|held| self.signal(&format!("{path}.held"), held));
-        let current = Replicas(document.current);
+        let pods_per_replica = document.pods_per_replica;
+        let pods_per_replica = pods_per_replica.unwrap_or_else(|| presumed(&policy));
         Some(AutoscalerSituation {
             policy,
             view: AutoscalerView {
-                current,
+                current: Replicas(document.current),
+                pods_per_replica,
                 pods,
                 readings,
                 held,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding::ceil;
@@ -88,7 +89,43 @@ impl PanicThreshold {
     pub(super) const DEFAULT: Self = Self(2.0);
 }
 
+/// Pods of one replica that are measured: of a replica of a StormService those of all its roles. Zero where the target
+/// does not state how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct PodsPerReplica(pub u32);
+
+impl Default for PodsPerReplica {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+impl PodsPerReplica {
+    /// As of most kinds.
+    pub const ONE: Self = Self(1);
+
+    /// How many, if the target states it.
+    pub fn known(self) -> Option<u32> {
+        Some(self.0).filter(|pods| *pods > 0)
+    }
+
+    /// Whether a replica is a pod.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    pub fn is_one(&self) -> bool {
+        *self == Self::ONE
+    }
+}
+
 impl TargetValue {
+    /// What one replica of so many pods is to carry.
+    pub(super) fn of_pods(self, pods: PodsPerReplica) -> Self {
+        Self(self.of(Replicas(pods.0.max(1))))
+    }
+
     pub(super) fn of(self, replicas: Replicas) -> f64 {
         self.0 * replicas.to_f64()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::amounts::PodsPerReplica;
 use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::demand::{AutoscaledPod, SourceReading};
 use super::draft::Draft;
@@ -23,6 +24,8 @@ use wva_base::moment::Moment;
 pub struct AutoscalerView {
     /// Replicas that the target states.
     pub current: Replicas,
+    /// Pods behind each of them.
+    pub pods_per_replica: PodsPerReplica,
     /// Its pods, without those that ended.
     pub pods: BTreeMap<Arc<str>, AutoscaledPod>,
     /// What each source reports, in the order of the specification.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::amounts::{DemandRange, TargetValue};
+use super::amounts::{DemandRange, PodsPerReplica, TargetValue};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
@@ -128,6 +128,8 @@ pub enum SourceGap {
     NoServingPod,
     /// Pods serve, and none of them has a usable sample.
     NoSample(PodCounts),
+    /// The target does not state how many pods a replica has.
+    NoPodsPerReplica,
     /// Its total is not usable.
     NoTotal(Failure),
 }
@@ -139,6 +141,10 @@ impl fmt::Display for SourceGap {
             Self::NoSample(pods) => {
                 write!(formatter, "no serving pod has a usable sample ({pods})")
             }
+            Self::NoPodsPerReplica => formatter.write_str(
+                "the pods of one replica are not known; write replicas of each role of the StormService, or podsPerReplica \
+                 of a snapshot",
+            ),
             Self::NoTotal(why) => write!(formatter, "its total is unusable: {why}"),
         }
     }
@@ -171,6 +177,7 @@ pub fn measure(
     reading: &SourceReading,
     pods: &BTreeMap<Arc<str>, AutoscaledPod>,
     current: Replicas,
+    per_replica: PodsPerReplica,
     target: TargetValue,
 ) -> Result<MeasuredDemand, SourceGap> {
     match reading {
@@ -179,7 +186,7 @@ pub fn measure(
             for (name, pod) in pods {
                 sum.add(*pod, samples.get(name), target);
             }
-            sum.demand(current, target)
+            sum.demand(current, per_replica, target)
         }
         SourceReading::Total(signal) => total(*signal, current, target),
     }
@@ -279,7 +286,12 @@ impl PodSum {
         }
     }
 
-    fn demand(&self, current: Replicas, target: TargetValue) -> Result<MeasuredDemand, SourceGap> {
+    fn demand(
+        &self,
+        current: Replicas,
+        per_replica: PodsPerReplica,
+        target: TargetValue,
+    ) -> Result<MeasuredDemand, SourceGap> {
         let counts = self.counts;
         if counts.serving() == counts.resharding {
             return Err(SourceGap::NoServingPod);
@@ -287,12 +299,15 @@ impl PodSum {
         if counts.fresh() + self.usable_old == 0 {
             return Err(SourceGap::NoSample(counts));
         }
+        let per_replica = per_replica.known();
+        let per_replica = per_replica.ok_or(SourceGap::NoPodsPerReplica)?;
         // As in Kubernetes: pods without a sample carry nothing where growth is in question.
         let low = self.fresh + self.old;
-        // Every replica without a fresh sample counts as at target, so that a release waits for it. One behind a gate
-        // carries nothing for certain. A rollout has more pods than replicas, and each of them may carry.
-        let uncreated = current.saturating_sub(Replicas(counts.fresh() + counts.gated));
-        let unmeasured = uncreated.max(Replicas(counts.unmeasured()));
+        // Every pod without a fresh sample counts as at target, so that a release waits for it. One behind a gate
+        // carries nothing for certain. A rollout has more pods than its replicas, and each of them may carry.
+        let stated = current.0.saturating_mul(per_replica);
+        let uncreated = stated.saturating_sub(counts.fresh() + counts.gated);
+        let unmeasured = Replicas(uncreated.max(counts.unmeasured()));
         let kept = target.of(unmeasured) + self.old_excess + self.draining;
         let range = DemandRange {
             low,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::amounts::{DemandRange, exceeds};
+use super::amounts::{DemandRange, TargetValue, exceeds};
 use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
@@ -205,7 +205,9 @@ impl Draft<'_> {
 
     fn measure_one(&mut self, source: &MetricSource, reading: &SourceReading) -> SourceResult {
         let lengths = self.policy.windows;
-        let demand = measure(reading, &self.view.pods, self.view.current, source.target);
+        let view = self.view;
+        let (current, per_replica) = (view.current, view.pods_per_replica);
+        let demand = measure(reading, &view.pods, current, per_replica, source.target);
         let window = self.state.windows.entry(source.identity()).or_default();
         if let Ok(demand) = &demand {
             window.push(self.now, demand.range, lengths.stable);
@@ -240,7 +242,8 @@ impl Draft<'_> {
         let mut measured = self.policy.sources.iter().zip(results);
         let exceeded = measured.any(|(source, result)| {
             let demand = result.demand.as_ref();
-            demand.is_ok_and(|(_, means)| means.exceed(current, source.target, tuning))
+            let target = self.replica_target(source);
+            demand.is_ok_and(|(_, means)| means.exceed(current, target, tuning))
         });
         let before = self.state.panic;
         let windows = self.policy.windows;
@@ -312,7 +315,7 @@ impl Draft<'_> {
         let (current, tuning) = (self.view.current, &self.policy.tuning);
         let range = DemandRange::exactly(demand);
         let band = self.band(source);
-        let alone = wanted(range, current, band, source.target, tuning);
+        let alone = wanted(range, current, band, self.replica_target(source), tuning);
         let needed = alone.max(measured);
         let acts = forecast.mode == ForecastMode::Auto;
         self.steps.push(AutoscalerStep {
@@ -330,6 +333,15 @@ impl Draft<'_> {
         if acts { needed } else { measured }
     }
 
+    /// What one replica is to carry: a total is shared among replicas, and a value of each pod among its pods.
+    fn replica_target(&self, source: &MetricSource) -> TargetValue {
+        if source.is_total() {
+            source.target
+        } else {
+            source.target.of_pods(self.view.pods_per_replica)
+        }
+    }
+
     /// Replicas that tolerances are a share of. A total is compared with the target itself under KPA, and any total is
     /// demand where there is no replica.
     fn band(&self, source: &MetricSource) -> Replicas {
@@ -344,7 +356,8 @@ impl Draft<'_> {
     /// long window, then what is more than one goes.
     fn spare(&mut self, source: &MetricSource, wanted: Replicas, means: WindowMeans) -> Replicas {
         let current = self.view.current;
-        let one = source.target.get() * (1.0 + self.policy.tuning.scale_up_tolerance.get());
+        let one =
+            self.replica_target(source).get() * (1.0 + self.policy.tuning.scale_up_tolerance.get());
         let is_spare = wanted == current
             && self.band(source) < current
             && !exceeds(means.stable.high.max(means.now.high), one);
@@ -365,26 +378,19 @@ impl Draft<'_> {
         means: WindowMeans,
     ) -> (Option<Replicas>, Why) {
         let (current, tuning) = (self.view.current, &self.policy.tuning);
+        let target = self.replica_target(source);
         let wanted = match self.policy.strategy {
             ScalingStrategy::Kpa => {
                 let in_panic = self.state.panic.is_some();
-                kpa(
-                    means,
-                    in_panic,
-                    current,
-                    self.band(source),
-                    source.target,
-                    tuning,
-                )
+                let band = self.band(source);
+                kpa(means, in_panic, current, band, target, tuning)
             }
-            ScalingStrategy::Apa | ScalingStrategy::Hpa => {
-                apa(means, current, source.target, tuning)
-            }
+            ScalingStrategy::Apa | ScalingStrategy::Hpa => apa(means, current, target, tuning),
         };
         let wanted = self.spare(source, wanted, means);
         let figures = SourceFigures {
             source: source.to_string().into(),
-            target: source.target.get(),
+            target: target.get(),
             now: demand.range,
             stable: means.stable,
             panic: means.panic,

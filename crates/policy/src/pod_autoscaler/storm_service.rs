@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::amounts::PodsPerReplica;
 use super::check::ScaledObject;
 use super::object::{ORCHESTRATION, STORM_SERVICE};
 use super::tuning::StormServiceMode;
@@ -84,6 +85,12 @@ pub struct StormServiceRole {
     pub pod_group_size: Option<u32>,
 }
 
+impl StormServiceRole {
+    fn has_groups(&self) -> bool {
+        self.pod_group_size.is_some_and(|size| size > 1)
+    }
+}
+
 impl StormServiceObject {
     /// The mode: that of the service, else that of the annotation.
     pub fn mode(&self, annotated: StormServiceMode) -> StormServiceMode {
@@ -133,24 +140,53 @@ impl StormServiceObject {
 
     /// The pods that report for a service, or for one of its roles.
     pub fn selector(&self, target: &ScaledObject) -> LabelSelector {
-        let role = target.role.as_ref().filter(|role| !role.is_empty());
-        let mut roles = self.roles.iter();
-        let has_groups = roles.any(|found| {
-            role.is_none_or(|role| found.name == *role)
-                && found.pod_group_size.is_some_and(|size| size > 1)
-        });
         let mut selector = LabelSelector::default().and(SERVICE_LABEL, &target.name);
-        if let Some(role) = role {
+        if let Some(role) = target.named_role() {
             selector = selector.and(ROLE_LABEL, role);
         }
-        if has_groups {
+        if self.named_roles(target).any(StormServiceRole::has_groups) {
             selector = selector.and(GROUP_INDEX_LABEL, "0");
         }
         selector
     }
+
+    /// How many pods report for each replica in [`Self::resolve`]: for that of a role one in each RoleSet, for that of
+    /// the service those of the selected roles, one of each group.
+    pub fn pods_per_replica(
+        &self,
+        target: &ScaledObject,
+        annotated: StormServiceMode,
+    ) -> PodsPerReplica {
+        let is_pooled = self.mode(annotated) == StormServiceMode::Pooled;
+        if is_pooled && target.role.is_some() {
+            // A StormService without a count has one RoleSet.
+            return PodsPerReplica(self.replicas.unwrap_or(Replicas::ONE).0);
+        }
+        // Pods of other roles have no place in a group, and are not selected beside those that have.
+        let has_groups = self.named_roles(target).any(StormServiceRole::has_groups);
+        let selected = self.named_roles(target);
+        let selected = selected.filter(|role| role.has_groups() == has_groups);
+        let counts: Option<Vec<Replicas>> = selected.map(|role| role.replicas).collect();
+        let pods = counts.map(|counts| {
+            counts
+                .iter()
+                .fold(0_u32, |sum, one| sum.saturating_add(one.0))
+        });
+        PodsPerReplica(pods.unwrap_or(0))
+    }
+
+    fn named_roles(&self, target: &ScaledObject) -> impl Iterator<Item = &StormServiceRole> {
+        let name = target.named_role().cloned();
+        let roles = self.roles.iter();
+        roles.filter(move |role| name.as_ref().is_none_or(|name| role.name == *name))
+    }
 }
 
 impl ScaledObject {
+    fn named_role(&self) -> Option<&Arc<str>> {
+        self.role.as_ref().filter(|role| !role.is_empty())
+    }
+
     /// Whether it is a StormService, whose roles have counts of their own.
     pub fn is_storm_service(&self) -> bool {
         (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use wva_base::moment::{Moment, WallTime};
+use wva_policy::pod_autoscaler::amounts::PodsPerReplica;
 use wva_policy::pod_autoscaler::check::AutoscalerPolicy;
 use wva_policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use wva_policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
@@ -93,6 +94,7 @@ impl Autoscaled {
         });
         let view = AutoscalerView {
             current: Replicas(u32::try_from(self.pods.len()).unwrap()),
+            pods_per_replica: PodsPerReplica::ONE,
             pods: pods.collect(),
             readings: vec![SourceReading::Pods(
                 samples.collect::<BTreeMap<_, Signal>>(),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::side_by_side::{is_whole, means};
 use super::{READY, codes, name, object, signal};
+use crate::pod_autoscaler::amounts::PodsPerReplica;
 use crate::pod_autoscaler::amounts::exceeds;
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView, decide};
@@ -160,6 +161,7 @@ impl Sequence {
         });
         AutoscalerView {
             current: Replicas(current),
+            pods_per_replica: PodsPerReplica::ONE,
             held: None,
             pods: (0..all).map(|number| (name(number), pod(number))).collect(),
             readings: readings.collect(),

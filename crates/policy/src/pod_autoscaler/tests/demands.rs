@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{READY, name, signal};
-use crate::pod_autoscaler::amounts::TargetValue;
+use crate::pod_autoscaler::amounts::{PodsPerReplica, TargetValue};
 use crate::pod_autoscaler::demand::{
     AutoscaledPod, MeasuredDemand, PodCounts, SourceGap, SourceReading, measure,
 };
@@ -55,13 +55,27 @@ fn demand(current: u32, pods: &str) -> Result<(f64, f64, bool), SourceGap> {
 }
 
 fn measured(current: u32, pods: &str) -> Result<MeasuredDemand, SourceGap> {
+    measured_of(current, PodsPerReplica::ONE, pods)
+}
+
+fn measured_of(
+    current: u32,
+    per_replica: PodsPerReplica,
+    pods: &str,
+) -> Result<MeasuredDemand, SourceGap> {
     let pods: Vec<_> = pods.split_whitespace().map(pod).collect();
     let named = pods.iter().enumerate();
     let all = named.clone().map(|(number, (pod, _))| (name(number), *pod));
     let samples = named.filter_map(|(number, (_, signal))| Some((name(number), (*signal)?)));
     let reading = SourceReading::Pods(samples.collect::<BTreeMap<_, _>>());
     let target = TargetValue::parse("10").unwrap();
-    measure(&reading, &all.collect(), Replicas(current), target)
+    measure(
+        &reading,
+        &all.collect(),
+        Replicas(current),
+        per_replica,
+        target,
+    )
 }
 
 /// What it shows, replicas, pods, and their demand.
@@ -134,6 +148,22 @@ fn missing_zero_stale_and_failed_are_four_things() {
 }
 
 #[test]
+fn each_pod_of_a_replica_carries_a_target() {
+    for (current, pods, expected) in [
+        (1, "10 10 10", (30.0, 30.0)),
+        (2, "10 10 10", (30.0, 60.0)),
+        (2, "10 10 10 x - pending:-", (30.0, 60.0)),
+        (1, "10 10 10 x", (30.0, 40.0)),
+    ] {
+        let range = measured_of(current, PodsPerReplica(3), pods).unwrap().range;
+        assert_eq!((range.low, range.high), expected, "{current} {pods}");
+    }
+    let unknown = |pods| measured_of(1, PodsPerReplica(0), pods).map(|_| ());
+    assert_eq!(unknown("10 10"), Err(SourceGap::NoPodsPerReplica));
+    assert_eq!(unknown(""), Err(SourceGap::NoServingPod));
+}
+
+#[test]
 fn a_fleet_is_idle_where_every_serving_pod_reports_zero() {
     for (pods, idle) in [
         ("0 0", true),
@@ -173,7 +203,14 @@ fn a_total_is_fresh_old_or_none() {
     let target = TargetValue::parse("10").unwrap();
     let of = |signal: Signal| {
         let reading = SourceReading::Total(signal);
-        measure(&reading, &BTreeMap::new(), Replicas(4), target).map(|measured| {
+        // What a replica consists of is nothing to a total.
+        let measured = [0, 1, 5].map(|pods| {
+            let per_replica = PodsPerReplica(pods);
+            measure(&reading, &BTreeMap::new(), Replicas(4), per_replica, target)
+        });
+        assert!(measured.iter().all(|one| *one == measured[0]));
+        let [measured, ..] = measured;
+        measured.map(|measured| {
             let range = measured.range;
             (range.low, range.high, measured.allows_release())
         })

@@ -125,6 +125,31 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
 }
 
 #[test]
+fn pods_per_replica_are_stated_or_those_of_the_kind() {
+    let storm = |rest: &str, spec: &str| {
+        let entry = entry("a", "t", &format!("sources: [{{}}, {{}}]\n  {rest}"));
+        let entry = entry.replace(
+            "apps/v1, kind: Deployment",
+            "orchestration.aibrix.ai/v1alpha1, kind: StormService",
+        );
+        entry.replace("maxReplicas: 4", &format!("maxReplicas: 4\n      {spec}"))
+    };
+    let role = "subTargetSelector: {roleName: x}";
+    for (entry, expected) in [
+        (entry("a", "t", "sources: [{}, {}]"), 1),
+        (storm("", ""), 0),
+        (storm("", role), 1),
+        (storm("podsPerReplica: 5", ""), 5),
+        (storm("podsPerReplica: 2", role), 2),
+    ] {
+        let document = SnapshotDocument::parse(&format!("{HEAD}{entry}")).unwrap();
+        let situation = document.situation(&FreshnessBands::default()).unwrap();
+        let view = &situation.autoscalers[0].view;
+        assert_eq!(view.pods_per_replica.0, expected, "{entry}");
+    }
+}
+
+#[test]
 fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let bad = entry("a", "t", "sources: [{}, {}]")
         .replace("maxReplicas: 4", "minReplicas: -1")

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::amounts::PodsPerReplica;
 use super::check::AutoscalerPolicy;
 use super::decide::{AutoscalerDecision, AutoscalerView, decide};
 use super::demand::{AutoscaledPod, SourceReading};
@@ -106,6 +107,7 @@ fn view(current: u32, values: &[Vec<f64>]) -> AutoscalerView {
     let most = values.iter().map(Vec::len).max().unwrap_or(0);
     AutoscalerView {
         current: Replicas(current),
+        pods_per_replica: PodsPerReplica::ONE,
         held: None,
         pods: (0..most).map(|number| (name(number), READY)).collect(),
         readings: values

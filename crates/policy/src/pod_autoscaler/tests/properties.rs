@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Loop, READY, name, policy, signal};
+use crate::pod_autoscaler::amounts::PodsPerReplica;
 use crate::pod_autoscaler::decide::AutoscalerView;
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::signal::{Failure, Signal};
@@ -45,6 +46,7 @@ impl Fleet {
             .map(|number| (name(*number), signal(each)));
         AutoscalerView {
             current: Replicas(u32::try_from(self.created.len()).unwrap()),
+            pods_per_replica: PodsPerReplica::ONE,
             pods: pods.collect(),
             readings: vec![SourceReading::Pods(samples.collect())],
             held: None,
@@ -104,6 +106,7 @@ proptest! {
             let samples = named.clone().filter_map(|(number, (_, signal))| Some((name(number), (*signal)?)));
             let view = AutoscalerView {
                 current: Replicas(current),
+                pods_per_replica: PodsPerReplica::ONE,
                 pods: named.map(|(number, (pod, _))| (name(number), *pod)).collect(),
                 readings: vec![SourceReading::Pods(samples.collect::<BTreeMap<_, _>>())],
                 held: None,

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::super::amounts::PodsPerReplica;
 use super::super::check::ScaledObject;
+use super::super::decide::AutoscalerView;
+use super::super::demand::SourceReading;
 use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole};
 use super::super::tuning::StormServiceMode::{self, Pooled, Replica};
+use super::{Loop, codes, policy, signal, view};
 use crate::params::LabelSelector;
 use crate::units::Replicas;
 
@@ -95,6 +99,105 @@ fn a_count_that_is_missing_is_named_with_field_and_remedy() {
         let found = service(replicas, None).resolve(&target(role), Pooled);
         assert_eq!(found.unwrap_err().as_ref(), expected);
     }
+}
+
+#[test]
+fn a_replica_has_the_pods_of_its_selected_roles() {
+    // prefill has 3 groups of 2 pods, decode 5 pods, router no count.
+    let of = |replicas, role, annotated, without: &[usize]| {
+        let mut service = service(replicas, None);
+        for index in without {
+            service.roles.remove(*index);
+        }
+        service.pods_per_replica(&target(role), annotated).known()
+    };
+    for (replicas, role, mode, without, expected) in [
+        // The whole service.
+        (Some(2), None, Pooled, &[2, 0][..], Some(5)),
+        (Some(2), None, Replica, &[2, 1], Some(3)),
+        // Of groups the first pod is selected alone.
+        (Some(2), None, Replica, &[2], Some(3)),
+        (Some(2), Some(""), Replica, &[2], Some(3)),
+        (Some(2), None, Replica, &[0], None),
+        (Some(2), None, Replica, &[2, 1, 0], None),
+        // One role of it.
+        (Some(2), Some("prefill"), Replica, &[], Some(3)),
+        (Some(2), Some("decode"), Replica, &[], Some(5)),
+        (Some(2), Some("router"), Replica, &[], None),
+        (Some(2), Some("unknown"), Replica, &[], None),
+        // A replica of a role is in each RoleSet.
+        (Some(2), Some("decode"), Pooled, &[], Some(2)),
+        (Some(2), Some("prefill"), Pooled, &[], Some(2)),
+        (None, Some("decode"), Pooled, &[], Some(1)),
+        (Some(0), Some("decode"), Pooled, &[], None),
+    ] {
+        let found = of(replicas, role, mode, without);
+        assert_eq!(
+            found, expected,
+            "{replicas:?} {role:?} {mode:?} {without:?}"
+        );
+    }
+}
+
+/// Pods of five a replica, each with this share of a load.
+fn grouped(current: u32, load: f64, per_replica: PodsPerReplica) -> AutoscalerView {
+    let pods = 5 * current;
+    let each = vec![load / f64::from(pods); usize::try_from(pods).unwrap()];
+    AutoscalerView {
+        pods_per_replica: per_replica,
+        ..view(current, &[each])
+    }
+}
+
+#[test]
+fn a_service_whose_pods_are_at_target_stays() {
+    for strategy in ["APA", "KPA"] {
+        let spec = format!("scalingStrategy: {strategy}\nmaxReplicas: 100");
+        let run = |load: f64, start: u32, per_replica| {
+            let mut run = Loop::new(policy(&spec, &[]), start);
+            for _ in 0..100 {
+                run.decide(&grouped(run.current, load, per_replica));
+            }
+            run.current
+        };
+        let five = PodsPerReplica(5);
+        // A pod for a replica, and it grows.
+        assert_eq!(run(50.0, 1, PodsPerReplica::ONE), 5, "{strategy}");
+        assert_eq!(run(50.0, 1, five), 1, "{strategy}");
+        assert_eq!(run(200.0, 1, five), 4, "{strategy}");
+        assert_eq!(run(50.0, 4, five), 1, "{strategy}");
+        // What is not known moves nothing.
+        assert_eq!(run(200.0, 1, PodsPerReplica(0)), 1, "{strategy}");
+        assert_eq!(run(50.0, 4, PodsPerReplica(0)), 4, "{strategy}");
+    }
+}
+
+#[test]
+fn a_service_without_its_pods_per_replica_grows_by_a_total_and_releases_nothing() {
+    let two = "
+        scalingStrategy: APA
+        metricsSources:
+        - {metricSourceType: custom, targetMetric: a, targetValue: '10'}
+        - {metricSourceType: external, targetMetric: b, targetValue: '10'}
+    ";
+    let run = |total: f64| {
+        let mut run = Loop::new(policy(two, &[("scale-down-cooldown-window", "0s")]), 4);
+        let mut last = Vec::new();
+        for _ in 0..40 {
+            let mut view = grouped(4, 50.0, PodsPerReplica(0));
+            view.readings.push(SourceReading::Total(signal(total)));
+            let decision = run.decide(&view);
+            last = codes(&decision);
+        }
+        (run.current, last)
+    };
+    assert_eq!(run(60.0).0, 6);
+    let (held, codes) = run(10.0);
+    assert_eq!(held, 4);
+    assert!(
+        codes.contains(&"ReleaseNeedsSource".to_owned()),
+        "{codes:?}"
+    );
 }
 
 /// The fields are those of the object itself, of the scale subresource there is none.
