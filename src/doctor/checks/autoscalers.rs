@@ -1,15 +1,22 @@
 //! PodAutoscalers: their specifications, and what their conditions say.
 
-use super::targets::{missing_kind, templates};
+use std::collections::BTreeMap;
+
+use super::targets::{missing_kind, target_key, templates};
 use super::{Check, Need};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
-use crate::doctor::object::{LiveObject, list, text};
+use crate::doctor::object::{LiveObject, ObjectName, list, text};
+use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
+use crate::policy::pod_autoscaler::object::KIND;
+use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::SourceKind;
 use crate::settings::FeatureSwitch;
+use wva_base::moment::WallTime;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -17,6 +24,16 @@ pub(super) const CHECKS: &[Check] = &[
         title: "specifications are accepted",
         needs: &[Need::Kind(LiveKind::PodAutoscaler)],
         run: specifications,
+    },
+    Check {
+        group: FindingGroup::PodAutoscalers,
+        title: "every target has one object of the manifests",
+        needs: &[
+            Need::Manifests,
+            Need::Kind(LiveKind::PodAutoscaler),
+            Need::Kind(LiveKind::VariantAutoscaling),
+        ],
+        run: conflicts,
     },
     Check {
         group: FindingGroup::PodAutoscalers,
@@ -76,6 +93,57 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
                 .iter()
                 .map(|fault| code.at(object.title(), fault.to_string())),
         );
+    }
+    found
+}
+
+/// Objects of the manifests that an older one, or of equal age the first, keeps from their target. The mode of a
+/// StormService is the annotated one.
+fn conflicts(facts: &Facts) -> Vec<Finding> {
+    let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
+    for (_, stored) in autoscalers(facts) {
+        let policy = stored
+            .object
+            .as_ref()
+            .ok()
+            .and_then(|object| object.check().ok());
+        if let (Some(policy), Some(target)) = (policy, stored.target()) {
+            let mode = policy.tuning.storm_service;
+            let claim = TargetClaim::of_autoscaler(&policy, mode, stored.created);
+            claims.entry(target).or_default().push(claim);
+        }
+    }
+    for variant in facts.variants() {
+        let claims = target_key(variant).and_then(|target| claims.get_mut(&target));
+        if let Some(claims) = claims {
+            let key = ObjectKey::new(variant.namespace(), variant.name());
+            claims.push(TargetClaim {
+                owner: TargetOwner {
+                    kind: variant.kind().into(),
+                    key,
+                },
+                created: WallTime(0),
+                kind: ClaimKind::VariantAutoscaling,
+            });
+        }
+    }
+    let mut found = Vec::new();
+    for (target, claims) in &claims {
+        let of_autoscalers = claims
+            .iter()
+            .filter(|own| own.kind != ClaimKind::VariantAutoscaling);
+        for own in of_autoscalers {
+            // Which of them is older is not known before they are created.
+            let is_variant = |other: &TargetOwner| &*other.kind != KIND;
+            let rival = conflict(own, claims)
+                .or_else(|| yielding(own, claims).into_iter().find(is_variant));
+            let TargetOwner { kind, key } = &own.owner;
+            let object = ObjectName::new(&**kind, &*key.namespace, &*key.name);
+            found.extend(rival.map(|rival| {
+                let cause = format!("{rival} names {target}, too");
+                FindingCode::AutoscalerConflict.at(object, cause)
+            }));
+        }
     }
     found
 }

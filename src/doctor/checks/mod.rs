@@ -30,6 +30,8 @@ use super::report::{CheckOutcome, Diagnosis};
 enum Need {
     /// A cluster, where what is not there is missing.
     Cluster,
+    /// Manifests: in a cluster, conditions show the same.
+    Manifests,
     /// The version of Kubernetes.
     Version,
     /// The objects of a kind.
@@ -93,7 +95,8 @@ impl Need {
     fn of(self, facts: &Facts) -> Sight {
         match self {
             Self::Cluster if facts.source == FactSource::Files => Sight::Excluded,
-            Self::Cluster => Sight::Clear,
+            Self::Manifests if facts.source == FactSource::Cluster => Sight::Excluded,
+            Self::Cluster | Self::Manifests => Sight::Clear,
             Self::Version => sight(&facts.version, "the version"),
             Self::Kind(kind) => match facts.objects.get(&kind) {
                 Some(reading) => sight(reading, kind.resource()),
