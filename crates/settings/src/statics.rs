@@ -303,11 +303,16 @@ fn serving(values: &SettingValues) -> ServingSettings {
             key: folder.join(values.name(key)),
         })
     };
+    let webhooks = if values.bool(&schema::DISABLE_WEBHOOK) {
+        BindAddress::Off
+    } else {
+        values.address(&schema::WEBHOOK_BIND_ADDRESS)
+    };
     ServingSettings {
         metrics: values.address(&schema::METRICS_BIND_ADDRESS),
         probes: values.address(&schema::HEALTH_PROBE_BIND_ADDRESS),
         external_metrics: values.address(&schema::EXTERNAL_METRICS_BIND_ADDRESS),
-        webhooks: values.address(&schema::WEBHOOK_BIND_ADDRESS),
+        webhooks,
         metrics_secure: values.bool(&schema::METRICS_SECURE),
         metrics_certificate: pair(
             &schema::METRICS_CERT_PATH,

@@ -273,30 +273,37 @@ async fn register(cx: &Cx, ca: &Path, port: u16) -> Result<Vec<Value>> {
     Ok(registered)
 }
 
-/// A controller that serves webhooks, the port of them, and the authority of its certificate.
-async fn serving(cx: &Cx) -> Result<(Controller, u16, PathBuf)> {
+/// A controller that serves webhooks, its arguments, the port of them, and the authority of its certificate.
+async fn serving(cx: &Cx) -> Result<(Controller, Vec<String>, u16, PathBuf)> {
     let system = cx.system().await?.name.clone();
     let services = shipped("service.yaml")?;
     let service = services.first().ok_or_else(|| Fault::new("no Service"))?;
     let service = service["metadata"]["name"].as_str().unwrap_or_default();
     let folder = certificate(cx, service, &system)?;
     let port = ports::free()?;
+    let arguments = vec![
+        format!("--webhook-bind-address=127.0.0.1:{port}"),
+        format!("--webhook-cert-path={}", folder.display()),
+    ];
+    let (controller, text) = started(cx, arguments.clone()).await?;
+    assert!(text.contains("[+] certificate/webhooks"), "{text}");
+    Ok((controller, arguments, port, folder.join("ca.crt")))
+}
+
+/// A controller with these arguments, and what it says of its readiness.
+async fn started(cx: &Cx, arguments: Vec<String>) -> Result<(Controller, String)> {
     let spec = ControllerSpec {
-        arguments: vec![
-            format!("--webhook-bind-address=127.0.0.1:{port}"),
-            format!("--webhook-cert-path={}", folder.display()),
-        ],
+        arguments,
         ..ControllerSpec::scoped(cx)
     };
     let controller = Controller::start(cx, &spec).await?;
     controller.ready().await?;
     let text = controller.readiness().await?;
-    assert!(text.contains("[+] certificate/webhooks"), "{text}");
-    Ok((controller, port, folder.join("ca.crt")))
+    Ok((controller, text))
 }
 
 async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
-    let (controller, port, authority) = serving(cx).await?;
+    let (controller, mut arguments, port, authority) = serving(cx).await?;
 
     // The schema alone has nothing against it.
     let kubectl = Kubectl::of(cx)?;
@@ -340,11 +347,15 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
     );
     kubectl.deletes().await?;
 
-    // Without an answer it is stored.
+    // Without an answer it is stored, and AIBrix's switch leaves none.
     kubectl.refuses(&bad()).await?;
     controller.stop().await?;
+    arguments.push("--disable-webhook".to_owned());
+    let (silent, text) = started(cx, arguments).await?;
+    assert!(!text.contains("certificate/webhooks"), "{text}");
     kubectl.accepts(&bad()).await?;
     kubectl.deletes().await?;
+    silent.stop().await?;
     unregister(cx, registered).await
 }
 
@@ -363,7 +374,7 @@ async fn unregister(cx: &Cx, registered: Vec<Value>) -> Result {
 /// drops them.
 async fn samples_of_aibrix_are_in_force_or_refused(cx: &Cx) -> Result {
     let samples: Vec<Sample> = serde_yaml::from_str(SAMPLES)?;
-    let (_controller, port, authority) = serving(cx).await?;
+    let (_controller, _, port, authority) = serving(cx).await?;
     let strict = Kubectl::of(cx)?;
     let kubectl = Kubectl {
         validate: "--validate=warn",

@@ -153,10 +153,9 @@ pub const DISABLE_WEBHOOK: Spec = Spec::fixed(
 .flags(&["disable-webhook"])
 .reach(Reach::Flag)
 .default("false")
-.state(SettingState::Inert)
 .means(
-    "Flag of AIBrix: serve no webhooks.",
-    "none: a webhook is called only where its configuration is installed, and the controller checks objects itself",
+    "Flag of AIBrix: serve no webhooks, whatever WEBHOOK_BIND_ADDRESS is.",
+    "the controller checks objects itself",
 );
 
 /// A YAML file in place of the main ConfigMap.

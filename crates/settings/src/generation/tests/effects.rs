@@ -1,6 +1,7 @@
 //! A key without an effect fails here.
 
 use super::*;
+use crate::address::BindAddress;
 use crate::schema::{Mutability, SettingState};
 use crate::value::ValueKind;
 
@@ -65,6 +66,22 @@ fn clients_of_the_external_scaler_prove_themselves_over_tls_alone() {
     let errors = start(&sources(&[authorities, plain], &[])).unwrap_err();
     let text = format!("{errors:?}");
     assert!(text.contains("EXTERNAL_SCALER_SECURE=true"), "{text}");
+}
+
+#[test]
+fn the_switch_of_aibrix_leaves_no_webhooks() {
+    let webhooks = |address: &str, switch: &str| {
+        let mut sources = sources(&[("WEBHOOK_BIND_ADDRESS", address)], &[]);
+        let given = GivenFlag {
+            name: "disable-webhook",
+            text: switch.to_owned(),
+        };
+        sources.flags.0.insert("DISABLE_WEBHOOK", given);
+        start(&sources).unwrap().generation.statics.serving.webhooks
+    };
+    assert_ne!(webhooks(":9443", "false"), BindAddress::Off);
+    assert_eq!(webhooks(":9443", "true"), BindAddress::Off);
+    assert_eq!(webhooks("0", "true"), BindAddress::Off);
 }
 
 #[test]
