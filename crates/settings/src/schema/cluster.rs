@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Reach, SettingGroup, SettingState, Spec};
+use super::{Reach, SettingGroup, Spec};
 use crate::value::ValueKind;
 
 const LEASE_TIME: ValueKind = ValueKind::Duration {
