@@ -210,7 +210,7 @@ const MOST_REFUSAL: usize = 4096;
 
 /// Whether the start of an answer names scaling as its cause.
 async fn says_scaling(response: &mut reqwest::Response) -> bool {
-    let mut start = Vec::new();
+    let mut start: Vec<u8> = Vec::new();
     while start.len() < MOST_REFUSAL {
         let Ok(Some(chunk)) = response.chunk().await else {
             break;
