@@ -142,8 +142,8 @@ impl fmt::Display for SourceGap {
                 write!(formatter, "no serving pod has a usable sample ({pods})")
             }
             Self::NoPodsPerReplica => formatter.write_str(
-                "the pods of one replica are not known; write replicas of each role of the StormService, or podsPerReplica \
-                 of a snapshot",
+                "the pods of one replica are not known; write replicas of each role of the StormService, or \
+                 podsPerReplica of a snapshot",
             ),
             Self::NoTotal(why) => write!(formatter, "its total is unusable: {why}"),
         }

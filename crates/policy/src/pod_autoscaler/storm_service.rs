@@ -162,7 +162,7 @@ impl StormServiceObject {
             // A StormService without a count has one RoleSet.
             return PodsPerReplica(self.replicas.unwrap_or(Replicas::ONE).0);
         }
-        // Pods of other roles have no place in a group, and are not selected beside those that have.
+        // Where a role has groups, the selector leaves out the pods of the others, which have no place in a group.
         let has_groups = self.named_roles(target).any(StormServiceRole::has_groups);
         let selected = self.named_roles(target);
         let selected = selected.filter(|role| role.has_groups() == has_groups);
