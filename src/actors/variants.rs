@@ -121,7 +121,7 @@ impl Variants {
                 Invalidation::Target(target) => keys.extend(self.shared.mirrors.claimants(&target)),
                 Invalidation::Controlled(namespace, controller) => {
                     let mirrors = &self.shared.mirrors;
-                    for target in mirrors.targets_above(&namespace, &controller) {
+                    for target in mirrors.concerned(&namespace, &controller) {
                         keys.extend(mirrors.claimants(&target));
                     }
                 }

@@ -308,14 +308,16 @@ impl WatcherWiring<'_> {
     }
 
     fn pods(&self) -> ChildSpec<Role> {
-        let dirty = self.dirty.clone();
+        let (dirty, mirrors) = (self.dirty.clone(), self.shared.mirrors.clone());
         let mirror = &self.mirrors.pods;
         let notify = move |update: WatchUpdate<'_, PodObject>| match update {
             WatchUpdate::Changed(changed) => {
                 let states = changed.before.iter().chain(&changed.after);
-                dirty.insert_all(
-                    states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref())),
-                );
+                let selecting = states.clone().flat_map(|pod| mirrors.selecting(pod));
+                let selecting = selecting.map(Invalidation::Target);
+                let controlled =
+                    states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref()));
+                dirty.insert_all(controlled.chain(selecting));
             }
             WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
         };

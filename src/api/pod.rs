@@ -1,10 +1,12 @@
 //! The few fields of a `Pod` that we read. The full type costs several times the time and memory,
 //! and a cluster has more pods than anything else.
 
-use k8s_openapi::api::core::v1::{Pod, PodSchedulingGate};
+use k8s_openapi::api::core::v1::{Pod, PodResourceClaim, PodSchedulingGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::{Deserialize, Serialize};
+
+use super::gpu::HoldingContainer;
 
 /// A pod with little of its specification.
 #[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
@@ -20,7 +22,7 @@ pub struct SlimPod {
     pub status: SlimPodStatus,
 }
 
-/// Where a pod is.
+/// Where a pod is, and what it asks for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlimPodSpec {
@@ -30,6 +32,12 @@ pub struct SlimPodSpec {
     /// What keeps the scheduler off it.
     #[serde(default)]
     pub scheduling_gates: Vec<PodSchedulingGate>,
+    /// Containers that run together.
+    #[serde(default)]
+    pub containers: Vec<HoldingContainer>,
+    /// Its resource claims.
+    #[serde(default)]
+    pub resource_claims: Vec<PodResourceClaim>,
 }
 
 /// The state of a pod.

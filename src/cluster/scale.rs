@@ -13,9 +13,10 @@ use super::client::{RequestError, within};
 use super::project::pod_autoscaler::StoredAutoscaler;
 use super::project::storm_service::{storm_service, target as storm_service_target};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
+use crate::policy::limit::GpuCount;
 use crate::policy::object::{Lifecycle, Placement, TargetObject, TargetReference};
 use crate::policy::params::{InvalidSelector, LabelSelector};
-use crate::policy::pod_autoscaler::storm_service::StormServiceObject;
+use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, reporting};
 use crate::policy::units::Replicas;
 use crate::policy::workload::ReplicaTemplate;
 use wva_base::names::check_object_name;
@@ -45,6 +46,19 @@ pub struct ReadTarget {
     pub selector: Option<Result<LabelSelector, InvalidSelector>>,
     /// Its mode and its roles, if it was read as a StormService.
     pub service: Option<StormServiceObject>,
+}
+
+impl ReadTarget {
+    /// Its pods that answer requests by their labels; `None` if it states none.
+    pub fn reporting(&self) -> Option<Result<LabelSelector, &InvalidSelector>> {
+        let stated = self.selector.as_ref()?.as_ref();
+        Some(
+            stated.map(|selector| match kind_without_watcher(&self.object.key) {
+                Some(kind) => reporting(kind, selector.clone()),
+                None => selector.clone(),
+            }),
+        )
+    }
 }
 
 /// What is read of a target.
@@ -304,7 +318,11 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         },
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
-        template: ReplicaTemplate::default(),
+        // Its pods show it, as far as there are any.
+        template: ReplicaTemplate {
+            gpu_count: GpuCount::Unknown,
+            ..ReplicaTemplate::default()
+        },
         pod_labels: None,
         controller: None,
     }

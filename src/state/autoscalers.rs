@@ -296,10 +296,10 @@ impl Readers {
         };
         let pods_per_replica = service
             .map(|service| service.pods_per_replica(&policy.target, policy.tuning.storm_service));
-        let stated = read.as_deref().and_then(|read| read.selector.as_ref());
+        let stated = read.as_deref().and_then(|read| read.reporting());
         let selector = match (service, stated) {
             (Some(service), _) => Some(service.selector(&policy.target)),
-            (None, Some(Ok(selector))) => Some(policy.target.reporting(selector.clone())),
+            (None, Some(Ok(selector))) => Some(selector),
             (None, Some(Err(why))) => {
                 return unseen(&format!("has a status.selector that is not read: {why}"));
             }

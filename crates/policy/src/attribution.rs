@@ -52,7 +52,8 @@ pub fn pods_of(
     pods.into()
 }
 
-fn live(pod: &PodObject) -> Option<PodView> {
+/// A pod as decisions see it, while it lives.
+pub fn live(pod: &PodObject) -> Option<PodView> {
     (pod.lifecycle == Lifecycle::Live).then(|| PodView {
         name: Arc::clone(&pod.name),
         readiness: pod.readiness,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::key::{TargetKey, TargetKind, VariantKey};
+use super::pod_template::PodTemplate;
 use super::snapshot::{Readiness, VariantPolicy};
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
@@ -246,6 +247,8 @@ pub struct PodObject {
     pub drain: Drain,
     /// The annotation `controller.kubernetes.io/pod-deletion-cost`.
     pub deletion_cost: DeletionCost,
+    /// GPUs and claims of its containers; `None` where it has neither.
+    pub devices: Option<Arc<PodTemplate>>,
 }
 
 /// What says how early a pod goes when its `ReplicaSet` has too many.

@@ -13,6 +13,9 @@ use super::workload::ReplicaTemplate;
 /// Label of a pod template that names the part of a request that its pods serve.
 pub const ROLE_LABEL: &str = "llm-d.ai/role";
 
+/// Label that the controller of a DisaggregatedSet gives to the pods of a role.
+const SET_ROLE_LABEL: &str = "disaggregatedset.x-k8s.io/role";
+
 const GPU_RESOURCES: [&str; 6] = [
     "nvidia.com/gpu",
     "amd.com/gpu",
@@ -138,6 +141,12 @@ impl ReplicaPods {
             service_class: None,
         }
     }
+}
+
+/// The part of a request that a pod serves, by its own labels.
+pub fn role_of(labels: &ObjectLabels) -> ServingRole {
+    let named = [ROLE_LABEL, SET_ROLE_LABEL].map(|name| labels.get(name));
+    role(named.into_iter().flatten().next().map(|role| &**role))
 }
 
 /// What a label says; anything but the two parts is both.

@@ -56,6 +56,9 @@ impl ReplicaTemplate {
         &self,
         claimed: impl Fn(&str) -> Option<BTreeMap<Arc<str>, Gpus>>,
     ) -> Option<Self> {
+        if self.gpu_count == GpuCount::Unknown {
+            return None;
+        }
         let mut gpus = self.gpus.clone();
         for claim in self.gpu_count.claims() {
             for (resource, count) in claimed(claim.template.as_deref()?)? {

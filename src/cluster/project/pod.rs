@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::gpu::requests;
+use super::pod_template::{claims, device_sums};
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key, uid,
     wall_time,
 };
-use crate::api::pod::SlimPod;
+use crate::api::pod::{SlimPod, SlimPodSpec};
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::deletion::CHOSEN_COST;
 use crate::policy::object::{DeletionCost, Drain, Lifecycle, PodObject};
+use crate::policy::pod_template::{PodTemplate, TemplateContainer};
 use crate::policy::snapshot::Readiness;
 
 /// Annotation that AIBrix puts on a pod before it deletes it.
@@ -28,6 +31,24 @@ fn deletion_cost(metadata: &ObjectMeta, texts: &mut Interner) -> DeletionCost {
         }
         (Some(_), _) => DeletionCost::Foreign,
     }
+}
+
+/// What its containers hold; nothing for most pods.
+fn devices_of(spec: &SlimPodSpec, texts: &mut Interner) -> Option<Arc<PodTemplate>> {
+    let resources = || spec.containers.iter().map(|container| &container.resources);
+    let containers = resources().map(|resources| TemplateContainer {
+        gpus: requests(resources, texts),
+        ..TemplateContainer::default()
+    });
+    let mut containers: Vec<TemplateContainer> = containers.collect();
+    containers.retain(|container| !container.gpus.is_empty());
+    let template = PodTemplate {
+        containers,
+        claims: claims(&spec.resource_claims, texts),
+        devices: device_sums(resources(), texts),
+        ..PodTemplate::default()
+    };
+    (template != PodTemplate::default()).then(|| Arc::new(template))
 }
 
 impl Projected for SlimPod {
@@ -52,7 +73,7 @@ impl Projected for SlimPod {
             ready_since: ready
                 .and_then(|condition| condition.last_transition_time.as_ref())
                 .map(|time| wall_time(Some(time))),
-            node: self.spec.node_name.map(|node| texts.intern(&node)),
+            node: (self.spec.node_name.as_ref()).map(|node| texts.intern(node)),
             created: wall_time(self.metadata.creation_timestamp.as_ref()),
             labels: match &self.metadata.labels {
                 Some(labels) => texts.labels(labels),
@@ -68,6 +89,7 @@ impl Projected for SlimPod {
                 _ => Drain::None,
             },
             deletion_cost: deletion_cost(&self.metadata, texts),
+            devices: devices_of(&self.spec, texts),
         }
     }
 

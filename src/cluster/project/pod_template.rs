@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    Container, NodeAffinity, NodeSelectorTerm, PodSpec, PodTemplateSpec,
+    Container, NodeAffinity, NodeSelectorTerm, PodResourceClaim, PodSpec, PodTemplateSpec,
+    ResourceRequirements,
 };
 
 use super::Interner;
@@ -35,24 +36,40 @@ pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTe
             .flat_map(|spec| &spec.containers)
             .map(|one| container(one, texts))
             .collect(),
-        claims: (spec.into_iter())
-            .flat_map(|spec| spec.resource_claims.iter().flatten())
-            .map(|claim| {
-                let template = claim.resource_claim_template_name.as_ref();
-                (
-                    texts.intern(&claim.name),
-                    template.map(|name| texts.intern(name)),
-                )
-            })
-            .collect(),
-        devices: device_sums(spec, texts),
+        claims: claims(
+            spec.into_iter()
+                .flat_map(|spec| spec.resource_claims.iter().flatten()),
+            texts,
+        ),
+        devices: device_sums(
+            spec.into_iter()
+                .flat_map(|spec| &spec.containers)
+                .filter_map(|container| container.resources.as_ref()),
+            texts,
+        ),
         placement: spec.map(|spec| placement(spec, texts)).unwrap_or_default(),
     }
 }
 
-fn device_sums(spec: Option<&PodSpec>, texts: &mut Interner) -> BTreeMap<Arc<str>, u32> {
-    let containers = spec.into_iter().flat_map(|spec| &spec.containers);
-    let resources = containers.filter_map(|container| container.resources.as_ref());
+/// Resource claims, each by name and the template that it is made from.
+pub(super) fn claims<'a>(
+    claims: impl IntoIterator<Item = &'a PodResourceClaim>,
+    texts: &mut Interner,
+) -> Vec<(Arc<str>, Option<Arc<str>>)> {
+    let named = claims.into_iter().map(|claim| {
+        let template = claim.resource_claim_template_name.as_ref();
+        let template = template.map(|name| texts.intern(name));
+        (texts.intern(&claim.name), template)
+    });
+    named.collect()
+}
+
+/// Devices of all containers, by the resource of their class.
+pub(super) fn device_sums<'a>(
+    resources: impl IntoIterator<Item = &'a ResourceRequirements>,
+    texts: &mut Interner,
+) -> BTreeMap<Arc<str>, u32> {
+    let resources = resources.into_iter();
     let mut sums: BTreeMap<Arc<str>, u32> = BTreeMap::new();
     for (resource, count) in resources.flat_map(|resources| devices(resources, texts)) {
         let sum = sums.entry(resource).or_default();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::lifecycle;
 use crate::policy::key::TargetKey;
+use crate::policy::limit::GpuCount;
 use crate::policy::object::{Placement, TargetObject};
 use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, StormServiceRole};
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
@@ -28,7 +29,11 @@ pub fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
         outdated_replicas: status_replicas,
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
-        template: ReplicaTemplate::default(),
+        // The roles of it hold different ones.
+        template: ReplicaTemplate {
+            gpu_count: GpuCount::Unknown,
+            ..ReplicaTemplate::default()
+        },
         pod_labels: None,
         controller: None,
     }

@@ -12,6 +12,7 @@ use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::project::{Interner, Projected};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
+use crate::policy::limit::GpuCount;
 use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, StormServiceRole};
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::units::Replicas;
@@ -214,6 +215,7 @@ async fn a_selector_is_kept_as_it_is_stated_or_with_what_is_wrong_in_it() {
             panic!("it is there")
         };
         assert_eq!(read.service, None);
+        assert_eq!(read.object.template.gpu_count, GpuCount::Unknown);
         let found = read.selector.as_ref().map(|found| match found {
             Ok(selector) => Ok(selector.to_string()),
             Err(why) => Err(why.term.clone()),

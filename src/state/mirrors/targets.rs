@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::{Mirrors, object_key};
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
-use crate::cluster::scale::ScaleReading;
-use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, pods_of};
+use crate::cluster::scale::{ReadTarget, ScaleReading};
+use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, live, pods_of};
 use crate::policy::key::{TargetKey, TargetKind};
-use crate::policy::object::{ControllerRef, PodObject, TargetObject};
+use crate::policy::object::{ControllerRef, Placement, PodObject, TargetObject};
+use crate::policy::params::LabelSelector;
+use crate::policy::pod_template::{ReplicaPods, role_of};
 use crate::policy::snapshot::{PodView, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::variant::TargetLookupRef;
+use crate::policy::workload::ReplicaTemplate;
 
 /// The outcome of looking a target up.
 #[derive(Debug, Clone)]
@@ -57,7 +60,7 @@ impl Mirrors {
             TargetKind::LeaderWorkerSet => sight(&self.leader_worker_sets, key),
             TargetKind::Other(_) => match self.scales.load().get(key) {
                 Some(ScaleReading::Found(target)) => self
-                    .with_ready(&target.object)
+                    .with_pods(target)
                     .map_or(TargetLookup::Unsynced, |target| {
                         TargetLookup::Found(Arc::new(target))
                     }),
@@ -69,21 +72,110 @@ impl Mirrors {
         }
     }
 
-    /// A scale subresource does not say how many replicas are ready; the pods do, once they are known.
-    fn with_ready(&self, target: &TargetObject) -> Option<TargetObject> {
+    /// A scale subresource says neither how many replicas are ready nor what one of them is; the pods do, once they
+    /// are known. The newest shows what the next replica will be.
+    fn with_pods(&self, read: &ReadTarget) -> Option<TargetObject> {
+        let target = &read.object;
         let pods = self.pods(target)?;
         let ready = pods
             .iter()
             .filter(|pod| pod.readiness == Readiness::Ready)
             .count();
-        Some(TargetObject {
+        let newest = pods.iter().max_by_key(|pod| (pod.created, &pod.name));
+        let newest = newest.filter(|_| read.service.is_none());
+        let newest = newest.and_then(|pod| {
+            let key = ObjectKey::new(Arc::clone(&target.key.namespace), Arc::clone(&pod.name));
+            self.pods.get(&key)
+        });
+        let mut target = TargetObject {
             ready_replicas: Replicas(u32::try_from(ready).unwrap_or(u32::MAX)),
             ..target.clone()
-        })
+        };
+        if let Some(pod) = newest {
+            (target.template, target.placement) = self.replica_of(&target, &pod);
+        }
+        Some(target)
     }
 
-    /// The live pods of a target; `None` until everything that may stand between has been listed
-    /// once.
+    /// One replica, by its pod that answers requests: as the watched workload above it describes it, or else that pod.
+    /// What another kind controls may be one of several.
+    fn replica_of(&self, target: &TargetObject, pod: &PodObject) -> (ReplicaTemplate, Placement) {
+        let above = (pod.controller.iter())
+            .flat_map(|controller| self.targets_above(&pod.namespace, controller))
+            .filter(|target| !matches!(target.kind, TargetKind::Other(_)));
+        let workload = above
+            .last()
+            .and_then(|key| self.sight(&key).found().cloned());
+        let role = role_of(&pod.labels);
+        if let Some(workload) = workload {
+            let template = ReplicaTemplate {
+                role,
+                ..workload.template.clone()
+            };
+            return (template, workload.placement.clone());
+        }
+        let is_whole = pod.controller.as_ref().is_some_and(|controller| {
+            controller.uid == target.uid
+                || matches!(&*controller.kind, "ReplicaSet" | "ReplicationController")
+        });
+        let template = if is_whole {
+            ReplicaPods::pod(pod.devices.as_deref().cloned().unwrap_or_default()).replica()
+        } else {
+            target.template.clone()
+        };
+        let template = ReplicaTemplate { role, ..template };
+        (template, Placement::default())
+    }
+
+    /// The targets that a change below a controller concerns.
+    pub fn concerned(&self, namespace: &Arc<str>, controller: &ControllerRef) -> Vec<TargetKey> {
+        let mut targets = self.targets_above(namespace, controller);
+        // A leader is ready with its workers.
+        let leaders = targets.iter().filter(|key| is_pod_key(key));
+        let leaders = leaders.filter_map(|key| self.pods.get(&object_key(key)));
+        let selecting: Vec<TargetKey> = leaders.flat_map(|pod| self.selecting(&pod)).collect();
+        targets.extend(selecting);
+        targets
+    }
+
+    /// The targets without a watcher whose scale subresource selects a pod.
+    pub fn selecting(&self, pod: &PodObject) -> Vec<TargetKey> {
+        let scales = self.scales.load();
+        let near = scales
+            .iter()
+            .filter(|(key, _)| key.namespace == pod.namespace);
+        let selecting = near.filter(|(_, reading)| match reading {
+            ScaleReading::Found(read) => {
+                let selector = read
+                    .selector
+                    .as_ref()
+                    .and_then(|stated| stated.as_ref().ok());
+                selector.is_some_and(|selector| selects(selector, pod))
+            }
+            ScaleReading::Missing | ScaleReading::Unheard | ScaleReading::Unscalable(_) => false,
+        });
+        selecting.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The live pods that a selector chooses, of a group its leader alone.
+    fn selected(&self, namespace: &Arc<str>, selector: &LabelSelector) -> Arc<[PodView]> {
+        let pods = self.pods.in_namespace(namespace).into_iter();
+        let chosen = pods.filter(|(_, pod)| selects(selector, pod) && !self.is_led(pod));
+        let live = chosen.filter_map(|(_, pod)| live(&self.with_those_it_leads(pod)));
+        let mut pods: Vec<PodView> = live.collect();
+        pods.sort_unstable();
+        pods.into()
+    }
+
+    /// Whether another pod controls it, as a leader its workers.
+    fn is_led(&self, pod: &PodObject) -> bool {
+        (pod.controller.iter())
+            .flat_map(|controller| self.targets_above(&pod.namespace, controller))
+            .any(|key| is_pod_key(&key))
+    }
+
+    /// The live pods of a target: those that its scale subresource selects, where it states how, or else those that it
+    /// controls. `None` until everything that may stand between has been listed once.
     pub fn pods(&self, target: &TargetObject) -> Option<Arc<[PodView]>> {
         let sets = self.stateful_sets.synced();
         let complete = match &target.key.kind {
@@ -93,6 +185,11 @@ impl Mirrors {
             TargetKind::Other(_) => sets && self.replica_sets.synced() && self.deployments.synced(),
         };
         (complete && self.pods.synced()).then(|| {
+            let read = self.read_target(&target.key);
+            let stated = read.as_deref().and_then(|read| read.reporting());
+            if let Some(Ok(selector)) = stated {
+                return self.selected(&target.key.namespace, &selector);
+            }
             let target = OwnerIdentity {
                 namespace: Arc::clone(&target.key.namespace),
                 name: Arc::clone(&target.key.name),
@@ -177,7 +274,7 @@ impl Mirrors {
                 self.replica_sets.get(&key)?.controller.clone()
             }
             // The leader of a group, from its workers.
-            TargetKind::Other(other) if other.group.is_empty() && &*other.kind == "Pod" => {
+            TargetKind::Other(other) if is_core_pod(&other.group, &other.kind) => {
                 self.pods.get(&key)?.controller.clone()
             }
             TargetKind::Other(_) => None,
@@ -186,7 +283,19 @@ impl Mirrors {
 }
 
 fn is_pod(controller: &ControllerRef) -> bool {
-    controller.group.is_empty() && &*controller.kind == "Pod"
+    is_core_pod(&controller.group, &controller.kind)
+}
+
+fn is_core_pod(group: &str, kind: &str) -> bool {
+    group.is_empty() && kind == "Pod"
+}
+
+fn is_pod_key(key: &TargetKey) -> bool {
+    matches!(&key.kind, TargetKind::Other(kind) if is_core_pod(&kind.group, &kind.kind))
+}
+
+fn selects(selector: &LabelSelector, pod: &PodObject) -> bool {
+    selector.matches(|label| pod.labels.get(label).map(|value| &**value))
 }
 
 fn owned(key: &ObjectKey, uid: &Arc<str>) -> OwnerIdentity {

@@ -192,9 +192,7 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
         Reason::Held { hold } => held(hold),
         Reason::Limited { .. } | Reason::ShareLimited { .. } => "GPUs or quotas limit growth",
         Reason::BudgetUnknown { .. } => "BudgetUnknown: nobody knows what GPUs allow",
-        Reason::GpusNotCounted(_) => {
-            "GpusNotCounted: limits cannot count GPUs of its resource claims"
-        }
+        Reason::GpusNotCounted(_) => "GpusNotCounted: limits cannot count GPUs of its replicas",
         Reason::Granted { .. } => "its analyzers need more capacity, and GPUs are free",
         Reason::ServedByOthers => "other variants of the model grow",
         why if why.is_rescale() => "a contended budget of GPUs is shared by priority",

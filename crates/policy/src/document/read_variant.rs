@@ -101,7 +101,11 @@ impl Reader {
                     .iter()
                     .map(|(resource, count)| (Arc::clone(resource), Gpus(*count)))
                     .collect(),
-                gpu_count: GpuCount::of(variant.resource_claims.iter().map(claim).collect()),
+                gpu_count: if variant.gpus_unknown {
+                    GpuCount::Unknown
+                } else {
+                    GpuCount::of(variant.resource_claims.iter().map(claim).collect())
+                },
                 containers: variant.containers.iter().map(command).collect(),
                 service_class: variant.service_class.clone(),
             },

@@ -37,6 +37,10 @@ pub struct VariantDocument {
     /// counted: no limit on GPUs grows it above its minimum. Left out: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_claims: Vec<Arc<str>>,
+    /// Whether nothing shows what GPUs one replica holds, as of a kind without a watcher whose pods were never seen: no
+    /// limit on GPUs grows it above its minimum. Left out: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gpus_unknown: bool,
     /// The service class that the object names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_class: Option<Arc<str>>,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::key::{TargetKey, TargetKind};
 use crate::learned::Learned;
-use crate::limit::{GpuPod, PodPhase};
+use crate::limit::{GpuCount, GpuPod, PodPhase};
 use crate::quantity::Quantity;
 use crate::router_queue::DirectQueue;
 use crate::samples::Sample;
@@ -107,6 +107,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         role: template.role,
         gpus: counts(&template.gpus),
         resource_claims: template.gpu_count.names().to_vec(),
+        gpus_unknown: template.gpu_count == GpuCount::Unknown,
         service_class: template.service_class.clone(),
         bounds: view.bounds,
         policy: view.policy.clone(),

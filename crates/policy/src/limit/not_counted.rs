@@ -23,6 +23,8 @@ pub enum GpuCount {
         /// The claims.
         claims: Arc<[ReplicaClaim]>,
     },
+    /// Nothing shows what they hold: the kind of the target has no pod template that is read, and no pod was seen.
+    Unknown,
 }
 
 /// A resource claim of the pods of a replica.
@@ -56,7 +58,7 @@ impl GpuCount {
     /// The claims that are not counted.
     pub fn claims(&self) -> &[ReplicaClaim] {
         match self {
-            Self::Counted => &[],
+            Self::Counted | Self::Unknown => &[],
             Self::Claimed { claims } => claims,
         }
     }
@@ -70,8 +72,8 @@ impl GpuCount {
     /// What a budget is worth to one more replica: nobody knows whether a limit has room for what cannot be counted.
     pub(crate) fn within(&self, budget: Budget) -> Budget {
         match self {
-            Self::Claimed { .. } if budget != Budget::Unlimited => Budget::Unknown,
-            Self::Counted | Self::Claimed { .. } => budget,
+            Self::Claimed { .. } | Self::Unknown if budget != Budget::Unlimited => Budget::Unknown,
+            Self::Counted | Self::Claimed { .. } | Self::Unknown => budget,
         }
     }
 
@@ -79,7 +81,7 @@ impl GpuCount {
     pub(crate) fn taken(&self, requested: Gpus) -> Gpus {
         match self {
             Self::Counted => requested.at_least_one(),
-            Self::Claimed { .. } => requested,
+            Self::Claimed { .. } | Self::Unknown => requested,
         }
     }
 }
@@ -91,7 +93,7 @@ pub struct NotCounted {
     pub added: Replicas,
     /// Replicas that were to be added.
     pub wanted: Replicas,
-    /// The claims that hold them, by name.
+    /// The claims that hold them, by name; empty where nothing shows what they hold.
     pub claims: Arc<[Arc<str>]>,
     /// The pools that limit it.
     pub pools: Vec<GpuPool>,
@@ -105,8 +107,14 @@ impl fmt::Display for NotCounted {
     }
 }
 
-/// Names claims, and what to do about them.
+/// Names claims, and what to do about them. Without claims nothing shows what a replica holds.
 pub(crate) fn claims_not_counted(f: &mut fmt::Formatter<'_>, claims: &[Arc<str>]) -> fmt::Result {
+    if claims.is_empty() {
+        return f.write_str(
+            "GPUs of its replicas are not known: the kind of its target has no pod template that is read, and no pod \
+             of it was seen; raise minReplicas",
+        );
+    }
     f.write_str("GPUs of its resource claims ")?;
     listed(f, claims)?;
     f.write_str(

@@ -343,7 +343,9 @@ fn refuse(
         }
         let (gpus, count) = (view.template.gpus_per_replica(), &view.template.gpu_count);
         let obstacle = match (obstacle, count) {
-            (WakeObstacle::NoGpus, GpuCount::Claimed { .. }) => WakeObstacle::GpusNotCounted,
+            (WakeObstacle::NoGpus, GpuCount::Claimed { .. } | GpuCount::Unknown) => {
+                WakeObstacle::GpusNotCounted
+            }
             (obstacle, _) => obstacle,
         };
         let lacks = |pool: &PoolFigures| {

@@ -10,6 +10,7 @@ use super::amounts::PodsPerReplica;
 use super::check::ScaledObject;
 use super::object::{ORCHESTRATION, STORM_SERVICE};
 use super::tuning::StormServiceMode;
+use crate::key::GroupKind;
 use crate::params::LabelSelector;
 use crate::units::Replicas;
 
@@ -191,13 +192,14 @@ impl ScaledObject {
     pub fn is_storm_service(&self) -> bool {
         (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)
     }
+}
 
-    /// The pods that report, of those that the scale subresource of a target selects.
-    pub fn reporting(&self, selector: LabelSelector) -> LabelSelector {
-        if (&*self.api_version, &*self.kind) == (ORCHESTRATION, RAY_CLUSTER_FLEET) {
-            selector.and(RAY_NODE_LABEL, "head")
-        } else {
-            selector
-        }
+/// The pods that report, of those that the scale subresource of a target of this kind selects.
+pub fn reporting(kind: &GroupKind, selector: LabelSelector) -> LabelSelector {
+    let group = ORCHESTRATION.split('/').next().unwrap_or_default();
+    if (&*kind.group, &*kind.kind) == (group, RAY_CLUSTER_FLEET) {
+        selector.and(RAY_NODE_LABEL, "head")
+    } else {
+        selector
     }
 }

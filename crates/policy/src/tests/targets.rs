@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::variant_state::{deployment, object, objects};
 use super::world::at;
 use crate::attribution::{Controlled, OwnerIdentity, pods_of};
+use crate::capacity::ServingRole;
 use crate::key::TargetKind;
+use crate::limit::GpuCount;
 use crate::object::{DeletionCost, Drain, Lifecycle, PodObject, TargetReference};
-use crate::snapshot::{Readiness, TargetView, VariantView};
+use crate::snapshot::{Readiness, ReplicaTemplate, TargetView, VariantView};
 use crate::units::{Gpus, Replicas};
 use crate::variant::{TargetLookupRef, VariantState};
 use wva_base::moment::WallTime;
@@ -77,6 +79,32 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
     assert_eq!(gpus(&state.refresh(&lost, at(2)).view), Gpus(2));
 }
 
+/// A kind without a watcher shows what a replica holds by its pods alone.
+#[test]
+fn what_pods_showed_is_remembered_while_their_target_has_none() {
+    let object = object();
+    let mut target = deployment(1, 1);
+    let unknown = ReplicaTemplate {
+        gpu_count: GpuCount::Unknown,
+        ..ReplicaTemplate::default()
+    };
+    let shown = ReplicaTemplate {
+        role: ServingRole::Decode,
+        gpus: [("nvidia.com/gpu".into(), Gpus(16))].into(),
+        ..ReplicaTemplate::default()
+    };
+    let mut state = VariantState::new(object.key.clone(), None);
+    for (template, seen) in [
+        (unknown.clone(), &unknown),
+        (shown.clone(), &shown),
+        (unknown.clone(), &shown),
+    ] {
+        target.template = template;
+        let found = objects(&object, TargetLookupRef::Found(&target));
+        assert_eq!(&state.refresh(&found, at(0)).view.template, seen);
+    }
+}
+
 /// Target `d` controls set `set`, which controls pods; of a group the leader controls the rest.
 /// What it was about is gone, and status does not say so yet.
 #[test]
@@ -112,6 +140,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             lifecycle,
             drain: Drain::None,
             deletion_cost: DeletionCost::None,
+            devices: None,
         })
     };
     let owner = |name: &str| OwnerIdentity {

@@ -7,6 +7,7 @@ use super::clock::Clocks;
 use crate::accelerator;
 use crate::actuation::Scalers;
 use crate::key::{ModelKey, TargetKey, VariantKey};
+use crate::limit::GpuCount;
 use crate::object::{Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
@@ -354,13 +355,18 @@ impl VariantState {
 
     /// As with the accelerator, what was seen last stays while nothing is seen.
     fn template(&self, objects: &VariantObjects<'_>, target: &TargetView) -> ReplicaTemplate {
+        let last = self.last.as_deref();
         match (target, objects.target) {
-            (TargetView::Resolved(_), TargetLookupRef::Found(target)) => target.template.clone(),
-            _ => self
-                .last
-                .as_deref()
-                .map(|view| view.template.clone())
-                .unwrap_or_default(),
+            (TargetView::Resolved(_), TargetLookupRef::Found(target)) => {
+                // What its pods showed while there were any.
+                let of_target = last.filter(|view| {
+                    let is_unknown = target.template.gpu_count == GpuCount::Unknown;
+                    let before = view.target.resolved();
+                    is_unknown && before.is_some_and(|before| before.key == target.key)
+                });
+                of_target.map_or_else(|| target.template.clone(), |view| view.template.clone())
+            }
+            _ => last.map(|view| view.template.clone()).unwrap_or_default(),
         }
     }
 

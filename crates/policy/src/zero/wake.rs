@@ -241,11 +241,9 @@ impl WakeObstacle {
                 "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
             }
             (Self::GpusNotCounted, WakeCause::Queued(_)) => {
-                "requests wait, and GpusNotCounted: limits cannot count GPUs of resource claims"
+                "requests wait, and GpusNotCounted: limits cannot count GPUs of its replicas"
             }
-            (Self::GpusNotCounted, _) => {
-                "GpusNotCounted: limits cannot count GPUs of resource claims"
-            }
+            (Self::GpusNotCounted, _) => "GpusNotCounted: limits cannot count GPUs of its replicas",
             (Self::AtMaximum, WakeCause::Queued(_)) => "requests wait, and the maximum is 0",
             (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
             (Self::NoPartner, WakeCause::Queued(_)) => {

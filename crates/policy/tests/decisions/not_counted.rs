@@ -60,6 +60,28 @@ fn not_counted(plan: &Plan, name: &str) -> Option<(u32, u32, Vec<String>)> {
     })
 }
 
+/// Groups of a kind without a watcher, of which nothing shows that each takes sixteen.
+#[test]
+fn a_quota_admits_no_replicas_of_unknown_gpus() {
+    let limits = quota("scope: cluster, quotas: {H100: 8}");
+    for analyzer in ["", "analyzerName: saturation, "] {
+        let with = |fields: &str| {
+            let text = document(&[variant("a", fields, 2)], "");
+            planned(&text, &settings(analyzer, &limits))
+        };
+        assert!(to(&with("gpus: {}"), "a") > 2);
+        let held = with("gpusUnknown: true");
+        assert_eq!(to(&held, "a"), 2);
+        let (added, wanted, _) = not_counted(&held, "a").unwrap();
+        assert!(added == 0 && wanted > 0);
+        let said = reason(&held, "a");
+        assert!(
+            said.contains("GPUs of its replicas are not known"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn what_claims_hold_is_not_counted_and_no_limit_grows_it() {
     let limit = "enableLimiter: true";

@@ -13,11 +13,17 @@ use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
+use crate::cluster::mirror::ObjectKey;
+use crate::cluster::project::{Interner, Projected as _};
 use crate::cluster::scale::{ReadTarget, ScaleReading};
+use crate::policy::capacity::ServingRole;
 use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::limit::GpuCount;
 use crate::policy::object::{ControllerRef, TargetObject};
+use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Readiness;
-use crate::policy::units::Replicas;
+use crate::policy::units::{Gpus, Replicas};
+use crate::policy::workload::ReplicaTemplate;
 use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
@@ -202,6 +208,152 @@ fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
     read(&mirrors, found(recreated));
     let sighting = mirrors.sight(&rollout());
     assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(0));
+}
+
+fn role_scaler() -> TargetKey {
+    let group = "disaggregatedset.x-k8s.io".into();
+    let kind = TargetKind::of(&group, &"DisaggregatedSetRoleScaler".into());
+    key(kind, "pd-decode")
+}
+
+/// A group of two pods with eight GPUs each, which a role of a set has under a name of its own.
+fn role() -> TestMirrors {
+    let mirrors = mirrors(PoolGroup::default());
+    let holding = json!({ "spec": { "containers": [{
+        "name": "engine", "resources": { "limits": { "nvidia.com/gpu": "8" } },
+    }] } });
+    let mut groups = object("LeaderWorkerSet", "pd-1", None);
+    groups["spec"]["leaderWorkerTemplate"] = json!({ "size": 2, "workerTemplate": holding });
+    list::<LeaderWorkerSet>(
+        &mirrors.writers.leader_worker_sets,
+        WatchedKind::LeaderWorkerSet,
+        [groups],
+    );
+    let workers = object("StatefulSet", "pd-1-0", Some(("v1", "Pod", "pd-1-0")));
+    let leaders = object(
+        "StatefulSet",
+        "pd-1",
+        Some((LWS, "LeaderWorkerSet", "pd-1")),
+    );
+    list::<StatefulSet>(
+        &mirrors.writers.stateful_sets,
+        WatchedKind::StatefulSet,
+        [leaders, workers],
+    );
+    list::<Deployment>(&mirrors.writers.deployments, WatchedKind::Deployment, []);
+    list::<PartialObjectMeta<ReplicaSet>>(
+        &mirrors.writers.replica_sets,
+        WatchedKind::ReplicaSet,
+        [],
+    );
+    let labelled = |name: &str, owner: &str| {
+        let mut pod = pod(name, ("apps/v1", "StatefulSet", owner));
+        pod["metadata"]["labels"] = json!({ "disaggregatedset.x-k8s.io/role": "decode" });
+        pod
+    };
+    let pods = [labelled("pd-1-0", "pd-1"), labelled("pd-1-0-1", "pd-1-0")];
+    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+    mirrors
+}
+
+fn publish(mirrors: &TestMirrors, target: &TargetKey, selector: Option<&str>) {
+    let scale = TargetObject {
+        key: target.clone(),
+        uid: "scaler".into(),
+        template: ReplicaTemplate {
+            gpu_count: GpuCount::Unknown,
+            ..ReplicaTemplate::default()
+        },
+        ..bare_target()
+    };
+    let reading = ScaleReading::Found(Arc::new(ReadTarget {
+        object: scale,
+        selector: selector.map(LabelSelector::parse),
+        service: None,
+    }));
+    let epoch = Epoch::for_test(Role::ScaleReader, 1);
+    let scales = BTreeMap::from([(target.clone(), reading)]);
+    mirrors.scales.publish(&epoch, Arc::new(scales)).unwrap();
+}
+
+fn bare_target() -> TargetObject {
+    let deployment: Deployment = serde_json::from_value(object("Deployment", "x", None)).unwrap();
+    deployment.project(&mut Interner::default())
+}
+
+#[test]
+fn what_a_scale_selects_shows_pods_part_and_gpus_of_a_replica() {
+    let (mirrors, scaler) = (role(), role_scaler());
+    publish(&mirrors, &scaler, None);
+    assert_eq!(pods(&mirrors, &scaler), [""; 0]);
+    let sighting = mirrors.sight(&scaler);
+    let template = &sighting.found().unwrap().template;
+    assert_eq!(template.gpu_count, GpuCount::Unknown);
+    assert_eq!(template.role, ServingRole::Both);
+
+    publish(
+        &mirrors,
+        &scaler,
+        Some("disaggregatedset.x-k8s.io/role=decode"),
+    );
+    assert_eq!(pods(&mirrors, &scaler), ["pd-1-0"], "its leader alone");
+    let sighting = mirrors.sight(&scaler);
+    let target = sighting.found().unwrap();
+    assert_eq!(
+        target.ready_replicas,
+        Replicas(0),
+        "its worker is not ready"
+    );
+    assert!(target.template.gpu_count.is_counted());
+    assert_eq!(target.template.gpus_per_replica(), Gpus(16));
+    assert_eq!(target.template.role, ServingRole::Decode);
+}
+
+#[test]
+fn a_pod_that_may_be_one_of_several_shows_no_gpus() {
+    let mirrors = world();
+    for (owner, gpus) in [
+        (("apps/v1", "ReplicaSet", "of-rollout"), Some(Gpus(4))),
+        (("argoproj.io/v1alpha1", "scaler", ""), Some(Gpus(4))),
+        (("ray.io/v1", "RayCluster", "c"), None),
+    ] {
+        let mut pod = pod("x", owner);
+        if owner.1 == "scaler" {
+            pod["metadata"]["ownerReferences"][0]["uid"] = json!("scaler");
+        }
+        pod["metadata"]["labels"] = json!({ "app": "x", "llm-d.ai/role": "prefill" });
+        pod["spec"]["containers"] =
+            json!([{ "resources": { "requests": { "nvidia.com/gpu": "4" } } }]);
+        list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, [pod]);
+        publish(&mirrors, &rollout(), Some("app=x"));
+        let sighting = mirrors.sight(&rollout());
+        let template = &sighting.found().unwrap().template;
+        assert_eq!(template.role, ServingRole::Prefill, "{owner:?}");
+        let counted = template.gpu_count.is_counted();
+        let counted = counted.then(|| template.gpus_per_replica());
+        assert_eq!(counted, gpus, "{owner:?}");
+    }
+}
+
+#[test]
+fn a_change_of_a_pod_concerns_the_scale_that_selects_it_or_its_leader() {
+    let (mirrors, scaler) = (role(), role_scaler());
+    let named = |name: &str| mirrors.pods.get(&ObjectKey::new("ns", name)).unwrap();
+    let controller = named("pd-1-0-1").controller.clone().unwrap();
+    let concerns = || {
+        mirrors
+            .concerned(&"ns".into(), &controller)
+            .contains(&scaler)
+    };
+    publish(&mirrors, &scaler, None);
+    assert!(!concerns() && mirrors.selecting(&named("pd-1-0")).is_empty());
+    publish(
+        &mirrors,
+        &scaler,
+        Some("disaggregatedset.x-k8s.io/role=decode"),
+    );
+    assert!(concerns());
+    assert_eq!(mirrors.selecting(&named("pd-1-0")), [scaler.clone()]);
 }
 
 #[test]

@@ -9,9 +9,10 @@ use super::super::amounts::PodsPerReplica;
 use super::super::check::ScaledObject;
 use super::super::decide::AutoscalerView;
 use super::super::demand::SourceReading;
-use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole};
+use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole, reporting};
 use super::super::tuning::StormServiceMode::{self, Pooled, Replica};
 use super::{Loop, codes, policy, signal, view};
+use crate::key::GroupKind;
 use crate::params::LabelSelector;
 use crate::units::Replicas;
 
@@ -289,17 +290,24 @@ fn of_a_group_the_first_pod_is_measured() {
 #[test]
 fn of_a_ray_cluster_the_head_is_measured() {
     let selector = || LabelSelector::parse("app=foo").unwrap();
-    let mut fleet = target(None);
-    fleet.kind = "RayClusterFleet".into();
-    let expected = "app in (foo),ray.io/node-type in (head)";
-    assert_eq!(fleet.reporting(selector()).to_string(), expected);
-    for (api_version, kind) in [
-        ("orchestration.aibrix.ai/v1alpha1", "RayClusterReplicaSet"),
-        ("ray.io/v1", "RayClusterFleet"),
+    for (group, kind, expected) in [
+        (
+            "orchestration.aibrix.ai",
+            "RayClusterFleet",
+            "app in (foo),ray.io/node-type in (head)",
+        ),
+        (
+            "orchestration.aibrix.ai",
+            "RayClusterReplicaSet",
+            "app in (foo)",
+        ),
+        ("ray.io", "RayClusterFleet", "app in (foo)"),
     ] {
-        fleet.api_version = api_version.into();
-        fleet.kind = kind.into();
-        assert_eq!(fleet.reporting(selector()).to_string(), "app in (foo)");
+        let kind = GroupKind {
+            group: group.into(),
+            kind: kind.into(),
+        };
+        assert_eq!(reporting(&kind, selector()).to_string(), expected);
     }
 }
 
