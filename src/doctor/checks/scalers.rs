@@ -415,15 +415,28 @@ fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
     found
 }
 
+/// Whether KEDA itself takes a target to zero, or to its idle count. At an error it does so unless a fallback has
+/// replicas, or there is none. Source: `scale_scaledobjects.go` of KEDA 2.21.
+fn may_rest_at_zero(object: &LiveObject) -> bool {
+    let min = object.number("/spec/minReplicaCount").unwrap_or(0);
+    min == 0 || object.number("/spec/idleReplicaCount").is_some()
+}
+
 fn fallbacks(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let zero = all.iter().filter(|one| {
         let behavior = one.object.text("/spec/fallback/behavior");
         let is_kept = matches!(behavior, "currentReplicas" | "currentReplicasIfHigher");
+        let is_kept = is_kept && !may_rest_at_zero(one.object);
         one.reads_count() && one.object.number("/spec/fallback/replicas") == Some(0) && !is_kept
     });
     let found = zero.map(|one| {
-        let cause = "spec.fallback.replicas is 0 without a behavior that keeps what there is";
+        let cause = if may_rest_at_zero(one.object) {
+            "spec.fallback.replicas is 0, so that at an error KEDA goes to zero, whatever the behavior; remove the \
+             fallback, with which KEDA holds the scale"
+        } else {
+            "spec.fallback.replicas is 0 without a behavior that keeps what there is"
+        };
         FindingCode::FallbackZero.at(one.object.title(), cause)
     });
     found.collect()

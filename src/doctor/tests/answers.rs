@@ -230,6 +230,12 @@ pub(super) const SCALERS: &[Cause] = &[
     (Code::FallbackZero, |facts| {
         keda(facts, "/spec/fallback/replicas", json!(0));
     }),
+    // With the minimum 0 no behavior keeps anything.
+    (Code::FallbackZero, |facts| {
+        let fallback = json!({ "replicas": 0, "behavior": "currentReplicas" });
+        keda(facts, "/spec/fallback", fallback);
+        keda(facts, "/spec/minReplicaCount", json!(0));
+    }),
     (Code::FallbackZero, |facts| {
         external_scaler(facts);
         keda(facts, "/spec/fallback/replicas", json!(0));

@@ -126,6 +126,17 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
         edit(facts, LiveKind::ConfigMap, "main", "/data", main);
         resolve(facts, &[with_secret()]);
     },
+    // While it has a minimum, what there is stays.
+    |facts| {
+        let fallback = json!({ "replicas": 0, "behavior": "currentReplicas" });
+        edit(
+            facts,
+            LiveKind::ScaledObject,
+            "b",
+            "/spec/fallback",
+            fallback,
+        );
+    },
 ];
 
 #[test]
