@@ -266,6 +266,10 @@ codes! {
         "a tier has no effect",
         "A scalingPolicy names no tier of the saturation ConfigMap, or variants of one model name different ones, of which that of the first variant by name acts. Or no variant names a tier, which every entry without modelId is.",
         "kubectl edit {kind} {name} --namespace {namespace}";
+    AnnotationsNotTaken = 98, Variants, Warning,
+        "no controller takes this annotated scaler",
+        "It declares a variant by llm-d.ai/managed or modelID, which counts with ANNOTATED_SCALERS_ENABLED=true alone. The object is ignored.",
+        "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set annotatedScalers.enabled=true";
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",
         "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it.",

@@ -26,6 +26,7 @@ use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::serve::external_scaler::refused;
+use wva_base::text::shortened;
 
 /// The longest window that does not matter, in seconds.
 const SHORT_WINDOW: i64 = 30;
@@ -150,18 +151,54 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         let why = match read(object) {
             Err(error) => error.to_string(),
             Ok(kept) => {
+                let is_copy = kept.scaler.made_for.is_some() || kept.generated.is_some();
+                let is_switch = takes_annotations && !is_copy;
                 let declared = kept.declared.filter(|_| takes_annotations);
                 let malformed = declared.and_then(|record| variant::read(&record.object).err());
                 let malformed = malformed.map(|why| why.to_string());
+                let malformed = malformed.or_else(|| unclear_switch(object, is_switch));
                 malformed.or_else(|| refused_trigger(object))?
             }
         };
         Some(FindingCode::VariantMalformed.at(object.title(), why))
     });
-    found.chain(disputed(facts)).collect()
+    found.chain(disputed(facts)).chain(ignored(facts)).collect()
 }
 
-/// Why the external scaler refuses a trigger of a ScaledObject, if it does.
+/// What is wrong with the annotation that makes a scaler a variant. That of a generated one is a copy.
+fn unclear_switch(object: &LiveObject, is_switch: bool) -> Option<String> {
+    let value = object.annotation(MANAGED_ANNOTATION)?;
+    (is_switch && !matches!(value, "true" | "false")).then(|| {
+        let value = shortened(value);
+        format!("annotation {MANAGED_ANNOTATION}={value:?} is neither true nor false, and makes no variant; write one")
+    })
+}
+
+/// Scalers that would be variants if a controller took them. What its trigger alone declares may be scaled by a
+/// VariantAutoscaling all the same.
+fn ignored(facts: &Facts) -> Vec<Finding> {
+    if facts.takes_annotations() {
+        return Vec::new();
+    }
+    let declaring = scalers(facts).into_iter();
+    let claimed = claimed(facts);
+    let declaring = declaring.filter(|one| {
+        let is_annotated = || one.object.annotation(MANAGED_ANNOTATION).is_some();
+        let is_claimed = || (one.kept.target.as_ref()).is_some_and(|key| claimed.contains_key(key));
+        one.kept.declared.is_some() && (is_annotated() || !is_claimed())
+    });
+    let found = declaring.map(|one| {
+        let cause = "it declares a variant, and no controller has ANNOTATED_SCALERS_ENABLED=true";
+        let controllers = facts.controllers();
+        let place = controllers.first().map_or("", |one| &*one.key.namespace);
+        let finding = FindingCode::AnnotationsNotTaken.at(one.object.title(), cause);
+        finding.with(place)
+    });
+    found.collect()
+}
+
+/// Why the external scaler refuses a trigger of a ScaledObject, if it does. Of a variant that reads no count otherwise,
+/// every external trigger is to be one of ours.
 fn refused_trigger(object: &LiveObject) -> Option<String> {
     object.list("/spec/triggers").iter().find_map(|value| {
         let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;

@@ -210,6 +210,10 @@ pub(super) const SCALERS: &[Cause] = &[
     (Code::ScalerMaximum, |facts| {
         hpa(facts, "/spec/maxReplicas", json!(4));
     }),
+    (Code::AnnotationsNotTaken, |facts| {
+        let annotations = json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m" });
+        hpa(facts, "/metadata/annotations", annotations);
+    }),
     (Code::ScalerTolerance, |facts| {
         hpa(facts, "/spec/behavior/scaleUp/tolerance", json!("0.2"));
     }),

@@ -96,6 +96,10 @@ const CAUSES: &[Cause] = &[
     (Code::VariantMalformed, |facts| {
         annotate(facts, HPA, "a", "cheap");
     }),
+    (Code::VariantMalformed, |facts| {
+        let place = "/metadata/annotations/llm-d.ai~1managed";
+        edit(facts, HPA, "a", place, json!("True"));
+    }),
     (Code::TierWithoutEffect, |facts| {
         tier(facts, HPA, "a", "gold");
     }),

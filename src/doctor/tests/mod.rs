@@ -174,7 +174,7 @@ fn an_annotated_scaler_contests_a_target_where_a_controller_takes_it() {
     let place = "/metadata/annotations";
     let kind = LiveKind::HorizontalPodAutoscaler;
     edit(&mut facts, kind, "a", place, annotations);
-    assert_eq!(codes(&facts), Vec::new(), "annotations are not taken");
+    assert_eq!(codes(&facts), [FindingCode::AnnotationsNotTaken]);
 
     let mut object = controller("wva");
     let mut set = |facts: &mut Facts, name: &str, value: &str| {
