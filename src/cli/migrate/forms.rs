@@ -11,12 +11,15 @@ use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
     MODEL_ANNOTATION,
 };
-use crate::cluster::project::scaler::ScalerObject;
+use crate::cluster::project::scaler::{MODEL_KEY, ScalerObject};
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::project::{Interner, Projected};
 use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::object::SpecReading;
 use crate::policy::variant;
+
+/// Labels that count on either form of a variant.
+const OWN_LABELS: [&str; 2] = [ACCELERATOR_LABEL, INSTANCE_LABEL];
 
 /// A scaler as it is stored.
 pub(in crate::cli) type StoredScaler<'a> = (ScalerKind, &'a Value);
@@ -44,6 +47,13 @@ pub(super) fn as_object((kind, object): StoredScaler<'_>) -> Option<Result<Value
         let mut form = variant_form(&record, object);
         if let Some(fields) = form.as_object_mut() {
             fields.remove("status");
+        }
+        // By others a deployment tool would take the object for one of its own, and delete it.
+        if let Some(metadata) = form.get_mut("metadata").and_then(Value::as_object_mut) {
+            if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+                labels.retain(|name, _| OWN_LABELS.contains(&name.as_str()));
+            }
+            metadata.retain(|_, value| *value != json!({}));
         }
         put(&mut form, &["apiVersion"], json!("llmd.ai/v1alpha1"));
         put(&mut form, &["kind"], json!("VariantAutoscaling"));
@@ -93,7 +103,7 @@ pub(super) fn as_annotations(
             );
         }
     }
-    for label in [ACCELERATOR_LABEL, INSTANCE_LABEL] {
+    for label in OWN_LABELS {
         let labels = object.pointer("/metadata/labels");
         if let Some(value) = labels.and_then(|labels| labels.get(label)) {
             put(
@@ -126,12 +136,63 @@ pub(super) fn as_annotations(
         }
     }
     prove((*kind, &annotated), new_name)
+        .and_then(|record| states_no_more(&record, object))
         .map_err(|why| format!("VariantAutoscaling {namespace}/{name}: {why}"))?;
     Ok(annotated)
 }
 
-/// Refuses a scaler that does not read the count of its own variant.
-fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<(), String> {
+/// Refuses a scaler that states what its `VariantAutoscaling` does not. To leave that out of what is printed might not
+/// remove it from the object that is there.
+fn states_no_more(record: &VariantRecord, object: &Value) -> Result<(), String> {
+    let labels = [
+        (ACCELERATOR_LABEL, record.object.accelerator_label.as_ref()),
+        (INSTANCE_LABEL, record.instance.as_ref()),
+    ];
+    let kind = record.kind();
+    let name = &record.object.key.name;
+    for (label, stated) in labels {
+        let wanted = object.pointer("/metadata/labels");
+        let wanted = wanted.and_then(|labels| labels.get(label)?.as_str());
+        if let Some(value) = stated.filter(|value| Some(&***value) != wanted) {
+            return Err(format!(
+                "{kind} {name} has the label {label}={:?}, which the VariantAutoscaling has not; remove it",
+                &**value
+            ));
+        }
+    }
+    let spec = variant::read(&record.object).map_err(|why| why.to_string())?;
+    if !spec.policy.is_empty() {
+        return Err(format!(
+            "{kind} {name} states scalingPolicy, defaultOutputTokens or replicaStartSeconds, which the \
+             VariantAutoscaling does not; remove that"
+        ));
+    }
+    let cost = object.pointer("/spec/variantCost");
+    if cost.is_none() && spec.cost.is_some() {
+        return Err(format!(
+            "{kind} {name} states a cost, and the VariantAutoscaling none; remove it"
+        ));
+    }
+    Ok(())
+}
+
+/// Why a scaler still declares its variant once its annotation is gone; with the remedy.
+pub(super) fn declares_still((kind, object): StoredScaler<'_>) -> Option<String> {
+    let mut object = object.clone();
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(MANAGED_ANNOTATION);
+    }
+    let record = projected((kind, &object))?.declared?;
+    let key = &record.object.key;
+    Some(format!(
+        "{kind} {key}: its trigger states {MODEL_KEY}, and still declares the variant without {MANAGED_ANNOTATION}; \
+         write variantName in its place, before the VariantAutoscaling is applied"
+    ))
+}
+
+/// A scaler that reads the count of its own variant, as it is read.
+fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<Arc<VariantRecord>, String> {
     let kind = scaler.0.as_str();
     let object = projected(scaler).ok_or_else(|| format!("{kind} {name} cannot be read"))?;
     let record = object.declared.ok_or_else(|| {
@@ -144,7 +205,7 @@ fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<(), String> {
         Some(read) => Err(format!(
             "{kind} {name} reads the count of {read:?} too; let it read one count"
         )),
-        None => Ok(()),
+        None => Ok(record),
     }
 }
 

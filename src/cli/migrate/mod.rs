@@ -57,6 +57,10 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
         }
     };
     let mut said = objects.notes().to_vec();
+    if to == VariantForm::Objects {
+        let still = scalers.iter();
+        said.extend(still.filter_map(|scaler| forms::declares_still(*scaler)));
+    }
     let mut text = String::new();
     for form in forms {
         let printed = form.and_then(|form| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::forms::{as_annotations, as_object, declared, refusal};
+use super::forms::{as_annotations, as_object, declared, declares_still, refusal};
 use crate::policy::actuation::ScalerKind;
 
 const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
@@ -109,6 +109,70 @@ fn a_variant_without_one_scaler_of_its_own_is_left_out_with_the_reason() {
         let why = as_annotations(&variant(), &scalers).unwrap_err();
         assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
     }
+}
+
+/// What the VariantAutoscaling does not state would count from the scaler.
+#[test]
+fn a_scaler_that_states_more_than_its_variant_is_left_out() {
+    let stated = |pointer: &str, value: Value| {
+        let mut hpa = hpa("llama");
+        let (place, name) = pointer.rsplit_once('#').unwrap();
+        let fields = hpa.pointer_mut("/metadata").unwrap();
+        fields[place][name] = value;
+        as_annotations(&variant(), &[(HPA, &hpa)])
+    };
+    let instance = "labels#wva.llmd.ai/controller-instance";
+    let tier = "annotations#llm-d.ai/scaling-policy";
+    for (place, value, part) in [
+        (instance, "blue", "controller-instance=\"blue\""),
+        (tier, "gold", "scalingPolicy"),
+    ] {
+        let why = stated(place, json!(value)).unwrap_err();
+        assert!(why.contains(part), "{why}");
+        assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
+    }
+    // That of the variant counts, and is printed.
+    let accelerator = "labels#inference.optimization/acceleratorName";
+    let printed = stated(accelerator, json!("A100")).unwrap();
+    let labels = printed.pointer("/metadata/labels");
+    let own = json!({ "inference.optimization/acceleratorName": "H100" });
+    assert_eq!(labels, Some(&own));
+
+    let mut bare = variant();
+    bare["metadata"]["labels"] = json!({});
+    bare["spec"].as_object_mut().unwrap().remove("variantCost");
+    let mut costly = hpa("llama");
+    costly["metadata"]["annotations"]["llm-d.ai/variant-cost"] = json!("7");
+    let why = as_annotations(&bare, &[(HPA, &costly)]).unwrap_err();
+    assert!(why.contains("a cost"), "{why}");
+    let mut labelled = hpa("llama");
+    labelled["metadata"]["labels"] = own;
+    let why = as_annotations(&bare, &[(HPA, &labelled)]).unwrap_err();
+    assert!(why.contains("acceleratorName=\"H100\""), "{why}");
+}
+
+#[test]
+fn a_printed_object_has_no_label_of_a_deployment_tool() {
+    let mut annotated = as_annotations(&variant(), &[(HPA, &hpa("llama"))]).unwrap();
+    annotated["metadata"]["labels"]["argocd.argoproj.io/instance"] = json!("app");
+    let object = as_object((HPA, &annotated)).unwrap().unwrap();
+    let own = json!({ "inference.optimization/acceleratorName": "H100" });
+    assert_eq!(object.pointer("/metadata/labels"), Some(&own));
+    annotated["metadata"]["labels"] = json!({ "argocd.argoproj.io/instance": "app" });
+    let object = as_object((HPA, &annotated)).unwrap().unwrap();
+    assert_eq!(object.pointer("/metadata/labels"), None);
+}
+
+#[test]
+fn a_trigger_that_declares_the_variant_still_is_said() {
+    let mut scaled = scaled_object();
+    scaled["metadata"]["annotations"] =
+        json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m" });
+    assert_eq!(declares_still((SCALED_OBJECT, &scaled)), None);
+    scaled["spec"]["triggers"] = json!([{ "type": "external", "metadata": { "modelID": "m" } }]);
+    let said = declares_still((SCALED_OBJECT, &scaled)).unwrap();
+    assert!(said.contains("ScaledObject ns/scaler"), "{said}");
+    assert!(said.contains("modelID"), "{said}");
 }
 
 #[test]
