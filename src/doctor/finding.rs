@@ -288,8 +288,8 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
-        "An annotation stops it.",
-        "kubectl annotate {kind} {name} --namespace {namespace} autoscaling.keda.sh/paused- autoscaling.keda.sh/paused-replicas-";
+        "An annotation stops it, altogether or in one direction, or a selectPolicy that is Disabled does.",
+        "kubectl annotate {kind} {name} --namespace {namespace} autoscaling.keda.sh/paused- autoscaling.keda.sh/paused-replicas- autoscaling.keda.sh/paused-scale-in- autoscaling.keda.sh/paused-scale-out-";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
         "It keeps its scale, or falls back.",

@@ -44,10 +44,12 @@ const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
 const FROM_ENV: &str = "FromEnv";
 /// Source: KEDA's documentation of `maxReplicaCount`.
 const KEDA_MAXIMUM: i32 = 100;
-/// Annotations that stop KEDA from scaling.
-const PAUSED: [&str; 2] = [
-    "autoscaling.keda.sh/paused",
-    "autoscaling.keda.sh/paused-replicas",
+/// Annotations that stop KEDA from scaling, and those that stop it in one direction.
+const PAUSED: &str = "autoscaling.keda.sh/paused";
+const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+const HALF_PAUSED: [&str; 2] = [
+    "autoscaling.keda.sh/paused-scale-in",
+    "autoscaling.keda.sh/paused-scale-out",
 ];
 
 /// Longest message of a scaler that is repeated, in bytes.
@@ -118,7 +120,12 @@ impl Projected for HorizontalPodAutoscaler {
             max: Replicas::from_count(spec.max_replicas),
             tolerance: tolerance(spec.behavior.as_ref()),
             inputs: spec.metrics.iter().flatten().map(metric).collect(),
-            activity: hpa_activity(&status, made_for.is_some()),
+            activity: if made_for.is_some() {
+                // Its behavior is that of its ScaledObject.
+                hpa_activity(&status, true)
+            } else {
+                half_paused(hpa_activity(&status, false), spec.behavior.as_ref(), None)
+            },
             made_for: made_for.map(|owner| owner.name),
         };
         ScalerObject {
@@ -180,7 +187,11 @@ impl Projected for ScaledObject {
             max: Replicas::from_count(max),
             tolerance: tolerance(behavior.as_ref()),
             inputs: inputs.collect(),
-            activity: keda_activity(&self.metadata, &status),
+            activity: half_paused(
+                keda_activity(&self.metadata, &status),
+                behavior.as_ref(),
+                Some(&self.metadata),
+            ),
         };
         ScalerObject {
             declared,
@@ -387,12 +398,52 @@ fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Scaler
     }
 }
 
-fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerActivity {
-    let paused = PAUSED.iter().find_map(|name| {
-        let value = annotation(metadata, name).filter(|value| *value != "false")?;
-        Some(format!("{name}={:?}", bounded(value, MAX_VALUE)))
+/// The value of a switch of KEDA that is on. It parses it as Go does, and what is no boolean is on.
+fn switched_on<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    let off = ["0", "f", "F", "false", "False", "FALSE"];
+    annotation(metadata, name).filter(|value| !off.contains(value))
+}
+
+/// What a scaler that works may not do.
+fn half_paused(
+    activity: ScalerActivity,
+    behavior: Option<&HorizontalPodAutoscalerBehavior>,
+    metadata: Option<&ObjectMeta>,
+) -> ScalerActivity {
+    if activity != ScalerActivity::Working {
+        return activity;
+    }
+    let switches = metadata.into_iter().flat_map(|metadata| {
+        HALF_PAUSED.iter().filter_map(move |name| {
+            let value = switched_on(metadata, name)?;
+            Some(format!("{name}={:?}", bounded(value, MAX_VALUE)))
+        })
     });
-    if let Some(paused) = paused {
+    let rules = behavior.into_iter().flat_map(|behavior| {
+        [
+            ("scaleUp", behavior.scale_up.as_ref()),
+            ("scaleDown", behavior.scale_down.as_ref()),
+        ]
+    });
+    let disabled = rules.filter_map(|(name, rules)| {
+        let policy = rules?.select_policy.as_deref();
+        (policy == Some("Disabled")).then(|| format!("{name}.selectPolicy is Disabled"))
+    });
+    let by: Vec<String> = switches.chain(disabled).collect();
+    if by.is_empty() {
+        return activity;
+    }
+    ScalerActivity::HalfPaused {
+        by: Arc::from(by.join(", ")),
+    }
+}
+
+fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerActivity {
+    let replicas = annotation(metadata, PAUSED_REPLICAS).map(|value| (PAUSED_REPLICAS, value));
+    let paused = switched_on(metadata, PAUSED).map(|value| (PAUSED, value));
+    let paused = replicas.or(paused);
+    if let Some((name, value)) = paused {
+        let paused = format!("{name}={:?}", bounded(value, MAX_VALUE));
         return ScalerActivity::Paused {
             annotation: Arc::from(paused),
         };

@@ -381,7 +381,9 @@ pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> Fi
         ActuationObstacle::SeveralScalers { .. } => FindingCode::SeveralScalers,
         ActuationObstacle::NotRead { .. } => FindingCode::CountNotRead,
         ActuationObstacle::WrongAim { .. } => FindingCode::WrongTarget,
-        ActuationObstacle::Paused { .. } => FindingCode::ScalerPaused,
+        ActuationObstacle::Paused { .. } | ActuationObstacle::HalfPaused { .. } => {
+            FindingCode::ScalerPaused
+        }
         ActuationObstacle::AtZeroByHand { .. } => FindingCode::AtZeroByHand,
         ActuationObstacle::Failing { .. } => FindingCode::ScalerFails,
         ActuationObstacle::Minimum { .. } => FindingCode::ScalerMinimum,

@@ -192,6 +192,20 @@ pub(super) const SCALERS: &[Cause] = &[
             json!({ "autoscaling.keda.sh/paused": "true" }),
         );
     }),
+    (Code::ScalerPaused, |facts| {
+        keda(
+            facts,
+            "/metadata/annotations",
+            json!({ "autoscaling.keda.sh/paused-scale-in": "true" }),
+        );
+    }),
+    (Code::ScalerPaused, |facts| {
+        hpa(
+            facts,
+            "/spec/behavior/scaleDown/selectPolicy",
+            json!("Disabled"),
+        );
+    }),
     (Code::ScalerFails, fails),
     // A scaler without a count fails, and counts end with their leader.
     (Code::OwnSeriesMissing, |facts| {

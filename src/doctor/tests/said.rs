@@ -63,7 +63,7 @@ fn say(said: &mut Said, code: FindingCode, kind: &str, reason: &str) {
     said.entry(code).or_default().insert(reason);
 }
 
-fn obstacles() -> [ActuationObstacle; 11] {
+fn obstacles() -> [ActuationObstacle; 12] {
     let (title, text) = (String::new, String::new);
     let (kind, one) = (ScalerKind::ScaledObject, Replicas(1));
     [
@@ -77,6 +77,10 @@ fn obstacles() -> [ActuationObstacle; 11] {
         ActuationObstacle::Paused {
             title: title(),
             annotation: text(),
+        },
+        ActuationObstacle::HalfPaused {
+            title: title(),
+            by: text(),
         },
         ActuationObstacle::AtZeroByHand { title: title() },
         ActuationObstacle::Failing {

@@ -35,6 +35,13 @@ pub enum ActuationObstacle {
         /// The annotation that says so.
         annotation: String,
     },
+    /// The scaler was told to scale in one direction only, or in neither.
+    HalfPaused {
+        /// Kind and name.
+        title: String,
+        /// What says so.
+        by: String,
+    },
     /// The scaler rests since the target was scaled to 0 past it.
     AtZeroByHand {
         /// Kind and name.
@@ -111,6 +118,9 @@ impl ActuationObstacle {
             ),
             Self::Paused { title, annotation } => {
                 format!("{title} is paused by its annotation {annotation}; remove it")
+            }
+            Self::HalfPaused { title, by } => {
+                format!("{title} does not scale in every direction: {by}; remove that")
             }
             Self::AtZeroByHand { title } => format!("{title} {RESTS}"),
             Self::Failing {
@@ -241,6 +251,10 @@ fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
         ScalerActivity::Paused { annotation } => Some(ActuationObstacle::Paused {
             title,
             annotation: annotation.to_string(),
+        }),
+        ScalerActivity::HalfPaused { by } => Some(ActuationObstacle::HalfPaused {
+            title,
+            by: by.to_string(),
         }),
         ScalerActivity::AtZeroByHand => Some(ActuationObstacle::AtZeroByHand { title }),
         ScalerActivity::Failing { reason, message } => Some(ActuationObstacle::Failing {

@@ -193,6 +193,11 @@ pub enum ScalerActivity {
         /// The annotation that says so, with its value.
         annotation: Arc<str>,
     },
+    /// It may not scale in one direction, or in neither.
+    HalfPaused {
+        /// What says so, with its value.
+        by: Arc<str>,
+    },
     /// It rests since its target was scaled to 0, and not by it.
     AtZeroByHand,
     /// It says why it does not.

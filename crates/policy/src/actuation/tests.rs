@@ -161,6 +161,15 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
         ),
         (
             Scaler {
+                activity: ScalerActivity::HalfPaused {
+                    by: "scaleUp.selectPolicy Disabled".into(),
+                },
+                ..native()
+            },
+            "HorizontalPodAutoscaler s does not scale in every direction: scaleUp.selectPolicy Disabled; remove that",
+        ),
+        (
+            Scaler {
                 activity: ScalerActivity::AtZeroByHand,
                 ..native()
             },

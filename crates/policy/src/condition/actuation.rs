@@ -68,9 +68,9 @@ pub fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
         ActuationObstacle::SeveralScalers { .. } => ConditionReason::SeveralScalers,
         ActuationObstacle::NotRead { .. } => ConditionReason::CountNotRead,
         ActuationObstacle::WrongAim { .. } => ConditionReason::WrongTarget,
-        ActuationObstacle::Paused { .. } | ActuationObstacle::AtZeroByHand { .. } => {
-            ConditionReason::ScalerPaused
-        }
+        ActuationObstacle::Paused { .. }
+        | ActuationObstacle::HalfPaused { .. }
+        | ActuationObstacle::AtZeroByHand { .. } => ConditionReason::ScalerPaused,
         ActuationObstacle::Failing { .. } => ConditionReason::ScalerFailing,
         ActuationObstacle::Minimum { .. } => ConditionReason::ScalerMinimum,
         ActuationObstacle::Maximum { .. } => ConditionReason::ScalerMaximum,

@@ -237,6 +237,25 @@ fn a_scaler_that_does_not_work_says_why() {
     let paused = json!({ "autoscaling.keda.sh/paused": "true" });
     let annotation = r#"autoscaling.keda.sh/paused="true""#.into();
     assert_eq!(keda(paused, ready), ScalerActivity::Paused { annotation });
+    let switched = |name: &str, value: &str| {
+        let name = format!("autoscaling.keda.sh/{name}");
+        keda(json!({ name: value }), json!([]))
+    };
+    for off in ["False", "0", "f", "false"] {
+        assert_eq!(switched("paused", off), ScalerActivity::Working, "{off}");
+    }
+    for (name, value) in [
+        ("paused", "True"),
+        ("paused", "yes"),
+        ("paused-replicas", "false"),
+    ] {
+        let annotation = format!("autoscaling.keda.sh/{name}={value:?}").into();
+        assert_eq!(
+            switched(name, value),
+            ScalerActivity::Paused { annotation },
+            "{name}={value}"
+        );
+    }
     let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists",
                             "message": "At least one trigger is falling back" }]);
     assert_eq!(
@@ -250,6 +269,58 @@ fn a_scaler_that_does_not_work_says_why() {
         panic!("it does not fail");
     };
     assert_eq!(message.len(), 300);
+}
+
+#[test]
+fn what_a_scaler_may_not_do_is_kept() {
+    let half = |by: &str| ScalerActivity::HalfPaused { by: by.into() };
+    let keda = |annotations: Value, scale_up: Value| {
+        let behavior = json!({ "scaleUp": scale_up });
+        let fields = json!({
+            "metadata": { "namespace": "ns", "name": "so", "annotations": annotations },
+            "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [],
+                      "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } },
+        });
+        scaled_object(&fields, &[]).scaler.activity
+    };
+    let (none, disabled) = (json!({}), json!({ "selectPolicy": "Disabled" }));
+    let switch = |direction: &str, value: &str| {
+        let name = format!("autoscaling.keda.sh/paused-scale-{direction}");
+        json!({ name: value })
+    };
+    assert_eq!(
+        keda(switch("in", "False"), none.clone()),
+        ScalerActivity::Working
+    );
+    assert_eq!(
+        keda(switch("in", "true"), none.clone()),
+        half(r#"autoscaling.keda.sh/paused-scale-in="true""#)
+    );
+    assert_eq!(
+        keda(switch("out", "1"), disabled.clone()),
+        half(r#"autoscaling.keda.sh/paused-scale-out="1", scaleUp.selectPolicy is Disabled"#)
+    );
+    assert_eq!(
+        keda(none, disabled),
+        half("scaleUp.selectPolicy is Disabled")
+    );
+
+    let hpa = |owners: Value| {
+        let object = project::<HorizontalPodAutoscaler>(&json!({
+            "metadata": { "namespace": "ns", "name": "hpa", "ownerReferences": owners },
+            "spec": {
+                "scaleTargetRef": { "kind": "Deployment", "name": "d" }, "maxReplicas": 1,
+                "behavior": { "scaleDown": { "selectPolicy": "Disabled" } },
+            },
+        }));
+        object.scaler.activity
+    };
+    let by_hand = half("scaleDown.selectPolicy is Disabled");
+    assert_eq!(hpa(json!([])), by_hand);
+    // KEDA writes it there for its annotation.
+    let made = json!([{ "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "so",
+                        "uid": "u", "controller": true }]);
+    assert_eq!(hpa(made), ScalerActivity::Working);
 }
 
 #[test]
