@@ -16,6 +16,7 @@ use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
     wall_time,
 };
+use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
 use crate::api::text::bounded;
 use crate::cluster::mirror::ObjectKey;
@@ -78,6 +79,14 @@ pub struct ScalerObject {
     pub declared: Option<Arc<VariantRecord>>,
     /// The count that stayed from a variant that its annotations declared.
     pub leftover: Option<Arc<LeftoverCount>>,
+}
+
+impl ScalerObject {
+    /// Whether it reads a count of ours, from anywhere.
+    pub fn reads_count(&self) -> bool {
+        let mut inputs = self.scaler.inputs.iter();
+        inputs.any(|input| !matches!(input, Input::Other))
+    }
 }
 
 impl Projected for HorizontalPodAutoscaler {
@@ -174,10 +183,13 @@ impl Projected for ScaledObject {
         let status = self.status.unwrap_or_default();
         let metrics = &status.external_metric_names;
         let triggers = spec.triggers.iter().enumerate();
-        let is_variant = declared.is_some();
-        let inputs = triggers.map(|(at, one)| {
-            external(at, one, metrics, is_variant).unwrap_or_else(|| trigger(one))
-        });
+        let standing = match (annotation(&self.metadata, MANAGED_ANNOTATION), &declared) {
+            (Some("false"), _) => TriggerStanding::Excluded,
+            (_, Some(_)) => TriggerStanding::Variant,
+            (_, None) => TriggerStanding::Other,
+        };
+        let inputs = triggers
+            .map(|(at, one)| external(at, one, metrics, standing).unwrap_or_else(|| trigger(one)));
         let min = spec.idle_replica_count.or(spec.min_replica_count);
         let scaler = Scaler {
             kind: ScalerKind::ScaledObject,
@@ -317,16 +329,31 @@ fn declares(metadata: &BTreeMap<String, String>) -> bool {
     metadata.contains_key(MODEL_KEY) && !metadata.contains_key(EXTERNAL_VARIANT)
 }
 
+/// What the object of a trigger is to us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TriggerStanding {
+    /// A variant.
+    Variant,
+    /// Excluded by its annotation: that of another scaler may state a model too.
+    Excluded,
+    Other,
+}
+
 /// A trigger of an external scaler that is ours: it names or declares a variant, or KEDA has our metric in its status.
 /// Before that status, an address alone is ours where the object is a variant.
-fn external(at: usize, trigger: &Trigger, metrics: &[String], is_variant: bool) -> Option<Input> {
+fn external(
+    at: usize,
+    trigger: &Trigger,
+    metrics: &[String],
+    standing: TriggerStanding,
+) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
     let is_bare = || trigger.metadata.keys().all(|key| is_of_keda(key));
     let is_ours = variant.is_some()
-        || declares(&trigger.metadata)
+        || (standing != TriggerStanding::Excluded && declares(&trigger.metadata))
         || metrics.contains(&metric)
-        || (is_variant && metrics.is_empty() && is_bare());
+        || (standing == TriggerStanding::Variant && metrics.is_empty() && is_bare());
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.

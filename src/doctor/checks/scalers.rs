@@ -116,8 +116,7 @@ impl ReadScaler<'_> {
 
     /// Whether it reads a count of ours, from anywhere.
     fn reads_count(&self) -> bool {
-        let mut inputs = self.kept.scaler.inputs.iter();
-        inputs.any(|input| !matches!(input, Input::Other))
+        self.kept.reads_count()
     }
 }
 
@@ -200,10 +199,15 @@ fn ignored(facts: &Facts) -> Vec<Finding> {
 /// Why the external scaler refuses a trigger of a ScaledObject, if it does. Of a variant that reads no count otherwise,
 /// every external trigger is to be one of ours.
 fn refused_trigger(object: &LiveObject) -> Option<String> {
+    if object.annotation(MANAGED_ANNOTATION) == Some("false") {
+        return None;
+    }
+    let kept = read(object).ok()?;
+    let is_needed = kept.declared.is_some() && !kept.reads_count();
     object.list("/spec/triggers").iter().find_map(|value| {
         let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;
         let key = ObjectKey::new(object.namespace(), object.name());
-        is_external(&trigger).then(|| refused(key, &trigger.metadata))?
+        is_external(&trigger).then(|| refused(key, &trigger.metadata, is_needed))?
     })
 }
 
@@ -318,7 +322,9 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 if is_scaler && one.object.title() != variant.title() {
                     continue;
                 }
-                found.extend(judged(variant, &[one]));
+                let mut judged = judged(variant, &[one]);
+                judged.retain(|found| !is_refused(&[one], found));
+                found.extend(judged);
             }
         } else {
             // A scaler that gets no count fails because of that, which has a finding of its own.
@@ -326,6 +332,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 || own.iter().any(|one| misread.contains(&one.object.title()));
             let mut judged = judged(variant, &own);
             judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
+            judged.retain(|one| !is_refused(&own, one));
             // Where zero is forbidden, another check says that the target is there.
             let is_new = may_go_to_zero(facts, variant);
             judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
@@ -333,6 +340,13 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Whether a scaler reads no count because a key of its trigger is refused, which is a finding of its own.
+fn is_refused(scalers: &[&ReadScaler<'_>], finding: &Finding) -> bool {
+    let mut scalers = scalers.iter();
+    finding.code == FindingCode::CountNotRead
+        && scalers.any(|one| refused_trigger(one.object).is_some())
 }
 
 /// The findings of the controller's own judge about one variant.
@@ -405,9 +419,8 @@ fn window(object: &LiveObject) -> Option<i64> {
 fn windows(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let slow = all.iter().filter_map(|one| {
-        one.published()?;
         // That of KEDA repeats its ScaledObject.
-        if one.kept.scaler.made_for.is_some() {
+        if !one.reads_count() || one.kept.scaler.made_for.is_some() {
             return None;
         }
         let window = window(one.object).filter(|window| *window > SHORT_WINDOW)?;

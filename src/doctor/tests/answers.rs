@@ -245,6 +245,12 @@ pub(super) const SCALERS: &[Cause] = &[
             json!(240),
         );
     }),
+    (Code::SlowScaleUp, |facts| {
+        external_scaler(facts);
+        let config = "/spec/advanced/horizontalPodAutoscalerConfig";
+        let window = format!("{config}/behavior/scaleUp/stabilizationWindowSeconds");
+        keda(facts, &window, json!(600));
+    }),
     (Code::FallbackZero, |facts| {
         keda(facts, "/spec/fallback/replicas", json!(0));
     }),

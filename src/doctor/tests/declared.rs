@@ -205,6 +205,10 @@ fn manifests_show_what_a_declared_variant_lacks() {
             &[Code::CountNotRead],
         ),
         (
+            json!({ "scalerAddress": "x", "queueLength": "5" }),
+            &[Code::VariantMalformed],
+        ),
+        (
             json!({ "variantName": "s", "scalingPolicy": "gold" }),
             &[Code::VariantMalformed],
         ),

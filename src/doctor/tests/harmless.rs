@@ -49,6 +49,21 @@ fn with_secret() -> Value {
 }
 
 pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
+    // Another scaler has keys of its own, and may state a model.
+    |facts| {
+        objects(facts, LiveKind::ScaledObject).push(LiveObject(json!({
+            "kind": "ScaledObject",
+            "metadata": {
+                "namespace": "ns", "name": "foreign", "annotations": { "llm-d.ai/managed": "false" },
+            },
+            "spec": {
+                "scaleTargetRef": { "name": "worker" },
+                "triggers": [{ "type": "external", "metadata": {
+                    "scalerAddress": "other:9090", "modelID": "m", "queueLength": "5",
+                } }],
+            },
+        })));
+    },
     // Writes are stored while a webhook with this policy has no server.
     |facts| {
         let hook = LiveKind::ValidatingWebhookConfiguration;

@@ -61,11 +61,15 @@ pub(super) enum TriggerError {
 }
 
 /// Why the scaler refuses the metadata of a trigger of a ScaledObject, if it does. `None` also where nothing shows that
-/// the trigger is one of ours.
-pub fn refused(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Option<String> {
+/// the trigger is one of ours, as `is_needed` or a key of ours does.
+pub fn refused(
+    object: ObjectKey,
+    metadata: &BTreeMap<String, String>,
+    is_needed: bool,
+) -> Option<String> {
     let error = ScalerTrigger::of(object, metadata).err()?;
     let is_own = |key: &String| own_keys().any(|own| own.eq_ignore_ascii_case(key));
-    metadata.keys().any(is_own).then(|| error.to_string())
+    (is_needed || metadata.keys().any(is_own)).then(|| error.to_string())
 }
 
 impl ScalerTrigger {
@@ -179,7 +183,7 @@ mod tests {
         let judged = |metadata: &[(&str, &str)]| {
             let pairs = metadata.iter();
             let metadata = pairs.map(|(key, value)| (key.to_string(), value.to_string()));
-            refused(ObjectKey::new("ns", "a"), &metadata.collect())
+            refused(ObjectKey::new("ns", "a"), &metadata.collect(), false)
         };
         assert_eq!(judged(&[("queue", "x")]), None);
         assert_eq!(judged(&[("variantName", "b")]), None);

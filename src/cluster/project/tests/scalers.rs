@@ -384,3 +384,19 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
     let variant = Some("va".into());
     assert_eq!(inputs(value, &[]), [Input::ExternalScaler { variant, aim }]);
 }
+
+#[test]
+fn an_excluded_object_reads_no_count_by_the_model_of_its_trigger() {
+    let reads = |managed: &str| {
+        let fields = json!({
+            "metadata": { "namespace": "ns", "name": "so", "annotations": { "llm-d.ai/managed": managed } },
+            "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [
+                { "type": "external", "metadata": { "scalerAddress": "x", "modelID": "m" } },
+            ] },
+        });
+        let inputs = project::<ScaledObject>(&fields).scaler.inputs;
+        inputs.iter().any(|input| *input != Input::Other)
+    };
+    assert!(reads("true"));
+    assert!(!reads("false"));
+}
