@@ -234,9 +234,13 @@ impl DecisionLookup {
         let claimants = mirrors.claimants(&target);
         let mut ours = claimants.iter().filter_map(|key| mirrors.managed(key));
         let Some(record) = ours.next() else {
-            return Err(Unanswerable::NoClaimant {
-                object: object(),
-                target: target.to_string(),
+            let object = object();
+            return Err(match mirrors.foreign_claimant(&target) {
+                Some(variant) => Unanswerable::Foreign { object, variant },
+                None => Unanswerable::NoClaimant {
+                    object,
+                    target: target.to_string(),
+                },
             });
         };
         if claimants.len() > 1 {

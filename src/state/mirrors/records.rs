@@ -8,6 +8,7 @@ use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
 use crate::cluster::status::CountPatch;
+use crate::policy::filter::Admission;
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{Lifecycle, SpecReading};
 use crate::policy::variant;
@@ -62,6 +63,20 @@ impl Mirrors {
         let claims = self.claims(target).into_iter();
         let keys: BTreeSet<_> = claims.map(|record| record.object.key.clone()).collect();
         keys.into_iter().collect()
+    }
+
+    /// A variant that names a target, and is not of this controller.
+    pub fn foreign_claimant(&self, target: &TargetKey) -> Option<VariantKey> {
+        let name = object_key(target);
+        let variants = self.variants.naming(&name).into_iter();
+        let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
+        let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
+        let mut all = variants.map(|(_, record)| record).chain(declared);
+        let foreign = all.find(|record| {
+            let is_foreign = (self.admission(record)).is_some_and(|one| one != Admission::Ours);
+            is_foreign && target_of(record).as_ref() == Some(target)
+        });
+        foreign.map(|record| record.object.key.clone())
     }
 
     fn claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {

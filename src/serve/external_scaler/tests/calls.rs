@@ -292,13 +292,17 @@ async fn what_is_not_known_is_an_error_with_object_and_remedy() {
         );
     }
     exclude_namespace(&shared);
-    let named = reference("of-x", &[("variantName", "a")]);
-    let foreign = client.count(named).await.unwrap_err();
-    assert_eq!(foreign.code(), Code::FailedPrecondition);
-    assert!(
-        foreign.message().contains("ns/a is not managed"),
-        "{foreign}"
-    );
+    for metadata in [&[("variantName", "a")][..], &[]] {
+        let foreign = client.count(reference("of-x", metadata)).await;
+        let foreign = foreign.unwrap_err();
+        assert_eq!(foreign.code(), Code::FailedPrecondition, "{foreign}");
+        assert!(
+            foreign.message().contains("ns/a is not managed"),
+            "{foreign}"
+        );
+    }
+    let unnamed = client.count(reference("of-z", &[])).await.unwrap_err();
+    assert_eq!(unnamed.code(), Code::NotFound, "{unnamed}");
 }
 
 #[tokio::test]
