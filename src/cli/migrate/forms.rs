@@ -233,7 +233,9 @@ pub(super) fn refusal(object: &Value) -> Option<String> {
             format!("its minimum {min} is above its maximum {max}; correct one of them")
         }
         (Some(0), _) if kind == ScalerKind::HorizontalPodAutoscaler.as_str() => {
-            "its minimum is 0, which needs the feature gate HPAScaleToZero; without it use a ScaledObject".to_owned()
+            "its minimum is 0, which before Kubernetes 1.37 needs the feature gate HPAScaleToZero; without it use a \
+             ScaledObject"
+                .to_owned()
         }
         _ => return None,
     };

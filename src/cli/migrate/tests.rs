@@ -261,7 +261,7 @@ fn bounds_that_a_server_may_refuse_are_said() {
         (
             "HorizontalPodAutoscaler",
             json!({ "minReplicas": 0, "maxReplicas": 2 }),
-            Some("HPAScaleToZero"),
+            Some("before Kubernetes 1.37"),
         ),
         (
             "HorizontalPodAutoscaler",

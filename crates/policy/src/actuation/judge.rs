@@ -141,7 +141,7 @@ impl ActuationObstacle {
             } => {
                 let remedy = match kind {
                     ScalerKind::HorizontalPodAutoscaler if *wanted == Replicas::ZERO => {
-                        "use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+                        "lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
                     }
                     ScalerKind::HorizontalPodAutoscaler => "lower its minReplicas",
                     ScalerKind::ScaledObject => "lower its minReplicaCount",
