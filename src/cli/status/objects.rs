@@ -79,18 +79,25 @@ impl FleetObjects {
     /// Lists one namespace, or all.
     ///
     /// # Errors
-    /// VariantAutoscalings and PodAutoscalers cannot be listed; with the remedy.
+    /// VariantAutoscalings and PodAutoscalers cannot be listed; with the remedy. Where the right to do so is all that is
+    /// missing, scalers that can be listed may declare variants.
     pub(in crate::cli) async fn read(
         client: &Client,
         namespace: Option<&str>,
     ) -> Result<Self, String> {
         let mut objects = Self::default();
         let is_served;
+        let mut refused = None;
         let variants = list(client, VARIANTS, namespace).await;
         let autoscalers = list(client, POD_AUTOSCALERS, namespace).await;
         match (variants, autoscalers) {
-            (Err(error), Err(_) | Ok(None)) => return Err(refusal(VARIANTS, &error)),
+            (Err(error), Err(_) | Ok(None)) if !is_forbidden(&error) => {
+                return Err(refusal(VARIANTS, &error));
+            }
             (variants, autoscalers) => {
+                if let (Err(error), Err(_) | Ok(None)) = (&variants, &autoscalers) {
+                    refused = Some(refusal(VARIANTS, error));
+                }
                 is_served = !matches!((&variants, &autoscalers), (Ok(None), Ok(None)));
                 objects.variants = objects.kept(VARIANTS, variants);
                 objects.pod_autoscalers = objects.kept(POD_AUTOSCALERS, autoscalers);
@@ -104,8 +111,12 @@ impl FleetObjects {
             objects.workloads.extend(found);
         }
         let hpas = list(client, HPAS, namespace).await;
-        objects.hpas = objects.kept(HPAS, hpas);
         let scaled_objects = list(client, SCALED_OBJECTS, namespace).await;
+        let is_listed = matches!(hpas, Ok(Some(_))) || matches!(scaled_objects, Ok(Some(_)));
+        if let Some(why) = refused.filter(|_| !is_listed) {
+            return Err(why);
+        }
+        objects.hpas = objects.kept(HPAS, hpas);
         objects.scaled_objects = objects.kept(SCALED_OBJECTS, scaled_objects);
         objects.declare();
         if !is_served && objects.declared.is_empty() {
@@ -201,6 +212,10 @@ impl FleetObjects {
             }
         }
     }
+}
+
+fn is_forbidden(error: &RequestError) -> bool {
+    matches!(error, RequestError::Refused(status) if status.code == 403)
 }
 
 fn refusal((group, _, _, plural): ListedKind, error: &RequestError) -> String {

@@ -264,6 +264,41 @@ async fn what_may_not_be_read_is_a_note_with_the_right_that_is_missing() {
     );
 }
 
+/// Who may see scalers alone sees the variants that they declare.
+#[tokio::test]
+async fn a_missing_right_to_this_projects_objects_hides_no_annotated_scaler() {
+    let read = async |answers: [FakeResponse; 7]| {
+        let server = FakeServer::new(answers);
+        FleetObjects::read(&server.client(), Some("serving")).await
+    };
+    let none = || refused(404);
+    let scalers = list(&[annotated("follows", "l4", "m")]);
+    let right = "grant list on variantautoscalings.llmd.ai";
+    let denied = [
+        refused(403),
+        refused(403),
+        none(),
+        none(),
+        none(),
+        refused(403),
+        refused(403),
+    ];
+    let error = read(denied).await.unwrap_err();
+    assert!(error.contains(right), "{error}");
+    let partly = [
+        refused(403),
+        refused(403),
+        none(),
+        none(),
+        none(),
+        scalers,
+        none(),
+    ];
+    let objects = read(partly).await.unwrap();
+    assert_eq!(objects.declared.len(), 1);
+    assert!(objects.notes[0].contains(right), "{:?}", objects.notes);
+}
+
 #[tokio::test]
 async fn events_of_a_scaler_are_kept_where_a_controller_of_ours_reports_them() {
     let event = |name: &str, kind: &str, controller: &str| {
