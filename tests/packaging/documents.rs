@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use serde::Deserialize as _;
+use serde_json::Value;
+
 use super::{path, text, yaml};
 
 fn has_extension(file: &str, wanted: &str) -> bool {
@@ -170,4 +173,41 @@ fn the_sample_serves_an_open_model() {
         text("docs/user-guide/first-variants.md").contains(&load),
         "{load}"
     );
+}
+
+/// The second variant of the first page is a Deployment alone, whose pods the Service of the first one selects.
+#[test]
+fn two_variants_share_one_service() {
+    let page = text("docs/user-guide/first-variants.md");
+    let rename = page.lines().find(|line| line.starts_with("a100() {"));
+    let file = "config/samples/workloads/vllm.yaml";
+    let script = format!("kubectl() {{ cat; }}\n{}\na100 {file}", rename.unwrap());
+    let run = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(path(""));
+    let second = String::from_utf8(run.output().unwrap().stdout).unwrap();
+    let second: Value = serde_yaml::from_str(&second).unwrap();
+    assert_eq!(second["kind"], "Deployment");
+    assert_eq!(second["metadata"]["name"], "llama-8b-a100");
+    let first = text(file);
+    let first =
+        serde_yaml::Deserializer::from_str(&first).map(|one| Value::deserialize(one).unwrap());
+    let first: Vec<Value> = first.collect();
+    let [deployment, service, monitor] = &first[..] else {
+        panic!("{first:?}");
+    };
+    let selected = &service["spec"]["selector"];
+    assert_eq!(
+        monitor["spec"]["selector"]["matchLabels"],
+        service["metadata"]["labels"]
+    );
+    for one in [deployment, &second] {
+        let labels = &one["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(labels["model"], selected["model"]);
+        assert_eq!(
+            one["spec"]["selector"]["matchLabels"]["app"],
+            one["metadata"]["name"]
+        );
+    }
+    assert_eq!(*selected, serde_json::json!({ "model": "llama-8b" }));
 }
