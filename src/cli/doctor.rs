@@ -11,13 +11,12 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep};
 
-use super::usage::{Given, read};
+use super::usage::{Given, read, to_duration};
 use super::{complain, misused, print};
 use crate::cluster::client::{KubeconfigSource, connect};
-use crate::doctor::look::{DoctorScope, files, look};
+use crate::doctor::look::{DoctorScope, files, look, reach};
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, examine};
-use wva_base::duration::parse_duration;
 use wva_base::text::printable;
 
 /// Time between two looks.
@@ -54,7 +53,7 @@ pub(in crate::cli) struct DoctorFlags {
     )]
     output: DoctorOutput,
     /// Look again until everything is fine, for at most so long
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = to_duration)]
     wait: Option<Duration>,
     /// Look at what is needed before the installation
     #[arg(long)]
@@ -105,11 +104,19 @@ fn report(diagnosis: &Diagnosis, output: DoctorOutput) -> ExitCode {
 }
 
 fn manifests(folder: &str, flags: &DoctorFlags) -> Result<Diagnosis, String> {
-    let mut facts = files::read(Path::new(folder), flags.variant.clone())?;
+    let mut facts = files::read(Path::new(folder), flags.variant.clone())
+        .map_err(|error| format!("--files: {error}; name a folder or file that can be read"))?;
+    if facts.objects_read == 0 && facts.unreadable.is_empty() {
+        return Err(format!(
+            "--files: 0 objects read; {folder} holds no manifest, name a folder with files that end in .yaml, .yml or .json"
+        ));
+    }
     if let Some(namespace) = &flags.namespace {
         files::in_namespace(&mut facts, namespace);
     }
-    Ok(examine(&facts))
+    let mut diagnosis = examine(&facts);
+    diagnosis.objects_read = Some(facts.objects_read);
+    Ok(diagnosis)
 }
 
 fn cluster(
@@ -132,23 +139,44 @@ fn cluster(
     runtime.block_on(async {
         let client = connect(&KubeconfigSource::Infer).await;
         let client = client.map_err(|error| error.to_string())?;
-        Ok(until_fine(&client, &scope, flags.wait.unwrap_or_default()).await)
+        until_fine(&client, &scope, flags.wait.unwrap_or_default()).await
     })
 }
 
 /// Looks until everything is fine or the time is over.
-async fn until_fine(client: &Client, scope: &DoctorScope, wait: Duration) -> Diagnosis {
+///
+/// # Errors
+/// The API server does not answer at the end.
+async fn until_fine(
+    client: &Client,
+    scope: &DoctorScope,
+    wait: Duration,
+) -> Result<Diagnosis, String> {
     let end = Instant::now() + wait;
     loop {
-        let now = Timestamp::now().as_duration().as_secs_f64();
-        let (facts, took) = look(client, scope, now).await;
-        let mut diagnosis = examine(&facts);
-        diagnosis.took = took;
-        if diagnosis.verdict() == Verdict::Fine || Instant::now() + AGAIN > end {
-            return diagnosis;
+        let looked = once(client, scope).await;
+        let is_fine = looked.as_ref().map(Diagnosis::verdict) == Ok(Verdict::Fine);
+        if is_fine || Instant::now() + AGAIN > end {
+            return looked;
         }
-        let found = diagnosis.findings().count();
-        complain(&format!("{found} findings, looking again\n"));
+        let found = match &looked {
+            Ok(diagnosis) => format!("{} findings", diagnosis.findings().count()),
+            Err(error) => error.clone(),
+        };
+        complain(&format!("{found}, looking again\n"));
         sleep(AGAIN).await;
     }
+}
+
+/// Looks once.
+///
+/// # Errors
+/// The API server does not answer, so that nothing can be seen.
+pub(super) async fn once(client: &Client, scope: &DoctorScope) -> Result<Diagnosis, String> {
+    reach(client).await?;
+    let now = Timestamp::now().as_duration().as_secs_f64();
+    let (facts, took) = look(client, scope, now).await;
+    let mut diagnosis = examine(&facts);
+    diagnosis.took = took;
+    Ok(diagnosis)
 }

@@ -1,6 +1,7 @@
 //! Command lines that clap reads, with refusals in the words that all commands share.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,6 +10,7 @@ use strsim::jaro;
 
 use super::args::dashed;
 use super::program::Program;
+use wva_base::duration::parse_duration;
 
 /// Likeness from 0 to 1 above which a flag is suggested. Above 0.7, as clap has it, `--verbose` is like
 /// `--version`.
@@ -33,6 +35,23 @@ impl Refused {
     pub fn value(flag: &str, value: &str, wanted: &str) -> Self {
         Self(format!("{flag} is {value:?}; give {wanted}"))
     }
+}
+
+/// Reads a time.
+///
+/// # Errors
+/// What is accepted.
+pub(super) fn to_time(text: &str) -> Result<jiff::Timestamp, &'static str> {
+    let time = text.parse();
+    time.map_err(|_error| "a time with its zone, such as 2026-03-01T12:00:00Z")
+}
+
+/// Reads a duration.
+///
+/// # Errors
+/// What is accepted.
+pub(super) fn to_duration(text: &str) -> Result<Duration, &'static str> {
+    parse_duration(text).map_err(|_error| "a duration with its unit, such as 90s or 5m")
 }
 
 /// Reads the arguments after the command.
@@ -68,7 +87,11 @@ fn is_wrong(error: &clap::Error) -> bool {
 
 /// Under its whole name, without the name of the program among the arguments.
 fn prepared(program: &Program, command: Command) -> Command {
-    let name = format!("{} {}", program.name, command.get_name());
+    // One below another command states its whole name.
+    let name = match command.get_bin_name() {
+        Some(whole) => whole.to_owned(),
+        None => format!("{} {}", program.name, command.get_name()),
+    };
     command.no_binary_name(true).bin_name(name)
 }
 
@@ -121,7 +144,7 @@ fn worded(program: &Program, error: &clap::Error, command: &Command) -> String {
     let value = context(ContextKind::InvalidValue);
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            let name = format!("{} {}", program.name, command.get_name());
+            let name = command.get_bin_name().unwrap_or(program.name);
             if let Some(positional) = command.get_positionals().next() {
                 let values = positional.get_possible_values();
                 let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
@@ -175,5 +198,36 @@ pub fn one_of<T: AsRef<str>>(values: &[T]) -> String {
             let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
             format!("one of {} or {}", first.join(", "), last.as_ref())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Given, read};
+    use crate::cli::PROGRAM;
+    use crate::cli::doctor::DoctorFlags;
+    use crate::cli::why::WhyFlags;
+
+    fn refused<A: clap::Parser>(line: &str) -> String {
+        let given = read::<A>(&PROGRAM, line.split(' ').map(str::to_owned));
+        match given {
+            Ok(Given::Arguments(_)) => String::new(),
+            Ok(Given::Help(text)) => text,
+            Err(refused) => refused.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_value_of_a_flag_is_refused_with_one_that_is_accepted() {
+        assert_eq!(refused::<WhyFlags>("a/b --at 2026-03-01T12:00:00Z"), "");
+        assert_eq!(
+            refused::<WhyFlags>("a/b --at 14:05"),
+            "--at is \"14:05\"; give a time with its zone, such as 2026-03-01T12:00:00Z"
+        );
+        assert_eq!(refused::<DoctorFlags>("--wait 5s"), "");
+        assert_eq!(
+            refused::<DoctorFlags>("--wait 5"),
+            "--wait is \"5\"; give a duration with its unit, such as 90s or 5m"
+        );
     }
 }

@@ -251,6 +251,14 @@ pub struct Facts {
     pub(super) declared: Vec<LiveObject>,
     /// Files and documents that hold no object, and why.
     pub unreadable: Vec<(String, String)>,
+    /// Objects of files that an API server would refuse, and why.
+    pub malformed: Vec<(ObjectName, String)>,
+    /// What is refused or ignored in ConfigMaps of settings without their controller.
+    pub settings_faults: Vec<(ObjectName, String)>,
+    /// The file of each object.
+    pub files: BTreeMap<ObjectName, String>,
+    /// Objects that were read of files, of any kind.
+    pub objects_read: usize,
     /// Deployments of the controller.
     pub controllers: Reading<Vec<ControllerFacts>>,
     /// Rights of the controllers' accounts.
@@ -294,6 +302,13 @@ impl Facts {
         let name = self.variant.as_deref();
         self.every_variant()
             .filter(move |object| name.is_none_or(|name| name == object.name()))
+    }
+
+    /// The file that an object is in.
+    pub(super) fn file_of(&self, object: &ObjectName) -> Option<String> {
+        let is_file = object.kind == "File";
+        let itself = is_file.then(|| object.name.clone());
+        itself.or_else(|| self.files.get(object).cloned())
     }
 
     /// The object of a kind with this name.

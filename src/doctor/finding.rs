@@ -405,6 +405,7 @@ impl FindingCode {
             object,
             cause: cause.into(),
             value: String::new(),
+            file: None,
         }
     }
 }
@@ -420,6 +421,8 @@ pub struct Finding {
     pub cause: String,
     /// What stands for `{value}` in the remedy.
     pub value: String,
+    /// The file that the object is in, where it is in one.
+    pub file: Option<String>,
 }
 
 impl Finding {
@@ -434,6 +437,9 @@ impl Finding {
 
     /// The command that mends it, or leads to what does.
     pub fn remedy(&self) -> String {
+        if let Some(file) = &self.file {
+            return format!("edit {file}");
+        }
         let kind = self.object.kind.to_lowercase();
         let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
         let remedy = if self.object.namespace.is_empty() {
@@ -475,7 +481,7 @@ impl Finding {
     /// The finding as JSON.
     pub fn to_json(&self) -> Value {
         let spec = self.code.spec();
-        json!({
+        let mut document = json!({
             "code": self.code.id(),
             "group": spec.group.as_str(),
             "severity": spec.severity.as_str(),
@@ -487,6 +493,10 @@ impl Finding {
             },
             "cause": self.cause,
             "remedy": self.remedy(),
-        })
+        });
+        if let Some(file) = &self.file {
+            document["file"] = json!(file);
+        }
+        document
     }
 }

@@ -30,6 +30,8 @@ pub struct Diagnosis {
     lines: Vec<(FindingGroup, &'static str, CheckOutcome)>,
     /// How long the look of each group took.
     pub took: BTreeMap<FindingGroup, Duration>,
+    /// Objects that were read of files.
+    pub objects_read: Option<usize>,
 }
 
 /// What a diagnosis amounts to.
@@ -133,7 +135,10 @@ impl Diagnosis {
             0 => String::new(),
             checks => format!(", {checks} checks could not look"),
         };
-        format!("{errors} errors, {warnings} warnings{blind}\n")
+        let read = self
+            .objects_read
+            .map_or_else(String::new, |read| format!("{read} objects read, "));
+        format!("{read}{errors} errors, {warnings} warnings{blind}\n")
     }
 
     /// The report for programs.
@@ -146,12 +151,16 @@ impl Diagnosis {
             .took
             .iter()
             .map(|(group, took)| (group.as_str(), took.as_secs_f64()));
-        json!({
+        let mut document = json!({
             "verdict": self.verdict().as_str(),
             "findings": findings,
             "unseen": unseen.collect::<Vec<Value>>(),
             "seconds": took.collect::<BTreeMap<&str, f64>>(),
-        })
+        });
+        if let Some(read) = self.objects_read {
+            document["objectsRead"] = json!(read);
+        }
+        document
     }
 }
 
@@ -174,8 +183,12 @@ fn lines(finding: &Finding) -> String {
         FindingSeverity::Warning => '‼',
     };
     let id = finding.code.id();
+    let file = match &finding.file {
+        Some(file) if *file != finding.object.name => format!(" in {file}"),
+        _ => String::new(),
+    };
     format!(
-        "{sign} {id} {}: {}\n    {}\n    remedy: {}\n    see {PAGE}#{}\n",
+        "{sign} {id} {}: {}{file}\n    {}\n    remedy: {}\n    see {PAGE}#{}\n",
         spec.title,
         finding.object,
         finding.cause,

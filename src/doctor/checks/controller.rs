@@ -125,11 +125,13 @@ fn settings(facts: &Facts) -> Vec<Finding> {
         let problems = one.problems.iter();
         found.extend(problems.map(|cause| FindingCode::SettingIgnored.at(one.title(), cause)));
     }
+    let alone = facts.settings_faults.iter();
+    found.extend(alone.map(|(map, cause)| FindingCode::SettingIgnored.at(map.clone(), cause)));
     found
 }
 
 /// What a ConfigMap is for, by its name or content, whether it is read or not.
-fn likely_purpose(object: &LiveObject) -> Option<Purpose> {
+pub(in crate::doctor) fn likely_purpose(object: &LiveObject) -> Option<Purpose> {
     let ends = [
         ("saturation-scaling-config", Purpose::Saturation),
         ("model-scale-to-zero-config", Purpose::ScaleToZero),
@@ -143,11 +145,15 @@ fn likely_purpose(object: &LiveObject) -> Option<Purpose> {
             .flat_map(|data| data.values())
             .filter_map(Value::as_str)
     };
-    let holds = |key: &str| texts().any(|text| text.contains(key));
+    // One of them suffices: no other program has a key of these names.
+    let is_key = |line: &str| {
+        let name = line.split_once(':').map(|(name, _)| name.trim());
+        name.is_some_and(|name| SATURATION_KEYS.contains(&name))
+    };
+    let holds_key = || texts().flat_map(str::lines).any(is_key);
     match named {
         Some((_, purpose)) => Some(*purpose),
-        None => (SATURATION_KEYS.iter().filter(|key| holds(key)).count() >= 2)
-            .then_some(Purpose::Saturation),
+        None => holds_key().then_some(Purpose::Saturation),
     }
 }
 

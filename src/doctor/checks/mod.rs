@@ -14,6 +14,7 @@ mod variants;
 
 pub(super) use self::autoscalers::autoscaler_code;
 pub(super) use self::cluster::webhooks_of;
+pub(super) use self::controller::likely_purpose;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
 pub(super) use self::queries::queries;
@@ -75,6 +76,11 @@ impl Check {
             return CheckOutcome::Unseen(unseen);
         }
         let mut found = (self.run)(facts);
+        if facts.source == FactSource::Files {
+            for finding in &mut found {
+                finding.file = facts.file_of(&finding.object);
+            }
+        }
         found.sort();
         found.dedup();
         match found.as_slice() {
@@ -158,7 +164,11 @@ fn named_variants(facts: &Facts) -> CheckOutcome {
     if has_autoscalers || facts.variants().next().is_some() {
         return CheckOutcome::Fine;
     }
+    let is_nowhere = facts.objects.get(&LiveKind::Namespace) == Some(&Reading::Absent);
     let why = match facts.source {
+        FactSource::Cluster if is_nowhere => {
+            "the namespace does not exist; kubectl get namespaces lists them"
+        }
         FactSource::Cluster => {
             "there is no variant of that name or namespace; wva status -A lists them"
         }

@@ -76,14 +76,24 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn shapes(facts: &Facts) -> Vec<Finding> {
-    let variants = facts.variants().filter_map(|object| {
-        let error = object.read::<VariantAutoscaling>().err()?;
-        Some(FindingCode::VariantMalformed.at(object.title(), error.to_string()))
-    });
+    let is_judged = |object: &LiveObject| {
+        let mut malformed = facts.malformed.iter();
+        malformed.any(|(known, _)| *known == object.title())
+    };
+    let variants = facts
+        .variants()
+        .filter(|one| !is_judged(one))
+        .filter_map(|object| {
+            let error = object.read::<VariantAutoscaling>().err()?;
+            Some(FindingCode::VariantMalformed.at(object.title(), error.to_string()))
+        });
     let files = facts.unreadable.iter().map(|(file, why)| {
         FindingCode::VariantMalformed.at(ObjectName::new("File", "", file), why)
     });
-    variants.chain(files).collect()
+    let refused = facts.malformed.iter();
+    let refused =
+        refused.map(|(object, why)| FindingCode::VariantMalformed.at(object.clone(), why));
+    variants.chain(files).chain(refused).collect()
 }
 
 /// What a controller makes of an object; `None` where its settings are not known.

@@ -63,6 +63,11 @@ pub(in crate::doctor) fn is_controller(deployment: &LiveObject) -> bool {
     })
 }
 
+/// Whether a Deployment names an image.
+pub(super) fn has_image(deployment: &LiveObject) -> bool {
+    containers(deployment).any(|one| !text(one, "/image").is_empty())
+}
+
 fn containers(deployment: &LiveObject) -> impl Iterator<Item = &Value> {
     deployment.list("/spec/template/spec/containers").iter()
 }

@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::controllers::{controller, is_controller};
+use super::controllers::{controller, has_image, is_controller};
+use super::schema;
+use crate::api::{pod_autoscaler, variant_autoscaling};
+use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{FactSource, Facts, LiveKind, Reading};
-use crate::doctor::object::LiveObject;
+use crate::doctor::object::{LiveObject, ObjectName};
+use crate::settings::config_maps::Purpose;
 
 /// Most files of a folder.
 const MOST_FILES: usize = 10_000;
@@ -39,13 +43,53 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
     let deployments: Vec<LiveObject> = facts
         .all(LiveKind::Deployment)
         .iter()
-        .filter(|one| is_controller(one))
+        // One without an image is a patch of another one.
+        .filter(|one| is_controller(one) && has_image(one))
         .cloned()
         .collect();
     let controllers = deployments.iter().map(|one| controller(one, &facts));
     facts.controllers = Reading::Known(controllers.collect());
+    if deployments.is_empty() {
+        facts.settings_faults = without_controller(&facts);
+    }
     facts.declare();
     Ok(facts)
+}
+
+/// What is wrong in ConfigMaps of thresholds, each as the only one of a controller with defaults.
+fn without_controller(facts: &Facts) -> Vec<(ObjectName, String)> {
+    let maps = facts.all(LiveKind::ConfigMap).iter();
+    let maps = maps.filter(|map| likely_purpose(map) == Some(Purpose::Saturation));
+    let faults = maps.flat_map(|map| {
+        let title = map.title();
+        let faults = judged_alone(map).into_iter();
+        faults.map(move |fault| (title.clone(), fault))
+    });
+    faults.collect()
+}
+
+fn judged_alone(map: &LiveObject) -> Vec<String> {
+    let mut facts = Facts::default();
+    facts
+        .objects
+        .insert(LiveKind::ConfigMap, Reading::Known(vec![map.clone()]));
+    in_namespace(&mut facts, "default");
+    let namespace = match map.namespace() {
+        "" => "default",
+        stated => stated,
+    };
+    let variables = [
+        ("POD_NAMESPACE", namespace),
+        ("PROMETHEUS_BASE_URL", "https://prometheus"),
+        ("SATURATION_CONFIG_MAP_NAME", map.name()),
+    ];
+    let variables = variables.map(|(name, value)| json!({ "name": name, "value": value }));
+    let deployment = LiveObject(json!({
+        "metadata": { "name": "controller", "namespace": namespace },
+        "spec": { "template": { "spec": { "containers": [{ "env": variables }] } } },
+    }));
+    let judged = controller(&deployment, &facts);
+    judged.settings.err().unwrap_or(judged.problems)
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
@@ -96,10 +140,17 @@ fn text(file: &Path) -> Result<String, String> {
 fn documents(file: &Path, text: &str, facts: &mut Facts) {
     for document in serde_yaml::Deserializer::from_str(text) {
         match Value::deserialize(document) {
-            Ok(value) => object(value, facts),
+            Ok(value) => object(&file.display().to_string(), value, facts),
             Err(error) => {
                 let file = file.display().to_string();
-                facts.unreadable.push((file, error.to_string()));
+                let why = if text.contains("{{") {
+                    format!(
+                        "it is a template, and no YAML: {error}; render it first: helm template"
+                    )
+                } else {
+                    error.to_string()
+                };
+                facts.unreadable.push((file, why));
                 // The rest of the text cannot be separated from this document.
                 return;
             }
@@ -107,14 +158,22 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
     }
 }
 
-fn object(value: Value, facts: &mut Facts) {
+fn object(file: &str, value: Value, facts: &mut Facts) {
     if let Some(items) = value.get("items").and_then(Value::as_array) {
         for item in items.clone() {
-            object(item, facts);
+            object(file, item, facts);
         }
         return;
     }
     let object = LiveObject(value);
+    if object.kind().is_empty() {
+        return;
+    }
+    facts.objects_read += 1;
+    // A patch is not the place of what it patches.
+    if object.kind() != LiveKind::Deployment.as_str() || has_image(&object) {
+        facts.files.insert(object.title(), file.to_owned());
+    }
     let version = object.text("/apiVersion");
     let kind = LiveKind::ALL.into_iter().find(|kind| {
         let path = kind.path();
@@ -122,8 +181,23 @@ fn object(value: Value, facts: &mut Facts) {
             && (path.ends_with(&format!("/{version}")) && !version.is_empty())
     });
     let Some(kind) = kind else {
+        if object.kind() == LiveKind::VariantAutoscaling.as_str() {
+            let why = format!("apiVersion {version:?} is not known; write llmd.ai/v1alpha1");
+            facts.malformed.push((object.title(), why));
+        }
         return;
     };
+    let definition = match kind {
+        LiveKind::VariantAutoscaling => Some(variant_autoscaling::definition()),
+        LiveKind::PodAutoscaler => Some(pod_autoscaler::definition()),
+        _ => None,
+    };
+    let faults = definition.map(|definition| schema::faults(&definition, &object.0));
+    let faults = faults.into_iter().flatten();
+    let title = object.title();
+    facts
+        .malformed
+        .extend(faults.map(|fault| (title.clone(), fault)));
     if let Some(Reading::Known(objects)) = facts.objects.get_mut(&kind) {
         objects.push(object);
     }
@@ -131,6 +205,26 @@ fn object(value: Value, facts: &mut Facts) {
 
 /// The same manifest in another namespace, for manifests that state none.
 pub fn in_namespace(facts: &mut Facts, namespace: &str) {
+    let moved = |object: &mut ObjectName| {
+        let kinds = LiveKind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_namespaced());
+        if object.namespace.is_empty()
+            && kinds.map(LiveKind::as_str).any(|kind| kind == object.kind)
+        {
+            namespace.clone_into(&mut object.namespace);
+        }
+    };
+    for (object, _) in facts.malformed.iter_mut().chain(&mut facts.settings_faults) {
+        moved(object);
+    }
+    let files = std::mem::take(&mut facts.files).into_iter();
+    facts.files = files
+        .map(|(mut object, file)| {
+            moved(&mut object);
+            (object, file)
+        })
+        .collect();
     for (kind, reading) in &mut facts.objects {
         let Reading::Known(objects) = reading else {
             continue;

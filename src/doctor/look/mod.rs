@@ -10,6 +10,7 @@ mod prometheus;
 pub(super) use self::prometheus::proxy_path;
 mod rights;
 mod scaler_rights;
+mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use self::objects::{Place, list};
 use super::facts::{Facts, LiveKind, Reading};
 use super::finding::FindingGroup;
 use super::object::LiveObject;
+use crate::cluster::client::within;
 
 /// Longest wait for one answer of the API server.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -53,6 +55,20 @@ impl DoctorScope {
 
 /// How long each part of a look took.
 pub type LookTimes = BTreeMap<FindingGroup, Duration>;
+
+/// Asks whether there is an API server.
+///
+/// # Errors
+/// None answers, with the cause and the remedy.
+pub async fn reach(client: &Client) -> Result<(), String> {
+    match within(DEADLINE, objects::fetch(client, "/version")).await {
+        // One that refuses is there.
+        Err(error) if error.code().is_none() => Err(format!(
+            "{error}; start it, or name another one by KUBECONFIG or the context of the kubeconfig"
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Looks once.
 pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, LookTimes) {

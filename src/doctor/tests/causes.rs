@@ -216,7 +216,7 @@ pub(super) const CONTROLLER: &[Cause] = &[
             "system",
             "thresholds",
             "default",
-            "kvCacheThreshold: 0.8\nqueueLengthThreshold: 5",
+            "analyzerName: slo",
         );
     }),
     (Code::RightMissing, |facts| {

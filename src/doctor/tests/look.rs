@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::healthy::{NOW, controller, facts};
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
-use crate::doctor::look::{DoctorScope, look, proxy_path};
+use crate::doctor::look::{DoctorScope, look, proxy_path, reach};
 use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::Verdict;
@@ -316,9 +316,34 @@ async fn a_name_that_nothing_has_is_not_fine() {
         let diagnosis = diagnose(&held, &scope).await;
         let text = diagnosis.to_text();
         assert_eq!(diagnosis.verdict(), verdict, "{scope:?}: {text}");
-        let is_named = text.contains("there is no variant of that name");
+        let is_named = match scope.namespace.as_deref() {
+            Some("nss") => text.contains("the namespace does not exist"),
+            _ => text.contains("there is no variant of that name"),
+        };
         assert_eq!(is_named, verdict == Verdict::Unseen, "{text}");
     }
+}
+
+#[tokio::test]
+async fn an_api_server_that_does_not_answer_ends_the_look() {
+    assert_eq!(reach(&Held::new(&[]).client()).await, Ok(()));
+    // One that refuses is there.
+    assert_eq!(
+        reach(&Held::new(&[("/version", 403)]).client()).await,
+        Ok(())
+    );
+    let service = tower::service_fn(|_request: Request<Body>| async {
+        Err::<Response<Full<Bytes>>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
+    });
+    let error = reach(&Client::new(service, "default")).await.unwrap_err();
+    assert!(
+        error.starts_with("the API server cannot be reached: "),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("or name another one by KUBECONFIG or the context of the kubeconfig"),
+        "{error}"
+    );
 }
 
 #[test]

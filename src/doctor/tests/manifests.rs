@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::doctor::look::files;
 use crate::doctor::report::Verdict;
-use crate::doctor::{FindingCode, examine};
+use crate::doctor::{Diagnosis, FindingCode, examine};
 
 fn samples(folder: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
@@ -124,4 +124,156 @@ fn a_broken_manifest_is_found_without_its_surroundings() {
     assert_eq!(fine("a: [", &keda), [FindingCode::VariantMalformed]);
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(files::read(&folder, None).is_err());
+}
+
+/// The diagnosis of one file.
+fn of_file(name: &str, text: &str) -> Diagnosis {
+    let folder = std::env::temp_dir().join(format!("wva-doctor-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("it.yaml"), text).unwrap();
+    let diagnosis = examine(&files::read(&folder, None).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    diagnosis
+}
+
+/// Code, cause and remedy of each finding, with the name of the file alone.
+fn lines(name: &str, text: &str) -> Vec<String> {
+    let diagnosis = of_file(name, text);
+    let line = diagnosis.findings().map(|one| {
+        let file = one.file.clone().unwrap_or_default();
+        let remedy = one.remedy();
+        assert!(
+            file.ends_with("/it.yaml") && remedy == format!("edit {file}"),
+            "{remedy}"
+        );
+        format!("{} {}", one.code.id(), one.cause)
+    });
+    line.collect()
+}
+
+const VARIANT: &str = "\
+apiVersion: llmd.ai/v1alpha1
+kind: VariantAutoscaling
+metadata: {name: a, namespace: ns}
+spec:
+  scaleTargetRef: {name: a}
+  modelID: m
+  variantCost: \"3.0\"
+  minReplicas: 2
+  maxReplicas: 4
+";
+
+#[test]
+fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
+    assert_eq!(lines("fine", VARIANT), Vec::<String>::new());
+    for (name, from, to, cause) in [
+        (
+            "model",
+            "modelID: m",
+            "modelID: \"\"",
+            "spec.modelID is \"\", which is too short",
+        ),
+        (
+            "none",
+            "modelID: m\n",
+            "accelerator: m\n",
+            "spec.modelID is required",
+        ),
+        (
+            "bounds",
+            "minReplicas: 2",
+            "minReplicas: 5",
+            "spec: minReplicas must be less than or equal to maxReplicas",
+        ),
+        (
+            "zero",
+            "maxReplicas: 4",
+            "maxReplicas: 0",
+            "spec.maxReplicas is 0, and has to be at least 1",
+        ),
+        (
+            "cost",
+            "3.0",
+            "-3",
+            "spec.variantCost is \"-3\", and has to be a decimal number such as \"10.0\"",
+        ),
+        (
+            "type",
+            "\"3.0\"",
+            "3.0",
+            "spec.variantCost is 3.0, and has to be of type string",
+        ),
+        (
+            "field",
+            "minReplicas",
+            "minReplica",
+            "spec.minReplica is no field of this kind",
+        ),
+        (
+            "version",
+            "v1alpha1",
+            "v1beta9",
+            "apiVersion \"llmd.ai/v1beta9\" is not known; write llmd.ai/v1alpha1",
+        ),
+    ] {
+        let found = lines(name, &VARIANT.replace(from, to));
+        assert!(
+            found.contains(&format!("WVA080 {cause}")),
+            "{name}: {found:?}"
+        );
+        assert!(
+            found.iter().all(|line| line.starts_with("WVA080")),
+            "{name}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn thresholds_are_judged_without_their_controller() {
+    let map = |entry: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: thresholds}}\ndata:\n  default: |\n    {entry}\n"
+        )
+    };
+    let fine = "analyzerName: slo";
+    assert_eq!(lines("thresholds", &map(fine)), Vec::<String>::new());
+    let found = lines(
+        "contradiction",
+        &map("analyzerName: slo\n    scaleUpThreshold: 0.6"),
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    let cause = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";
+    assert!(
+        found[0].starts_with("WVA025") && found[0].contains(cause),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_patch_is_no_controller_and_a_template_no_manifest() {
+    let deployment = |image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: wva-controller-manager}}\n\
+             spec: {{template: {{spec: {{containers: [{{name: manager{image}}}]}}}}}}\n"
+        )
+    };
+    let found = lines("whole", &deployment(", image: wva"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("WVA024"), "{found:?}");
+    assert_eq!(lines("patch", &deployment("")), Vec::<String>::new());
+    let diagnosis = of_file(
+        "template",
+        "kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n",
+    );
+    let found: Vec<_> = diagnosis.findings().collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].cause.ends_with("render it first: helm template"),
+        "{found:?}"
+    );
+    let text = diagnosis.to_text();
+    assert!(
+        text.contains("remedy: edit ") && !text.contains("kubectl"),
+        "{text}"
+    );
 }

@@ -25,7 +25,7 @@ wva doctor --wait 2m
 |---|---|
 | 0 | everything is fine |
 | 1 | findings, of any severity |
-| 2 | no finding, and something could not be looked at; or the command line is wrong |
+| 2 | no finding, and something could not be looked at; the API server does not answer, a folder holds no manifest, or the command line is wrong |
 
 `√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Each finding has a code that keeps
 its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
@@ -35,7 +35,9 @@ It reads objects, runs the queries of ScaledObjects, and asks by SubjectAccessRe
 controller, of the HorizontalPodAutoscaler controller and of KEDA. It changes nothing. Outside of the cluster it reaches
 Prometheus through the API server's proxy of Services (`get services/proxy`), or at `--prometheus`. In a pod of the
 controller it asks as the controller does; only there a refusal of Prometheus is a finding. Elsewhere it is something that
-could not be looked at. Of manifests (`--files`) only what stands in them is judged, not what is missing.
+could not be looked at. Of manifests (`--files`) only what stands in them is judged, not what is missing:
+VariantAutoscalings and PodAutoscalers by their definitions, thresholds also without the controller. A finding names the
+file, and the remedy is an edit of it.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
 codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
