@@ -31,8 +31,16 @@ well: its reason is that of the condition, Warning where it fails, Normal where 
 fn described(reason: EventReason) -> Option<[&'static str; 3]> {
     let (variant, autoscaler) = ("VariantAutoscaling", "PodAutoscaler");
     let described = match reason {
-        EventReason::ScaledUp => ["Normal", variant, "the published count was raised"],
-        EventReason::ScaledDown => ["Normal", variant, "the published count was lowered"],
+        EventReason::ScaledUp => [
+            "Normal",
+            variant,
+            "the published count changed, and is above the replicas that exist; or it rose to them",
+        ],
+        EventReason::ScaledDown => [
+            "Normal",
+            variant,
+            "the published count changed, and is below the replicas that exist; or it fell to them",
+        ],
         EventReason::ScaledToZero => ["Normal", variant, "the published count became 0"],
         EventReason::VariantRefused => [
             "Warning",

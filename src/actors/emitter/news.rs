@@ -81,7 +81,7 @@ impl Emitter {
             cycle = cycle_of(record),
             "scaling-decision"
         );
-        let reason = event_reason(action, values.desired);
+        let reason = event_reason(event_action(decision.action(), action), values.desired);
         if let Some((regarding, reason)) = self.shared.regarding(&record.key).zip(reason) {
             let note = format!(
                 "Desired replicas {}: {} (cycle {})",
@@ -192,6 +192,15 @@ fn cycle_of(record: &PublishedRecord) -> u64 {
     record.decided.cycle.map_or(0, |cycle| cycle.0)
 }
 
+/// The action that events name: that of the reason, from replicas that exist. Where these stay, the published count
+/// has changed.
+fn event_action(of_existing: Action, of_published: Action) -> Action {
+    match of_existing {
+        Action::NoChange => of_published,
+        action => action,
+    }
+}
+
 /// How an action is called in events; a count that stays is no event.
 fn event_reason(action: Action, desired: Replicas) -> Option<EventReason> {
     match action {
@@ -216,4 +225,23 @@ pub(super) fn troubles(record: &PublishedRecord) -> Vec<UnhealthyCondition> {
             reason: condition.reason.as_str(),
         });
     all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, EventReason, Replicas, event_action, event_reason};
+
+    /// The published count rises from 2 to 3 while 5 exist: the reason speaks of a release, and so does the event.
+    #[test]
+    fn an_event_goes_the_way_of_its_reason() {
+        let event = |of_existing, of_published, desired| {
+            event_reason(event_action(of_existing, of_published), Replicas(desired))
+        };
+        let (up, down, same) = (Action::ScaleUp, Action::ScaleDown, Action::NoChange);
+        assert_eq!(event(down, up, 3), Some(EventReason::ScaledDown));
+        assert_eq!(event(up, down, 4), Some(EventReason::ScaledUp));
+        assert_eq!(event(same, up, 3), Some(EventReason::ScaledUp));
+        assert_eq!(event(same, down, 0), Some(EventReason::ScaledToZero));
+        assert_eq!(event(same, same, 3), None);
+    }
 }
