@@ -182,10 +182,9 @@ fn two_variants_share_one_service() {
     let rename = page.lines().find(|line| line.starts_with("a100() {"));
     let file = "config/samples/workloads/vllm.yaml";
     let script = format!("kubectl() {{ cat; }}\n{}\na100 {file}", rename.unwrap());
-    let run = Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(path(""));
-    let second = String::from_utf8(run.output().unwrap().stdout).unwrap();
+    let mut bash = Command::new("bash");
+    let run = bash.args(["-c", &script]).current_dir(path("")).output();
+    let second = String::from_utf8(run.unwrap().stdout).unwrap();
     let second: Value = serde_yaml::from_str(&second).unwrap();
     assert_eq!(second["kind"], "Deployment");
     assert_eq!(second["metadata"]["name"], "llama-8b-a100");
