@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use clap::Args;
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Certificate, Client, redirect, retry, tls};
+use reqwest::{Certificate, Client, Response, Url, redirect, retry, tls};
 
 use crate::cluster::client::causes;
 use crate::policy::document::MAX_DOCUMENT;
+use wva_base::text::printable;
 
 /// Longest wait for one page.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Largest token file that is read, in bytes.
 const MAX_TOKEN: usize = 64 * 1024;
+
+/// Longest text of a refusal that is shown, in bytes.
+const MAX_REFUSAL: usize = 300;
 
 /// Flags that say how the controller is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -51,6 +55,12 @@ impl ControllerApi {
         let Some(address) = &flags.address else {
             return Ok(None);
         };
+        let url = Url::parse(address).ok();
+        if url.is_none_or(|url| !url.has_host() || !url.scheme().starts_with("http")) {
+            return Err(format!(
+                "--address is {address:?}; give a URL such as https://127.0.0.1:8443"
+            ));
+        }
         let mut builder = Client::builder()
             .redirect(redirect::Policy::none())
             .retry(retry::never())
@@ -94,12 +104,19 @@ impl ControllerApi {
         let mut response = request.send().await.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
+            let said = said(response).await;
             let remedy = match status.as_u16() {
                 401 => "name a file with a valid token in --token-file",
                 403 => {
                     "bind the token's user to a ClusterRole with get on nonResourceURLs /debug/*"
                 }
-                404 => "check that --address is METRICS_BIND_ADDRESS of the controller",
+                404 if said.is_empty() || said == "not found" => {
+                    "check that --address is METRICS_BIND_ADDRESS of the controller"
+                }
+                // The page is there, and says what it lacks.
+                _ if !said.is_empty() => {
+                    return Err(format!("{url}: the controller answered {status}: {said}"));
+                }
                 _ => "see the log of the controller",
             };
             return Err(format!("{url}: the controller answered {status}; {remedy}"));
@@ -127,6 +144,17 @@ impl ControllerApi {
     }
 }
 
+/// The text of a refusal; empty where it is none of a line.
+async fn said(response: Response) -> String {
+    let text = response.text().await.unwrap_or_default();
+    let text = text.trim();
+    if text.len() <= MAX_REFUSAL && !text.contains(['\n', '<']) {
+        printable(text)
+    } else {
+        String::new()
+    }
+}
+
 fn read_file(flag: &str, path: &str) -> Result<String, String> {
     let remedy = |why: String| format!("{flag} {path}: {why}; name a file that can be read");
     let about = std::fs::metadata(Path::new(path)).map_err(|error| remedy(error.to_string()))?;
@@ -134,4 +162,51 @@ fn read_file(flag: &str, path: &str) -> Result<String, String> {
         return Err(remedy(format!("it has more than {MAX_TOKEN} bytes")));
     }
     std::fs::read_to_string(path).map_err(|error| remedy(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::{ControllerApi, ControllerFlags};
+
+    /// What a command says of a page that is answered with 404 and this text.
+    async fn refused(text: &str) -> String {
+        // As the program does; another test may have done it.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let answer = format!(
+            "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+            text.len()
+        );
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let flags = ControllerFlags {
+            address: Some(address.clone()),
+            ..ControllerFlags::default()
+        };
+        let api = ControllerApi::of(&flags).unwrap().unwrap();
+        let error = api.page("/debug/recording").await.unwrap_err();
+        served.await.unwrap();
+        error.replace(&address, "")
+    }
+
+    #[tokio::test]
+    async fn a_page_that_lacks_something_says_what() {
+        let remedy = "check that --address is METRICS_BIND_ADDRESS of the controller";
+        for text in ["not found", "<html>", ""] {
+            let wanted =
+                format!("/debug/recording: the controller answered 404 Not Found; {remedy}");
+            assert_eq!(refused(text).await, wanted, "{text}");
+        }
+        let why = "no decision is recorded in memory: see DECISION_HISTORY_BYTES";
+        let wanted = format!("/debug/recording: the controller answered 404 Not Found: {why}");
+        assert_eq!(refused(why).await, wanted);
+    }
 }

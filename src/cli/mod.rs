@@ -1,7 +1,7 @@
 //! Commands of the one binary.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -125,9 +125,18 @@ fn print_version(program: &str) -> ExitCode {
 
 /// Writes to standard output.
 pub fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    write_to(&mut std::io::stdout(), text)
+}
+
+fn write_to(output: &mut impl Write, text: &str) -> ExitCode {
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_reader_is_gone) => ExitCode::FAILURE,
+        // The reader of a pipe has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => fail([format!("standard output: {error}; write to another place")]),
     }
 }
 
@@ -152,7 +161,7 @@ pub fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{BTreeMap, ExitCode, MISUSED, PROGRAM, command_line, run};
+    use super::{BTreeMap, ExitCode, MISUSED, PROGRAM, command_line, run, write_to};
 
     #[test]
     fn a_misspelt_command_is_refused_with_the_one_that_was_meant() {
@@ -235,6 +244,18 @@ mod tests {
             let code = run(&arguments, BTreeMap::new());
             assert_eq!(code, ExitCode::from(MISUSED), "{line}");
         }
+    }
+
+    #[test]
+    fn an_output_that_takes_nothing_fails() {
+        let mut taken = Vec::new();
+        assert_eq!(write_to(&mut taken, "text"), ExitCode::SUCCESS);
+        assert_eq!(taken, b"text");
+        let mut full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        assert_eq!(write_to(&mut full, "text"), ExitCode::FAILURE);
     }
 
     #[test]

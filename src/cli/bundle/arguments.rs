@@ -10,8 +10,8 @@ use crate::cli::namespace_flags::NamespaceFlags;
 #[derive(Debug, Parser)]
 #[command(
     name = "bundle",
-    after_help = "The archive has the version, objects with their status, events, and with --address settings, decisions \
-                  with their inputs and actors. wva replay repeats its decisions.\n\
+    after_help = "The archive has the version, objects with their status, events, findings of wva doctor, and with --address \
+                  settings, decisions with their inputs and actors. wva replay repeats its decisions.\n\
                   Exit code: 0 with an archive, 1 without one, 2 where arguments are not accepted."
 )]
 pub(in crate::cli) struct BundleFlags {

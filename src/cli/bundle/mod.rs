@@ -14,10 +14,13 @@ use self::archive::ArchiveWriter;
 pub(super) use self::arguments::BundleFlags;
 use self::redact::{redact, redact_recording};
 use super::controller_api::ControllerApi;
+use super::doctor;
 use super::status::{FleetObjects, list_events};
 use super::usage::{Given, read};
 use super::{fail, misused, print};
+use crate::doctor::look::DoctorScope;
 use crate::version;
+use wva_recording::RecordingReader;
 
 const PAGES: [(&str, &str); 4] = [
     ("/debug/settings", "settings.json"),
@@ -52,14 +55,18 @@ async fn collected(
     objects(flags, &mut bundle).await;
     match controller {
         Some(controller) => pages(flags, controller, &mut bundle).await,
-        None => bundle
-            .notes
-            .push("without --address the archive has no decisions and no settings".to_owned()),
+        None => {
+            let lacking = match flags.recording {
+                Some(_) => "no settings of now",
+                None => "no decisions and no settings",
+            };
+            let note = format!("without --address the archive has {lacking}");
+            bundle.notes.push(note);
+        }
     }
     if let Some(path) = &flags.recording {
-        let bytes = std::fs::read(path)
-            .map_err(|error| format!("{path}: {error}; name a file that can be read"))?;
-        bundle.recording(&bytes);
+        let bytes = given(path)?;
+        bundle.archive.add(archive::RECORDING, &bytes);
     }
     let path = &flags.output;
     let (bytes, notes) = bundle.finish();
@@ -68,6 +75,23 @@ async fn collected(
     let notes = notes.iter().map(|note| format!("note: {note}"));
     let lines: Vec<String> = std::iter::once(path.clone()).chain(notes).collect();
     Ok(lines.join("\n") + "\n")
+}
+
+/// A recording from a file, redacted.
+///
+/// # Errors
+/// The file holds none.
+fn given(path: &str) -> Result<Vec<u8>, String> {
+    let refused = |why: String| {
+        format!("{path}: {why}; name a DECISION_RECORD_FILE, or what /debug/recording writes")
+    };
+    let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
+    match RecordingReader::new(bytes.as_slice()).next_entry() {
+        Ok(Some(_)) => {}
+        Ok(None) => return Err(refused("the recording has no cycle".to_owned())),
+        Err(error) => return Err(refused(error.to_string())),
+    }
+    redact_recording(&bytes).map_err(|error| refused(error.to_string()))
 }
 
 async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
@@ -87,6 +111,14 @@ async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
     match list_events(&client, namespace).await {
         Ok(events) => bundle.document("events.json", json!(events)),
         Err(error) => bundle.notes.push(error),
+    }
+    let scope = DoctorScope {
+        namespace: namespace.map(str::to_owned),
+        ..DoctorScope::default()
+    };
+    match doctor::once(&client, &scope).await {
+        Ok(diagnosis) => bundle.document("findings.json", diagnosis.to_json()),
+        Err(error) => bundle.notes.push(format!("findings.json: {error}")),
     }
 }
 

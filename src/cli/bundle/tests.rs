@@ -5,9 +5,9 @@ use std::io::Read as _;
 use flate2::read::MultiGzDecoder;
 use serde_json::json;
 
-use super::Bundled;
 use super::archive::open;
 use super::redact::{redact, redacted};
+use super::{Bundled, given};
 
 const SECRET: &str = "s3cr3t-planted";
 
@@ -148,4 +148,24 @@ fn a_bundle_is_replayed_and_has_no_secret() {
     let error = open(&path("empty.tgz")).err().unwrap();
     assert!(error.contains("the bundle has no recording"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_recording_that_is_none_makes_no_bundle() {
+    let folder = std::env::temp_dir().join(format!("wva-given-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("recording").display().to_string();
+    let recording = crate::cli::replay::tests::recording(SECRET);
+    std::fs::write(&path, &recording).unwrap();
+    assert!(!given(&path).unwrap().is_empty());
+    for broken in [&b""[..], b"no recording", &recording[..40]] {
+        std::fs::write(&path, broken).unwrap();
+        let error = given(&path).unwrap_err();
+        assert!(
+            error.ends_with("or what /debug/recording writes"),
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(given(&path).is_err());
 }

@@ -24,7 +24,7 @@ use self::arguments::{Detail, PlanArguments, PlanCommand};
 use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
 pub(super) use self::render::{model_notes, steps, widths};
-use super::{misused, print};
+use super::{complain, misused, print};
 use crate::policy::document::{DocumentError, MAX_DOCUMENT, Situation, SnapshotDocument};
 use crate::policy::key::ObjectKey;
 use crate::policy::learned::Learned;
@@ -41,14 +41,27 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let outcome = match arguments::parse(arguments) {
         Ok(PlanCommand::Help(text)) => Ok(text),
         Ok(PlanCommand::Schema) => schema().map_err(|error| vec![error.to_string()]),
-        Ok(PlanCommand::Plan(arguments)) => read(&arguments)
-            .and_then(|(snapshot, settings)| answer(&snapshot, &settings, &arguments)),
+        Ok(PlanCommand::Plan(arguments)) => {
+            // Apart from the answer, which programs read.
+            if let Some(note) = settings_note(&arguments) {
+                complain(&format!("note: {note}\n"));
+            }
+            read(&arguments)
+                .and_then(|(snapshot, settings)| answer(&snapshot, &settings, &arguments))
+        }
         Err(error) => Err(vec![error.to_string()]),
     };
     match outcome {
         Ok(text) => print(&text),
         Err(errors) => misused(errors),
     }
+}
+
+/// A snapshot has no settings.
+fn settings_note(arguments: &PlanArguments) -> Option<&'static str> {
+    let is_default = arguments.settings.is_none();
+    is_default
+        .then_some("default settings are in force; name those of the controller with --settings")
 }
 
 fn schema() -> Result<String, serde_json::Error> {

@@ -3,6 +3,8 @@
 use clap::Parser;
 use clap::builder::NonEmptyStringValueParser;
 
+use crate::cli::usage::to_time;
+
 /// Repeats recorded decisions with this program, and shows every difference
 #[derive(Debug, Parser)]
 #[command(
@@ -18,7 +20,7 @@ pub(in crate::cli) struct ReplayFlags {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     pub(super) settings: Option<String>,
     /// Only the last cycle up to this time, such as 2026-03-01T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = to_time)]
     pub(super) at: Option<jiff::Timestamp>,
     /// Print which version recorded, and nothing else
     #[arg(long)]

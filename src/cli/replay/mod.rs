@@ -131,6 +131,11 @@ fn all<R: Read>(
         let more = differing.saturating_sub(MOST);
         writeln!(report.text, "and {more} more that differ").unwrap_or_default();
     }
+    if span.is_none() {
+        return Err(
+            "the recording has no cycle; name one of a controller that has decided".to_owned(),
+        );
+    }
     let version = reader.header().map_or("?", |header| &header.version);
     let outcome = match differing {
         0 => "every decision is the same".to_owned(),

@@ -292,3 +292,17 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
         "cycle 2 at 2026-03-01T12:01:00Z: every decision is the same\n"
     );
 }
+
+#[test]
+fn a_recording_without_a_cycle_is_refused() {
+    let folder = std::env::temp_dir().join(format!("wva-replay-empty-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("recording").display().to_string();
+    std::fs::write(&path, recording("x")).unwrap();
+    assert!(replayed(&[&path]).unwrap().text.starts_with("3 cycles"));
+    let empty = GzEncoder::new(Vec::new(), Compression::default());
+    std::fs::write(&path, empty.finish().unwrap()).unwrap();
+    let error = replayed(&[&path]).unwrap_err();
+    assert!(error.contains("the recording has no cycle"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -54,7 +54,7 @@ async fn repeat(
             enrich::enrich(&mut status, controller).await;
         }
         let text = match flags.output {
-            OutputFormat::Text => printable(&render::table(&status)),
+            OutputFormat::Text => printable(&render::table(&status, namespace.as_deref())),
             OutputFormat::Json => render::json(&status)?,
         };
         let code = print(&text);

@@ -23,11 +23,14 @@ pub(super) fn json(status: &FleetStatus) -> Result<String, String> {
     Ok(text + "\n")
 }
 
-/// A line for each model, one for each of its variants below it.
-pub(super) fn table(status: &FleetStatus) -> String {
+/// A line for each model, one for each of its variants below it; of one namespace, or of all.
+pub(super) fn table(status: &FleetStatus, namespace: Option<&str>) -> String {
     let mut text = String::new();
     if status.variants.is_empty() && status.pod_autoscalers.is_empty() {
-        text.push_str("no VariantAutoscalings and no PodAutoscalers\n");
+        let place = namespace.map_or_else(String::new, |namespace| {
+            format!(" in namespace {namespace}; -A shows all namespaces")
+        });
+        writeln!(text, "no VariantAutoscalings and no PodAutoscalers{place}").unwrap_or_default();
     }
     variants(&mut text, &status.variants);
     autoscalers(&mut text, &status.pod_autoscalers);

@@ -61,8 +61,12 @@ fn objects() -> FleetObjects {
 #[test]
 fn a_fleet_is_shown_by_model_and_variant() {
     assert_eq!(
-        render::table(&FleetStatus::of(&FleetObjects::default())),
+        render::table(&FleetStatus::of(&FleetObjects::default()), None),
         "no VariantAutoscalings and no PodAutoscalers\n"
+    );
+    assert_eq!(
+        render::table(&FleetStatus::of(&FleetObjects::default()), Some("a")),
+        "no VariantAutoscalings and no PodAutoscalers in namespace a; -A shows all namespaces\n"
     );
     let status = FleetStatus::of(&objects());
     let wanted = "\
@@ -71,7 +75,7 @@ serving/llama    3        -        2      1                                    6
   h100           1        -        1      0        ScaledObject/h100  -        40.0  no controller has written a status
   l4             2        3        1      1        HPA/follows        -        21.0  saturation decided
 ";
-    assert_eq!(render::table(&status), wanted);
+    assert_eq!(render::table(&status, None), wanted);
     let document: Value = serde_json::from_str(&render::json(&status).unwrap()).unwrap();
     assert_eq!(document["variants"][1]["pending"], 1);
     assert_eq!(document["variants"][0]["desired"], Value::Null);
@@ -187,7 +191,7 @@ fn a_condition_that_does_not_hold_says_why() {
     let path = "/status/conditions/0";
     let condition = objects.variants[0].pointer_mut(path).unwrap();
     *condition = json!({"type": "MetricsAvailable", "status": "False", "message": "no\nsample"});
-    let table = render::table(&FleetStatus::of(&objects));
+    let table = render::table(&FleetStatus::of(&objects), None);
     assert!(table.contains("  no sample\n"), "{table}");
 }
 

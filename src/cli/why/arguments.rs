@@ -4,7 +4,7 @@ use clap::Parser;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::cli::controller_api::{ControllerApi, ControllerFlags};
-use crate::cli::usage::Refused;
+use crate::cli::usage::{Refused, to_time};
 use crate::policy::key::ObjectKey;
 use wva_base::moment::WallTime;
 
@@ -26,7 +26,7 @@ pub(in crate::cli) struct WhyFlags {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     recording: Option<String>,
     /// The last decision up to this time, such as 2026-03-01T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = to_time)]
     at: Option<jiff::Timestamp>,
     /// Settings for --snapshot, as wva plan reads them
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]

@@ -207,6 +207,10 @@ fn flags_without_effect_are_refused() {
             "--recording excludes --snapshot",
         ),
         (
+            "serving/l4 --address foo",
+            "--address is \"foo\"; give a URL such as https://127.0.0.1:8443",
+        ),
+        (
             "serving/l4 --token-file /none/file --address http://c",
             "name a file that can be read",
         ),
