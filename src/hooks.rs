@@ -71,6 +71,11 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether something other than the metrics server serves the decisions in memory.
+    fn serves_history(&self) -> bool {
+        false
+    }
+
     /// Whether decisions are shown without a claim.
     fn shows_without_claim(&self) -> bool {
         false

@@ -309,7 +309,8 @@ impl SharedState {
         let pool_group = statics.scope.pool_group;
         let unrecorded = series.engine.unrecorded.clone();
         let mut record = statics.record.clone();
-        if statics.serving.metrics == BindAddress::Off {
+        let is_served = series.hooks.serves_history();
+        if statics.serving.metrics == BindAddress::Off && !is_served {
             // Nothing serves what would be in memory.
             record.history_bytes = 0;
         }

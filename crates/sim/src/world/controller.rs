@@ -124,12 +124,32 @@ impl ControllerHooks for LeftOut {
     }
 }
 
+/// A controller whose decisions the world serves at an address of its own.
+#[derive(Debug)]
+struct Shown;
+
+impl ControllerHooks for Shown {
+    fn serves_history(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the controller remembers its decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DecisionHistory {
+    /// It keeps none.
+    None,
+    /// It keeps as many as its settings say.
+    InMemory,
+}
+
 /// Puts a controller together that uses this server and these signals.
 pub(super) fn controller(
     server: &ApiServer,
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
     scenario: &Scenario,
+    history: DecisionHistory,
 ) -> Result<(Controller, ControllerView), WorldError> {
     let fixed = Sources {
         environment: environment(POD, scenario.interval),
@@ -155,9 +175,10 @@ pub(super) fn controller(
         identity: Arc::from(format!("{POD}_simulated")),
         sources,
         fixed,
-        hooks: match scenario.without {
-            Some(term) => Arc::new(LeftOut(term)),
-            None => Arc::new(NoHooks),
+        hooks: match (scenario.without, history) {
+            (Some(term), _) => Arc::new(LeftOut(term)),
+            (None, DecisionHistory::InMemory) => Arc::new(Shown),
+            (None, DecisionHistory::None) => Arc::new(NoHooks),
         },
     })
 }

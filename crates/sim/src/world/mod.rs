@@ -50,7 +50,7 @@ pub use scenario::{
     Slo,
 };
 
-use self::controller::{ControllerView, Signals};
+use self::controller::{ControllerView, DecisionHistory, Signals};
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
@@ -134,16 +134,26 @@ fn in_weather(
     server: &ApiServer,
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
+    history: DecisionHistory,
 ) -> Result<(Controller, ControllerView), WorldError> {
     let weather = api_fault_schedule::ApiFaultSchedule::of(scenario, clock);
     let reached = server.with_faults(Arc::new(weather));
-    controller::controller(&reached, signals, (clock, seed), scenario)
+    controller::controller(&reached, signals, (clock, seed), scenario, history)
 }
 
 impl World {
     /// Builds a world that begins at this date, and sets it going.
     pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, None, SYNC).await
+        Self::found(scenario, seed, date, None, SYNC, DecisionHistory::None).await
+    }
+
+    /// The same with a controller that remembers its decisions.
+    pub(crate) async fn shown(
+        scenario: &Scenario,
+        seed: u64,
+        date: WallTime,
+    ) -> Result<Self, WorldError> {
+        Self::found(scenario, seed, date, None, SYNC, DecisionHistory::InMemory).await
     }
 
     /// Builds a world for an experiment, with or without a controller of its own.
@@ -155,7 +165,7 @@ impl World {
         hpa_sync: Duration,
     ) -> Result<Self, WorldError> {
         let staff = (!has_controller).then(PodListeners::default);
-        Self::found(scenario, seed, date, staff, hpa_sync).await
+        Self::found(scenario, seed, date, staff, hpa_sync, DecisionHistory::None).await
     }
 
     /// Builds a world whose controllers others start and end; they answer at these doors.
@@ -165,7 +175,15 @@ impl World {
         date: WallTime,
         doors: PodListeners,
     ) -> Result<Self, WorldError> {
-        Self::found(scenario, seed, date, Some(doors), SYNC).await
+        Self::found(
+            scenario,
+            seed,
+            date,
+            Some(doors),
+            SYNC,
+            DecisionHistory::None,
+        )
+        .await
     }
 
     async fn found(
@@ -174,6 +192,7 @@ impl World {
         date: WallTime,
         staff: Option<PodListeners>,
         hpa_sync: Duration,
+        history: DecisionHistory,
     ) -> Result<Self, WorldError> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
@@ -193,7 +212,8 @@ impl World {
                 routers: Arc::new(routers.clone()),
                 pods: Arc::new(routers.clone()),
             };
-            let (controller, door) = in_weather(scenario, &server, signals, (&clock, &seed))?;
+            let (controller, door) =
+                in_weather(scenario, &server, signals, (&clock, &seed), history)?;
             plans = door.shared.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);

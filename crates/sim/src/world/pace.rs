@@ -206,7 +206,7 @@ impl Stage {
     async fn perform(self, play: Play, begun: oneshot::Sender<Begun>) {
         let (scenario, seed, date) = (&play.scenario, play.seed, play.date);
         let world = match &play.policy {
-            None => World::begin(scenario, seed, date).await,
+            None => World::shown(scenario, seed, date).await,
             Some(policy) => Seats::world(policy, scenario, seed, date).await,
         };
         let world = match world {

@@ -1,5 +1,7 @@
 //! Worlds in virtual time.
 
+mod shown;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -350,7 +352,14 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
         pods: Arc::new(world.routers.clone()),
     };
     let around = (&world.clock, &SeedTree::new(2));
-    let (next, door) = controller::controller(&world.server, signals, around, &scenario).unwrap();
+    let (next, door) = controller::controller(
+        &world.server,
+        signals,
+        around,
+        &scenario,
+        DecisionHistory::None,
+    )
+    .unwrap();
     let running = tokio::spawn(next.run(std::future::pending()));
     let lines = first_lines(&door, scenario.interval * 2).await;
     running.abort();
