@@ -22,8 +22,10 @@ use crate::workloads::object::{Object, path, stamp};
 use wva_base::moment::Moment;
 use wva_supervise::Clock;
 
-/// The name as an owner of fields and in events.
-const MANAGER: &str = "horizontal-pod-autoscaler";
+/// The name as an owner of fields: that of the program.
+const MANAGER: &str = "kube-controller-manager";
+/// The name in events: that of the controller in it.
+const REPORTER: &str = "horizontal-pod-autoscaler";
 /// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
 pub(crate) const SYNC: Duration = Duration::from_secs(15);
 
@@ -237,7 +239,7 @@ impl Autoscalers {
         for (volume, reason, message) in sync.events {
             let about = ("autoscaling/v2", "HorizontalPodAutoscaler", sync.object);
             let (events, event) =
-                event::document(about, MANAGER, (volume, reason), &message, sync.now.wall);
+                event::document(about, REPORTER, (volume, reason), &message, sync.now.wall);
             self.server.create(&events, &event).await?;
         }
         Ok(())

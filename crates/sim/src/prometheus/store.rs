@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::labels::{LabelSet, NAME};
 use super::number::{is_stale, stale};
+use super::promql::{LabelCondition, Selector, pattern};
 
 /// One value at one time, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +53,38 @@ impl StoredSeries {
             .range(start..end.max(start))
             .copied()
             .filter(|point| !is_stale(point.value))
+    }
+}
+
+/// A condition of a selector, with its pattern made once for all series.
+struct LabelTest<'s> {
+    label: &'s str,
+    wanted: &'s LabelCondition,
+    like: Option<Regex>,
+}
+
+impl<'s> LabelTest<'s> {
+    fn of((label, wanted): &'s (String, LabelCondition)) -> Self {
+        let like = match wanted {
+            LabelCondition::IsLike(text) => pattern(text).ok(),
+            LabelCondition::Is(_) | LabelCondition::IsNot(_) => None,
+        };
+        Self {
+            label,
+            wanted,
+            like,
+        }
+    }
+
+    fn takes(&self, labels: &LabelSet) -> bool {
+        let value = labels.get(self.label);
+        match self.wanted {
+            LabelCondition::Is(wanted) => value == wanted,
+            LabelCondition::IsNot(other) => value != other,
+            LabelCondition::IsLike(_) => {
+                self.like.as_ref().is_some_and(|like| like.is_match(value))
+            }
+        }
     }
 }
 
@@ -165,14 +200,16 @@ impl SeriesStore {
         self.by_name = families;
     }
 
-    /// The series of a name that have these labels, in the order of their labels.
-    pub(super) fn select(&self, name: &str, labels: &[(String, String)]) -> Vec<&StoredSeries> {
-        let is_chosen = |known: &LabelSet| {
-            let mut labels = labels.iter();
-            labels.all(|(label, value)| known.get(label) == value)
-        };
-        let family = self.by_name.get(name).into_iter().flatten();
-        family
+    /// The series that a selector chooses, by name in the order of their labels.
+    pub(super) fn select(&self, selector: &Selector) -> Vec<&StoredSeries> {
+        let labels = selector.labels.iter();
+        let tests: Vec<LabelTest<'_>> = labels.map(LabelTest::of).collect();
+        let is_chosen = |known: &LabelSet| tests.iter().all(|test| test.takes(known));
+        let named = self.by_name.get(selector.name.as_str()).into_iter();
+        let all = self.by_name.values().filter(|_| selector.name.is_empty());
+        named
+            .chain(all)
+            .flatten()
             .filter(|(known, _)| is_chosen(known))
             .filter_map(|(_, id)| self.get(*id))
             .collect()

@@ -9,6 +9,7 @@ mod window;
 
 use self::rows::{Row, Steps};
 use super::labels::LabelSet;
+use super::number::seconds;
 use super::promql::{Expr, Query, Subquery};
 use super::refusal::QueryRefusal;
 use super::store::SeriesStore;
@@ -101,6 +102,19 @@ impl View<'_> {
             Expr::Or { left, right, on } => {
                 let (left, right) = (self.eval(left, steps)?, self.eval(right, steps)?);
                 either::either(on.as_deref(), left, right)
+            }
+            Expr::Now => Ok(vec![Row {
+                labels: LabelSet::default(),
+                values: steps.times().map(|time| Some(seconds(time))).collect(),
+            }]),
+            Expr::Ago(inner) => {
+                let mut rows = self.eval(inner, steps)?;
+                for row in &mut rows {
+                    for (value, time) in row.values.iter_mut().zip(steps.times()) {
+                        *value = value.map(|value| seconds(time) - value);
+                    }
+                }
+                unnamed(rows)
             }
             Expr::Above(inner, number) => {
                 let mut rows = self.eval(inner, steps)?;

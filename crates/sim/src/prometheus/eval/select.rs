@@ -14,7 +14,7 @@ impl View<'_> {
         selector: &Selector,
         steps: Steps,
     ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
-        let series = self.store.select(&selector.name, &selector.labels);
+        let series = self.store.select(selector);
         steps.bound(series.len())?;
         Ok(series)
     }

@@ -1,5 +1,7 @@
 //! Expressions.
 
+use regex::Regex;
+
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::prometheus) enum Query {
     Instant(Expr),
@@ -27,12 +29,31 @@ pub(in crate::prometheus) enum Expr {
         on: Option<Vec<String>>,
     },
     Above(Box<Expr>, f64),
+    /// The time, as one series without labels: `vector(time())`.
+    Now,
+    /// The ages of the times in an expression: `time() - …`.
+    Ago(Box<Expr>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::prometheus) struct Selector {
+    /// Empty where the labels alone choose.
     pub(in crate::prometheus) name: String,
-    pub(in crate::prometheus) labels: Vec<(String, String)>,
+    pub(in crate::prometheus) labels: Vec<(String, LabelCondition)>,
+}
+
+/// What a selector wants of a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::prometheus) enum LabelCondition {
+    Is(String),
+    IsNot(String),
+    /// The whole value is like a pattern that [`pattern`] accepts.
+    IsLike(String),
+}
+
+/// A pattern of a whole value, as Prometheus anchors it.
+pub(in crate::prometheus) fn pattern(text: &str) -> Result<Regex, regex::Error> {
+    Regex::new(&format!("^(?s:{text})$"))
 }
 
 /// Samples of a range; its length is in milliseconds.

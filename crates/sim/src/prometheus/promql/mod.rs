@@ -1,10 +1,11 @@
-//! The part of PromQL that the controller and the policies of the laboratory send.
+//! The part of PromQL that the controller and the policies of the laboratory send, and the doctor.
 
 mod expr;
 mod parser;
 mod token;
 
 pub(super) use expr::{
-    Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Selector, Subquery,
+    Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, Selector, Subquery,
+    pattern,
 };
 pub(super) use parser::parse;

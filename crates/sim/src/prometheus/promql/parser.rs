@@ -1,6 +1,9 @@
 //! From words to an expression.
 
-use super::expr::{Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Selector, Subquery};
+use super::expr::{
+    Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, Selector, Subquery,
+    pattern,
+};
 use super::token::{Token, TokenError, Word, split};
 use crate::prometheus::refusal::QueryRefusal;
 
@@ -145,8 +148,10 @@ impl Parser {
     }
 
     fn operand(&mut self) -> Result<Expr, TokenError> {
-        if *self.word() == Word::Sign('(') {
-            return self.inner();
+        match self.word() {
+            Word::Sign('(') => return self.inner(),
+            Word::Sign('{') => return Ok(Expr::Selector(self.selector(String::new())?)),
+            _ => {}
         }
         let name = self.name()?;
         let ahead = self.word();
@@ -178,12 +183,24 @@ impl Parser {
 
     fn call(&mut self, function: &str) -> Result<Expr, TokenError> {
         self.expect_sign('(')?;
+        if function == "time" {
+            self.expect_sign(')')?;
+            self.expect_sign('-')?;
+            return Ok(Expr::Ago(Box::new(self.operand()?)));
+        }
         let called = if let Some(function) = RangeFunction::named(function) {
             let of = self.expression()?;
             Expr::OverTime(function, self.ranged(of)?)
         } else if function == "timestamp" {
-            let name = self.name()?;
+            let name = match self.word() {
+                Word::Sign('{') => String::new(),
+                _ => self.name()?,
+            };
             Expr::Timestamp(self.selector(name)?)
+        } else if function == "vector" && self.take_keyword("time") {
+            self.expect_sign('(')?;
+            self.expect_sign(')')?;
+            Expr::Now
         } else if function == "label_replace" {
             self.labelled()?
         } else {
@@ -219,14 +236,30 @@ impl Parser {
         if self.take_sign('{') {
             while !self.take_sign('}') {
                 let label = self.name()?;
-                self.expect_sign('=')?;
-                labels.push((label, self.text()?));
+                labels.push((label, self.condition()?));
                 if !self.take_sign(',') && *self.word() != Word::Sign('}') {
                     return Err(self.unexpected("',' or '}'"));
                 }
             }
         }
         Ok(Selector { name, labels })
+    }
+
+    /// What stands after the name of a label.
+    fn condition(&mut self) -> Result<LabelCondition, TokenError> {
+        if self.take_sign('!') {
+            self.expect_sign('=')?;
+            return Ok(LabelCondition::IsNot(self.text()?));
+        }
+        self.expect_sign('=')?;
+        if !self.take_sign('~') {
+            return Ok(LabelCondition::Is(self.text()?));
+        }
+        let text = self.text()?;
+        match pattern(&text) {
+            Ok(_) => Ok(LabelCondition::IsLike(text)),
+            Err(error) => Err(self.fault(error.to_string())),
+        }
     }
 
     /// Label names between parentheses.

@@ -50,7 +50,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Token>, TokenError> {
                 if letter.is_ascii_whitespace() {
                     continue;
                 }
-                if !"(){}[],:=>".contains(letter) {
+                if !"(){}[],:=>!~-".contains(letter) {
                     return Err((place, format!("unexpected character: {letter:?}")));
                 }
                 bracketed = (bracketed || letter == '[') && letter != ']';
