@@ -1,5 +1,7 @@
 //! What may go wrong with workloads.
 
+use std::fmt;
+
 use super::Outages;
 use super::kubelet::{self, Death};
 use super::nodes;
@@ -37,6 +39,21 @@ pub enum WorkloadFault {
         /// Its name.
         node: String,
     },
+}
+
+impl fmt::Display for WorkloadFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crash {
+                deployment, pods, ..
+            } => write!(formatter, "{pods} pod of {deployment} crashes"),
+            Self::Evict {
+                deployment, pods, ..
+            } => write!(formatter, "{pods} pod of {deployment} is evicted"),
+            Self::NodeLost { node } => write!(formatter, "node {node} is lost"),
+            Self::NodeBack { node } => write!(formatter, "node {node} is back"),
+        }
+    }
 }
 
 impl WorkloadFault {

@@ -384,7 +384,15 @@ impl Driver {
             gpus_used: gpus,
             gpus_total: self.scenario.gpus(),
             totals: self.state.totals.clone(),
+            faults: self.struck(),
         }));
+    }
+
+    fn struck(&self) -> Vec<(f64, String)> {
+        let struck = self.scenario.troubles.iter().take(self.state.troubles);
+        struck
+            .map(|(at, fault)| (at.as_secs_f64(), fault.to_string()))
+            .collect()
     }
 
     /// Adds up what has passed since the last tick.

@@ -20,6 +20,9 @@ pub struct Frame {
     pub(crate) gpus_total: u32,
     /// From the start until now.
     pub totals: Totals,
+    /// What went wrong until now, each with virtual seconds since the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) faults: Vec<(f64, String)>,
 }
 
 /// One model.

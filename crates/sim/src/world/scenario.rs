@@ -1,5 +1,6 @@
 //! What a world is made of, as a value.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,6 +233,46 @@ pub enum ScenarioFault {
         /// How long that lasts.
         lasts: Duration,
     },
+}
+
+impl fmt::Display for ScenarioFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |time: &Duration| humantime::format_duration(*time);
+        match self {
+            Self::Workload(fault) => fault.fmt(formatter),
+            Self::NoPrometheus(lasts) => {
+                write!(
+                    formatter,
+                    "Prometheus cannot be reached for {}",
+                    time(lasts)
+                )
+            }
+            Self::NoScrapes(lasts) => {
+                write!(formatter, "Prometheus scrapes nothing for {}", time(lasts))
+            }
+            Self::NoPages(lasts) => {
+                write!(
+                    formatter,
+                    "pages of servers cannot be reached for {}",
+                    time(lasts)
+                )
+            }
+            Self::LatePrometheus { lag, lasts } => write!(
+                formatter,
+                "answers of Prometheus are {} late for {}",
+                time(lag),
+                time(lasts)
+            ),
+            Self::ApiServer { fault, lasts } => {
+                let how = match fault {
+                    ApiFault::Refusing(code) => format!("answers {code}"),
+                    ApiFault::Slow(delay) => format!("takes {} longer", time(delay)),
+                    ApiFault::Silent => "does not answer".to_owned(),
+                };
+                write!(formatter, "the API server {how} for {}", time(lasts))
+            }
+        }
+    }
 }
 
 /// How the API server fails the controller.

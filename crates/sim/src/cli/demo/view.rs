@@ -77,6 +77,12 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
             fixed_line(frame.seconds, compared)
         ),
     ];
+    lines.extend(
+        frame
+            .faults
+            .last()
+            .map(|(at, fault)| fault_line(*at, fault)),
+    );
     lines.extend(compared.rival.as_ref().map(|rival| {
         format!(
             "{} under the same load: SLO {}   cost {:.2} so far   scalings {}",
@@ -100,6 +106,10 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
         lines.extend(model.variants.iter().flat_map(variant_lines));
     }
     lines
+}
+
+fn fault_line(at: f64, fault: &str) -> String {
+    format!("{} fault: {fault}", clock(at))
 }
 
 /// What follows the cost.
@@ -154,6 +164,8 @@ pub(super) struct Lines {
     summarized: f64,
     /// Models of which it was told that their load has ended.
     ended: BTreeSet<String>,
+    /// Faults that have a line.
+    faults: usize,
 }
 
 /// Virtual seconds between two lines about the whole.
@@ -163,6 +175,9 @@ impl Lines {
     pub(super) fn of(&mut self, frame: &Frame) -> Vec<String> {
         let mut lines = Vec::new();
         let time = clock(frame.seconds);
+        let faults = frame.faults.iter().skip(self.faults);
+        lines.extend(faults.map(|(at, fault)| fault_line(*at, fault)));
+        self.faults = frame.faults.len();
         for variant in frame.models.iter().flat_map(|model| &model.variants) {
             let state = (variant.desired, variant.scaled_to, variant.ready);
             let known = self.known.insert(variant.name.clone(), state);
@@ -298,7 +313,18 @@ mod tests {
             told,
             ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
         );
-        let mut ended = frame(1, Some(2));
+        let mut struck = frame(1, Some(2));
+        struck.faults = vec![(61.0, "node h100-0 is lost".to_owned())];
+        let fault = "00:01:01 fault: node h100-0 is lost";
+        assert_eq!(lines.of(&struck), [fault]);
+        assert!(lines.of(&struck).is_empty());
+        let compared = Comparison {
+            fixed: FixedState::Searching,
+            rival: None,
+        };
+        assert!(!picture(&header(), &frame(1, Some(2)), &compared).contains(&fault.to_owned()));
+        assert_eq!(picture(&header(), &struck, &compared)[4], fault);
+        let mut ended = struck;
         ended.models[0].broken = Some("line 7: no number".to_owned());
         let end = lines.of(&ended);
         assert_eq!(end, ["00:01:01 m: load ended: line 7: no number"]);
