@@ -107,6 +107,18 @@ mod tests {
     }
 
     #[test]
+    fn a_command_below_another_has_its_whole_name() {
+        let help = |name: &str| {
+            let mut lab = super::lab::command();
+            let command = lab.find_subcommand_mut(name).unwrap();
+            command.get_bin_name().map(str::to_owned)
+        };
+        for name in ["run", "gates", "compare", "explain"] {
+            assert_eq!(help(name), Some(format!("wva-sim lab {name}")));
+        }
+    }
+
+    #[test]
     fn every_command_is_listed() {
         (PROGRAM.tree)().debug_assert();
         let commands = PROGRAM.words.iter();

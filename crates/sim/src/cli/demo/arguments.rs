@@ -41,7 +41,7 @@ pub(in crate::cli) struct DemoFlags {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = settings::read)]
     settings: Option<SettingsFile>,
     /// The port of the page on loopback; without it a free one
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = to_port)]
     port: Option<u16>,
     /// Replay requests from a trace for the first model of the scenario
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -111,6 +111,11 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, R
             Page::Shown(given.port.unwrap_or(0))
         },
     })))
+}
+
+fn to_port(text: &str) -> Result<u16, &'static str> {
+    text.parse()
+        .map_err(|_error| "a port from 1 to 65535, or 0 for a free one")
 }
 
 fn to_scenario(name: &str) -> Result<Scenario, String> {
@@ -193,6 +198,8 @@ mod tests {
             ("--speed fast", "--speed is \"fast\"; give a number"),
             ("--speed 0", "--speed is \"0\"; give a number from 0.1"),
             ("--speed nan", "--speed is \"nan\""),
+            ("--port 99999", "--port is \"99999\"; give a port"),
+            ("--port foo", "--port is \"foo\"; give a port"),
             ("--seed -1", "--seed is \"-1\"; give a whole number"),
             ("--duration 0s", "--duration is \"0s\"; give a time"),
             (

@@ -23,7 +23,7 @@ const DEFAULT_POLICIES: [&str; 8] = [
 
 /// Compares two folders of runs, policy by policy
 #[derive(Debug, Parser)]
-#[command(name = "compare")]
+#[command(name = "compare", bin_name = "wva-sim lab compare")]
 pub(super) struct CompareFlags {
     /// The folder to compare with
     #[arg(value_name = "BEFORE")]
@@ -35,7 +35,7 @@ pub(super) struct CompareFlags {
 
 /// Shows one moment of a run, and the decisions before it
 #[derive(Debug, Parser)]
-#[command(name = "explain")]
+#[command(name = "explain", bin_name = "wva-sim lab explain")]
 pub(super) struct ExplainFlags {
     /// A file of the folder `runs`
     #[arg(value_name = "RUN")]
@@ -49,6 +49,7 @@ pub(super) struct ExplainFlags {
 #[derive(Debug, Parser)]
 #[command(
     name = "gates",
+    bin_name = "wva-sim lab gates",
     after_help = "Exit code: 0 when every gate is passed, 1 where one is not, 2 where the arguments are not accepted."
 )]
 pub(super) struct GateFlags {
@@ -64,6 +65,7 @@ pub(super) struct GateFlags {
 #[derive(Debug, Parser)]
 #[command(
     name = "run",
+    bin_name = "wva-sim lab run",
     after_help = "wva-sim lab list shows scenarios and policies. A second start plays only what is missing.\n\
                   Exit code: 0 when everything was played, 1 where something was not, 2 where the arguments are not accepted."
 )]

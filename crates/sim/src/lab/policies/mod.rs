@@ -98,7 +98,7 @@ pub const POLICIES: &[PolicyFamily] = &[
     family(
         "wva-chart",
         PolicyKind::Controller,
-        "wva-default with the chart's HPA windows of 240 s and an interval of 60 s",
+        "wva-default with the original chart's HPA windows of 240 s and interval of 60 s",
         "queueSpareTrigger",
         None,
         &[2.0, 3.0, 4.0],
