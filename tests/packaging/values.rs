@@ -72,6 +72,7 @@ wva.scaleToZero false
 wva.scaleToZeroModels {}
 wva.serviceClasses {}
 wva.controllerInstance ""
+wva.recordClaim ""
 wva.poolGroup ""
 wva.logging.level ""
 wva.config {}
