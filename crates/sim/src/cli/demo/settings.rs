@@ -1,10 +1,13 @@
 //! ConfigMaps of a file, in place of those of the demo.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::world::ConfigMap;
+use wva::doctor::look::files;
+use wva::doctor::{FindingCode, examine};
 use wva::settings::Sources;
 use wva::settings::config_maps::ConfigMapNames;
 use wva::settings::layers::resolve;
@@ -29,7 +32,17 @@ struct Document {
 pub(super) fn read(path: &str) -> Result<SettingsFile, String> {
     let wanted = |why: String| format!("a manifest of ConfigMaps: {why}");
     let text = std::fs::read_to_string(path).map_err(|error| wanted(error.to_string()))?;
-    parsed(&text).map_err(wanted)
+    let maps = parsed(&text).map_err(wanted)?;
+    // An entry that the controller refuses would leave the demo to its defaults.
+    let facts = files::read(Path::new(path), None).map_err(wanted)?;
+    let diagnosis = examine(&facts);
+    let mut ignored = diagnosis
+        .findings()
+        .filter(|one| one.code == FindingCode::SettingIgnored);
+    match ignored.next() {
+        Some(finding) => Err(wanted(finding.cause.clone())),
+        None => Ok(maps),
+    }
 }
 
 fn parsed(text: &str) -> Result<SettingsFile, String> {
@@ -70,6 +83,27 @@ fn parsed(text: &str) -> Result<SettingsFile, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_that_the_controller_refuses_is_named() {
+        let path = std::env::temp_dir().join(format!("wva-demo-{}.yaml", std::process::id()));
+        let place = path.display().to_string();
+        let read_entry = |entry: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: wva-saturation-scaling-config}}\ndata: {{default: '{entry}'}}\n"
+            );
+            std::fs::write(&path, text).unwrap();
+            read(&place)
+        };
+        assert!(
+            read_entry("{analyzerName: slo, scaleUpThreshold: 0.6, scaleDownBoundary: 0.45}")
+                .is_ok()
+        );
+        let error = read_entry("{analyzerName: slo, scaleUpThreshold: 0.6}").unwrap_err();
+        let why = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";
+        assert!(error.contains(why), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn config_maps_are_read_and_others_refused() {
