@@ -13,7 +13,7 @@ use super::mirrors::{TargetLookup, TargetRivals};
 use super::recorder::AutoscalerEntry;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
-use crate::cluster::scale::{autoscaler_target, kind_without_watcher};
+use crate::cluster::scale::{ReadTarget, autoscaler_target, kind_without_watcher};
 use crate::policy::document::PodAutoscalerDocument;
 use crate::policy::key::{ModelKey, ObjectKey, TargetKey};
 use crate::policy::object::TargetObject;
@@ -296,7 +296,7 @@ impl Readers {
         };
         let pods_per_replica = service
             .map(|service| service.pods_per_replica(&policy.target, policy.tuning.storm_service));
-        let stated = read.as_deref().and_then(|read| read.reporting());
+        let stated = read.as_deref().and_then(ReadTarget::reporting);
         let selector = match (service, stated) {
             (Some(service), _) => Some(service.selector(&policy.target)),
             (None, Some(Ok(selector))) => Some(selector),

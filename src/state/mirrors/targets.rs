@@ -186,7 +186,7 @@ impl Mirrors {
         };
         (complete && self.pods.synced()).then(|| {
             let read = self.read_target(&target.key);
-            let stated = read.as_deref().and_then(|read| read.reporting());
+            let stated = read.as_deref().and_then(ReadTarget::reporting);
             if let Some(Ok(selector)) = stated {
                 return self.selected(&target.key.namespace, &selector);
             }

@@ -139,15 +139,9 @@ impl ActuationObstacle {
                 min,
                 wanted,
             } => {
-                let remedy = match kind {
-                    ScalerKind::HorizontalPodAutoscaler if *wanted == Replicas::ZERO => {
-                        "lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
-                    }
-                    ScalerKind::HorizontalPodAutoscaler => "lower its minReplicas",
-                    ScalerKind::ScaledObject => "lower its minReplicaCount",
-                };
                 format!(
-                    "{title} keeps at least {min} replicas where {wanted} may be wanted; {remedy}"
+                    "{title} keeps at least {min} replicas where {wanted} may be wanted; {}",
+                    below_minimum(*kind, *wanted)
                 )
             }
             Self::Maximum { title, max, wanted } => format!(
@@ -170,6 +164,17 @@ impl ActuationObstacle {
                 "{title} counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback"
             ),
         }
+    }
+}
+
+/// What makes room below the minimum of a scaler.
+fn below_minimum(kind: ScalerKind, wanted: Replicas) -> &'static str {
+    match kind {
+        ScalerKind::HorizontalPodAutoscaler if wanted == Replicas::ZERO => {
+            "lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+        }
+        ScalerKind::HorizontalPodAutoscaler => "lower its minReplicas",
+        ScalerKind::ScaledObject => "lower its minReplicaCount",
     }
 }
 

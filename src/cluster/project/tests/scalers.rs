@@ -237,25 +237,6 @@ fn a_scaler_that_does_not_work_says_why() {
     let paused = json!({ "autoscaling.keda.sh/paused": "true" });
     let annotation = r#"autoscaling.keda.sh/paused="true""#.into();
     assert_eq!(keda(paused, ready), ScalerActivity::Paused { annotation });
-    let switched = |name: &str, value: &str| {
-        let name = format!("autoscaling.keda.sh/{name}");
-        keda(json!({ name: value }), json!([]))
-    };
-    for off in ["False", "0", "f", "false"] {
-        assert_eq!(switched("paused", off), ScalerActivity::Working, "{off}");
-    }
-    for (name, value) in [
-        ("paused", "True"),
-        ("paused", "yes"),
-        ("paused-replicas", "false"),
-    ] {
-        let annotation = format!("autoscaling.keda.sh/{name}={value:?}").into();
-        assert_eq!(
-            switched(name, value),
-            ScalerActivity::Paused { annotation },
-            "{name}={value}"
-        );
-    }
     let fallback = json!([{ "type": "Fallback", "status": "True", "reason": "FallbackExists",
                             "message": "At least one trigger is falling back" }]);
     assert_eq!(
@@ -399,4 +380,30 @@ fn an_excluded_object_reads_no_count_by_the_model_of_its_trigger() {
     };
     assert!(reads("true"));
     assert!(!reads("false"));
+}
+
+#[test]
+fn a_pause_is_a_boolean_as_keda_parses_it() {
+    let switched = |name: &str, value: &str| {
+        let name = format!("autoscaling.keda.sh/{name}");
+        let fields = json!({
+            "metadata": { "namespace": "ns", "name": "so", "annotations": { name: value } },
+        });
+        scaled_object(&fields, &[]).scaler.activity
+    };
+    for off in ["False", "0", "f", "false"] {
+        assert_eq!(switched("paused", off), ScalerActivity::Working, "{off}");
+    }
+    for (name, value) in [
+        ("paused", "True"),
+        ("paused", "yes"),
+        ("paused-replicas", "false"),
+    ] {
+        let annotation = format!("autoscaling.keda.sh/{name}={value:?}").into();
+        assert_eq!(
+            switched(name, value),
+            ScalerActivity::Paused { annotation },
+            "{name}={value}"
+        );
+    }
 }

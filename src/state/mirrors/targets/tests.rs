@@ -353,7 +353,10 @@ fn a_change_of_a_pod_concerns_the_scale_that_selects_it_or_its_leader() {
         Some("disaggregatedset.x-k8s.io/role=decode"),
     );
     assert!(concerns());
-    assert_eq!(mirrors.selecting(&named("pd-1-0")), [scaler.clone()]);
+    assert_eq!(
+        mirrors.selecting(&named("pd-1-0")),
+        std::slice::from_ref(&scaler)
+    );
 }
 
 #[test]
