@@ -494,8 +494,8 @@ impl Finding {
             "cause": self.cause,
             "remedy": self.remedy(),
         });
-        if let Some(file) = &self.file {
-            document["file"] = json!(file);
+        if let (Some(file), Some(fields)) = (&self.file, document.as_object_mut()) {
+            fields.insert("file".to_owned(), json!(file));
         }
         document
     }

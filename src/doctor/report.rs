@@ -157,8 +157,8 @@ impl Diagnosis {
             "unseen": unseen.collect::<Vec<Value>>(),
             "seconds": took.collect::<BTreeMap<&str, f64>>(),
         });
-        if let Some(read) = self.objects_read {
-            document["objectsRead"] = json!(read);
+        if let (Some(read), Some(fields)) = (self.objects_read, document.as_object_mut()) {
+            fields.insert("objectsRead".to_owned(), json!(read));
         }
         document
     }

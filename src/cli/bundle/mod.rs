@@ -53,16 +53,15 @@ async fn collected(
     let mut bundle = Bundled::default();
     bundle.text("version.txt", &format!("wva {}\n", version::shown()));
     objects(flags, &mut bundle).await;
-    match controller {
-        Some(controller) => pages(flags, controller, &mut bundle).await,
-        None => {
-            let lacking = match flags.recording {
-                Some(_) => "no settings of now",
-                None => "no decisions and no settings",
-            };
-            let note = format!("without --address the archive has {lacking}");
-            bundle.notes.push(note);
-        }
+    if let Some(controller) = controller {
+        pages(flags, controller, &mut bundle).await;
+    } else {
+        let lacking = match flags.recording {
+            Some(_) => "no settings of now",
+            None => "no decisions and no settings",
+        };
+        let note = format!("without --address the archive has {lacking}");
+        bundle.notes.push(note);
     }
     if let Some(path) = &flags.recording {
         let bytes = given(path)?;

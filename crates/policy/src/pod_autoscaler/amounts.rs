@@ -111,10 +111,6 @@ impl PodsPerReplica {
     }
 
     /// Whether a replica is a pod.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     pub fn is_one(&self) -> bool {
         *self == Self::ONE
     }

@@ -311,8 +311,7 @@ impl SampleState {
         match gap {
             SourceGap::NoServingPod => Self::NoPod,
             SourceGap::NoSample(pods) => Self::of_pods(pods),
-            SourceGap::NoPodsPerReplica => Self::Absent,
-            SourceGap::NoTotal(Failure::Absent) => Self::Absent,
+            SourceGap::NoPodsPerReplica | SourceGap::NoTotal(Failure::Absent) => Self::Absent,
             SourceGap::NoTotal(Failure::TooOld) => Self::Stale,
             SourceGap::NoTotal(Failure::QueryFailed | Failure::Invalid) => Self::Failed,
         }
