@@ -88,6 +88,7 @@ pub(super) fn variant(
         start: start.typical,
         max_sequences: engine
             .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
+        min: view.bounds.min.unwrap_or(Replicas::ONE),
         max,
         cost: Some(view.cost),
         replicas,

@@ -73,7 +73,12 @@ impl Mix {
             })
             .collect();
         own.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let (mut left, mut spent, mut cost) = (demand, 0.0, None);
+        // The minima of the others are paid all the same.
+        let others = members
+            .iter()
+            .filter(|one| one.size.concurrency < sequences);
+        let others = total(others.map(|one| one.given.min.to_f64() * one.cost()));
+        let (mut left, mut spent, mut cost) = (demand, others, None);
         for (place, (_, work, one)) in own.iter().enumerate() {
             // It, or a dearer one, may serve what whole replicas of the cheaper ones leave.
             let last = own.iter().skip(place).filter_map(|(_, work, one)| {
@@ -187,7 +192,14 @@ pub(super) fn describe(
         figures.hold,
         Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
     );
-    let is_replaced = is_known && supply > 0.0 && figures.need <= supply;
+    // Nor does a straggler go while more of the others are to be ordered.
+    let ordered =
+        |given: &ThroughputVariantInput| Replicas(given.ready.0.saturating_add(given.pending.0));
+    let anticipated =
+        total(peers().map(|(_, given, size)| ordered(given).to_f64() * size.per_second));
+    let is_full = peers().all(|(_, given, _)| given.max.is_some_and(|max| ordered(given) >= max));
+    let is_covered = is_full || figures.stated <= anticipated * input.params.band.scale_up;
+    let is_replaced = is_known && is_covered && supply > 0.0 && figures.need <= supply;
     own()
         .filter(|(key, ..)| known.contains(*key))
         .map(|(key, _, size)| {

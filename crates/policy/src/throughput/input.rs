@@ -138,6 +138,9 @@ pub struct ThroughputVariantInput {
     pub start: Duration,
     /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
+    /// Fewest replicas that it may have.
+    #[serde(default)]
+    pub min: Replicas,
     /// Most replicas that it can have, if there is a limit: its maximum, or those of now where further ones do not start.
     #[serde(default)]
     pub max: Option<Replicas>,

@@ -123,6 +123,7 @@ impl Fleet {
             start: Duration::from_secs(START),
             max_sequences: Some(self.most_sequences),
             replicas: replicas.collect(),
+            min: Replicas::ZERO,
             max: None,
             cost: None,
             current: Replicas(self.ready + u32::try_from(self.starting.len()).unwrap()),
