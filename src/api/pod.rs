@@ -22,7 +22,7 @@ pub struct SlimPod {
     pub status: SlimPodStatus,
 }
 
-/// Where a pod is, and what it asks for.
+/// Where a pod is, and what it requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlimPodSpec {

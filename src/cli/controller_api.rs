@@ -145,8 +145,15 @@ impl ControllerApi {
 }
 
 /// The text of a refusal; empty where it is none of a line.
-async fn said(response: Response) -> String {
-    let text = response.text().await.unwrap_or_default();
+async fn said(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_REFUSAL {
+            return String::new();
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     if text.len() <= MAX_REFUSAL && !text.contains(['\n', '<']) {
         printable(text)

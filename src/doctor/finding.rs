@@ -289,7 +289,7 @@ codes! {
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
         "An annotation stops it, altogether or in one direction, or a selectPolicy that is Disabled does.",
-        "kubectl annotate {kind} {name} --namespace {namespace} autoscaling.keda.sh/paused- autoscaling.keda.sh/paused-replicas- autoscaling.keda.sh/paused-scale-in- autoscaling.keda.sh/paused-scale-out-";
+        "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
         "It keeps its scale, or falls back.",

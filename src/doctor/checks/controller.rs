@@ -1,5 +1,7 @@
 //! Deployments of the controller, their settings, rights and leases.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Check, Need};
@@ -145,12 +147,16 @@ pub(in crate::doctor) fn likely_purpose(object: &LiveObject) -> Option<Purpose> 
             .flat_map(|data| data.values())
             .filter_map(Value::as_str)
     };
-    // One of them suffices: no other program has a key of these names.
-    let is_key = |line: &str| {
-        let name = line.split_once(':').map(|(name, _)| name.trim());
-        name.is_some_and(|name| SATURATION_KEYS.contains(&name))
+    let key = |line: &str| {
+        let (name, _) = line.split_once(':')?;
+        let name = name.trim_matches(|one: char| !one.is_ascii_alphabetic());
+        SATURATION_KEYS.iter().copied().find(|key| *key == name)
     };
-    let holds_key = || texts().flat_map(str::lines).any(is_key);
+    // A threshold may be another program's.
+    let holds_key = || {
+        let keys: BTreeSet<&str> = texts().flat_map(str::lines).filter_map(key).collect();
+        keys.contains("analyzerName") || keys.len() > 1
+    };
     match named {
         Some((_, purpose)) => Some(*purpose),
         None => holds_key().then_some(Purpose::Saturation),

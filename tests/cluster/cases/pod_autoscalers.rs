@@ -261,7 +261,7 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     }
     stage.fleet.set_load(Load::running(0.0));
     stage
-        .says(NAME, "MetricsAvailable", "Unknown", "NoServingPod")
+        .says(NAME, "MetricsAvailable", "False", "MetricsFailed")
         .await?;
     stage.went_only(true)?;
     controller.stop().await?;

@@ -35,7 +35,7 @@ pub enum ActuationObstacle {
         /// The annotation that says so.
         annotation: String,
     },
-    /// The scaler was told to scale in one direction only, or in neither.
+    /// The scaler may scale in one direction only, or in neither.
     HalfPaused {
         /// Kind and name.
         title: String,

@@ -9,6 +9,7 @@ use super::load::activity_of;
 use super::selection::AnalyzerConfig;
 use super::throughput_input;
 use crate::capacity::AnalyzerName;
+use crate::combine::Participation;
 use crate::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::{DynamicSettings, SaturationPolicy};
@@ -174,7 +175,11 @@ fn slo_input(
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
     let mut input = rated?.clone();
     input.params.band = config.band;
-    input.is_limited = settings.limits_growth();
+    let votes = |config: &AnalyzerConfig| config.participation == Participation::Votes;
+    let mut others = configs
+        .iter()
+        .filter(|config| config.analyzer != AnalyzerName::Slo);
+    input.needs_any_variant = settings.limits_growth() || others.any(votes);
     derived::fill(subject, key, &mut input);
     Some((input, slo_goal(key, subject, settings)))
 }

@@ -35,7 +35,7 @@ pub(super) fn model(
         hides_queue: queue.is_none() && may_hide_queue(builder.subject, key),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
-        is_limited: false,
+        needs_any_variant: false,
         derived: Vec::new(),
         variants,
     }

@@ -77,11 +77,20 @@ impl GpuCount {
         }
     }
 
+    /// What a budget is worth to the first replica of a model that sleeps: of what nothing shows it takes one GPU at least,
+    /// since only a pod can show more.
+    pub(crate) fn within_for_the_first(&self, budget: Budget) -> Budget {
+        match self {
+            Self::Unknown => budget,
+            Self::Counted | Self::Claimed { .. } => self.within(budget),
+        }
+    }
+
     /// GPUs that one replica takes of pools: those requested, at least one, or what is requested besides claims.
     pub(crate) fn taken(&self, requested: Gpus) -> Gpus {
         match self {
-            Self::Counted => requested.at_least_one(),
-            Self::Claimed { .. } | Self::Unknown => requested,
+            Self::Counted | Self::Unknown => requested.at_least_one(),
+            Self::Claimed { .. } => requested,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Cycle, Work};
 use crate::change::CountChange;
 use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{
-    Budget, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures,
+    Budget, GpuCount, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures,
     UncountedUse, allocate,
 };
 use crate::optimize::{Contender, Contest, Method, cost_aware, share};
@@ -257,7 +257,7 @@ fn uncounted(snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> UncountedUse {
     let unseen = unseen(snapshot).filter(|(view, _)| view.desired > Some(Replicas::ZERO));
     let mut uncounted = UncountedUse::new();
     for view in (seen.map(|draft| draft.view)).chain(unseen.map(|(view, _)| view)) {
-        if !view.template.gpu_count.is_counted() {
+        if matches!(view.template.gpu_count, GpuCount::Claimed { .. }) {
             let types = uncounted.entry(Arc::clone(&view.key.namespace));
             types.or_default().insert(view.accelerator.label().into());
         }
@@ -387,8 +387,7 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
         let Some(growth) = work.growth.take() else {
             continue;
         };
-        let mut rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
-        rest.extend(growth.stragglers);
+        let rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
         for draft in &mut work.drafts {
             let key = &draft.view.key;
             match (shares.get(key), rest.get(key)) {

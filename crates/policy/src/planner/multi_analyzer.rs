@@ -36,7 +36,6 @@ use crate::units::{Cost, Replicas};
 pub(super) struct Growth {
     pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
-    pub(super) stragglers: BTreeMap<VariantKey, CountChange>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
 }
@@ -92,7 +91,6 @@ pub(super) fn decide(
         work.growth = Some(Growth {
             role_targets: decision.consensus.roles.clone(),
             candidates: decision.candidates.clone(),
-            stragglers: decision.stragglers.clone(),
             queue: decision.guard.queue,
         });
     } else {
@@ -216,7 +214,6 @@ fn ask_for(
     let inputs = work.inputs(cycle);
     let opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
     let mut candidates = candidates(cycle, work, may_move);
-    let stragglers = stragglers::take(&mut candidates, configs, &opinions);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
         .map(|(key, candidate)| (key.clone(), candidate.cost))
@@ -227,6 +224,7 @@ fn ask_for(
     if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
         consensus.hold_partners_of(role);
     }
+    let stragglers = stragglers::take(&mut candidates, &consensus, &opinions);
     let voters: Vec<(AnalyzerName, Liveness)> = (configs.iter())
         .filter(|config| config.participation == Participation::Votes)
         .map(|config| (config.analyzer, live(work.key, config.analyzer)))

@@ -209,7 +209,7 @@ fn wake_member(
     let view = draft.view;
     let budget = pools.map_or(Budget::Unlimited, |(pools, supply)| {
         let budget = pools.supply(&view.key.namespace, &view.accelerator, supply);
-        view.template.gpu_count.within(budget)
+        view.template.gpu_count.within_for_the_first(budget)
     });
     let budget = if has_gpus(draft) {
         Budget::Unlimited
@@ -343,13 +343,12 @@ fn refuse(
         }
         let (gpus, count) = (view.template.gpus_per_replica(), &view.template.gpu_count);
         let obstacle = match (obstacle, count) {
-            (WakeObstacle::NoGpus, GpuCount::Claimed { .. } | GpuCount::Unknown) => {
-                WakeObstacle::GpusNotCounted
-            }
+            (WakeObstacle::NoGpus, GpuCount::Claimed { .. }) => WakeObstacle::GpusNotCounted,
             (obstacle, _) => obstacle,
         };
         let lacks = |pool: &PoolFigures| {
-            count.within(pool.left).grant(gpus) < gpus || obstacle == WakeObstacle::NoGpusForPair
+            count.within_for_the_first(pool.left).grant(gpus) < gpus
+                || obstacle == WakeObstacle::NoGpusForPair
         };
         let all = pools.map(|pools| pools.figures(&view.key.namespace, &view.accelerator));
         let why = Reason::WakeRefused {
@@ -405,7 +404,7 @@ fn restart(work: &Work<'_>, pools: Option<&GpuPools>) -> Restart {
         let supply = |pools: &GpuPools| {
             pools.supply(&view.key.namespace, &view.accelerator, GpuSupply::Limit)
         };
-        view.template.gpu_count.is_counted()
+        !matches!(view.template.gpu_count, GpuCount::Claimed { .. })
             || pools.is_none_or(|pools| supply(pools) == Budget::Unlimited)
     };
     let of = |role: ServingRole| {

@@ -127,6 +127,8 @@ impl LearnedSloModel {
         room: usize,
         now: Moment,
     ) -> Self {
+        self.stragglers
+            .retain(|key| input.variants.contains_key(key));
         let before = self.demand;
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(before, load.observation(), now);

@@ -134,6 +134,8 @@ impl NeedMemory {
     /// Takes in a count that other variants make up than before.
     pub fn recount(&mut self, replicas: Replicas) {
         self.replicas = Some(replicas);
+        self.released = None;
+        self.taken_back = None;
     }
 
     /// Takes the count of replicas in, after the need that may have ordered some of them. What was ordered for

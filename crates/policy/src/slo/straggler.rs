@@ -86,6 +86,9 @@ impl Mix {
                 (count <= one.most()).then(|| spent + count * one.cost())
             });
             cost = last.chain(cost).reduce(f64::min);
+            if left <= 0.0 {
+                break;
+            }
             let count = f64::from(rounding::floor((left / work).max(0.0))).min(one.most());
             spent += count * one.cost();
             left -= count * work;
@@ -125,8 +128,11 @@ pub(super) fn find(
     (role, figures): (ServingRole, &SloRoleFigures),
     known: &BTreeSet<VariantKey>,
 ) -> BTreeSet<VariantKey> {
-    // Where others may not be had, any replica serves.
-    if input.is_limited || input.params.without == Some(SloTerm::Stragglers) {
+    // Where others may not be had, or requests wait, any replica serves.
+    if input.needs_any_variant
+        || figures.hold == Some(ReleaseHold::Backlog)
+        || input.params.without == Some(SloTerm::Stragglers)
+    {
         return BTreeSet::new();
     }
     let members: Vec<Member<'_>> = (input.variants.iter())
@@ -141,7 +147,7 @@ pub(super) fn find(
         let own = members.iter().filter(of);
         own.map(|one| one.size.concurrency).reduce(f64::min)
     };
-    let Some(slowest) = sequences(&|one| !known.contains(one.key)).or_else(|| sequences(&|_| true))
+    let Some(slowest) = sequences(&|one| !known.contains(one.key)).filter(|_| members.len() > 1)
     else {
         return BTreeSet::new();
     };
@@ -151,11 +157,13 @@ pub(super) fn find(
         .iter()
         .map(|one| Mix::of(&members, one.size.concurrency, demand));
     let best = mixes.reduce(|best, mix| if mix.is_better(&best) { mix } else { best });
-    let chosen = match best {
-        Some(best) if best.is_worth_a_change(&serving) => best,
-        _ => serving,
+    let change = best.filter(|best| best.is_worth_a_change(&serving));
+    // What a variant holds is known less well while it has no replica: without a change none serves again.
+    let stays = change.is_none();
+    let chosen = change.unwrap_or(serving);
+    let is_peer = |one: &&Member<'_>| {
+        one.size.concurrency >= chosen.sequences && !(stays && known.contains(one.key))
     };
-    let is_peer = |one: &&Member<'_>| one.size.concurrency >= chosen.sequences;
     // Where the others are full at their maxima, late answers of a slow replica are better than none.
     let saturated = members.iter().filter(is_peer);
     let saturated = total(saturated.map(|one| one.size.saturated * one.most()));
@@ -163,7 +171,13 @@ pub(super) fn find(
         return BTreeSet::new();
     }
     let slow = members.iter().filter(|one| !is_peer(one));
-    slow.map(|one| one.key.clone()).collect()
+    let slow = slow.map(|one| one.key);
+    let unsized_ones = known.iter().filter(|key| {
+        let given = input.variants.get(*key);
+        let is_own = given.is_some_and(|given| given.role == role);
+        is_own && members.iter().all(|one| one.key != *key)
+    });
+    slow.chain(unsized_ones).cloned().collect()
 }
 
 /// What is said of stragglers of a role.
@@ -184,7 +198,8 @@ pub(super) fn describe(
         })
     };
     let peers = || own().filter(|(key, ..)| !known.contains(*key));
-    let others = peers().map(|(_, _, size)| size.concurrency);
+    let seen = peers().filter(|(_, _, size)| size.bound != CapacityBound::Cost);
+    let others = seen.map(|(_, _, size)| size.concurrency);
     let others = rounding::floor(others.fold(f64::INFINITY, f64::min));
     let supply = total(peers().map(|(_, given, size)| given.ready.to_f64() * size.per_second));
     // Needs that are not known yet might be more.

@@ -98,9 +98,9 @@ pub struct ThroughputModelInput {
     /// Whether anything is asked of it now.
     #[serde(default)]
     pub activity: ModelActivity,
-    /// Whether GPUs or quotas may refuse replicas that bounds allow.
+    /// Whether any variant may be needed: GPUs or quotas may refuse replicas that bounds allow, or other analyzers vote.
     #[serde(default)]
-    pub is_limited: bool,
+    pub needs_any_variant: bool,
     /// Signals that no engine exposes and that others stand for.
     #[serde(default)]
     pub derived: Vec<SignalName>,
@@ -301,10 +301,12 @@ impl ThroughputReplicaInput {
             let lacking = signals.iter().find(|(value, _)| value.is_none());
             lacking.map(|(_, signal)| MissingInput::Signal(*signal))
         };
-        let is_limited = role != ServingRole::Prefill && self.backlog() > 0.0;
+        let needs_any_variant = role != ServingRole::Prefill && self.backlog() > 0.0;
         lacking(signals)
-            .or_else(|| lacking(&[(self.running, SignalName::Running)]).filter(|_| is_limited))
-            .or_else(|| (is_limited && !has_arguments).then_some(MissingInput::Arguments))
+            .or_else(|| {
+                lacking(&[(self.running, SignalName::Running)]).filter(|_| needs_any_variant)
+            })
+            .or_else(|| (needs_any_variant && !has_arguments).then_some(MissingInput::Arguments))
     }
 
     /// The mean request of this replica and the rate that it counts by; none where a length is unknown.

@@ -342,7 +342,8 @@ impl VariantState {
         let label = objects.object.accelerator_label.as_ref();
         match (target, objects.target) {
             (TargetView::Resolved(_), TargetLookupRef::Found(target)) => {
-                accelerator::resolve(&target.placement, label)
+                let shown = self.shown(target).map(|view| view.accelerator.clone());
+                shown.unwrap_or_else(|| accelerator::resolve(&target.placement, label))
             }
             _ => self
                 .last
@@ -353,18 +354,24 @@ impl VariantState {
         }
     }
 
+    /// What pods of the target showed while there were any, where nothing shows what a replica holds.
+    fn shown(&self, target: &TargetObject) -> Option<&VariantView> {
+        self.last.as_deref().filter(|view| {
+            let was_known = view.template.gpu_count != GpuCount::Unknown;
+            let before = view.target.resolved();
+            target.template.gpu_count == GpuCount::Unknown
+                && was_known
+                && before.is_some_and(|before| before.key == target.key)
+        })
+    }
+
     /// As with the accelerator, what was seen last stays while nothing is seen.
     fn template(&self, objects: &VariantObjects<'_>, target: &TargetView) -> ReplicaTemplate {
         let last = self.last.as_deref();
         match (target, objects.target) {
             (TargetView::Resolved(_), TargetLookupRef::Found(target)) => {
-                // What its pods showed while there were any.
-                let of_target = last.filter(|view| {
-                    let is_unknown = target.template.gpu_count == GpuCount::Unknown;
-                    let before = view.target.resolved();
-                    is_unknown && before.is_some_and(|before| before.key == target.key)
-                });
-                of_target.map_or_else(|| target.template.clone(), |view| view.template.clone())
+                let shown = self.shown(target);
+                shown.map_or_else(|| target.template.clone(), |view| view.template.clone())
             }
             _ => last.map(|view| view.template.clone()).unwrap_or_default(),
         }

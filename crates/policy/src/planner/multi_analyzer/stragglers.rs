@@ -2,30 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyzers::{AnalyzerConfig, Opinions};
-use crate::capacity::AnalyzerName;
+use crate::analyzers::Opinions;
 use crate::change::CountChange;
-use crate::combine::Participation;
+use crate::combine::{BlockReason, Consensus, RoleTarget};
 use crate::key::VariantKey;
 use crate::optimize::Candidate;
 use crate::plan::Reason;
+use crate::slo::straggler::Straggler;
 
-/// Takes the stragglers of an SLO analyzer that decides alone out of the candidates: they do not grow, and go once the
-/// others of their role do all that is needed.
+/// Takes stragglers out of the candidates: they do not grow, and go once the others of their role do all that is needed,
+/// unless another role grows, which may need them once it has, or something holds their own.
 pub(super) fn take(
     candidates: &mut BTreeMap<VariantKey, Candidate>,
-    configs: &[AnalyzerConfig],
+    consensus: &Consensus,
     opinions: &Opinions,
 ) -> BTreeMap<VariantKey, CountChange> {
-    let mut voters = configs
-        .iter()
-        .filter(|config| config.participation == Participation::Votes);
-    let is_alone = voters.all(|config| config.analyzer == AnalyzerName::Slo);
-    let Some(report) = opinions.slo.as_ref().filter(|_| is_alone) else {
-        return BTreeMap::new();
-    };
-    let changes = report.stragglers.iter().filter_map(|(key, straggler)| {
+    let stragglers = opinions.slo.iter().flat_map(|report| &report.stragglers);
+    let changes = stragglers.filter_map(|(key, straggler)| {
+        let role = candidates.get(key)?.role;
+        let held = match consensus.roles.get(&role) {
+            None => true,
+            Some(RoleTarget::Hold(hold)) => !matches!(hold, BlockReason::Vetoed { .. }),
+            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => false,
+        };
+        if held {
+            return None;
+        }
+        let mut others = consensus.roles.iter().filter(|(other, _)| **other != role);
+        let is_alone = !others.any(|(_, target)| matches!(target, RoleTarget::Grow { .. }));
         let Candidate { count, bounds, .. } = candidates.remove(key)?;
+        let straggler = Straggler {
+            is_replaced: straggler.is_replaced && is_alone,
+            ..*straggler
+        };
         let change = CountChange {
             from: count,
             to: if straggler.is_replaced {
@@ -33,9 +42,7 @@ pub(super) fn take(
             } else {
                 count
             },
-            why: Reason::Straggles {
-                straggler: *straggler,
-            },
+            why: Reason::Straggles { straggler },
         };
         Some((key.clone(), change))
     });

@@ -128,7 +128,7 @@ fn what_costs_least_alone_serves_alone() {
     }
     assert_eq!(stragglers(&room), [slow()].into());
     let limited = ThroughputModelInput {
-        is_limited: true,
+        needs_any_variant: true,
         ..room.clone()
     };
     assert_eq!(stragglers(&limited), BTreeSet::new());
