@@ -24,6 +24,10 @@ use crate::units::{Cost, Replicas};
 /// for less.
 const WORTH_A_CHANGE: f64 = 0.8;
 
+/// Share of the sequences of others from which on a variant serves with them: their load is shared unevenly, which demand
+/// is raised for.
+const ALIKE: f64 = 0.5;
+
 /// A variant that is too slow to serve with the others of its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Straggler {
@@ -128,9 +132,12 @@ pub(super) fn find(
     (role, figures): (ServingRole, &SloRoleFigures),
     known: &BTreeSet<VariantKey>,
 ) -> BTreeSet<VariantKey> {
-    // Where others may not be had, or requests wait, any replica serves.
+    // Where others may not be had, requests wait, or little was seen, any replica serves.
     if input.needs_any_variant
-        || figures.hold == Some(ReleaseHold::Backlog)
+        || matches!(
+            figures.hold,
+            Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
+        )
         || input.params.without == Some(SloTerm::Stragglers)
     {
         return BTreeSet::new();
@@ -153,16 +160,24 @@ pub(super) fn find(
     };
     let demand = figures.stated / input.params.band.scale_up;
     let serving = Mix::of(&members, slowest, demand);
-    let mixes = members
-        .iter()
-        .map(|one| Mix::of(&members, one.size.concurrency, demand));
+    // Load is uneven among those that serve now, and not among those alone that hold more.
+    let mixes = members.iter().map(|one| {
+        let holds = one.size.concurrency;
+        let raised = if holds > slowest {
+            figures.imbalance
+        } else {
+            1.0
+        };
+        Mix::of(&members, holds, demand / raised)
+    });
     let best = mixes.reduce(|best, mix| if mix.is_better(&best) { mix } else { best });
     let change = best.filter(|best| best.is_worth_a_change(&serving));
     // What a variant holds is known less well while it has no replica: without a change none serves again.
     let stays = change.is_none();
     let chosen = change.unwrap_or(serving);
     let is_peer = |one: &&Member<'_>| {
-        one.size.concurrency >= chosen.sequences && !(stays && known.contains(one.key))
+        let is_asleep = one.given.ready == Replicas::ZERO && known.contains(one.key);
+        one.size.concurrency >= chosen.sequences * ALIKE && !(stays && is_asleep)
     };
     // Where the others are full at their maxima, late answers of a slow replica are better than none.
     let saturated = members.iter().filter(is_peer);
