@@ -45,11 +45,7 @@ impl ScenarioChange {
             .text
             .split(|letter: char| !letter.is_ascii_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        // The list that a field is in says less than the field.
-        let shown = words
-            .get(words.len().saturating_sub(2)..)
-            .unwrap_or_default();
-        let name = format!("{name}-{}", shown.join("-"));
+        let name = format!("{name}-{}", words.join("-"));
         self.put(scenario, "name", Value::from(name))
     }
 
@@ -103,7 +99,7 @@ mod tests {
         };
         let expected = r#"{"name":"step-scrape-60s","scrape":"60s","models":[{"router":{},"slo":{"ttft":"1s"}},{}]}"#;
         assert_eq!(changed("scrape=60s").unwrap(), expected);
-        let expected = r#"{"name":"step-binding-early","scrape":"15s","models":[{"router":{"binding":"early"},"slo":{"ttft":"1s"}},{"router":{"binding":"early"}}]}"#;
+        let expected = r#"{"name":"step-models-router-binding-early","scrape":"15s","models":[{"router":{"binding":"early"},"slo":{"ttft":"1s"}},{"router":{"binding":"early"}}]}"#;
         assert_eq!(changed("models.*.router.binding=early").unwrap(), expected);
         for (wrong, part) in [
             ("scrape", "PATH=VALUE"),

@@ -121,6 +121,10 @@ impl Checker<'_> {
             let value = format!("{count} ways at once");
             return self.wrong("actuation", value, "give one of hpa, direct and keda");
         }
+        if actuation.hpa.and_then(|hpa| hpa.pods) == Some(0) {
+            let remedy = "give at least 1, or leave it out for the default of Kubernetes";
+            return self.wrong("actuation.hpa.pods", 0, remedy);
+        }
         let times = actuation.hpa.map(|hpa| ("actuation.hpa.sync", hpa.sync));
         let times = times.or_else(|| {
             actuation
@@ -267,6 +271,12 @@ impl Checker<'_> {
             let remedy = "give {prompt: {median: …}, output: {median: …}}";
             return self.wrong(format!("{path}.lengths"), "missing", remedy);
         };
+        if let Some(sharing) = part.sharing
+            && !(0.0..=1.0).contains(&sharing.share)
+        {
+            let remedy = "give a share from 0 to 1";
+            return self.wrong(format!("{path}.sharing.share"), sharing.share, remedy);
+        }
         self.tokens(&format!("{path}.lengths.prompt"), lengths.prompt)?;
         self.tokens(&format!("{path}.lengths.output"), lengths.output)
     }

@@ -13,7 +13,7 @@ use super::fluid::{mean_lengths, primaries, scored};
 use super::meter::Meter;
 use super::number;
 use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, controller};
-use super::record::{LabRecord, VERSION};
+use super::record::{LabRecord, SizingTerms, VERSION};
 use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
 use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
 use super::seats::{Seats, scale};
@@ -24,6 +24,8 @@ use crate::workloads::object::path;
 use crate::world::{EndedRequest, Frame, World, WorldError};
 use wva_base::moment::WallTime;
 
+/// Time between the moments at which terms are kept.
+const TERMS_EVERY: Duration = Duration::from_mins(1);
 /// The date at which every run begins, an hour of a day in 2026: Prometheus scrapes on a grid of dates.
 const DATE: WallTime = WallTime(1_767_225_600_000);
 
@@ -93,6 +95,7 @@ impl Play<'_> {
             scored,
             prepared,
             reasons: BTreeMap::new(),
+            terms: Vec::new(),
         };
         let stage = stage.follow(&world).await;
         world.end().await;
@@ -263,6 +266,7 @@ struct Stage {
     outcomes: Vec<Vec<EndedRequest>>,
     /// Why each variant was last scaled by a rule.
     reasons: BTreeMap<&'static str, String>,
+    terms: Vec<SizingTerms>,
 }
 
 /// What is known at the end.
@@ -279,6 +283,7 @@ impl Stage {
             let frame = Arc::clone(&frames.borrow_and_update());
             let now = number::duration(frame.seconds);
             self.observe(&frame, now);
+            self.keep_terms(world, frame.seconds);
             if now >= self.scored.until && (self.is_settled() || now >= self.last) {
                 let seconds = frame.seconds;
                 return Ok(Finished {
@@ -301,6 +306,23 @@ impl Stage {
         for (log, outcomes) in self.prepared.logs.iter().zip(&mut self.outcomes) {
             outcomes.extend(log.take());
         }
+    }
+
+    /// Keeps the terms of the last plan once a minute.
+    fn keep_terms(&mut self, world: &World, seconds: f64) {
+        let next = (self.terms.last()).map_or(0.0, |last| last.at + TERMS_EVERY.as_secs_f64());
+        let Some(plan) = world.plan().filter(|_| seconds >= next) else {
+            return;
+        };
+        let sized = plan.models.iter().filter_map(|(key, figures)| {
+            let report = figures.slo.as_ref()?;
+            Some(SizingTerms {
+                at: seconds,
+                model: key.model.to_string(),
+                lines: report.lines(),
+            })
+        });
+        self.terms.extend(sized);
     }
 
     /// Whether every scored request has ended.
@@ -352,6 +374,7 @@ impl Finished {
             series,
             waits,
             outcomes,
+            terms,
             ..
         } = self.stage;
         let mut accounts = Accounts::new(scored);
@@ -374,6 +397,7 @@ impl Finished {
             score,
             series: series.finish(),
             decisions: meter.changes,
+            terms,
             waits: waits.finish(),
         }
     }

@@ -24,6 +24,9 @@ pub(super) struct LabRecord {
     pub(super) score: LabScore,
     pub(super) series: LabSeries,
     pub(super) decisions: Vec<ScaleChange>,
+    /// What the controller's latency objectives were sized by, minute by minute.
+    #[serde(default)]
+    pub(super) terms: Vec<SizingTerms>,
     /// Times at which requests waited for long although the model could grow.
     #[serde(default)]
     pub(super) waits: Vec<LongWait>,
@@ -125,6 +128,14 @@ pub(super) struct ScaleChange {
     pub(super) why: String,
 }
 
+/// The terms of one model at one moment, as `wva plan --explain` prints them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SizingTerms {
+    pub(super) at: f64,
+    pub(super) model: String,
+    pub(super) lines: Vec<String>,
+}
+
 /// Requests that were held in the router without a break, while a variant of their model was below its maximum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct LongWait {
@@ -143,7 +154,8 @@ pub(super) struct LongWait {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScenarioSummary {
     pub(super) about: String,
-    pub(super) load_to_capacity: f64,
+    /// None where prefill and decode are apart.
+    pub(super) load_to_capacity: Option<f64>,
     pub(super) is_feasible: bool,
     pub(super) slo_ttft_seconds: f64,
     pub(super) slo_itl_seconds: f64,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::campaign::{Campaign, CampaignError};
 use super::files::write;
-use super::fluid::{FEASIBLE, FluidDemand, mean_lengths, primaries, scored};
+use super::fluid::{FEASIBLE, GOAL, FluidDemand, mean_lengths, primaries, scored};
 use super::number;
 use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
 use super::scenario::{LoadedScenario, prepare};
@@ -43,7 +43,7 @@ fn summary(
     let prepared = prepare(spec, traces, 1).ok()?;
     let scored = scored(spec.prelude.0, spec.duration.0);
     let models = prepared.scenario.models.iter().zip(&prepared.loads);
-    let mut load: f64 = 0.0;
+    let mut load: Option<f64> = None;
     let mut bound = Some(Clairvoyant::default());
     let (mut chosen, mut others) = (Vec::new(), BTreeMap::new());
     let (mut good, mut all) = (0.0, 0.0);
@@ -51,7 +51,7 @@ fn summary(
         let demand = FluidDemand::new(model, requests, scored);
         match (&mut bound, demand) {
             (Some(bound), Some(demand)) => {
-                load = load.max(demand.load_to_capacity());
+                load = Some(demand.load_to_capacity().max(load.unwrap_or(0.0)));
                 let found = demand.clairvoyant();
                 let count = number::length(requests.arrivals.len());
                 bound.gpu_hours += found.gpu_hours;
@@ -79,11 +79,18 @@ fn summary(
             attainment,
         }
     });
+    // The fluid model knows no prefix caches: a fixed fleet may do with less.
+    if let (Some(bound), Some(best)) = (&mut bound, &best)
+        && best.attainment >= GOAL
+        && best.gpu_hours < bound.gpu_hours
+    {
+        (bound.gpu_hours, bound.attainment) = (best.gpu_hours, best.attainment);
+    }
     let slo = spec.models.first().map(|model| model.slo);
     Some(ScenarioSummary {
         about: scenario.about().to_owned(),
         load_to_capacity: load,
-        is_feasible: load <= FEASIBLE,
+        is_feasible: load.is_none_or(|load| load <= FEASIBLE),
         slo_ttft_seconds: slo.map_or(0.0, |slo| slo.ttft.0.as_secs_f64()),
         slo_itl_seconds: slo.map_or(0.0, |slo| slo.itl.0.as_secs_f64()),
         seconds: spec.duration.0.as_secs_f64(),

@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::number;
-use super::record::{LabRecord, ScenarioSummary};
+use super::record::{LabRecord, Quantiles, ScenarioSummary};
 
 const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cost,requests,good,\
-                       ttft_p50,ttft_p90,ttft_p99,itl_p99,overload_s,scalings,reversals\n";
+                       good_tokens_per_gpu_s,ttft_p50,ttft_p90,ttft_p99,itl_p50,itl_p90,itl_p99,\
+                       e2e_p50,e2e_p90,e2e_p99,overload_s,scalings,reversals\n";
 
 /// One line a run.
 pub(super) fn csv(records: &[LabRecord]) -> String {
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let quantiles =
+        |of: Quantiles| [of.p50, of.p90, of.p99].map(optional).join(",");
     let lines = records.iter().map(|record| {
         let score = &record.score;
+        let goodput = score.good_tokens / score.gpu_seconds.total;
         let fields = [
             record.scenario.clone(),
             record.policy.clone(),
@@ -24,10 +28,10 @@ pub(super) fn csv(records: &[LabRecord]) -> String {
             score.cost.to_string(),
             score.requests.to_string(),
             score.good.to_string(),
-            optional(score.ttft_seconds.p50),
-            optional(score.ttft_seconds.p90),
-            optional(score.ttft_seconds.p99),
-            optional(score.itl_seconds.p99),
+            optional(goodput.is_finite().then_some(goodput)),
+            quantiles(score.ttft_seconds),
+            quantiles(score.itl_seconds),
+            quantiles(score.e2e_seconds),
             score.overload_seconds.to_string(),
             score.scalings.to_string(),
             score.reversals.to_string(),
@@ -73,14 +77,14 @@ pub(super) fn markdown(
 fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
     let mut text = format!("\n### {name}\n\n");
     if let Some(summary) = summary {
-        let verdict = if summary.is_feasible {
-            "feasible"
-        } else {
-            "infeasible"
+        let load = match (summary.load_to_capacity, summary.is_feasible) {
+            (Some(load), true) => format!("{load:.2}, feasible"),
+            (Some(load), false) => format!("{load:.2}, infeasible"),
+            (None, _) => "unknown for prefill and decode".to_owned(),
         };
         text.extend([format!(
-            "{} Load over capacity at the maximum: {:.2}, {verdict}. The first {} s are not scored.",
-            summary.about, summary.load_to_capacity, summary.from
+            "{} Load over capacity at the maximum: {load}. The first {} s are not scored.",
+            summary.about, summary.from
         )]);
         if let Some(bound) = summary.clairvoyant {
             text.extend([format!(

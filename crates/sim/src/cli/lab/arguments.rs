@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::cli::PROGRAM;
-use crate::lab::{BUILT_IN, Campaign, PolicyChoice, ScenarioChange, load_changed};
+use crate::lab::{BUILT_IN, Campaign, LoadedScenario, PolicyChoice, ScenarioChange, load_changed};
 use wva::cli::usage::{Given, Refused, read};
 
 /// Policies of a campaign that names none.
@@ -123,7 +123,17 @@ pub(super) fn parse(
     let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
     for name in names {
         match load_changed(&name, &given.set) {
-            Ok(scenario) => scenarios.push(scenario),
+            Ok(scenario) => {
+                let is_known = |one: &LoadedScenario| one.name() == scenario.name();
+                if scenarios.iter().any(is_known) {
+                    let known = scenario.name();
+                    problems.push(format!(
+                        "scenario {name}: its name {known} is taken; give each scenario a name of its own"
+                    ));
+                } else {
+                    scenarios.push(scenario);
+                }
+            }
             Err(error) => problems.push(error.to_string()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::PolicyChoice;
+use super::{BAND, PolicyChoice};
 use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
 use crate::world::ConfigMap;
 
@@ -25,7 +25,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
     };
     // The analyzers refuse a lower threshold that is not below the upper one.
     let band = choice.knob.map_or_else(String::new, |up| {
-        format!("scaleUpThreshold: {up}\nscaleDownBoundary: {}\n", up - 0.15)
+        format!("scaleUpThreshold: {up}\nscaleDownBoundary: {}\n", up - BAND)
     });
     match choice.family.name {
         "wva-default" | "wva-chart" => {
@@ -41,7 +41,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
         "wva-throughput" => {
             let threshold = choice.knob;
             let threshold = threshold.map_or_else(String::new, |up| {
-                format!(", scaleUpThreshold: {up}, scaleDownBoundary: {}", up - 0.15)
+                format!(", scaleUpThreshold: {up}, scaleDownBoundary: {}", up - BAND)
             });
             let text = format!("analyzers: [{{name: throughput{threshold}}}]");
             setup.config.push(saturation(text));

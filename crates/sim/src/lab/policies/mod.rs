@@ -26,6 +26,8 @@ use self::slo::KedaSlo;
 /// The family whose terms can be left out, and what stands between its name and that of a term.
 const SLO: &str = "wva-slo";
 const WITHOUT: &str = "-without-";
+/// What the controller's `scaleDownBoundary` is below its `scaleUpThreshold`, where the latter is the knob.
+const BAND: f64 = 0.15;
 
 /// What decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,20 +285,26 @@ impl PolicyChoice {
             let knob: f64 = knob.parse().ok().filter(|knob| *knob > 0.0)?;
             let family = named(family).filter(|one| one.kind != PolicyKind::StaticBest)?;
             let is_whole = knob.fract() <= 0.0;
-            (family.kind != PolicyKind::Static || is_whole).then(|| choice(family, Some(knob)))
+            let is_threshold = BAND < knob && knob <= 1.0;
+            let is_accepted = match family.knob {
+                "scaleUpThreshold" => is_threshold,
+                _ => family.kind != PolicyKind::Static || is_whole,
+            };
+            is_accepted.then(|| choice(family, Some(knob)))
         });
         tuned.ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|one| one.name).collect();
             format!(
-                "one of {}, or one with a value of its knob, for example static-4 or keda-epp-12",
+                "one of {}, or one with a value of its knob, for example static-4 or keda-epp-12; a scaleUpThreshold \
+                 is above {BAND} and at most 1",
                 known.join(", ")
             )
         })
     }
 
-    /// The points of a sweep over the knob; the policy itself where it has none.
+    /// The points of a sweep over the knob; the policy itself where it has none, or leaves a term out.
     pub fn sweep(&self) -> Vec<Self> {
-        if self.family.sweep.is_empty() {
+        if self.family.sweep.is_empty() || self.without.is_some() {
             return vec![self.clone()];
         }
         let points = self.family.sweep.iter();

@@ -1,5 +1,6 @@
 //! One moment of a run, as text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use super::error::ReportError;
 use super::record::{ModelSeries, RunDecision, RunRecord, Samples, read_run};
 use super::text::{optional, percent, quantity, seconds, tick};
 use super::timeline::moment;
+use crate::lab::record::SizingTerms;
 
 /// The decisions that are shown at most.
 const DECISIONS: usize = 8;
@@ -52,6 +54,7 @@ pub(super) fn explanation(path: &Path, at: f64) -> Result<String, ReportError> {
         text.push_str(&model_text(name, model, index));
     }
     text.push_str(&decisions_text(&run, at));
+    text.push_str(&terms_text(&run, at));
     Ok(text)
 }
 
@@ -126,6 +129,26 @@ fn decisions_text(run: &RunRecord, at: f64) -> String {
                 decision.why
             ),
         );
+    }
+    text
+}
+
+/// The latest terms of each model until the moment.
+fn terms_text(run: &RunRecord, at: f64) -> String {
+    let until = run.terms.iter().filter(|terms| terms.at <= at);
+    let latest: BTreeMap<&str, &SizingTerms> =
+        until.map(|terms| (terms.model.as_str(), terms)).collect();
+    let mut text = String::new();
+    for terms in latest.values() {
+        let SizingTerms { at, model, lines } = terms;
+        let moment = moment(*at);
+        put(
+            &mut text,
+            &format!("\nterms of {model} at {} s ({moment})\n", tick(*at)),
+        );
+        for line in lines {
+            put(&mut text, &format!("  {line}\n"));
+        }
     }
     text
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::error::ReportError;
+use crate::lab::record::SizingTerms;
 
 /// The largest file that is read, in bytes.
 const FILE_LIMIT: u64 = 64 * 1024 * 1024;
@@ -33,6 +34,8 @@ pub(super) struct RunRecord {
     pub series: RunSeries,
     #[serde(default)]
     pub decisions: Vec<RunDecision>,
+    #[serde(default)]
+    pub terms: Vec<SizingTerms>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -27,6 +27,7 @@ fn record(policy: &str, attainment: f64, cost: f64) -> LabRecord {
         },
         series: LabSeries::default(),
         decisions: Vec::new(),
+        terms: Vec::new(),
         waits: Vec::new(),
     }
 }

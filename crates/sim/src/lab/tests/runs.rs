@@ -109,6 +109,9 @@ fn what_was_played_is_not_played_again() {
     let out = folder.path().join("out");
     let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5, "{csv}");
+    for line in csv.lines() {
+        assert_eq!(line.split(',').count(), 23, "{line}");
+    }
     let scenarios = std::fs::read_to_string(out.join("scenarios.json")).unwrap();
     assert!(scenarios.contains("\"isFeasible\": true"), "{scenarios}");
 }

@@ -14,7 +14,7 @@ fn every_built_in_scenario_is_one() {
 }
 
 /// What is replaced in the file, by what, and the error.
-const WRONG: [(&str, &str, &str); 18] = [
+const WRONG: [(&str, &str, &str); 19] = [
     ("duration: 60s", "duration: 60", "\"60\" is not a time"),
     (
         "duration: 60s",
@@ -101,6 +101,11 @@ const WRONG: [(&str, &str, &str); 18] = [
         "actuation: {hpa: {sync: 0s}}\nnodes:",
         "actuation.hpa.sync is 0s; give a longer time",
     ),
+    (
+        "nodes:",
+        "actuation: {hpa: {pods: 0}}\nnodes:",
+        "actuation.hpa.pods is 0; give at least 1",
+    ),
 ];
 
 #[test]
@@ -135,6 +140,7 @@ fn policies_are_named_with_their_knob() {
     let choice = PolicyChoice::parse("wva-slo-without-memory").unwrap();
     assert_eq!(choice.family.name, "wva-slo");
     assert_eq!(choice.without, Some(SloTerm::Memory));
+    assert_eq!(choice.sweep(), [choice]);
     for name in ["wva-slo-without-luck", "keda-epp-without-memory"] {
         let error = PolicyChoice::parse(name).unwrap_err();
         let expected = "wva-slo-without- and one of short-window, generated, ";
@@ -147,6 +153,8 @@ fn policies_are_named_with_their_knob() {
         "static-best-3",
         "keda",
         "wva-default-x",
+        "wva-slo-0.15",
+        "wva-tokens-1.01",
     ] {
         let error = PolicyChoice::parse(name).unwrap_err();
         assert!(error.starts_with("one of wva-default, "), "{name}: {error}");

@@ -35,6 +35,34 @@ fn a_moment_has_the_state_and_the_decisions_before_it() {
 }
 
 #[test]
+fn the_latest_terms_of_each_model_are_shown() {
+    let folder = Folder::new("terms");
+    let mut run = sample::run("step", "wva-slo", 1, (0.9, 7.5));
+    let terms =
+        |at: f64, model: &str, line: &str| json!({"at": at, "model": model, "lines": [line]});
+    run["terms"] = json!([
+        terms(0.0, "org/llama", "slo: old"),
+        terms(60.0, "org/llama", "slo: new"),
+        terms(60.0, "org/qwen", "slo: other"),
+        terms(120.0, "org/llama", "slo: later"),
+    ]);
+    let path = folder.put_run(&run);
+    let first = explain(&path, 59.0).unwrap();
+    assert!(
+        first.ends_with("\nterms of org/llama at 0 s (0:00:00)\n  slo: old\n"),
+        "{first}"
+    );
+    let both = explain(&path, 119.0).unwrap();
+    assert!(
+        both.ends_with(
+            "\nterms of org/llama at 60 s (0:01:00)\n  slo: new\n\
+             \nterms of org/qwen at 60 s (0:01:00)\n  slo: other\n"
+        ),
+        "{both}"
+    );
+}
+
+#[test]
 fn a_moment_outside_of_the_run_is_refused() {
     let folder = Folder::new("outside");
     let path = folder.put_run(&sample::run("step", "keda-epp", 1, (0.9, 7.5)));
