@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SloGoal;
 use super::capacity::{self, SloCapacity};
-use super::demand::DemandTrack;
+use super::demand::{DemandTrack, LONG_WINDOW};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
@@ -237,7 +237,8 @@ impl Part<'_> {
         let growth = memory
             .filter(|_| self.input.params.without != Some(SloTerm::Growth))
             .map_or(0.0, |memory| {
-                arriving * memory.growth(start + REACTION, demand.noise(), now)
+                let ahead = start + REACTION + LONG_WINDOW;
+                arriving * memory.growth(ahead, demand.noise(), now)
             });
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);

@@ -9,8 +9,8 @@ use wva_base::moment::Moment;
 
 /// The window of the rate that is measured. Source: the window of every rate that is queried.
 const SHORT_WINDOW: Duration = Duration::from_mins(1);
-/// Time constant of the smoothed rate.
-const LONG_WINDOW: Duration = Duration::from_mins(2);
+/// Time constant of the smoothed rate, by which it is behind a rate that rises steadily.
+pub(super) const LONG_WINDOW: Duration = Duration::from_mins(2);
 /// Standard deviations of a Poisson count by which the short window must exceed the long one to count.
 const SIGNIFICANT: f64 = 4.0;
 /// Requests that leave a queue, to those that arrive, from which on the queue drains.

@@ -200,7 +200,7 @@ impl NeedMemory {
     }
 
     /// The share by which the need will have grown after so long, where requests have become more steadily for
-    /// minutes, by more than chance does, and the need is above all of before; else 0. `noise` is the share of one
+    /// minutes, by more than chance does, and the need is about above all of before; else 0. `noise` is the share of one
     /// standard deviation. Requests count alone: their mean size follows a step for minutes, and so does the imbalance.
     pub fn growth(&self, ahead: Duration, noise: f64, now: Moment) -> f64 {
         let requests_before = |seconds: u64| {
@@ -224,7 +224,7 @@ impl NeedMemory {
         };
         let need = self.buckets.back().map_or(0.0, |bucket| bucket.peak);
         let before = self.buckets.iter().filter(is_before);
-        let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak);
+        let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak * SAME);
         if is_new && least > chance {
             (least * ahead.as_secs_f64() / requests).min(MOST_GROWTH)
         } else {

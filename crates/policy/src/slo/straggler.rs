@@ -120,7 +120,8 @@ impl Mix {
             (Some(own), Some(other)) => own < other * WORTH_A_CHANGE,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (None, None) => self.most * WORTH_A_CHANGE > from.most,
+            // Neither suffices: answers are late until the one that does more serves.
+            (None, None) => self.most > from.most,
         }
     }
 }

@@ -68,10 +68,10 @@ fn requests_that_become_more_steadily_grow_until_a_start_is_over() {
     // Requests that are larger from now on show so in their mean for minutes.
     let larger = |second: f64| 500.0 + (second - 300.0).max(0.0);
     close(shared(300, 0.05, &larger, &|_| 100.0), 0.0);
-    // As much was needed before.
+    // Clearly more was needed before.
     let after = |first: f64| move |second: f64| if second < 60.0 { first } else { ramp(second) };
-    close(grown(0.05, &after(102.0)), 0.0);
-    close(grown(0.05, &after(101.0)), 30.0 / 101.5);
+    close(grown(0.05, &after(113.0)), 0.0);
+    close(grown(0.05, &after(112.0)), 30.0 / 101.5);
 }
 
 #[test]
