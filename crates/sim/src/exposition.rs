@@ -32,13 +32,11 @@ pub(crate) fn labels<'a>(
     pairs.into_iter().map(owned).collect()
 }
 
-/// The same labels and one more.
 pub(crate) fn with(labels: &ExpositionLabels, name: &'static str, value: &str) -> ExpositionLabels {
     let more = (Cow::Borrowed(name), value.to_owned());
     labels.iter().cloned().chain([more]).collect()
 }
 
-/// Counts of observations by upper bound.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Histogram {
     bounds: Arc<[f64]>,
@@ -67,7 +65,6 @@ impl Histogram {
         self.add(bucket, times, value * super::number::real(times));
     }
 
-    /// The bucket in which a value falls, for [`Histogram::add`].
     pub(super) fn bucket(&self, value: f64) -> usize {
         self.bounds.partition_point(|bound| *bound < value)
     }
@@ -130,7 +127,6 @@ pub(crate) struct ExpositionSample {
 }
 
 impl ExpositionSample {
-    /// Name and labels as they stand in the text format.
     pub(super) fn series(&self) -> String {
         let mut text = self.name.to_string();
         // Writing to a String cannot fail.
@@ -184,7 +180,6 @@ impl MetricFamily {
         }
     }
 
-    /// Whether both have the same series in the same order.
     fn same_series(&self, other: &Self) -> bool {
         let same =
             |((labels, reading), (others, other)): (&ExpositionSeries, &ExpositionSeries)| {
@@ -196,7 +191,6 @@ impl MetricFamily {
             && self.series.iter().zip(&other.series).all(same)
     }
 
-    /// Tells the values of its samples, in the order of exposition.
     fn tell_values(&self, tell: &mut impl FnMut(f64)) {
         for (_, reading) in &self.series {
             let histogram = match reading {
@@ -216,7 +210,6 @@ impl MetricFamily {
         }
     }
 
-    /// Its samples, in the order of exposition.
     pub(crate) fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
         self.series
             .iter()
@@ -264,21 +257,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// Whether both show the same series in the same order, whatever their values.
     pub(super) fn same_series(&self, other: &Self) -> bool {
         let mut pairs = self.families.iter().zip(&other.families);
         self.families.len() == other.families.len()
             && pairs.all(|(one, other)| one.same_series(other))
     }
 
-    /// Tells the values of all samples, in the order of exposition.
     pub(super) fn tell_values(&self, tell: &mut impl FnMut(f64)) {
         for family in &self.families {
             family.tell_values(tell);
         }
     }
 
-    /// All samples, without going through text.
     pub(crate) fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
         self.families.iter().flat_map(MetricFamily::samples)
     }

@@ -116,7 +116,6 @@ const ROWS: [Row; 15] = [
 
 type Kinds = (Vec<Arc<Kind>>, Arc<Map<String, Value>>);
 
-/// The kinds, and every schema document that theirs refer to.
 pub(super) fn kinds() -> Kinds {
     // The same for every server, and a good part of the time that a short test takes.
     static KINDS: LazyLock<Kinds> = LazyLock::new(made);

@@ -106,7 +106,6 @@ impl State {
         Ok(marked.unwrap_or(done))
     }
 
-    /// Does what the marks of an object wait for, as far as it can be done now.
     fn pursue(&mut self, key: &Key) {
         let Some(object) = self.store.get(key).cloned() else {
             return;
@@ -132,7 +131,6 @@ impl State {
         self.reap(key);
     }
 
-    /// Removes a marked object that nobody holds any more.
     pub(super) fn reap(&mut self, key: &Key) {
         let Some(object) = self.store.get(key) else {
             return;
@@ -149,7 +147,6 @@ impl State {
         self.erase(key);
     }
 
-    /// Removes an object, and what depends on it alone.
     fn erase(&mut self, key: &Key) {
         let Some(last) = self.store.remove(key) else {
             return;
@@ -205,7 +202,6 @@ impl State {
             .collect()
     }
 
-    /// Deletes a dependent unless another owner keeps it.
     fn delete_dependent(&mut self, key: &Key, owner: &Value, policy: &str) {
         let Some(object) = self.store.get(key).cloned() else {
             return;
@@ -286,7 +282,6 @@ impl State {
         self.store.place_of(uid.as_str()?).cloned()
     }
 
-    /// Deletes a new object whose owners are all gone.
     pub(super) fn collect_if_orphan(&mut self, key: &Key) {
         let Some(object) = self.store.get(key).cloned() else {
             return;

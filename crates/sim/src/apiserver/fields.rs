@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 /// A set of fields as a tree. A step is written as there: `f:name`, `k:{"key":"value"}`, `v:value`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields {
-    /// Whether this place itself belongs to the set.
     pub(super) member: bool,
     pub(super) below: BTreeMap<String, Fields>,
 }
@@ -25,7 +24,6 @@ impl Fields {
         !self.member && self.below.is_empty()
     }
 
-    /// Puts a set in its place below this one; an empty one leaves no trace.
     pub(super) fn put(&mut self, step: String, fields: Self) {
         if !fields.is_empty() {
             self.below.insert(step, fields);

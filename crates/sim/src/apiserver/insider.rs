@@ -59,7 +59,6 @@ impl Insider {
         self.server.shared.versions.current()
     }
 
-    /// Hears of changes of these resources from now on.
     pub(crate) fn follow(&self, resources: &[&str]) -> VersionFollower {
         self.server.shared.versions.follow(resources)
     }

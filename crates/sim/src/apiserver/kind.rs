@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::schema::Schema;
 
-/// A column of `kubectl get`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -16,7 +15,6 @@ pub(super) struct Column {
     pub(super) description: String,
 }
 
-/// Where the scale of a kind is found, as JSON pointers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScalePaths {
     pub(super) spec: String,
@@ -43,7 +41,6 @@ pub(super) struct Kind {
     pub(super) schema: Arc<Schema>,
     /// Under which name objects are stored; two kinds may share objects.
     pub(super) stored_as: String,
-    /// The columns of a custom resource.
     pub(super) columns: Option<Vec<Column>>,
 }
 
@@ -65,7 +62,6 @@ impl Kind {
         }
     }
 
-    /// The kind as messages name it: `Deployment.apps`.
     pub(super) fn title(&self) -> String {
         if self.group.is_empty() {
             self.kind.clone()
@@ -83,7 +79,6 @@ impl Kind {
     }
 }
 
-/// The kinds that a definition adds: one for each version that it serves.
 pub(super) fn defined(definition: &Value, definitions: &Map<String, Value>) -> Vec<Kind> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array();

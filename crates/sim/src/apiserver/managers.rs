@@ -15,7 +15,6 @@ pub(super) struct Writer {
     pub(super) subresource: String,
 }
 
-/// Whether fields were applied, or written in any other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
@@ -199,9 +198,6 @@ pub(super) enum Force {
 }
 
 /// What applying `config` makes of `live`.
-///
-/// # Errors
-/// When others own fields that would change, and the apply is not forced.
 pub(super) fn applied(
     kind: &Kind,
     live: &Value,

@@ -8,7 +8,6 @@ use super::kind::Kind;
 use super::refusal::ApiRefusal;
 use super::state::State;
 
-/// The index, or the document of one group and version.
 pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal> {
     let wanted = path.join("/");
     if wanted.is_empty() {

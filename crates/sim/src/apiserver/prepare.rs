@@ -8,7 +8,6 @@ use super::request::RequestTarget;
 use super::rules;
 use super::store::Key;
 
-/// Metadata that only the server sets.
 const OURS: [&str; 5] = [
     "uid",
     "creationTimestamp",
@@ -114,7 +113,6 @@ fn cut(object: &mut Value, fields: &[&str]) {
     }
 }
 
-/// A new object without what its maker cannot know.
 pub(super) fn newborn(kind: &Kind, object: &mut Value) {
     cut(&mut object["metadata"], &OURS);
     cut(&mut object["metadata"], &["resourceVersion", "selfLink"]);
@@ -137,7 +135,6 @@ pub(super) fn newborn(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Defaults that a schema cannot express.
 pub(super) fn defaults(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.kind) {
         ("", "Service") => {
@@ -248,7 +245,6 @@ fn same_spec(kind: &Kind, live: &Value, next: &Value) -> bool {
     same_apart(live, next, apart)
 }
 
-/// Whether two objects have the same fields, some left aside.
 fn same_apart(one: &Value, other: &Value, apart: &[&str]) -> bool {
     let fields = |object: &Value| {
         let fields = object.as_object().map_or(0, serde_json::Map::len);
@@ -280,7 +276,6 @@ fn same_entries(live: &Value, next: &Value) -> bool {
     }
 }
 
-/// What is wrong with an object beyond its schema.
 pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &mut Vec<Cause>) {
     let spec = &object["spec"];
     match (&*kind.group, &*kind.kind) {

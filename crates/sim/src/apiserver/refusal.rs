@@ -99,7 +99,6 @@ impl ApiRefusal {
         Self::new(500, "", message)
     }
 
-    /// A deletion meant for another object or version than the stored one.
     pub(super) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -162,7 +161,6 @@ impl ApiRefusal {
         refusal
     }
 
-    /// The same about the options of a patch.
     pub(super) fn of_patch(mut self) -> Self {
         self.message = self.message.replace("ListOptions", "PatchOptions");
         self.details["kind"] = json!("PatchOptions");
@@ -230,7 +228,6 @@ impl ApiRefusal {
         Self::new(501, "NotImplemented", message)
     }
 
-    /// A refusal of the caller's choice, for faults.
     pub(super) fn injected(code: u16) -> Self {
         let reason = match code {
             429 => "TooManyRequests",

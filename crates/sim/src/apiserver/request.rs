@@ -17,7 +17,6 @@ use super::store::Key;
 pub(super) enum ResponseForm {
     Full,
     Metadata,
-    /// Rows for `kubectl get`.
     Table,
 }
 
@@ -34,9 +33,7 @@ pub(super) struct Ask {
 
 #[derive(Debug, Clone)]
 pub(super) enum Payload {
-    /// As it came over a connection.
     Bytes(Bytes),
-    /// As a component of the same world gives it.
     Document(Value),
 }
 
@@ -49,7 +46,6 @@ impl Payload {
     }
 }
 
-/// What a path of the resource API names.
 #[derive(Debug, Clone)]
 pub(super) struct RequestTarget {
     pub(super) kind: Arc<Kind>,
@@ -77,7 +73,6 @@ impl Ask {
         }
     }
 
-    /// A request that comes over no connection.
     pub(super) fn inside(
         method: Method,
         path: &str,
@@ -146,7 +141,6 @@ impl Ask {
         }
     }
 
-    /// The body as a document, YAML or JSON.
     pub(super) fn document(&self) -> Result<Value, ApiRefusal> {
         if self.content_type.contains("protobuf") {
             return Err(ApiRefusal::protobuf());

@@ -59,7 +59,6 @@ fn is_qualified(text: &str) -> bool {
     named && domain.is_none_or(is_subdomain)
 }
 
-/// A DNS subdomain, as the names of most objects must be.
 pub(super) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

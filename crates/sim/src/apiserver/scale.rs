@@ -52,7 +52,6 @@ fn selector(path: Option<&str>, object: &Value) -> Option<String> {
     Some(pairs.join(","))
 }
 
-/// An object with the replicas of a scale, guarded by the version of the scale.
 pub(super) fn written(kind: &Kind, live: &Value, scale: &Value) -> Result<Value, ApiRefusal> {
     let paths = kind.scale.as_ref().ok_or_else(ApiRefusal::no_such_path)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);

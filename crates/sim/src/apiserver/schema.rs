@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// How the elements of a list are told apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum ListKind {
     /// They are not: the list is one value.
@@ -40,9 +39,7 @@ pub(super) struct Schema {
     pub(super) int_or_string: bool,
     pub(super) list: ListKind,
     pub(super) atomic: bool,
-    /// The field by which a strategic merge patch tells elements apart.
     pub(super) merge_key: Option<String>,
-    /// A strategic merge patch adds to the list.
     pub(super) merges: bool,
     pub(super) rules: Vec<(String, String)>,
 }

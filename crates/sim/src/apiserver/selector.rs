@@ -79,7 +79,6 @@ impl Requirement {
     }
 }
 
-/// The parts between commas outside of parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |letter| {

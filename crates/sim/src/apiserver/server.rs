@@ -39,14 +39,12 @@ const VERSION_PATIENCE: Duration = Duration::from_secs(3);
 /// The body of an answer.
 pub type Wire = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What all handles of a server share.
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) versions: Versions,
 }
 
 impl Shared {
-    /// Does something with the state; whoever watches hears of what changed.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let before = state.store.revision();
@@ -115,7 +113,6 @@ impl ApiServer {
         }
     }
 
-    /// The same server as a client sees it whose requests meet these faults.
     #[must_use]
     pub(crate) fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
         Self {
@@ -125,7 +122,6 @@ impl ApiServer {
         }
     }
 
-    /// A client in this process. It needs a runtime.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
@@ -155,7 +151,6 @@ impl ApiServer {
         )
     }
 
-    /// The answer to a component of the same world, which watches by other means.
     pub(super) async fn answer_inside(&self, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
         match self.judge(ask).await? {
             Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
@@ -204,7 +199,6 @@ impl ApiServer {
         })
     }
 
-    /// Waits for the version that a read wants to be reached.
     async fn reach(&self, ask: &Ask) -> Result<(), ApiRefusal> {
         let asked = ask.number("resourceVersion")?.unwrap_or(0);
         let reached = self.shared.versions.reach(asked);

@@ -23,19 +23,15 @@ pub(super) struct StoredChange {
     pub(super) before: Option<Arc<Value>>,
     /// `None` if the object was removed.
     pub(super) after: Option<Arc<Value>>,
-    /// The object as it is now or was last, with the version of this change.
     pub(super) last: Arc<Value>,
 }
 
-/// Some objects of one resource, by place.
 pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
 
 #[derive(Debug)]
 pub(super) struct ObjectStore {
     objects: Objects,
-    /// The place of each object by its unique id.
     places: BTreeMap<String, Key>,
-    /// The objects that name an owner, by the unique id of that.
     owned: BTreeMap<String, BTreeSet<Key>>,
     log: VecDeque<StoredChange>,
     revision: u64,
@@ -52,7 +48,6 @@ impl ObjectStore {
         }
     }
 
-    /// The version of the last change.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
@@ -76,7 +71,6 @@ impl ObjectStore {
             .collect()
     }
 
-    /// The same, one by one and without copies of their places.
     pub(super) fn range(
         &self,
         resource: &str,
@@ -120,7 +114,6 @@ impl ObjectStore {
         self.places.get(uid)
     }
 
-    /// The objects that name this unique id as an owner, in the order of places.
     pub(super) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Key> {
         self.owned.get(uid).into_iter().flatten()
     }
@@ -140,7 +133,6 @@ impl ObjectStore {
         Some(later.filter(move |change| covers(&change.key, resource, namespace)))
     }
 
-    /// The same of all resources.
     pub(super) fn all_changes(&self, after: u64) -> Option<impl Iterator<Item = &StoredChange>> {
         if after < self.horizon() {
             return None;
@@ -165,7 +157,6 @@ impl ObjectStore {
         object
     }
 
-    /// Removes an object, and returns it as it was last.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
         self.note(key, Some(&before), None);
@@ -183,12 +174,10 @@ impl ObjectStore {
         Some(last)
     }
 
-    /// Forgets all changes so far, as compaction does.
     pub(super) fn compact(&mut self) {
         self.log.clear();
     }
 
-    /// Takes over from one object to the next at a place what finds it.
     fn note(&mut self, key: &Key, before: Option<&Value>, after: Option<&Value>) {
         if before.map(uid) != after.map(uid) {
             if let Some(before) = before {

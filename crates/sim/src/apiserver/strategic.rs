@@ -109,7 +109,6 @@ fn merge_list(schema: &Schema, target: &mut Value, items: &[Value]) {
     }
 }
 
-/// Puts the elements that the order names into that order; the others keep to the end.
 fn sort(list: &mut [Value], order: &[Value], key: Option<&str>) {
     let id = |value: &Value| key.map_or_else(|| Some(value.clone()), |key| value.get(key).cloned());
     let wanted: Vec<_> = order.iter().map(id).collect();

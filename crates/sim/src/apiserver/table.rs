@@ -105,7 +105,6 @@ fn custom_cells(columns: &[Column], object: &Value, now: i64) -> Vec<Value> {
         .collect()
 }
 
-/// The value at a path such as `.status.conditions[?(@.type=='Ready')].status`.
 fn follow(object: &Value, path: &str) -> Option<Value> {
     let (before, rest) = match path.split_once("[?(@.") {
         Some((before, rest)) => (before, Some(rest)),
@@ -133,7 +132,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// How long ago, as `kubectl` says it.
 fn age(time: &Value, now: i64) -> Value {
     let parsed = time
         .as_str()

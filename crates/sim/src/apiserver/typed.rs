@@ -25,7 +25,6 @@ fn items(schema: Option<&Schema>) -> Option<&Schema> {
     schema.and_then(|schema| schema.items.as_deref())
 }
 
-/// The elements of a list with their steps, or `None` where the list is one value.
 fn elements<'a>(schema: Option<&Schema>, list: &'a [Value]) -> Option<Vec<(String, &'a Value)>> {
     let schema = schema?;
     let step = |item: &Value| match &schema.list {
@@ -52,7 +51,6 @@ fn is_atomic(schema: Option<&Schema>) -> bool {
     schema.is_some_and(|schema| schema.atomic)
 }
 
-/// The fields that an applied configuration speaks about.
 pub(super) fn fields(schema: Option<&Schema>, value: &Value) -> Fields {
     match value {
         Value::Object(object) if !object.is_empty() && !is_atomic(schema) => {
@@ -78,7 +76,6 @@ pub(super) fn fields(schema: Option<&Schema>, value: &Value) -> Fields {
     }
 }
 
-/// Everything that an object holds, containers included.
 fn whole(schema: Option<&Schema>, value: &Value) -> Fields {
     let mut found = fields(schema, value);
     mark(&mut found);
@@ -90,7 +87,6 @@ fn mark(fields: &mut Fields) {
     fields.below.values_mut().for_each(mark);
 }
 
-/// How `old` became `new`.
 pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Difference {
     let mut difference = Difference::default();
     match (old, new) {
@@ -149,7 +145,6 @@ impl Difference {
     }
 }
 
-/// `live` with everything that `config` says.
 pub(super) fn merge(schema: Option<&Schema>, live: &Value, config: &Value) -> Value {
     let mut merged = live.clone();
     merge_into(schema, &mut merged, config);
@@ -189,7 +184,6 @@ fn merged_list(schema: Option<&Schema>, live: &[Value], config: &[Value]) -> Vec
     merged
 }
 
-/// Takes fields out of an object. What is left empty by that goes with them.
 pub(super) fn remove(schema: Option<&Schema>, value: &mut Value, gone: &Fields) {
     match value {
         Value::Object(object) if !is_atomic(schema) => {

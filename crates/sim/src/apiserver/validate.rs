@@ -56,7 +56,6 @@ pub(super) fn fill(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// Drops fields that the schema does not know, and returns their paths.
 pub(super) fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
     prune_at(schema, value, Path::Root, &mut dropped);

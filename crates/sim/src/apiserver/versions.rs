@@ -17,23 +17,19 @@ struct Inner {
     readers: Mutex<Vec<Weak<Reader>>>,
 }
 
-/// Somebody who follows some resources.
 #[derive(Debug)]
 struct Reader {
     resources: Vec<String>,
     moved: Notify,
 }
 
-/// The version as it moves. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Versions(Arc<Inner>);
 
-/// Waits for changes of some resources.
 #[derive(Debug)]
 pub(crate) struct VersionFollower(Arc<Reader>);
 
 impl Versions {
-    /// Wakes all who wait for this version or follow one of these resources.
     pub(super) fn set(&self, version: u64, changed: &[&str]) {
         if self.0.current.swap(version, Ordering::AcqRel) == version {
             return;

@@ -24,7 +24,6 @@ fn is_new_event(kind: &Kind) -> bool {
     kind.is("events.k8s.io", "Event")
 }
 
-/// A stored object in the form of a kind, without a copy where it is stored in that form.
 pub(super) fn seen<'o>(kind: &Kind, stored: &'o Value) -> Cow<'o, Value> {
     let is = |field: &str, wanted: &str| stored.get(field).and_then(Value::as_str) == Some(wanted);
     let same =

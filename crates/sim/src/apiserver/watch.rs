@@ -18,9 +18,7 @@ use super::store::StoredChange;
 use super::versions::VersionFollower;
 use super::{read, table, view};
 
-/// How often a quiet watch says how far it is.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// How long a watch lasts if it asks for no length.
 const LENGTH: Duration = Duration::from_mins(30);
 
 pub(super) struct WatchStream {
@@ -28,13 +26,11 @@ pub(super) struct WatchStream {
     target: RequestTarget,
     selector: Selector,
     shape: ResponseForm,
-    /// Everything up to this version has been told.
     cursor: u64,
     bookmarks: bool,
     deadline: Instant,
     bookmark: Instant,
     changed: VersionFollower,
-    /// What is to be told before any change.
     opening: Option<Vec<String>>,
     over: bool,
 }
@@ -211,7 +207,6 @@ impl WatchStream {
     }
 }
 
-/// An event as it goes over the wire.
 fn line(kind: &str, object: &Value) -> String {
     // A document always has a text.
     let object = serde_json::to_string(object).unwrap_or_default();

@@ -22,7 +22,6 @@ pub(super) struct Written {
     pub(super) warnings: Vec<String>,
 }
 
-/// The kinds whose objects are replaced only with their version.
 fn needs_version(kind: &Kind) -> bool {
     kind.is_custom() || matches!(&*kind.kind, "Lease" | "CustomResourceDefinition")
 }
@@ -116,7 +115,6 @@ impl State {
         Ok(())
     }
 
-    /// Prunes and fills in defaults.
     fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, ApiRefusal> {
         let dropped = validate::prune(&kind.schema, object);
         let strictness = ask.parameter("fieldValidation").unwrap_or("Warn");
@@ -352,7 +350,6 @@ impl State {
         self.reap(key);
     }
 
-    /// A definition is accepted at once.
     fn establish(&mut self, key: &Key) {
         let Some(stored) = self.store.get(key) else {
             return;

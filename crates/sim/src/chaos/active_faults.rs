@@ -14,7 +14,6 @@ use super::fault::{Api, AutoscalerFault, ChaosFault, ProcessFault, Prom};
 /// How long a question is on its way during which something was done: the process may hear of that.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
-/// Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ActiveFaults(Arc<Inner>);
 
@@ -35,7 +34,6 @@ struct State {
     misled: Option<Duration>,
     /// The fault that ends the process at its next write, which outlasts it.
     at_write: Option<usize>,
-    /// What a fault does while the next question to Prometheus is on its way.
     at_question: Option<(usize, Act)>,
     /// The fault that holds a write back until another process has the lease.
     holds: Option<usize>,
@@ -55,7 +53,6 @@ impl State {
         self.hits.get(&id).is_some_and(|hits| *hits > 0)
     }
 
-    /// The newest fault in force that is such.
     fn newest(&self, is_such: impl Fn(&ChaosFault) -> bool) -> Option<usize> {
         let mut newest = self.faults.iter().rev();
         let (id, _) = newest.find(|(_, (fault, _))| is_such(fault))?;
@@ -63,7 +60,6 @@ impl State {
     }
 }
 
-/// Whether a server goes back in time by it.
 pub(super) fn is_younger(fault: Api) -> bool {
     matches!(fault, Api::StaleList(_) | Api::Older(_))
 }
@@ -106,7 +102,6 @@ impl ActiveFaults {
         }
     }
 
-    /// So much time passes, or the rest of a fault.
     pub(super) async fn within(&self, id: usize, time: Duration) {
         let over = async {
             loop {
@@ -120,7 +115,6 @@ impl ActiveFaults {
         select(pin!(sleep(time)), pin!(over)).await;
     }
 
-    /// A watch or a list ends with 410.
     pub(super) fn expired(&self) {
         self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Compact)));
     }
@@ -214,7 +208,6 @@ impl ActiveFaults {
         self.state().at_write = Some(id);
     }
 
-    /// Whether it is to end at its next write, not every one.
     pub(super) fn awaits_write(&self) -> bool {
         self.state().at_write.is_some()
     }

@@ -28,10 +28,8 @@ use crate::workloads::object::Object;
 
 mod answers;
 
-/// How often a write that is held looks whether somebody else has the lease.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What the library of clients makes of anything.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Clone)]
@@ -62,7 +60,6 @@ struct RequestOutcome {
     hang: bool,
     unreachable: bool,
     lost: bool,
-    /// Carried out so much later, and never answered.
     late: Option<Duration>,
     /// Held back by this fault until somebody else has the lease, and never answered.
     lapse: Option<usize>,
@@ -72,7 +69,6 @@ struct RequestOutcome {
 }
 
 impl RequestOutcome {
-    /// Whether the server hears of it now, and whoever sent it hears what came of it.
     fn is_carried_out(&self) -> bool {
         let is_stopped = self.unreachable || self.hang || self.lost;
         !is_stopped && self.refuse.is_none() && self.late.is_none()
@@ -80,7 +76,6 @@ impl RequestOutcome {
 }
 
 impl ApiServerProxy {
-    /// What becomes of a request; the faults that decide that are counted.
     fn fate(&self, method: &Method, uri: &Uri) -> RequestOutcome {
         let query = uri.query().unwrap_or_default();
         let is_watch = query.contains("watch=");
@@ -265,13 +260,11 @@ impl ApiServerProxy {
         }
     }
 
-    /// What passes before a request is carried out, where that is later.
     fn later(&self, fate: &RequestOutcome) -> Option<BoxFuture<'static, ()>> {
         let late = fate.late.map(|time| sleep(time).boxed());
         late.or_else(|| Some(self.clone().lapse(fate.lapse?).boxed()))
     }
 
-    /// A request arrives late, whatever has become of who sent it.
     async fn arrive(
         self,
         request: Request<Full<Bytes>>,
@@ -299,7 +292,6 @@ impl ApiServerProxy {
         answer
     }
 
-    /// Passes when somebody else has the lease, or when the fault ends that waits for it.
     async fn lapse(self, id: usize) {
         let holders = || -> Vec<String> {
             let leases = self.insider.list("leases.coordination.k8s.io");
@@ -339,7 +331,6 @@ impl ApiServerProxy {
         std::future::pending::<()>().await;
     }
 
-    /// The next part of a body, or nothing where the watch is cut.
     pub(super) async fn next(&self, body: &mut Wire) -> Option<Bytes> {
         let frame = {
             let cut = pin!(self.ills.cut());
@@ -363,7 +354,6 @@ pub(super) fn is_write(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// The version so many changes before another one, the first being 1.
 fn before(version: u64, back: u64) -> u64 {
     version.saturating_sub(back).max(1)
 }
@@ -394,7 +384,6 @@ fn asked(sent: &Sent<'_>) -> String {
     format!("{verb} {}", short(sent.path))
 }
 
-/// A list as it was at an earlier version.
 fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
     let Some(version) = version else {
         return request;

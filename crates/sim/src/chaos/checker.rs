@@ -34,7 +34,6 @@ mod examine;
 mod leads;
 mod pace;
 
-/// Seconds between two looks at the page of a process.
 const PAGE_EVERY: u64 = 3;
 
 pub(super) type Met = BTreeMap<&'static str, BTreeMap<String, u64>>;
@@ -89,7 +88,6 @@ impl std::fmt::Debug for Checker {
     }
 }
 
-/// Sees every request at the moment at which a process makes it.
 #[derive(Debug, Clone)]
 pub(super) struct RequestObserver {
     pub(super) judge: Checker,
@@ -156,7 +154,6 @@ impl Checker {
         self.bench().owners.clone()
     }
 
-    /// Notes something that must not be, if it is the first.
     pub(super) fn report(&self, violation: InvariantViolation) {
         if self.bench().found.is_some() {
             return;

@@ -85,7 +85,6 @@ impl Misses {
         }
     }
 
-    /// A request that failed, why, and by which faults; by none of ours if there are none.
     pub(super) fn note(&self, request: &str, why: &str, by: &[usize]) {
         // Nothing of the trace is held by who asked.
         let _scope = Owner::NOBODY.enter();

@@ -13,9 +13,7 @@ use crate::workloads::object::{Object, pod_path};
 use wva::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
 use wva_supervise::SeedTree;
 
-/// Not what a controller writes.
 const COST: &str = "5";
-/// How long a cost stays, and the time until another pod gets one.
 const SHORTEST: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(8);
 

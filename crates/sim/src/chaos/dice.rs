@@ -39,7 +39,6 @@ impl Dice {
         whole_millis(seconds)
     }
 
-    /// The time to the next of events that come by chance, on average this far from each other.
     pub(super) fn gap(&mut self, mean: Duration) -> Duration {
         let share = (crate::number::real(self.below(1_000_000)) + 1.0) / 1_000_001.0;
         let seconds = -share.ln() * mean.as_secs_f64();

@@ -19,7 +19,6 @@ pub(crate) enum Class {
     Autoscalers,
 }
 
-/// Its name in tables.
 impl fmt::Display for Class {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&kebab(&format!("{self:?}")))
@@ -223,7 +222,6 @@ impl Prom {
 }
 
 impl ChaosFault {
-    /// The same, with this controller in place of the leader.
     #[must_use]
     pub(crate) fn aimed(mut self, leader: usize) -> Self {
         if let Self::Api(whom, _)
@@ -264,7 +262,6 @@ impl ChaosFault {
         }
     }
 
-    /// Its kind, for tables: without numbers other than a status.
     pub(crate) fn kind(&self) -> String {
         let status = match self {
             Self::Api(_, Api::Refuse(status, _)) | Self::Prometheus(_, Prom::Status(status)) => {

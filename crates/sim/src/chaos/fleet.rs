@@ -9,7 +9,6 @@ use wva::policy::plan::Plan;
 
 #[derive(Debug, Default)]
 pub(super) struct Fleet {
-    /// Type and number of the GPUs of one replica.
     pub(super) gpus: BTreeMap<VariantKey, (String, u32)>,
     nodes: BTreeMap<String, u32>,
 }

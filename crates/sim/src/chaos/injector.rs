@@ -20,10 +20,8 @@ mod fixed;
 mod random;
 mod shapes;
 
-/// The ConfigMap of analyzers and limiters.
 pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
 const VARIANTS: &str = "variantautoscalings";
-/// The same as the server keeps them.
 const STORED: &str = "variantautoscalings.llmd.ai";
 const GROUP: &str = "llmd.ai/v1alpha1";
 const SCALERS: &str = "horizontalpodautoscalers";
@@ -129,7 +127,6 @@ impl Injector {
         json!({"metadata": {"name": MAIN}, "data": data})
     }
 
-    /// The plural of what is changed by breaking an object.
     pub(super) fn kind(&self, number: usize, how: Broken) -> &'static str {
         let target = self.variant(number);
         let target = target.and_then(|(_, variant)| variant.resource().split('.').next());
@@ -319,7 +316,6 @@ fn drop_unknown(stored: &Value, wanted: &mut Value) {
     }
 }
 
-/// The field of a target's spec with what its pods are made of.
 fn template_key(variant: &ScenarioVariant) -> &'static str {
     match variant.replica {
         Replica::Group { .. } => "leaderWorkerTemplate",

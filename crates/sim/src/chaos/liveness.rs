@@ -74,7 +74,6 @@ pub(super) fn wanting(
         .collect()
 }
 
-/// Whether a plan says of a variant that a limit of GPUs keeps it where it is.
 pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
     let decision = plan.decisions.get(key);
     decision.is_some_and(|decision| {
@@ -103,7 +102,6 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    /// Looks once a second. `awaited` is what is to come or to be done yet, beside the controllers.
     pub(super) fn look(
         &mut self,
         cast: &ProcessManager,
@@ -248,7 +246,6 @@ mod tests {
     use super::*;
     use crate::world::{ConfigMap, ModelFrame, scenario};
 
-    /// What is told of a model of which so many requests wait, with so many replicas of its variants.
     fn told(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
         let mut scenario = scenario("days").unwrap();
         scenario.models.truncate(1);

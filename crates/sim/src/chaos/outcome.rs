@@ -26,9 +26,7 @@ pub(crate) struct RunOutcome {
     pub(crate) settled: Option<Duration>,
     pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
     pub(crate) counts: Counts,
-    /// Whether the probe of the plot has struck.
     pub(crate) struck: bool,
-    /// What there was in the end, where no invariant was broken.
     pub(crate) rest: Quiescence,
 }
 
@@ -41,7 +39,6 @@ impl RunOutcome {
     }
 }
 
-/// Everything about a run that broke an invariant.
 pub(crate) fn failure_report(
     plot: &ChaosWorkload,
     seed: u64,

@@ -397,7 +397,6 @@ impl SupervisionHooks for PlantedSupervision {
     }
 }
 
-/// The same window, as if demands had been seen since ever.
 fn filled((source, window): (String, DemandWindow), now: Moment) -> (String, DemandWindow) {
     let mut value = serde_json::to_value(&window).unwrap_or_default();
     if let Some(since) = value.pointer_mut("/since") {

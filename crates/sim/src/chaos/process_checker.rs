@@ -61,11 +61,8 @@ const WATCHED_AGAIN: Duration = Duration::from_mins(6);
 /// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
 const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
-/// How long something may be kept of a variant that is gone.
 const KEPT: Duration = Duration::from_mins(1);
-/// Seconds between two looks at everything that is known.
 pub(super) const LOOK_EVERY: u64 = 10;
-/// Seconds between two looks at what is kept, and at series that do not change with decisions.
 pub(super) const KEPT_EVERY: u64 = 30;
 
 /// What decisions rest on: where one of these is not watched, the process knows nothing new.
@@ -109,7 +106,6 @@ pub(super) struct ProcessChecker {
     revision: Option<u64>,
     pub(super) patience: Eventually,
     clocks: Clocks,
-    /// Of which collection it last had learned.
     learned: Option<Duration>,
     report: Vec<RoleReport<Role>>,
     news: Vec<String>,
@@ -209,7 +205,6 @@ impl ProcessChecker {
         self.ready.note(&views, now);
     }
 
-    /// What is true of a process that is asked to end now, while this one has the lease.
     pub(super) fn ending(&self, holder: Option<String>) -> Ending {
         let actors = &self.door.actors;
         let is_whole = self.tree.is_whole(&actors.report()) && actors.hanging().is_empty();
@@ -370,7 +365,6 @@ impl ProcessChecker {
             .collect()
     }
 
-    /// Whether a server went back in time for it within this time.
     pub(super) fn is_misled(&self, within: Duration, now: Duration) -> bool {
         let younger = self.ills.younger(now);
         younger.is_some_and(|at| now.saturating_sub(at) < within)

@@ -35,11 +35,9 @@ mod versions;
 
 use versions::version;
 
-/// How long a container that has ended waits before it is started again.
 const BACK: Duration = Duration::from_secs(2);
 /// How long a process may say that it is stuck: three probes of the kubelet in a row.
 const PROBES: Duration = Duration::from_mins(1);
-/// How long an orderly end may take.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
@@ -66,7 +64,6 @@ pub(super) struct Process {
     running: Option<Running>,
     back_at: Option<Duration>,
     thaw_at: Option<Duration>,
-    /// Since when it does not answer as one that is alive.
     stuck: Option<Duration>,
     /// By how many milliseconds the wall clock of its processes is ahead: that of the machine, which they keep.
     ahead: i64,
@@ -74,7 +71,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Lets a life end at a write, where each one does.
     fn bound(&self, life: &ProcessState) {
         if self.ills.awaits_writes() {
             let (after, how) = ProcessFault::end_of(self.lives);
@@ -170,7 +166,6 @@ impl ProcessManager {
         }
     }
 
-    /// The next time at which [`ProcessManager::turn`] has something to do.
     pub(super) fn next(&self) -> Option<Duration> {
         let members = self.members.iter();
         members
@@ -349,7 +344,6 @@ impl ProcessManager {
         }
     }
 
-    /// The process at a place does not end at a write any more, unless another fault asks for that.
     pub(super) fn forgive(&self, place: usize) {
         let member = self.members.get(place);
         let member = member.filter(|member| !member.ills.awaits_write());
@@ -425,7 +419,6 @@ impl ProcessManager {
         }
     }
 
-    /// Whether what the probe of the plot asks for has happened.
     pub(super) fn has_struck(&self) -> bool {
         match &self.stage.plot.probe {
             None => false,

@@ -282,7 +282,6 @@ impl PrometheusProxy {
         }
     }
 
-    /// The answer with what reported when the most did.
     fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let mut haunted = answer.clone();
@@ -323,7 +322,6 @@ fn append<'a>(
     }
 }
 
-/// The same series, later by so many seconds and with other values.
 fn valued(from: &QueryResult, later: f64, value: impl Fn(f64) -> f64) -> QueryResult {
     let mut to = QueryResult::default();
     for sample in from.samples() {

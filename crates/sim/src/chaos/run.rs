@@ -34,10 +34,8 @@ mod strikes;
 use strikes::Trail;
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
-/// How far from each other the kills of a storm are, and the crashes of pods that flap.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Plays a plot with these faults to its end, or to the first violation.
 pub(crate) fn play(
     plot: &ChaosWorkload,
     seed: u64,
@@ -66,7 +64,6 @@ pub(crate) fn play(
 struct Run<'a> {
     plot: &'a ChaosWorkload,
     schedule: &'a FaultSchedule,
-    /// The plot's, with a last visit.
     scenario: Scenario,
     quiet_from: Duration,
     world: World,
@@ -291,7 +288,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What is a fault by being repeated.
     async fn strike_again(&mut self) {
         for strike in &self.active {
             match &strike.fault {

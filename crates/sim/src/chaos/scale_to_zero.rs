@@ -119,7 +119,6 @@ impl Sleep {
         &self.of.model
     }
 
-    /// How long ago it was in use within this time, if a decision made now has to know of that.
     fn used_of_late(
         &self,
         (retention, heard): (Duration, Duration),

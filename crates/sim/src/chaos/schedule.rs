@@ -104,7 +104,6 @@ impl FaultSchedule {
         Self::of(strikes)
     }
 
-    /// These faults, in the order of their times, and numbered.
     fn of(mut strikes: Vec<Strike>) -> Self {
         strikes.sort_by_key(|strike| strike.at);
         for (id, strike) in strikes.iter_mut().enumerate() {
@@ -197,7 +196,6 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
     }
 }
 
-/// What PodAutoscalers measure, one of them, or a role of theirs.
 fn autoscaling(terrain: &Terrain, controller: usize, dice: &mut Dice) -> (ChaosFault, Duration) {
     let pages = |fault| (ChaosFault::Autoscaler(LEADER, fault), MINUTE * 10);
     match dice.below(10) {
@@ -224,7 +222,6 @@ fn autoscaling(terrain: &Terrain, controller: usize, dice: &mut Dice) -> (ChaosF
     }
 }
 
-/// Roles that PodAutoscalers give something to do.
 pub(super) fn autoscaler_roles(autoscalers: &[ObjectKey]) -> Vec<Role> {
     let each = autoscalers.iter().cloned().map(Role::PodAutoscaler);
     let also = [
@@ -344,7 +341,6 @@ pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
         .collect()
 }
 
-/// Roles on the way from a sample to a status, and those above them.
 const PIPELINE: [Role; 9] = [
     Role::Config,
     Role::Leadership,

@@ -3,7 +3,6 @@
 use super::dice::Dice;
 use wva_supervise::SeedTree;
 
-/// In how many of a hundred seeds clocks are not the true one.
 const SKEWED: u64 = 50;
 /// By how many milliseconds a clock is ahead or behind at most: by more than a lease lasts, which is 20 s. Whoever
 /// judges one by the date in it takes what is held, or leaves what is free. How old samples are is told by the
@@ -23,7 +22,6 @@ pub(super) fn skews(seed: &SeedTree, places: usize) -> Vec<i64> {
     skews.collect()
 }
 
-/// What the trace says of a clock; nothing of one that is right.
 pub(super) fn words(ahead: i64) -> String {
     let way = match ahead {
         0 => return String::new(),

@@ -16,7 +16,6 @@ use super::fault::Api;
 use super::watches::Open;
 use crate::apiserver::Wire;
 
-/// A watch that nobody hears of again once it has fallen silent.
 struct Ailing {
     body: Wire,
     line: ApiServerProxy,

@@ -26,7 +26,6 @@ pub(super) struct Stored {
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) version: u64,
-    /// Grows with every look that finds something changed.
     pub(super) number: u64,
     pub(super) variants: BTreeMap<VariantKey, Stored>,
     /// VariantAutoscalings of any instance.
@@ -115,7 +114,6 @@ pub(super) fn object_of(server: &Insider, namespace: &str, name: &str) -> Option
         .map(Object)
 }
 
-/// Whether the specification of a variant makes sense, whether or not what it names exists.
 pub(super) fn is_read(variant: &Object) -> bool {
     let text = |pointer: &str| variant.at(pointer).as_str();
     let is_absent_or_text =

@@ -46,7 +46,6 @@ impl Trace {
         }
     }
 
-    /// Takes a line down: who did what to whom. Columns are fixed.
     pub(super) fn note(&self, who: &str, what: &str, text: &str) {
         self.take_down(who, what, text, true);
     }

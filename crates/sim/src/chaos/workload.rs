@@ -25,7 +25,6 @@ use wva_supervise::{KillAt, SeedTree};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Objects of the scenario `crowd`.
 const CROWD: u32 = 10_000;
 
 #[derive(Debug, Clone)]
@@ -33,7 +32,6 @@ pub(crate) struct ChaosWorkload {
     pub(crate) name: &'static str,
     pub(crate) scenario: Scenario,
     pub(crate) sleeper: Option<ScaleToZeroModel>,
-    /// Pools in front of nothing, beside one for each model.
     pub(crate) more_pools: u32,
     pub(crate) main: Vec<(&'static str, &'static str)>,
     pub(crate) instance: Option<&'static str>,
@@ -64,7 +62,6 @@ pub(crate) enum Probe {
     Write(u64, ProcessFault),
 }
 
-/// The names of all plots, each with what it is about; the first is the default.
 pub(crate) const PLOTS: [(&str, &str); 6] = [
     (
         "storm",
@@ -341,7 +338,6 @@ pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     config.any(|(_, text)| text.contains(BY_TOKENS))
 }
 
-/// Within the GPUs that nodes have.
 pub(super) const INVENTORY: &str = "enableLimiter: true\n";
 
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
@@ -363,7 +359,6 @@ fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
     scenario
 }
 
-/// One model in two variants, whose servers start within seconds.
 fn small(until: Duration) -> Option<Scenario> {
     let mut scenario = scenario("quiet")?.coarse();
     scenario.interval = Duration::from_secs(10);

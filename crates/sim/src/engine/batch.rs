@@ -4,16 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::request::Sequence;
 
-/// Sequences that each gain one token per step.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
-    /// Steps done since the server started.
     steps: u64,
     /// By the order in which they were taken from the queue.
     members: BTreeMap<u64, Member>,
-    /// The step count at which each is done.
     ends: BTreeSet<(u64, u64)>,
-    /// Tokens that all members hold in the KV cache.
     context: u64,
     /// How many members need one more block before the step whose number leaves this remainder when
     /// divided by the block size.
@@ -23,7 +19,6 @@ pub(super) struct Batch {
 #[derive(Debug, Clone)]
 struct Member {
     sequence: Sequence,
-    /// Steps done when it joined.
     joined: u64,
     tokens: u32,
     /// Blocks it held then, apart from shared ones.
@@ -62,7 +57,6 @@ impl Batch {
         Some(end.saturating_sub(self.steps))
     }
 
-    /// Adds a sequence whose `tokens` are in the cache and whose answer lacks at least one token.
     pub(super) fn join(&mut self, order: u64, sequence: Sequence, tokens: u32, private: u32) {
         let missing = sequence.request.output_tokens - sequence.generated;
         let end = self.steps + u64::from(missing);
@@ -93,7 +87,6 @@ impl Batch {
         self.growing.get(phase).copied().unwrap_or_default()
     }
 
-    /// Blocks that the next `steps` steps need.
     pub(super) fn blocks_for(&self, steps: u64) -> u32 {
         let size = u64::try_from(self.growing.len()).unwrap_or(1);
         let whole = (steps / size).saturating_mul(self.count());
@@ -105,7 +98,6 @@ impl Batch {
             .saturating_add(rest)
     }
 
-    /// How many steps, at most `limit`, so many blocks allow.
     pub(super) fn steps_within(&self, blocks: u32, limit: u64) -> u64 {
         let size = u64::try_from(self.growing.len()).unwrap_or(1);
         let Some(rounds) = u64::from(blocks).checked_div(self.count()) else {
@@ -140,7 +132,6 @@ impl Batch {
         done
     }
 
-    /// Takes out the member that joined last.
     pub(super) fn remove_youngest(&mut self) -> Option<Left> {
         let (order, _) = self.members.last_key_value()?;
         let order = *order;

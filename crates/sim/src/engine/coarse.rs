@@ -39,7 +39,6 @@ pub(crate) struct CoarseEngine {
 }
 
 impl CoarseEngine {
-    /// An empty server that serves from `start` on.
     pub(crate) fn new(profile: Profile, limits: Limits, mix: Mix, start: Duration) -> Self {
         Self {
             profile,
@@ -62,7 +61,6 @@ impl CoarseEngine {
         self
     }
 
-    /// Requests are like this from now on, those that it has included.
     pub(crate) fn adapt(&mut self, mix: Mix) {
         self.mix = mix;
     }
@@ -80,7 +78,6 @@ impl CoarseEngine {
         (used / f64::from(self.profile.kv_tokens.max(1))).min(1.0)
     }
 
-    /// What it has counted; requests count when they have flowed out as a whole.
     pub(crate) fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -128,7 +125,6 @@ impl CoarseEngine {
         f64::from(self.mix.output_tokens.max(1)) * self.step() + others * self.prefill()
     }
 
-    /// The length of a step that decodes, in seconds.
     fn step(&self) -> f64 {
         let timing = &self.profile.timing;
         let running = self.running.max(1.0);
@@ -149,7 +145,6 @@ impl CoarseEngine {
         f64::from(self.mix.prompt_tokens) + f64::from(self.mix.output_tokens) / 2.0
     }
 
-    /// Requests that can run together.
     fn most(&self) -> f64 {
         let fitting = f64::from(self.profile.kv_tokens) / self.context().max(1.0);
         fitting.min(f64::from(self.limits.max_num_seqs)).max(1.0)

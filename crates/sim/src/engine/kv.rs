@@ -10,9 +10,7 @@ use super::request::Request;
 pub(crate) struct KvPool {
     capacity: u32,
     block_size: u32,
-    /// Held by single sequences.
     private: u32,
-    /// In pieces that running sequences hold together.
     shared: u32,
     /// In pieces that nobody holds; given up, the least recently used first, when room is needed.
     kept: u32,
@@ -28,20 +26,16 @@ type Key = (u64, u32);
 #[derive(Debug, Clone, Copy, Default)]
 struct Piece {
     holders: u32,
-    /// Its key in `idle`.
     released: u64,
 }
 
-/// What a prompt found in the cache and what else it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CacheClaim {
-    /// Tokens found.
     pub(super) cached: u32,
     pub(super) private: u32,
 }
 
 impl KvPool {
-    /// An empty cache of so many tokens.
     pub(crate) fn new(tokens: u32, block_size: u32) -> Self {
         let block_size = block_size.max(1);
         Self {
@@ -64,7 +58,6 @@ impl KvPool {
         self.private + self.shared
     }
 
-    /// Blocks that can be had, those kept for later included.
     pub(crate) fn available(&self) -> u32 {
         self.capacity.saturating_sub(self.used())
     }
@@ -73,12 +66,10 @@ impl KvPool {
         f64::from(self.used()) / f64::from(self.capacity.max(1))
     }
 
-    /// Blocks that hold reusable prompts nobody uses at present.
     pub(crate) fn kept(&self) -> u32 {
         self.kept
     }
 
-    /// Prompt tokens of a request that it would find here.
     pub(crate) fn lookup(&self, request: &Request) -> u32 {
         let (ids, tokens, blocks) = self.sharable(request);
         let found = ids
@@ -135,7 +126,6 @@ impl KvPool {
         })
     }
 
-    /// Takes more blocks for sequences that grow; the caller has asked [`KvPool::available`].
     pub(super) fn grow(&mut self, blocks: u32) {
         self.private += blocks;
         self.evict();

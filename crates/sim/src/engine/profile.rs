@@ -9,9 +9,7 @@ use wva_supervise::Generator;
 /// A model on an accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// Model, weights, accelerators.
     pub(crate) name: &'static str,
-    /// What its steps take.
     pub(crate) timing: Timing,
     /// KV cache, in tokens.
     pub kv_tokens: u32,
@@ -181,7 +179,6 @@ impl StartUp {
     }
 
     pub(crate) fn draw(&self, generator: &mut Generator) -> Duration {
-        /// Standard deviations between the median and the 95th percentile of a normal.
         const P95: f64 = 1.644_853_626_951;
         let median = self.median.as_secs_f64();
         let spread = (self.p95.as_secs_f64() / median).ln() / P95;

@@ -23,7 +23,6 @@ const WHOLE_REQUEST: &[f64] = &[
     480.0, 960.0, 1920.0, 7680.0,
 ];
 
-/// 1, 2, 5, 10, 20 … up to `most`.
 fn one_two_five(most: u32) -> Vec<f64> {
     let decades = (0..10).map(|power| 10_u64.pow(power));
     decades
@@ -37,15 +36,12 @@ fn one_two_five(most: u32) -> Vec<f64> {
 /// (the prompt) and when they are answered.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statistics {
-    /// Requests taken into the queue.
     pub(crate) submitted: u64,
     pub(crate) finished: u64,
-    /// Requests that ended with their server.
     pub(crate) aborted: u64,
     /// Prompt tokens, cached ones included, counted once however often a request is preempted.
     pub(crate) prompt_tokens: u64,
     pub(crate) generation_tokens: u64,
-    /// Prompt tokens looked up in the prefix cache.
     pub(crate) prefix_queries: u64,
     pub(crate) prefix_hits: u64,
     /// Sequences sent back to the queue for lack of KV cache.
@@ -84,13 +80,11 @@ impl Statistics {
         }
     }
 
-    /// A request was taken from the queue for the first time.
     pub(super) fn admitted(&mut self, sequence: &Sequence) {
         self.prefix_queries += u64::from(sequence.request.prompt_tokens);
         self.prefix_hits += u64::from(sequence.cached);
     }
 
-    /// A request got a token from its prompt, or after a preemption from all it had.
     pub(super) fn prefilled(&mut self, sequence: &Sequence, now: Picoseconds) {
         self.generation_tokens += 1;
         if let Some(last) = sequence.last_token {
@@ -103,7 +97,6 @@ impl Statistics {
         }
     }
 
-    /// A single step of this length in which `decoding` sequences gained a token each.
     pub(super) fn stepped(&mut self, length: Picoseconds, decoding: u64) {
         self.generation_tokens += decoding;
         if decoding > 0 {
@@ -155,7 +148,6 @@ impl Statistics {
         }
     }
 
-    /// So many requests passed, all like the mean.
     pub(super) fn flowed(&mut self, requests: u64, mean: Mean) {
         let (prompt, output) = (u64::from(mean.prompt_tokens), u64::from(mean.output_tokens));
         let found = number::rounded(f64::from(mean.prompt_tokens) * mean.cached);
@@ -181,12 +173,10 @@ impl Statistics {
     }
 }
 
-/// A request like all others; times in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mean {
     pub(super) prompt_tokens: u32,
     pub(super) output_tokens: u32,
-    /// Share of the prompt in the prefix cache.
     pub(super) cached: f64,
     pub(super) queued: f64,
     pub(super) prefill: f64,

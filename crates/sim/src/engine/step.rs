@@ -5,7 +5,6 @@ use super::request::{RequestEnd, Sequence};
 use super::server::Engine;
 use super::timing::Picoseconds;
 
-/// A sequence whose prompt is being computed.
 #[derive(Debug, Clone)]
 pub(super) struct Prefilling {
     order: u64,
@@ -13,7 +12,6 @@ pub(super) struct Prefilling {
     private: u32,
     /// Tokens that are neither computed nor cached.
     missing: u32,
-    /// Those that the step in flight computes.
     chunk: u32,
 }
 
@@ -26,14 +24,12 @@ impl Prefilling {
     }
 }
 
-/// The step in flight, decided at its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EngineStep {
     pub(super) end: Picoseconds,
     pub(super) decoding: u64,
 }
 
-/// Whether the KV cache was too small for the step as it stood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     Enough,

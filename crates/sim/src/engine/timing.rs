@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::number;
 
-/// A time or a length of time, exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Picoseconds(pub(crate) u64);
 
@@ -67,17 +66,14 @@ pub(crate) struct Timing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: Picoseconds,
-    /// By how much the next is longer.
     pub(super) growth: Picoseconds,
 }
 
 impl Run {
-    /// The length of the step after `done` others.
     pub(super) fn step(self, done: u64) -> Picoseconds {
         self.first.plus(self.growth.times(done))
     }
 
-    /// The length of so many steps from the first.
     pub(super) fn total(self, steps: u64) -> Picoseconds {
         // One of two neighbours is even, so the division is exact.
         let pairs = if steps.is_multiple_of(2) {
@@ -118,7 +114,6 @@ impl Run {
 }
 
 impl Timing {
-    /// Steps of `sequences` that hold `context` tokens in all before the first of them.
     pub(super) fn decode(&self, sequences: u64, context: u64) -> Run {
         Run {
             first: self

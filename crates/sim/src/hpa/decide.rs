@@ -109,7 +109,6 @@ impl History {
         self.rescales.push((now, direction, to.abs_diff(from)));
     }
 
-    /// The replicas when a period began that ends now.
     fn start_of(&self, now: Duration, current: u32, period: Duration) -> i64 {
         let within = self
             .rescales
@@ -341,7 +340,6 @@ fn stabilized(direction: ScalingDirection, proposed: u32, stable: u32) -> HpaCon
     HpaCondition::new("AbleToScale", true, why)
 }
 
-/// What the policies and the bounds leave of a recommendation, and why.
 fn limit(
     now: Duration,
     spec: &HpaSpec,

@@ -22,18 +22,13 @@ use crate::workloads::object::{Object, path, stamp};
 use wva_base::moment::Moment;
 use wva_supervise::Clock;
 
-/// The name as an owner of fields: that of the program.
 const MANAGER: &str = "kube-controller-manager";
-/// The name in events: that of the controller in it.
 const REPORTER: &str = "horizontal-pod-autoscaler";
 /// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
 pub(crate) const SYNC: Duration = Duration::from_secs(15);
 
 pub(crate) trait ExternalMetricsSource: Send + Sync {
     /// The sum of the series of a metric that a selector chooses, or why there is none.
-    ///
-    /// # Errors
-    /// In the words that an autoscaler shows.
     fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String>;
 }
 
@@ -60,7 +55,6 @@ struct Look<'a> {
     object: &'a Object,
     now: Moment,
     conditions: Vec<HpaCondition>,
-    /// Events by reason and message.
     events: Vec<(Volume, &'static str, String)>,
     status: Value,
 }
@@ -81,7 +75,6 @@ impl Autoscalers {
         }
     }
 
-    /// The same with another time between two looks.
     #[must_use]
     pub(crate) fn every(mut self, sync: Duration) -> Self {
         self.sync = sync;
@@ -134,7 +127,6 @@ impl Autoscalers {
         self.write(sync).await
     }
 
-    /// What the object asks for, and its target if that exists.
     fn read(&mut self, object: &Object) -> Result<(HpaSpec, Option<Object>), String> {
         let spec = self.spec(object)?;
         let target = collection(object).and_then(|(group_version, plural)| {
@@ -246,7 +238,6 @@ impl Autoscalers {
     }
 }
 
-/// Group, version and plural of the target.
 fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
     match object.text("/spec/scaleTargetRef/kind") {
         "Deployment" => Some(("apps/v1", "deployments")),
@@ -348,7 +339,6 @@ impl Look<'_> {
     }
 }
 
-/// Why the count changes, in the words of the real controller.
 fn reason(spec: &HpaSpec, from: u32, to: u32) -> String {
     if from > spec.max {
         return "Current number of replicas above Spec.MaxReplicas".to_owned();

@@ -10,11 +10,9 @@ pub(crate) enum ScalingDirection {
     Down,
 }
 
-/// How much one policy allows in its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Pods(u32),
-    /// So many per cent of the replicas at the start of the period.
     Percent(u32),
 }
 
@@ -28,7 +26,6 @@ pub(crate) struct Policy {
 pub(crate) enum Select {
     Max,
     Min,
-    /// None: this direction is off.
     Disabled,
 }
 
@@ -46,7 +43,6 @@ pub(crate) struct ScalingRules {
 pub(super) const TOLERANCE: f64 = 0.1;
 
 impl ScalingRules {
-    /// What holds in a direction that a behavior leaves open.
     pub(crate) fn standard(direction: ScalingDirection) -> Self {
         let policy = |size| Policy {
             size,
@@ -64,7 +60,6 @@ impl ScalingRules {
         }
     }
 
-    /// The replicas up or down to which these rules allow to go now.
     pub(super) fn limit(
         &self,
         direction: ScalingDirection,

@@ -20,7 +20,6 @@ pub(crate) enum ExternalMetricTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ExternalMetricSpec {
     pub(crate) name: String,
-    /// Which of its series count.
     pub(crate) selector: LabelSelector,
     pub(crate) target: ExternalMetricTarget,
 }
@@ -36,7 +35,6 @@ pub(crate) struct Behavior {
 pub struct HpaSpec {
     pub(crate) min: u32,
     pub(crate) max: u32,
-    /// The metrics; the one that asks for most replicas counts.
     pub(crate) metrics: Vec<ExternalMetricSpec>,
     /// Rules, if it names any: other ones hold if not.
     pub(crate) behavior: Option<Behavior>,

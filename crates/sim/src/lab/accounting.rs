@@ -11,7 +11,6 @@ use crate::world::{EndedRequest, RequestResult};
 /// Attainment of a minute below which it counts as overload.
 const OVERLOAD: f64 = 0.9;
 
-/// The scored part, from and until.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scored {
     pub(super) from: Duration,
@@ -24,7 +23,6 @@ impl Scored {
     }
 }
 
-/// Latencies in seconds.
 #[derive(Debug, Default)]
 struct Latencies {
     first_token: Vec<f64>,
@@ -32,14 +30,12 @@ struct Latencies {
     whole: Vec<f64>,
 }
 
-/// The requests of one minute.
 #[derive(Debug, Default, Clone, Copy)]
 struct Minute {
     requests: u64,
     good: u64,
 }
 
-/// Adds up the requests of all models.
 #[derive(Debug)]
 pub(super) struct Accounts {
     scored: Scored,
@@ -61,7 +57,6 @@ impl Accounts {
         }
     }
 
-    /// Takes in a model with the ends of its requests.
     pub(super) fn model(&mut self, name: &str, load: &ModelLoad, outcomes: &[EndedRequest]) {
         let mut ends: Vec<Option<&EndedRequest>> = vec![None; load.arrivals.len()];
         for outcome in outcomes {
@@ -87,7 +82,6 @@ impl Accounts {
         self.score.models.insert(name.to_owned(), group);
     }
 
-    /// Counts one request; whether it met its objective.
     fn request(
         &mut self,
         arrival: Duration,
@@ -132,7 +126,6 @@ impl Accounts {
         is_good
     }
 
-    /// The score so far.
     pub(super) fn finish(self) -> LabScore {
         let mut score = self.score;
         score.attainment = share(score.good, score.requests);
@@ -165,7 +158,6 @@ pub(super) fn share(good: u64, all: u64) -> f64 {
     }
 }
 
-/// By the nearest rank.
 pub(super) fn quantiles(mut values: Vec<f64>) -> Quantiles {
     values.sort_by(f64::total_cmp);
     let at = |percent: usize| {

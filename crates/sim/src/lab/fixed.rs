@@ -20,15 +20,12 @@ use wva_supervise::SeedTree;
 
 /// Requests that end until then do not count: the fleet starts with the load.
 const WARM: Duration = Duration::from_mins(10);
-/// How long each fleet is played.
 const PLAYED: Duration = Duration::from_hours(1);
 
-/// A fleet that never changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct FixedFleet {
     /// Replicas by variant; those that are left out have their minimum.
     pub(crate) replicas: BTreeMap<&'static str, u32>,
-    /// Cost of all of them per hour.
     pub(crate) cost_per_hour: f64,
 }
 
@@ -92,7 +89,6 @@ impl FixedFleet {
         }
     }
 
-    /// The share of the requests of each model that keep the objective.
     fn play(&self, scenario: &Scenario, seed: u64, date: WallTime) -> Option<Vec<f64>> {
         let mut scenario = scenario.clone();
         scenario.troubles.clear();
@@ -132,7 +128,6 @@ async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f6
     Ok(shares.collect())
 }
 
-/// What a fluid model says of a load that is drawn by chance.
 fn guess(model: &ScenarioModel, seed: u64) -> Option<u32> {
     let LoadSource::Generated(demand) = &model.load else {
         return None;

@@ -23,19 +23,16 @@ pub(super) const GOAL: f64 = 0.99;
 pub(super) const FEASIBLE: f64 = 0.95;
 /// Windows in seconds over which the clairvoyant averages demand.
 const WINDOWS: [usize; 9] = [1, 3, 7, 15, 31, 61, 121, 301, 601];
-/// Factors on that average.
 const HEADROOMS: [f64; 8] = [1.0, 1.03, 1.07, 1.15, 1.3, 1.5, 2.0, 3.0];
 
 /// Time that one replica spends on a request while its batch is as large as the objective allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WorkModel {
     profile: Profile,
-    /// Sequences of a batch.
     pub(super) batch: f64,
 }
 
 impl WorkModel {
-    /// For requests of this mean length.
     pub(super) fn new(
         profile: Profile,
         limits: Limits,
@@ -54,7 +51,6 @@ impl WorkModel {
         Self { profile, batch }
     }
 
-    /// Replica-seconds of a request.
     pub(super) fn work(&self, prompt: u32, output: u32) -> f64 {
         let timing = self.profile.timing;
         let (prompt, output) = (f64::from(prompt), f64::from(output));
@@ -65,10 +61,8 @@ impl WorkModel {
     }
 }
 
-/// The demand of one model by second of the scored part.
 #[derive(Debug, Clone)]
 pub(super) struct FluidDemand {
-    /// Replica-seconds that arrive in each second, for replicas of the primary variant.
     work: Vec<f64>,
     requests: Vec<u64>,
     ttft: f64,
@@ -97,7 +91,6 @@ fn primary(
     }))
 }
 
-/// The same for each role of a model.
 pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&ScenarioVariant> {
     let roles = model.roles().into_iter();
     roles
@@ -105,7 +98,6 @@ pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&Scen
         .collect()
 }
 
-/// Mean tokens of prompts and of answers.
 pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     let count = number::length(load.arrivals.len().max(1));
     let sum = load.arrivals.iter().fold((0.0, 0.0), |sum, arrival| {
@@ -117,7 +109,6 @@ pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     ((sum.0 / count).max(1.0), (sum.1 / count).max(1.0))
 }
 
-/// For the mean request.
 pub(super) fn work_model(variant: &ScenarioVariant, slo: Slo, lengths: (f64, f64)) -> WorkModel {
     WorkModel::new(variant.profile, variant.limits, slo, lengths)
 }
@@ -128,7 +119,6 @@ fn mean_work(variant: &ScenarioVariant, slo: Slo, (prompt, output): (f64, f64)) 
 }
 
 impl FluidDemand {
-    /// None where prefill and decode are apart.
     pub(super) fn new(model: &ScenarioModel, load: &ModelLoad, scored: Scored) -> Option<Self> {
         let lengths = mean_lengths(load);
         let primary = primary(model, ServingRole::Both, lengths)?;
@@ -162,7 +152,6 @@ impl FluidDemand {
         })
     }
 
-    /// Demand of the busiest ten minutes over capacity at the maximum.
     pub(super) fn load_to_capacity(&self) -> f64 {
         let window = PEAK.min(self.work.len()).max(1);
         let busiest = sliding(&self.work, window).into_iter().fold(0.0, f64::max);
@@ -255,7 +244,6 @@ impl FluidDemand {
     }
 }
 
-/// Means of all windows of a length.
 fn sliding(values: &[f64], window: usize) -> Vec<f64> {
     let length = number::length(window);
     let windows = values.windows(window);
@@ -269,7 +257,6 @@ fn sliding(values: &[f64], window: usize) -> Vec<f64> {
     means
 }
 
-/// The mean around each second, over fewer values at both ends.
 fn centred(values: &[f64], window: usize) -> Vec<f64> {
     let half = window / 2;
     let mut sums = vec![0.0];
@@ -290,7 +277,6 @@ fn centred(values: &[f64], window: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The scored part of a scenario.
 pub(super) fn scored(prelude: Duration, duration: Duration) -> Scored {
     Scored {
         from: prelude,

@@ -11,19 +11,16 @@ use crate::number;
 use crate::workloads::object::Object;
 use crate::world::Scenario;
 
-/// The label of a pod that names the variant it serves.
 const VARIANT: &str = "llm-d.ai/variant";
 const PODS: &str = "pods.";
 const DEPLOYMENTS: &str = "deployments.apps";
 
-/// Price and size of a replica.
 #[derive(Debug, Clone, Copy)]
 struct Price {
     gpus: f64,
     cost: f64,
 }
 
-/// GPUs by state, and cost per hour, at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spending {
     starting: f64,
@@ -32,7 +29,6 @@ struct Spending {
     cost: f64,
 }
 
-/// Follows the pods and scales of a world, second by second.
 #[derive(Debug)]
 pub(super) struct Meter {
     server: Insider,
@@ -44,7 +40,6 @@ pub(super) struct Meter {
     scales: BTreeMap<String, u32>,
     gpu_seconds: GpuSeconds,
     cost: f64,
-    /// All changes of scales.
     pub(super) changes: Vec<ScaleChange>,
 }
 
@@ -141,7 +136,6 @@ impl Meter {
         }
     }
 
-    /// Writes the sums into a score.
     pub(super) fn finish(&self, score: &mut LabScore) {
         score.gpu_seconds = self.gpu_seconds;
         score.gpu_seconds.total =

@@ -29,7 +29,6 @@ const TERMS_EVERY: Duration = Duration::from_mins(1);
 /// The date at which every run begins, an hour of a day in 2026: Prometheus scrapes on a grid of dates.
 const DATE: WallTime = WallTime(1_767_225_600_000);
 
-/// Why there is no run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlayError {
     #[error(transparent)]
@@ -44,7 +43,6 @@ pub(super) enum PlayError {
     Ended,
 }
 
-/// What to play.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Play<'a> {
     pub(super) scenario: &'a LoadedScenario,
@@ -55,7 +53,6 @@ pub(super) struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// Plays it on this thread.
     pub(super) fn run(self) -> Result<LabRecord, PlayError> {
         let began = cpu_seconds();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -102,7 +99,6 @@ impl Play<'_> {
         Ok(stage?.record(self))
     }
 
-    /// Bounds and settings of the policy.
     fn set_up(
         self,
         spec: &LabScenario,
@@ -139,7 +135,6 @@ impl Play<'_> {
         }
     }
 
-    /// One rule a model.
     fn peers(self, prepared: &Prepared) -> Seats {
         let models = prepared.scenario.models.iter();
         let lengths = prepared.loads.iter().map(mean_lengths);
@@ -147,7 +142,6 @@ impl Play<'_> {
     }
 }
 
-/// How counts reach the scales.
 #[derive(Debug, Clone, Copy)]
 enum Actuation {
     /// By the HPAs of the world.
@@ -156,7 +150,6 @@ enum Actuation {
     Keda(KedaActuation),
     /// What the controller publishes is written at once.
     Direct,
-    /// By the policy itself.
     Scale,
 }
 
@@ -179,7 +172,6 @@ impl Actuation {
         }
     }
 
-    /// Sets the windows of the HPAs, or removes them.
     async fn arrange(&self, server: &Insider, prepared: &Prepared) -> Result<(), Denied> {
         let models = prepared.scenario.models.iter();
         for variant in models.flat_map(|model| &model.variants) {
@@ -224,7 +216,6 @@ struct Activation {
 }
 
 impl Activation {
-    /// The scales to write now.
     fn steps(&mut self, keda: KedaActuation, frame: &Frame, now: Duration) -> Vec<(String, u32)> {
         if now < self.next {
             return Vec::new();
@@ -250,11 +241,9 @@ impl Activation {
     }
 }
 
-/// What follows a world from its first second to its last.
 struct Stage {
     prepared: Prepared,
     scored: Scored,
-    /// The latest end of the play.
     last: Duration,
     server: Insider,
     actuation: Actuation,
@@ -264,12 +253,10 @@ struct Stage {
     waits: WaitRecorder,
     peers: Seats,
     outcomes: Vec<Vec<EndedRequest>>,
-    /// Why each variant was last scaled by a rule.
     reasons: BTreeMap<&'static str, String>,
     terms: Vec<SizingTerms>,
 }
 
-/// What is known at the end.
 struct Finished {
     stage: Stage,
     seconds: f64,
@@ -358,7 +345,6 @@ impl Stage {
     }
 }
 
-/// Why the controller wants what it wants.
 fn why(frame: &Frame, variant: &str) -> String {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);
     let found = variants.find(|one| one.name == variant);

@@ -21,7 +21,6 @@ use wva_base::moment::WallTime;
 /// Mean tokens of prompts and of answers, where a load does not state them.
 const LENGTHS: (f64, f64) = (400.0, 200.0);
 
-/// A rule with what it scales.
 struct Seat {
     model: usize,
     variant: &'static str,
@@ -35,7 +34,6 @@ struct Seat {
 pub(crate) struct Seats(Vec<Seat>);
 
 impl Seats {
-    /// The rules of a policy for models with the mean lengths of their requests.
     pub(super) fn new<'a>(
         policy: &PolicyChoice,
         models: impl Iterator<Item = (&'a ScenarioModel, (f64, f64))>,
@@ -89,7 +87,6 @@ impl Seats {
         Ok(written)
     }
 
-    /// A world in which a policy decides, and neither the controller nor an HPA.
     pub(crate) async fn world(
         policy: &PolicyChoice,
         scenario: &Scenario,
@@ -122,7 +119,6 @@ impl Seats {
     }
 }
 
-/// Mean tokens of the prompts and answers of a model.
 pub(super) fn lengths(model: &ScenarioModel) -> (f64, f64) {
     let mix = match &model.load {
         LoadSource::Generated(demand) => Some(demand.mix()),
@@ -133,7 +129,6 @@ pub(super) fn lengths(model: &ScenarioModel) -> (f64, f64) {
     means.unwrap_or(LENGTHS)
 }
 
-/// Deletes the HPAs of all variants.
 pub(super) async fn remove_autoscalers(
     server: &Insider,
     scenario: &Scenario,
@@ -146,7 +141,6 @@ pub(super) async fn remove_autoscalers(
     Ok(())
 }
 
-/// Writes the scale of a Deployment.
 pub(super) async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), Denied> {
     let path = path("apps/v1", NAMESPACE, "deployments", variant);
     let scale = json!({"spec": {"replicas": replicas}});

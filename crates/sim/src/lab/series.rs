@@ -7,10 +7,8 @@ use super::number;
 use super::record::{LabSeries, ModelSeries};
 use crate::world::Frame;
 
-/// Time between two points.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Collects points from frames.
 #[derive(Debug)]
 pub(super) struct SeriesRecorder {
     series: LabSeries,
@@ -31,7 +29,6 @@ impl SeriesRecorder {
         }
     }
 
-    /// Takes a frame in where a point is due.
     pub(super) fn observe(&mut self, frame: &Frame, loads: &[ModelLoad]) {
         let now = number::duration(frame.seconds);
         if now < self.next {

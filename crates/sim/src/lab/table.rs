@@ -9,7 +9,6 @@ const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cos
                        good_tokens_per_gpu_s,ttft_p50,ttft_p90,ttft_p99,itl_p50,itl_p90,itl_p99,\
                        e2e_p50,e2e_p90,e2e_p99,overload_s,scalings,reversals\n";
 
-/// One line a run.
 pub(super) fn csv(records: &[LabRecord]) -> String {
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let quantiles =
@@ -99,7 +98,6 @@ fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
     text
 }
 
-/// Least, mean and most.
 fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.0);
     for value in values {

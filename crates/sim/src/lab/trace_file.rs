@@ -15,17 +15,14 @@ const RATES: &str = "t_s,";
 /// How long a row of rates counts.
 const ROW: f64 = 600.0;
 
-/// Requests of a clip, from its beginning.
 #[derive(Debug)]
 pub(super) struct Clip {
     pub(super) arrivals: Vec<Arrival>,
-    /// Its length.
     pub(super) length: Duration,
     /// Whether the requests were drawn from rates, which hold the scale already.
     pub(super) is_drawn: bool,
 }
 
-/// Reads the part of a trace between two times.
 pub(super) fn clip(
     file: &Path,
     (from, to): (Duration, Option<Duration>),
@@ -63,7 +60,6 @@ pub(super) fn clip(
     })
 }
 
-/// The whole file: the largest public trace has 5 MB.
 fn text(file: &Path) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("{error}; give the folder of the traces");
     let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);

@@ -8,19 +8,16 @@ use crate::world::{Frame, ModelFrame, Scenario};
 /// How long requests wait before a policy has to act or to state a reason.
 const LONG: Duration = Duration::from_mins(2);
 
-/// A wait of one model that has not been judged.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waiting {
     since: Option<Duration>,
     grew: bool,
 }
 
-/// Follows the queues of all routers, second by second.
 #[derive(Debug)]
 pub(super) struct WaitRecorder {
     /// The time to judge at: a long wait, and the time that a controller needs to see it.
     limit: Duration,
-    /// The maximum of each variant of each model.
     bounds: Vec<Vec<u32>>,
     waiting: Vec<Waiting>,
     found: Vec<LongWait>,
@@ -39,7 +36,6 @@ impl WaitRecorder {
         }
     }
 
-    /// Takes a frame in.
     pub(super) fn observe(&mut self, frame: &Frame, now: Duration) {
         let models = frame.models.iter().zip(&self.bounds);
         for ((model, bounds), waiting) in models.zip(&mut self.waiting) {
@@ -71,7 +67,6 @@ impl WaitRecorder {
     }
 }
 
-/// Whether replicas are ordered or start.
 fn grows(model: &ModelFrame) -> bool {
     let mut variants = model.variants.iter();
     variants.any(|variant| {

@@ -87,7 +87,6 @@ pub(crate) enum ShapeError {
 }
 
 impl RateProfile {
-    /// Says what makes no sense in it.
     pub(crate) fn check(&self) -> Result<(), ShapeError> {
         match self {
             Self::Constant { rate } => in_range("rate", *rate),

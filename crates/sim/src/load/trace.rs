@@ -59,7 +59,6 @@ struct MooncakeLine {
 struct Window {
     /// Where the next request is drawn from, in seconds.
     at: f64,
-    /// The end, in seconds.
     end: f64,
     rate: f64,
     prompt: f64,
@@ -92,7 +91,6 @@ pub(crate) struct RequestTrace {
     ready: VecDeque<Arrival>,
     /// Requests of one time step, to be spread once the next step is known.
     group: Vec<Arrival>,
-    /// The rate that is being played.
     window: Option<Window>,
     /// The rate read last, of which the end is not known yet.
     next_window: Option<Window>,

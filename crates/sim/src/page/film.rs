@@ -9,7 +9,6 @@ use serde_json::Value;
 /// between further ones is doubled.
 const FRAMES: usize = 600;
 
-/// The frames of a world as they happen. Cheap to clone; all clones share the frames.
 #[derive(Debug, Clone)]
 pub(crate) struct Film(Arc<Mutex<Reel>>);
 
@@ -26,7 +25,6 @@ struct Reel {
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Shot {
-    /// Later frames have larger numbers.
     number: u64,
     /// Virtual seconds since the start.
     seconds: f64,
@@ -59,9 +57,6 @@ impl Film {
     }
 
     /// Adds the frame of a time, in virtual seconds since the start.
-    ///
-    /// # Errors
-    /// When it is no JSON; the film goes on without it.
     pub(crate) fn record(
         &self,
         seconds: f64,

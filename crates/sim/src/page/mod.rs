@@ -26,7 +26,6 @@ use crate::socket;
 use crate::world::pace::Gateway;
 use wva::serve::connection::Routes as _;
 
-/// Serves the page of a film, and the pages of its world, until dropped, without authentication: all are read-only.
 pub(crate) async fn serve(listener: TcpListener, film: Film, world: Gateway) -> Infallible {
     let routes = Arc::new(PageRoutes::new(film));
     socket::serve(listener, Pages { routes, world }).await

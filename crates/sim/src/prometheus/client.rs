@@ -14,7 +14,6 @@ use wva::signals::decode::Expected;
 use wva::signals::{PromApi, QueryError, QueryResult};
 use wva_supervise::Clock;
 
-/// A handle of a server in this process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct InProcess {
     server: Arc<Mutex<Prometheus>>,

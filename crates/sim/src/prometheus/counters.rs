@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use super::store::SeriesId;
 
-/// The counters of one target that have begun anew, or are about to.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     known: BTreeMap<SeriesId, Counter>,
@@ -17,9 +16,7 @@ pub(super) struct Counters {
 
 #[derive(Debug)]
 struct Counter {
-    /// What the server showed last.
     shown: f64,
-    /// What was stored instead.
     stored: f64,
     /// Whether it has yet to begin anew.
     waits: bool,

@@ -75,7 +75,6 @@ impl LabelSet {
 }
 
 impl From<Vec<Label>> for LabelSet {
-    /// From labels in order.
     fn from(sorted: Vec<Label>) -> Self {
         Self(sorted.into())
     }

@@ -127,7 +127,6 @@ impl Prometheus {
         self.targets.get(&id).map(|scraping| &scraping.target)
     }
 
-    /// When [`Prometheus::due`] has to be called next.
     pub(crate) fn next_event(&self) -> Option<WallTime> {
         let scrapes = self.targets.values().map(|scraping| scraping.next);
         let marks = self.farewells.iter().map(|farewell| farewell.written);

@@ -9,7 +9,6 @@ use super::labels::{LabelSet, NAME};
 use super::number::{is_stale, stale};
 use super::promql::{LabelCondition, Selector, pattern};
 
-/// One value at one time, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     pub(super) time: i64,
@@ -30,7 +29,6 @@ pub(super) struct SeriesId {
     place: usize,
 }
 
-/// Labels and samples, the oldest first.
 #[derive(Debug)]
 pub(super) struct StoredSeries {
     pub(super) labels: LabelSet,
@@ -115,7 +113,6 @@ impl SeriesStore {
         self.series.len().saturating_sub(self.free.len())
     }
 
-    /// The series of these labels, made if there is none.
     pub(super) fn series(&mut self, labels: &LabelSet) -> SeriesId {
         let name = labels.get(NAME);
         let family = match self.by_name.get_mut(name) {

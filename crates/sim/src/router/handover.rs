@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::pool::Held;
 use crate::engine::{Completion, Request, RequestEnd, RequestId};
 
-/// What moves from prefill to decode servers. A decode server is chosen once the KV cache of the prompt can be taken.
 #[derive(Debug, Clone)]
 pub(super) struct Handover {
     /// How long the KV cache of one token takes.
@@ -60,18 +59,15 @@ impl Handover {
         self.computing.remove(&request);
     }
 
-    /// The next request whose cache is there.
     pub(super) fn next(&mut self, now: Duration) -> Option<Held> {
         let first = self.moving.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Requests on their way.
     pub(super) fn moving(&self) -> usize {
         self.moving.len()
     }
 
-    /// Whether any request is not with a decode server yet.
     pub(super) fn is_busy(&self) -> bool {
         !self.computing.is_empty() || !self.moving.is_empty()
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::engine::{Completion, EngineRefusal, RequestId};
 
-/// Why the router did not get a request to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rejection {
     /// No ready server, and no flow control that would hold it.
@@ -28,7 +27,6 @@ pub(crate) struct Served {
     pub(crate) request: RequestId,
     pub(crate) arrival: Duration,
     pub(crate) at: Duration,
-    /// How long the router held it.
     pub(crate) held: Duration,
     pub(crate) endpoint: Option<String>,
     pub(crate) verdict: RequestVerdict,

@@ -57,7 +57,6 @@ impl fmt::Display for WorkloadFault {
 }
 
 impl WorkloadFault {
-    /// Changes who is out, and says what to write.
     pub(super) fn strike(
         &self,
         outages: &Outages,

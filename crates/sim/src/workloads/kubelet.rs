@@ -28,7 +28,6 @@ const PLAIN: StartUp = StartUp {
 const BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
 
-/// What is to be done for a pod now, and when next.
 #[derive(Debug, Default)]
 pub(super) struct Next {
     pub(super) writes: Vec<Write>,
@@ -42,7 +41,6 @@ pub(super) struct Death {
     pub(super) reason: &'static str,
 }
 
-/// Moves a pod on that has a node whose kubelet lives.
 pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
     let phase = pod.text("/status/phase");
     if pod.is_deleted() {
@@ -77,7 +75,6 @@ pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
     Next::after(started, start_up.image_pull, now, || run(pod, now))
 }
 
-/// Ends a container, which is started again later.
 pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
     let restarts = restarts(pod).saturating_add(1);
     let mut container = container(pod);
@@ -103,7 +100,6 @@ pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
     ]
 }
 
-/// Ends a pod for good, for want of something on its node.
 pub(super) fn evict(pod: &Object, message: &str, now: WallTime) -> Vec<Write> {
     let mut container = container(pod);
     container["ready"] = false.into();
@@ -254,7 +250,6 @@ fn starting(pod: &Object, now: WallTime) -> Vec<Write> {
     ]
 }
 
-/// The container runs, and loads its model.
 fn run(pod: &Object, now: WallTime) -> Vec<Write> {
     let mut container = container(pod);
     let name = container["name"].as_str().unwrap_or_default().to_owned();

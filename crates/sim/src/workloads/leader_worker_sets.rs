@@ -103,7 +103,6 @@ fn is_in_group(pod: &Object, leader: &Object) -> bool {
     has_place(pod, leader) && pod.created() >= leader.created()
 }
 
-/// Whether a container has died, or the whole pod is on its way out.
 fn has_broken(pod: &Object) -> bool {
     let containers = pod.at("/status/containerStatuses").as_array();
     let mut containers = containers.into_iter().flatten();

@@ -99,7 +99,6 @@ pub(crate) struct Workloads {
     outages: Outages,
 }
 
-/// All objects that matter here, at one version.
 struct Cluster {
     nodes: Vec<Object>,
     pods: Vec<Object>,
@@ -135,12 +134,10 @@ impl Workloads {
         }
     }
 
-    /// The nodes that do not answer.
     pub(crate) fn outages(&self) -> Outages {
         self.outages.clone()
     }
 
-    /// Works until dropped.
     pub(crate) async fn run(self) -> Infallible {
         let mut news = self.server.follow(&RESOURCES);
         loop {
@@ -184,7 +181,6 @@ impl Workloads {
         }
     }
 
-    /// Makes something go wrong now.
     pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
         let cluster = self.look();
         for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {

@@ -10,15 +10,11 @@ use wva_base::moment::WallTime;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object(pub(crate) Arc<Value>);
 
-/// A change that a controller wants.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Write {
     Create(String, Value),
-    /// A new pod of a ReplicaSet.
     Spawn(Object, Value),
-    /// A merge patch at a path.
     Merge(String, Value),
-    /// A deletion at a path with these options.
     Delete(String, Value),
 }
 

@@ -14,7 +14,6 @@ const COMPONENT: &str = "default-scheduler";
 
 type Amounts = BTreeMap<String, u64>;
 
-/// Nodes and what is left of them while one pass places its pods.
 struct Room<'a> {
     nodes: Vec<(&'a Object, Amounts)>,
 }
@@ -130,7 +129,6 @@ fn take(left: &mut Amounts, taken: &Amounts) {
     }
 }
 
-/// Why a node does not take a pod.
 fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Option<String> {
     if node.at("/spec/unschedulable") == true {
         return Some("node(s) were unschedulable".to_owned());

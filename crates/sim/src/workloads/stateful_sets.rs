@@ -82,7 +82,6 @@ impl<'a> Ranks<'a> {
         self.first..self.first.saturating_add(self.wanted)
     }
 
-    /// Pods beyond those that are wanted, the last one first.
     fn surplus(&self) -> impl Iterator<Item = &'a Object> {
         let (first, end) = (self.first, self.first.saturating_add(self.wanted));
         let pods = self.pods.iter().rev();

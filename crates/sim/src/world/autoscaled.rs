@@ -73,7 +73,6 @@ impl AutoscaledModel {
     }
 }
 
-/// Creates the kind and every PodAutoscaler with its Deployment, where a scenario has any.
 pub(super) async fn create(server: &Insider, scenario: &Scenario) -> Result<(), Denied> {
     if scenario.autoscaled.is_empty() {
         return Ok(());

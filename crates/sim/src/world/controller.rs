@@ -30,14 +30,12 @@ use wva::signals::{PodPages, PromApi, RouterApi};
 use wva::state::Readers;
 use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
-/// The name of the controller's pod, where there is one.
 pub(super) const POD: &str = "wva-controller-0";
 
 #[derive(Debug)]
 pub(crate) struct ControllerView {
     pub(crate) shared: Readers,
     pub(crate) actors: ActorRegistry<Role>,
-    /// Whose is what the process allocates.
     pub(crate) owner: Owner,
     routes: MetricsRoutes,
     probes: ProbeRoutes,
@@ -56,7 +54,6 @@ pub(crate) struct ProcessConfig {
     pub(crate) kube: Client,
     pub(crate) signals: Signals,
     pub(crate) identity: Arc<str>,
-    /// Flags, environment and file.
     pub(crate) fixed: Sources,
     /// The same with what is read of the cluster before the tree stands.
     pub(crate) sources: Sources,
@@ -81,7 +78,6 @@ impl ControllerView {
         String::from_utf8(body.to_vec()).ok()
     }
 
-    /// Answers as the controller's ports do.
     pub(super) fn page(&self, head: &Parts) -> HttpResponse {
         match head.uri.path() {
             "/healthz" | "/readyz" => self.probes.answer(head),
@@ -89,7 +85,6 @@ impl ControllerView {
         }
     }
 
-    /// The part of it that is the controller's own.
     pub(crate) fn own_metrics(&self) -> Vec<MetricFamily> {
         let visibility = self.routes.visibility(self.shared.clock.now());
         self.shared.series.own(visibility)
@@ -106,7 +101,6 @@ impl ControllerView {
     }
 }
 
-/// A controller whose SLO analyzer leaves a term out.
 #[derive(Debug)]
 struct LeftOut(SloTerm);
 
@@ -124,7 +118,6 @@ impl ControllerHooks for LeftOut {
     }
 }
 
-/// A controller whose decisions the world serves at an address of its own.
 #[derive(Debug)]
 struct Shown;
 
@@ -134,16 +127,13 @@ impl ControllerHooks for Shown {
     }
 }
 
-/// Whether the controller remembers its decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecisionHistory {
-    /// It keeps none.
     None,
     /// It keeps as many as its settings say.
     InMemory,
 }
 
-/// Puts a controller together that uses this server and these signals.
 pub(super) fn controller(
     server: &ApiServer,
     signals: Signals,
@@ -183,7 +173,6 @@ pub(super) fn controller(
     })
 }
 
-/// Puts a controller together as its process does at its start.
 pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView), WorldError> {
     let started = start(&casting.sources).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();

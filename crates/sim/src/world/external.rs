@@ -6,7 +6,6 @@ use crate::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
 use crate::prometheus::{Prometheus, QueryValue};
 use wva_supervise::Clock;
 
-/// Serves the series that Prometheus holds.
 #[derive(Debug, Clone)]
 pub(super) struct Adapter {
     prometheus: Arc<Mutex<Prometheus>>,

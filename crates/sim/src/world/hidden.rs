@@ -39,7 +39,6 @@ pub enum HiddenSignal {
 }
 
 impl HiddenSignal {
-    /// Parts of the names of its series.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Running => &["vllm:num_requests_running"],
@@ -63,7 +62,6 @@ impl HiddenSignal {
     }
 }
 
-/// The page without what is missing.
 pub(super) fn without(mut page: Page, missing: &[HiddenSignal]) -> Page {
     page.families.retain(|family| {
         let mut names = missing.iter().flat_map(|signal| signal.names());

@@ -147,7 +147,6 @@ impl World {
         Self::found(scenario, seed, date, None, SYNC, DecisionHistory::None).await
     }
 
-    /// The same with a controller that remembers its decisions.
     pub(crate) async fn shown(
         scenario: &Scenario,
         seed: u64,

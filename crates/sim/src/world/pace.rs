@@ -59,7 +59,6 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// The same in a world where this policy decides.
     pub(crate) fn under(&self, policy: PolicyChoice) -> Self {
         Self {
             policy: Some(policy),
@@ -70,7 +69,6 @@ impl Play {
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The part of the world that a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Destination {
     ApiServer,
@@ -102,10 +100,8 @@ impl Gateway {
     }
 }
 
-/// A world that is being played.
 #[derive(Debug)]
 pub(crate) struct Show {
-    /// A frame every virtual second.
     pub(crate) frames: watch::Receiver<Arc<Frame>>,
     pub(crate) gateway: Gateway,
     stop: Arc<AtomicBool>,
@@ -113,7 +109,6 @@ pub(crate) struct Show {
     thread: JoinHandle<()>,
 }
 
-/// The frames of a world that stands, or why it does not.
 type Begun = Result<watch::Receiver<Arc<Frame>>, NoShow>;
 
 /// What the thread of a world holds of those who watch it.
@@ -134,7 +129,6 @@ pub(crate) enum NoShow {
 }
 
 impl Show {
-    /// Begins to play; returns when the world stands.
     pub(crate) async fn begin(play: Play) -> Result<Self, NoShow> {
         let (calls, inbox) = channel();
         let (begun, stands) = oneshot::channel();
@@ -167,7 +161,6 @@ impl Show {
         drop(ended.wait_for(|ended| *ended).await);
     }
 
-    /// Ends the play in order; the last frame.
     pub(crate) async fn end(self) -> Arc<Frame> {
         self.stop.store(true, Ordering::Relaxed);
         self.over().await;

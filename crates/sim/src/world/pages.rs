@@ -9,7 +9,6 @@ use super::{World, controller};
 use wva::serve::answer::{HttpResponse, json, plain};
 
 impl World {
-    /// Answers as a port of the controller or of Prometheus does.
     pub(crate) fn page(&self, head: &Parts, body: &[u8]) -> HttpResponse {
         if head.uri.path() == "/api/v1/query" {
             return self.queried(head, body);

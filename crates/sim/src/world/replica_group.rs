@@ -7,7 +7,6 @@ use crate::engine::{CoarseEngine, Mix};
 use crate::number;
 use wva::policy::capacity::ServingRole;
 
-/// A server and what it has counted when last asked.
 #[derive(Debug, Clone)]
 struct FluidServer {
     engine: CoarseEngine,
@@ -38,7 +37,6 @@ pub(super) struct ReplicaGroup {
 }
 
 impl ReplicaGroup {
-    /// The servers of a role, none yet.
     pub(super) fn new(role: ServingRole) -> Self {
         Self {
             role,
@@ -86,7 +84,6 @@ impl ReplicaGroup {
         number::length(serving.count())
     }
 
-    /// Whether a server has a queue below this.
     pub(super) fn is_open(&self, most: f64) -> bool {
         self.vessels.values().any(|vessel| vessel.is_open(most))
     }
@@ -162,7 +159,6 @@ impl ReplicaGroup {
         requests
     }
 
-    /// Its servers, and whether they take requests.
     pub(super) fn engines(&self) -> impl Iterator<Item = (&CoarseEngine, bool)> {
         let vessels = self.vessels.values();
         vessels.map(|vessel| (&vessel.engine, !vessel.draining))

@@ -23,7 +23,6 @@ const SERVER_PORT: u16 = 8000;
 /// The label of a router's pod that names its model.
 pub(super) const LABEL: &str = "llm-d.ai/router-of";
 
-/// A request for the metrics of a pod.
 #[derive(Debug)]
 pub(super) struct Question {
     address: SocketAddr,

@@ -84,7 +84,6 @@ impl ScenarioModel {
         order.into_iter().filter(has).collect()
     }
 
-    /// Its item in a service class.
     fn objective(&self) -> String {
         let Slo {
             first_token,
@@ -188,7 +187,6 @@ pub struct ScenarioVariant {
 }
 
 impl ScenarioVariant {
-    /// The resource of what runs its pods, with its group.
     pub(crate) fn resource(&self) -> &'static str {
         match self.replica {
             Replica::Pod => "deployments.apps",

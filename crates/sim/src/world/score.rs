@@ -28,7 +28,6 @@ impl Ended {
     }
 }
 
-/// Answers at about the same time, with their mean times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     pub(super) at: Duration,
@@ -159,7 +158,6 @@ impl Score {
         }
     }
 
-    /// Forgets what lies outside the window.
     pub(super) fn advance(&mut self, now: Duration) {
         let oldest = now.saturating_sub(WINDOW);
         while self.arrivals.front().is_some_and(|(at, _)| *at < oldest) {
@@ -178,7 +176,6 @@ impl Score {
         }
     }
 
-    /// Requests per second within the window, which may not be full yet.
     pub(super) fn rate(&self, now: Duration) -> f64 {
         let seconds = WINDOW.min(now).as_secs_f64().max(1.0);
         number::real(self.arriving) / seconds
@@ -190,7 +187,6 @@ impl Score {
         (all > 0).then(|| number::real(good) / number::real(all))
     }
 
-    /// Requests that ended since the start, and those of them that kept the promise.
     pub(super) fn ended_and_good(&self) -> (u64, u64) {
         (self.answered.saturating_add(self.failed), self.good)
     }
@@ -204,7 +200,6 @@ impl Score {
     }
 }
 
-/// In milliseconds.
 fn p95<'a>(
     ended: impl Iterator<Item = &'a Ended>,
     time: fn(&Ended) -> Option<Duration>,

@@ -67,7 +67,6 @@ impl ModelService {
         self.backend.reading()
     }
 
-    /// Lets servers come and go as their pods do.
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
         let mut seen: BTreeMap<&str, Option<ReplicaStanding>> = BTreeMap::new();
         for pod in pods.iter().filter(|pod| leads(pod)) {

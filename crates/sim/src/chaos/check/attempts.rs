@@ -13,7 +13,6 @@ impl Attempts {
         }
     }
 
-    /// Whether nobody has tried to write this status, as `namespace/name`, for so long.
     pub(crate) fn none_within(&self, variant: &str, time: Duration, now: Duration) -> bool {
         let last = self.0.get(variant);
         last.is_none_or(|last| now.saturating_sub(*last) > time)

@@ -23,7 +23,6 @@ pub(in crate::chaos) struct Sent<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
-    /// Empty where it does not matter any more.
     pub(crate) body: &'a [u8],
 }
 

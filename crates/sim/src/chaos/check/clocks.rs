@@ -9,7 +9,6 @@ use wva::policy::snapshot::VariantView;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoleIncarnation {
-    /// The object that it is of, which another one of its name may have followed.
     pub(crate) uid: Option<Arc<str>>,
     pub(crate) number: u64,
     /// How often the role was started again until then, since it was made.

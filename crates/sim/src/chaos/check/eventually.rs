@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::InvariantViolation;
 
-/// Since when things are as they should not be, by group.
 #[derive(Debug, Default)]
 pub(crate) struct Eventually(BTreeMap<&'static str, BTreeMap<String, Duration>>);
 
@@ -32,7 +31,6 @@ impl Eventually {
         present.into_iter().filter(lasts).collect()
     }
 
-    /// The same, where each of these texts breaks an invariant once it has lasted.
     pub(crate) fn judge(
         &mut self,
         (invariant, group): (&'static str, &'static str),

@@ -10,13 +10,11 @@ use wva::policy::plan::{Decision, ModelFigures, Plan, PlanStage};
 use wva::policy::snapshot::{Readiness, ResolvedTarget, VariantView};
 use wva::policy::units::Replicas;
 
-/// The replicas of each variant that a process knows to be ready, as they were when last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Ready(BTreeMap<VariantKey, Serving>);
 
 #[derive(Debug, Default)]
 struct Serving {
-    /// Since when it knows each ready pod to be that.
     pods: BTreeMap<Arc<str>, Duration>,
     told: Replicas,
 }

@@ -11,7 +11,6 @@ use super::InvariantViolation;
 /// What a process may hold that knows of nothing, in bytes: of an entry of settings that nobody can read, which has
 /// 200 kB, there are several copies for a moment.
 const LEAST: usize = 2 << 20;
-/// What it may hold of each variant and pod.
 const EACH: usize = 48 << 10;
 
 /// The most variants and pods that there were at one time lately: what a server may still tell that has gone
@@ -43,7 +42,6 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
-    /// Judges the most bytes that were held since the last look, of so many variants and pods lately.
     pub(crate) fn judge(&mut self, bytes: usize, objects: usize) -> Option<InvariantViolation> {
         self.objects = self.objects.max(objects);
         let limit = LEAST + EACH * self.objects;

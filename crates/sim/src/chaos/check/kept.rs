@@ -14,7 +14,6 @@ use wva_supervise::RoleReport;
 const LEARNED_LEAST: usize = 64 << 10;
 const LEARNED_EACH: usize = 16 << 10;
 
-/// Names that existed, of those that something is kept of.
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Kept {
     seen: BTreeSet<String>,
@@ -35,13 +34,11 @@ impl Kept {
         }
     }
 
-    /// What is kept of variants that are gone; what was learned may hold any text.
     pub(crate) fn of_gone(&self, kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String> {
         of_gone(kept, |name| !self.seen.contains(name) || exists(name))
     }
 }
 
-/// What is kept of names that are gone, which may be for a moment.
 pub(crate) fn of_gone(kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let gone = kept.into_iter().flat_map(|(what, names)| {
         let gone = names.into_iter().filter(|name| !exists(name));

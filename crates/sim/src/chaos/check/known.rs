@@ -24,7 +24,6 @@ use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
 use wva::state::mirrors::Mirrors;
 
-/// What is stored, kind by kind, as mirrors hold it.
 pub(crate) struct Content(Vec<Box<dyn StoredKind + Send>>);
 
 impl Default for Content {
@@ -77,12 +76,9 @@ impl Content {
     }
 }
 
-/// Objects by plural and name.
 #[derive(Debug, Default)]
 pub(crate) struct Unlike {
-    /// Missing in a mirror, or held otherwise.
     pub(crate) odd: Vec<String>,
-    /// Held by a mirror alone.
     pub(crate) gone: Vec<String>,
 }
 

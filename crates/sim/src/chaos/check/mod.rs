@@ -22,7 +22,6 @@ pub(super) mod zero;
 
 use std::fmt;
 
-/// Something that must not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvariantViolation {
     pub(crate) invariant: &'static str,

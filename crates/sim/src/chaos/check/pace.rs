@@ -49,18 +49,15 @@ const EVENTS: u64 = 600;
 /// The same for each variant and pod: in a crowd each has its own, of five reasons at most, twice over, and each
 /// may be counted up in vain before.
 const EVENTS_FOR_EACH: u64 = 20;
-/// How often at most all questions of a collection are put to Prometheus for each time at which one is due.
 const COLLECTED: u64 = 3;
 /// Collections for early cycles: there is one in a second at most.
 const EARLY: u64 = 60;
 
-/// What one process has asked for since the present minute began.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     began: Duration,
     counts: BTreeMap<(&'static str, String), u64>,
     plans: u64,
-    /// The least time between two collections that was in force.
     beat: Option<Duration>,
 }
 
@@ -138,7 +135,6 @@ impl Pace {
         })
     }
 
-    /// The same where there may be some, and so many more for each variant and pod that there was.
     fn count_for_each(
         &mut self,
         what: &'static str,
@@ -236,7 +232,6 @@ mod tests {
             .is_some()
     }
 
-    /// How many requests like this one may be sent before there is one too many.
     fn most(pace: &mut Pace, method: &Method, to: (&str, &str), body: &[u8]) -> u64 {
         let mut all = 0..10_000;
         let odd = all.find(|_| is_odd(pace, &sent(method, to, body)));

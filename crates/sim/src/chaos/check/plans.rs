@@ -50,34 +50,26 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// How long before the end of a collection its answers arrive at most: as long as a query may take.
 const ASKED: Duration = Duration::from_secs(10);
 
-/// What the process of a plan and the cluster know.
 pub(in crate::chaos) struct Circumstances<'a> {
     pub(crate) now: Duration,
     pub(crate) generation: u64,
     pub(crate) term: u64,
-    /// What the first plan of a term goes on from.
     pub(crate) stored: Inherited,
     pub(crate) shared: &'a Readers,
     pub(crate) views: BTreeMap<VariantKey, Arc<VariantView>>,
     pub(crate) heard: &'a PodObservations,
     pub(crate) ready: &'a Ready,
-    /// The replicas of each variant that were to stay at the last look.
     pub(crate) stood: &'a BTreeMap<VariantKey, Replicas>,
     /// When the collection ended that the plan rests on; `None` where another one has been published since.
     pub(crate) collected: Option<Duration>,
-    /// How long a sample of Prometheus may be used.
     pub(crate) usable: Duration,
     /// How old the newest sample of a variant may be that is lowered: fresh when it was collected.
     pub(crate) fresh: Duration,
     pub(crate) shortest: Option<Duration>,
     pub(crate) calm: Option<Duration>,
-    /// GPUs that growth keeps within, by type.
     pub(crate) budget: BTreeMap<&'a str, u32>,
-    /// What GPUs a replica of a variant takes: their type and how many.
     pub(crate) fleet: &'a BTreeMap<VariantKey, (String, u32)>,
-    /// Whether the bounds of a variant allow it to have no replicas.
     pub(crate) may_be_zero: &'a dyn Fn(&VariantKey) -> bool,
-    /// Whether its policy allows a model to go to zero.
     pub(crate) may_sleep: &'a dyn Fn(&ModelKey) -> bool,
 }
 
@@ -99,7 +91,6 @@ impl Circumstances<'_> {
         now.max(self.stood.get(key).copied())
     }
 
-    /// The bounds of a variant, if it could be read.
     fn bounds(&self, key: &VariantKey) -> Option<DeclaredBounds> {
         let view = self.views.get(key)?;
         let is_read = !matches!(view.target, TargetView::Malformed { .. });
@@ -111,13 +102,11 @@ impl Circumstances<'_> {
         Some(Arc::clone(&managed.object.uid))
     }
 
-    /// The age of the newest sample of pods whose names begin like this.
     fn unheard(&self, prefix: &str) -> Duration {
         self.now
             .saturating_sub(self.heard.last(prefix).unwrap_or_default())
     }
 
-    /// The same of a variant, whose pods are called after their deployment.
     fn variant_unheard(&self, key: &VariantKey) -> Duration {
         let name = self
             .target(key)
@@ -195,7 +184,6 @@ impl Plans {
         found
     }
 
-    /// What the plan says otherwise than the one before, numbers apart.
     pub(crate) fn news(&mut self, plan: &Plan) -> Vec<String> {
         let mut news = Vec::new();
         for (key, decision) in &plan.decisions {

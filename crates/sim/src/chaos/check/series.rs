@@ -86,7 +86,6 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
     shown
 }
 
-/// What the ratio of two counts is: without replicas the count that is wanted.
 fn ratio_of(desired: f64, current: f64) -> f64 {
     if current > 0.0 {
         desired / current

@@ -65,7 +65,6 @@ pub(super) fn stored(now: &Generation, fixed: &Sources, insider: &Insider) -> So
     sources
 }
 
-/// The entries of a ConfigMap.
 pub(in crate::chaos) fn data_of(map: &Value) -> Data {
     let data = map.get("data").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

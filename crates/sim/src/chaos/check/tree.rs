@@ -22,7 +22,6 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How much later than its limit a role that stands still is ended at most.
 const SWEEPS: Duration = Duration::from_secs(4);
 
-/// What became of roles between two looks: they ended, and began again.
 pub(crate) fn turns(before: &[RoleReport<Role>], now: &[RoleReport<Role>]) -> Vec<String> {
     let is_same = |was: &RoleReport<Role>, is: &RoleReport<Role>| {
         was.role == is.role && was.incarnation == is.incarnation && was.state == is.state
@@ -72,11 +71,8 @@ pub(crate) struct Tree {
 struct Seen {
     incarnation: u64,
     handled: u64,
-    /// When it last finished something, or began.
     moved: Duration,
-    /// Since when it has no life and none is planned.
     stopped: Option<Duration>,
-    /// Since when it is to be started again.
     waiting: Option<Duration>,
     /// Since when occasions wait without one being finished.
     still: Option<Duration>,
@@ -167,7 +163,6 @@ impl Seen {
         }
     }
 
-    /// Leaves time out of account.
     fn shift(&mut self, by: Duration) {
         self.moved += by;
         for since in [&mut self.stopped, &mut self.waiting, &mut self.still] {

@@ -57,7 +57,6 @@ impl ZeroPolicies {
         }
     }
 
-    /// What a process may have in force that has been calm since then.
     fn in_force(
         &self,
         calm: Option<Duration>,

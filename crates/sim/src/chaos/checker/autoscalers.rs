@@ -59,7 +59,6 @@ impl AutoscaledTarget {
         pods.iter().filter(own)
     }
 
-    /// What the pages of all ready pods showed when a process read them last; `None` if one is not known.
     fn shown(&self, pods: &[Object], process: &ProcessChecker, now: Moment) -> Option<f64> {
         let ready = self.pods(pods).filter(|pod| {
             let ready = pod.condition("Ready");

@@ -29,7 +29,6 @@ impl Checker {
         (!holder.is_empty()).then(|| holder.to_owned())
     }
 
-    /// Reports what is wrong with a process, if something is.
     pub(crate) fn wrong(&self, invariant: &'static str, place: usize, what: Option<String>) {
         let what = what.map(|what| format!("c{place} {what}"));
         self.report_all(what.map(|text| InvariantViolation::new(invariant, text)));

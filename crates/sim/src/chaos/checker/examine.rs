@@ -102,7 +102,6 @@ impl Checker {
         Some(seat.plans.judge(plan, &circumstances))
     }
 
-    /// D8, of the model that may go to zero.
     fn too_early(&self, place: usize, plan: &Plan) -> Option<InvariantViolation> {
         let now = self.now();
         let mut bench = self.bench();

@@ -5,9 +5,7 @@ use wva_supervise::SeedTree;
 
 pub(super) type Broken = (&'static str, String);
 
-/// How many brackets, each within the one before, take about 200 kB.
 const BRACKETS: usize = 200_000;
-/// How many lines, each within the one before, take as much.
 const LINES: usize = 620;
 
 /// Whether the entry is one of the analyzers and limiters, rather than one of scale to zero, and what it holds

@@ -10,7 +10,6 @@ use crate::workloads::object::{Object, pod_path};
 use crate::workloads::{START_UP, START_UP_P95, WorkloadFault};
 use crate::world::{Replica, ScenarioModel, ScenarioVariant};
 
-/// What no pod lives through.
 const NEVER: Duration = Duration::from_hours(30);
 
 fn slow(variant: &ScenarioVariant) -> Duration {
@@ -85,7 +84,6 @@ impl Injector {
         }
     }
 
-    /// Whether a pod waits for a node of the kind that a variant needs.
     pub(crate) fn waits(&self, number: usize) -> bool {
         let product = self.variant(number).map(|(_, variant)| variant.product);
         let alike: Vec<&str> = self

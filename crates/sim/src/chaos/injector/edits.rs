@@ -87,7 +87,6 @@ impl Injector {
         }
     }
 
-    /// What an edit does that does not say so by its name.
     pub(crate) fn words(&self, how: Edit) -> Option<String> {
         match how {
             Edit::Random(number) => Some(self.drawn(number).words),
@@ -105,7 +104,6 @@ impl Injector {
         }
     }
 
-    /// An entry that there is in most worlds: of analyzers and limiters, or of scale to zero.
     fn entry(&self, is_of_analyzers: bool) -> (&'static str, String) {
         if is_of_analyzers {
             return (SATURATION, "default".to_owned());

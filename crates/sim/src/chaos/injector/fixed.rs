@@ -44,7 +44,6 @@ const LEFT_OUT: [&str; 21] = [
     schema::DECISION_RECORD_FILE.name,
 ];
 
-/// Keys of the main ConfigMap that are read at start, but for those that are left out.
 fn fixed() -> Vec<&'static Spec> {
     let is_fixed = |spec: &&Spec| {
         spec.change == Mutability::Static

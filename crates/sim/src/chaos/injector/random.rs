@@ -29,7 +29,6 @@ pub(super) struct Drawn {
     pub(super) words: String,
 }
 
-/// Keys of the main ConfigMap that may change while processes run.
 fn live() -> Vec<&'static Spec> {
     let may_change =
         |spec: &&Spec| spec.change == Mutability::Live && spec.reach == Reach::Everywhere;
@@ -109,7 +108,6 @@ fn worth(dice: &mut Dice) -> Worth {
     }
 }
 
-/// What is neither a number nor a time, nor anything else.
 fn odd(dice: &mut Dice) -> String {
     let texts = [
         "soon",

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-/// A shape by its number: fields in place of those that the specification had.
 pub(super) fn shape(number: u8, spec: &Value) -> Value {
     let all = shapes(spec.pointer("/scaleTargetRef/name"));
     let place = usize::from(number).checked_rem(all.len()).unwrap_or(0);

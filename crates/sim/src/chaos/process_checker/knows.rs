@@ -81,8 +81,6 @@ impl ProcessChecker {
     }
 }
 
-/// The targets whose scale was read otherwise than it is stored now. Of kinds that are known by their scale runs
-/// have but one.
 fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
     let is_odd = |target: &TargetKey, reading: &ScaleReading| {
         let stored = insider.get("replicasets.apps", &target.namespace, &target.name);

@@ -112,7 +112,6 @@ impl ProcessChecker {
         patience.judge(("L1", "idle"), idle, times, interval + KNOWN)
     }
 
-    /// Variants that should be shown and are not.
     fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
         let shared = &self.door.shared;
         let views = shared.board.snapshot();
@@ -157,7 +156,6 @@ impl ProcessChecker {
         unlike.collect()
     }
 
-    /// What is shown, against what is stored.
     fn counts(
         &mut self,
         now: Moment,

@@ -107,7 +107,6 @@ impl ProcessSetting {
         }
     }
 
-    /// What a process reads before its tree stands: without the cluster, and with it.
     pub(super) fn sources(&self, member: &Process) -> (Sources, Sources) {
         let mut environment = environment(&member.pod, Duration::from_secs(10));
         // It would win against the ConfigMap.

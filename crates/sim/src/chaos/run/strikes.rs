@@ -366,7 +366,6 @@ impl Run<'_> {
     }
 }
 
-/// The role whose next occasion a fault waits for.
 fn awaited(fault: &RoleFault) -> Option<&Role> {
     match fault {
         RoleFault::Before(role)

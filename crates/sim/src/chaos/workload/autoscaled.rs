@@ -14,7 +14,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 const PRODUCT: &str = "NVIDIA-L40S";
 /// Requests that each of them serves at once in the small scenario.
 const SEQUENCES: u32 = 48;
-/// How many of a hundred seeds have any.
 const SHARE: u64 = 50;
 const MIX: Mix = Mix {
     prompt_tokens: 1_000,
@@ -22,7 +21,6 @@ const MIX: Mix = Mix {
     cached: 0.0,
 };
 
-/// Adds one or two of them by the seed, whose load comes in bursts up to `until` and ends after `end`.
 pub(super) fn add(scenario: &mut Scenario, seed: u64, until: (Duration, Duration)) {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/autoscalers"));
     if !dice.chance(SHARE) {
@@ -36,7 +34,6 @@ pub(super) fn add(scenario: &mut Scenario, seed: u64, until: (Duration, Duration
     add_each(scenario, kinds, &bursts((MINUTE * 6, MINUTE * 4), until));
 }
 
-/// Adds one of strategy KPA, for which two of three minutes are busy and no request comes after `until`.
 pub(in crate::chaos) fn add_one(scenario: &mut Scenario, until: Duration) {
     let shape = bursts((MINUTE, MINUTE * 2), (until, until));
     add_each(scenario, &[ScalingStrategy::Kpa], &shape);
@@ -95,7 +92,6 @@ fn model(
     })
 }
 
-/// Few requests and many by turns, for so long each.
 fn bursts((quiet, busy): (Duration, Duration), (until, end): (Duration, Duration)) -> RateProfile {
     let stage = |lasts, rate| RateStage { lasts, rate };
     let mut stages = Vec::new();

@@ -99,7 +99,6 @@ pub(super) enum ChaosCommand {
 }
 
 impl ChaosFlags {
-    /// Refuses flags of which one would be ignored.
     fn check_together(&self) -> Result<(), Refused> {
         let chooses_seeds = self.seeds.is_some() || self.from.is_some();
         let has_jobs = self.jobs.is_some();
@@ -209,7 +208,6 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<ChaosCommand, 
     }
 }
 
-/// So many seeds from this one on.
 fn range(from: u64, count: u64) -> Result<Range<u64>, Refused> {
     let end = from.checked_add(count);
     end.map(|end| from..end).ok_or_else(|| {
@@ -265,7 +263,6 @@ fn to_defect(value: &str) -> Result<Mutation, String> {
     named(Mutation::value_variants(), value)
 }
 
-/// The one that has this name in the code.
 fn named<T: Copy + Debug>(all: &[T], value: &str) -> Result<T, String> {
     let names: Vec<String> = all.iter().map(|one| format!("{one:?}")).collect();
     let found = names.iter().zip(all).find(|(name, _)| *name == value);

@@ -18,9 +18,7 @@ use crate::chaos::{
 };
 use wva::cli::{complain, fail, misused, print};
 
-/// Violations after which a campaign ends.
 const ENOUGH: usize = 20;
-/// Time between two lines of progress.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// Runs the command.
@@ -66,10 +64,8 @@ fn real() -> Instant {
     Instant::now()
 }
 
-/// What is printed of a campaign while it goes on.
 struct Progress {
     total: u64,
-    /// How many seeds were played, how many of them had violations, and when that was last printed.
     state: Mutex<(u64, u64, Instant)>,
 }
 
@@ -160,7 +156,6 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     code(!summary.failed.is_empty(), printed)
 }
 
-/// Prints everything about a run that broke an invariant.
 fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode {
     let Some(mut plot) = plot(scenario, done.seed) else {
         return ExitCode::SUCCESS;
@@ -170,7 +165,6 @@ fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode 
     report.map_or(ExitCode::SUCCESS, |report| print(&report))
 }
 
-/// The exit code of a command: that of its output where nothing is broken.
 fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
     if is_broken {
         ExitCode::FAILURE
@@ -179,7 +173,6 @@ fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
     }
 }
 
-/// The command that plays one end again.
 fn at(point: &Point) -> String {
     format!("wva-sim chaos --everywhere --point {point}")
 }

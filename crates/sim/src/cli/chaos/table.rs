@@ -116,7 +116,6 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
     lines.join("\n") + "\n"
 }
 
-/// How often each fault was injected, and how often it hit something.
 fn faults(summary: &Summary) -> Vec<String> {
     let line = |name: &str, tally: FaultTally| {
         format!("{name:<28} {:>8} {:>10}", tally.injected, tally.effective)

@@ -11,7 +11,6 @@ use crate::lab::FixedFleet;
 use crate::world::{Frame, Scenario, Totals};
 use wva_base::moment::WallTime;
 
-/// A search for the smallest fixed fleet, on a thread of its own.
 #[derive(Debug)]
 pub(super) struct FixedSearch {
     found: Arc<OnceLock<Option<FixedFleet>>>,
@@ -38,7 +37,6 @@ impl FixedSearch {
         }
     }
 
-    /// Waits for the result.
     pub(super) fn finish(&mut self) {
         let ended = self.thread.take().map(JoinHandle::join);
         if let Some(Err(_panic)) = ended {
@@ -61,27 +59,21 @@ impl Drop for FixedSearch {
     }
 }
 
-/// What is known of the smallest fixed fleet.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum FixedState {
     #[default]
     Searching,
-    /// No fleet within the bounds keeps the objectives.
     Impossible,
-    /// Its cost per hour.
     Found(f64),
 }
 
-/// A rule under the same load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct RivalFrame {
-    /// The policy.
     pub(super) name: String,
     pub(super) cost_per_hour: f64,
     pub(super) totals: Totals,
 }
 
-/// What is known at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Comparison {
     pub(super) fixed: FixedState,
@@ -89,7 +81,6 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// What the smallest fixed fleet would have cost by a time, in virtual seconds.
     pub(super) fn fixed_cost(&self, seconds: f64) -> Option<f64> {
         match self.fixed {
             FixedState::Found(cost) => Some(cost * seconds / 3_600.0),
@@ -98,11 +89,9 @@ impl Comparison {
     }
 }
 
-/// Where comparisons come from.
 #[derive(Debug)]
 pub(super) struct Rivals {
     pub(super) fixed: FixedSearch,
-    /// The name of a policy, and the frames of its world.
     pub(super) policy: Option<(String, watch::Receiver<Arc<Frame>>)>,
 }
 
@@ -123,12 +112,10 @@ impl Rivals {
     }
 }
 
-/// A frame with its comparison, for the page.
 #[derive(Debug, Serialize)]
 pub(super) struct ComparedFrame<'a> {
     #[serde(flatten)]
     frame: &'a Frame,
-    /// Cost of the smallest fixed fleet from the start until now.
     fixed_cost: Option<f64>,
     rival: Option<RivalFrame>,
 }

@@ -32,7 +32,6 @@ use wva::cli::{fail, misused, print, stop};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
-/// Real time between two pictures.
 const REFRESH: Duration = Duration::from_millis(200);
 /// Virtual seconds between two frames that the page keeps at first.
 const FRAME_DISTANCE: f64 = 2.0;
@@ -215,7 +214,6 @@ async fn until_over(
     first_scaling
 }
 
-/// A port of loopback, 0 for a free one.
 async fn listen(port: u16) -> Result<(TcpListener, SocketAddr), String> {
     let no_port = |error| format!("port {port} on loopback: {error}; choose another --port");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
@@ -224,7 +222,6 @@ async fn listen(port: u16) -> Result<(TcpListener, SocketAddr), String> {
     Ok((listener, address))
 }
 
-/// Keeps the frames for the page until there are no more.
 async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film, rivals: Arc<Mutex<Rivals>>) {
     while frames.changed().await.is_ok() {
         let frame = Arc::clone(&frames.borrow_and_update());
@@ -236,7 +233,6 @@ async fn record(mut frames: watch::Receiver<Arc<Frame>>, film: Film, rivals: Arc
     }
 }
 
-/// Shows frames until there are no more, or nobody reads them.
 async fn spectate(
     mut frames: watch::Receiver<Arc<Frame>>,
     header: &Header,
@@ -267,7 +263,6 @@ async fn spectate(
     }
 }
 
-/// A picture over the one before it.
 fn drawn(lines: &[String]) -> String {
     let lines = lines.iter().map(|line| format!("{line}\x1b[K\r\n"));
     let mut text: String = lines.collect();

@@ -12,7 +12,6 @@ use wva::settings::Sources;
 use wva::settings::config_maps::ConfigMapNames;
 use wva::settings::layers::resolve;
 
-/// The ConfigMaps of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SettingsFile(pub(super) Vec<ConfigMap>);
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::comparison::{Comparison, FixedState, RivalFrame};
 use crate::world::{Frame, ModelFrame, VariantFrame};
 
-/// What stands above every picture.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) title: String,
@@ -18,7 +17,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// What it is, and where more of it is to be seen.
     pub(super) fn first_line(&self) -> String {
         let page = self.page.map(|page| format!("   http://{page}"));
         format!("{}{}", self.title, page.unwrap_or_default())
@@ -34,7 +32,6 @@ impl Header {
     }
 }
 
-/// Hours, minutes and seconds.
 pub(super) fn clock(seconds: f64) -> String {
     let seconds = Duration::try_from_secs_f64(seconds)
         .unwrap_or_default()
@@ -112,7 +109,6 @@ fn fault_line(at: f64, fault: &str) -> String {
     format!("{} fault: {fault}", clock(at))
 }
 
-/// What follows the cost.
 fn fixed_line(seconds: f64, compared: &Comparison) -> String {
     match (compared.fixed, compared.fixed_cost(seconds)) {
         (_, Some(cost)) => {
@@ -144,7 +140,6 @@ fn latency_line(model: &ModelFrame) -> String {
     )
 }
 
-/// A row of the table, and below it the last decision, if there was one.
 fn variant_lines(variant: &VariantFrame) -> Vec<String> {
     let gpu = format!("{}x{}", variant.accelerator, variant.gpus);
     let desired = or_dash(variant.desired.map(|desired| desired.to_string()));
@@ -157,18 +152,14 @@ fn variant_lines(variant: &VariantFrame) -> Vec<String> {
     [row].into_iter().chain(why).collect()
 }
 
-/// Tells what has changed since the last frame, for whoever reads lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     known: BTreeMap<String, (Option<u32>, u32, u32)>,
     summarized: f64,
-    /// Models of which it was told that their load has ended.
     ended: BTreeSet<String>,
-    /// Faults that have a line.
     faults: usize,
 }
 
-/// Virtual seconds between two lines about the whole.
 const EVERY: f64 = 300.0;
 
 impl Lines {

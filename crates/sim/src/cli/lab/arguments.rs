@@ -9,7 +9,6 @@ use crate::cli::PROGRAM;
 use crate::lab::{BUILT_IN, Campaign, LoadedScenario, PolicyChoice, ScenarioChange, load_changed};
 use wva::cli::usage::{Given, Refused, read};
 
-/// Policies of a campaign that names none.
 const DEFAULT_POLICIES: [&str; 8] = [
     "static-best",
     "wva-default",
@@ -96,11 +95,8 @@ pub(in crate::cli) struct LabRunFlags {
     traces: Option<PathBuf>,
 }
 
-/// What is asked for.
 pub(super) enum LabCommand {
-    /// Show the help.
     Help(String),
-    /// Play.
     Run(Box<Campaign>, Vec<String>),
 }
 
@@ -160,7 +156,6 @@ pub(super) fn parse(
     Ok(LabCommand::Run(Box::new(campaign), problems))
 }
 
-/// Runs at a time: as many as there are processors where the number is 0.
 pub(super) fn jobs(given: usize) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if given == 0 { processors } else { given }

@@ -69,7 +69,6 @@ pub(super) fn command() -> Command {
         .subcommand(ExplainFlags::command())
 }
 
-/// Prints what is made of the flags.
 fn answer<F: Parser>(
     arguments: impl Iterator<Item = String>,
     make: impl FnOnce(&F) -> Result<String, ReportError>,

@@ -13,12 +13,10 @@ const RATE: f64 = 2.0;
 /// The cool-down window of a release; that of growth is 0 by default.
 const DOWN_WINDOW: Duration = Duration::from_mins(5);
 
-/// KV usage over a window, with tolerances, rates and cool-down windows.
 pub(super) struct Apa {
     target: f64,
     bounds: (u32, u32),
     seen: VecDeque<(Duration, f64)>,
-    /// What was wanted within the cool-down window.
     wanted: VecDeque<(Duration, u32)>,
 }
 

@@ -6,7 +6,6 @@ use super::{BAND, PolicyChoice};
 use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
 use crate::world::ConfigMap;
 
-/// How the unmodified controller is set up for a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lab) struct ControllerSetup {
     pub(in crate::lab) config: Vec<ConfigMap>,
@@ -16,7 +15,6 @@ pub(in crate::lab) struct ControllerSetup {
     pub(in crate::lab) hpa: Option<HpaActuation>,
 }
 
-/// The setup of a policy of the controller.
 pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) -> ControllerSetup {
     let mut setup = ControllerSetup::default();
     let saturation = |text: String| ConfigMap {
@@ -77,7 +75,6 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
     setup
 }
 
-/// The objective of every model as one class.
 fn service_class(scenario: &LabScenario) -> ConfigMap {
     let models = scenario.models.iter().map(|model| {
         format!(

@@ -10,17 +10,14 @@ use crate::hpa::{
     ScalingDirection, ScalingRules, Size, decide,
 };
 
-/// How often an HPA looks.
 const SYNC: Duration = Duration::from_secs(15);
 /// How long KEDA keeps the last replica after its metrics have gone to zero.
 const COOLDOWN: Duration = Duration::from_mins(5);
 /// Bytes of a prompt token, by which the router measures its queue.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
-/// One metric of the policy.
 type Metric = fn(&ModelSignals) -> Option<f64>;
 
-/// Metrics behind an HPA.
 pub(super) struct HpaPeer {
     spec: HpaSpec,
     metrics: Vec<Metric>,
@@ -38,7 +35,6 @@ struct ZeroStep {
 }
 
 impl ZeroStep {
-    /// The replicas to have where a step is due.
     fn step(&mut self, is_active: bool, wanted: u32, now: Duration) -> Option<u32> {
         if is_active {
             self.idle_since = None;
@@ -100,13 +96,11 @@ impl HpaPeer {
         self
     }
 
-    /// The queue of the servers.
     pub(super) fn queue(model: &PeerModel, target: f64) -> Self {
         let waiting: Metric = |signals| signals.scraped.waiting;
         Self::new(model, vec![("queue", target, waiting)], None)
     }
 
-    /// The KV usage of the servers.
     pub(super) fn kv(model: &PeerModel, target: f64) -> Self {
         let usage: Metric = |signals| signals.scraped.kv_usage;
         Self::new(model, vec![("KV usage", target, usage)], None)
@@ -122,7 +116,6 @@ impl HpaPeer {
         )
     }
 
-    /// The router's queue, and running requests.
     pub(super) fn router(model: &PeerModel, running: f64) -> Self {
         let metrics: Vec<(&str, f64, Metric)> = vec![
             ("router queue", 1.0, |signals| signals.scraped.router_queue),
@@ -167,7 +160,6 @@ impl Peer for HpaPeer {
 }
 
 impl HpaPeer {
-    /// Decides by these values of the metrics.
     pub(super) fn decide_by(
         &mut self,
         values: &[Option<f64>],

@@ -6,7 +6,6 @@ use super::dynamo::DynamoLoad;
 use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::number;
 
-/// Time between two floors.
 const INTERVAL: Duration = Duration::from_mins(3);
 /// Replicas by which a floor moves at most.
 const STEP: u32 = 8;
@@ -65,7 +64,6 @@ impl TrendFilter {
         self.covariance *= 1.0 - level_gain;
     }
 
-    /// The next sample.
     pub(super) fn forecast(&self) -> f64 {
         let next = if self.samples < LEAST {
             self.last
@@ -76,7 +74,6 @@ impl TrendFilter {
     }
 }
 
-/// A floor from forecast demand, and the load planner above it.
 pub(super) struct DynamoHybrid {
     load: DynamoLoad,
     bounds: (u32, u32),

@@ -18,11 +18,9 @@ const MAX_DOWN: f64 = 2.0;
 /// How long the last replica stays after the load has gone.
 const ZERO_GRACE: Duration = Duration::from_secs(30);
 
-/// Concurrency over two windows.
 pub(super) struct Kpa {
     target: f64,
     bounds: (u32, u32),
-    /// Concurrency by second.
     seen: VecDeque<(Duration, f64)>,
     /// When the panic window last wanted panic.
     panicked: Option<Duration>,

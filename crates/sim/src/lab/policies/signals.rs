@@ -9,16 +9,13 @@ use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
 use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
 
-/// What a rule knows of its model before it begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::lab) struct PeerModel {
     pub(in crate::lab) slo: Slo,
     pub(in crate::lab) profile: Profile,
     /// Sequences that a replica serves at once within the objective.
     pub(in crate::lab) batch: f64,
-    /// Mean tokens of prompts and of answers.
     pub(in crate::lab) lengths: (f64, f64),
-    /// Sequences that an engine takes into a batch.
     pub(in crate::lab) sequences: u32,
     pub(in crate::lab) min: u32,
     pub(in crate::lab) max: u32,
@@ -62,19 +59,15 @@ fn of_role(slo: Slo, role: ServingRole) -> Slo {
 /// Samples as Prometheus last scraped them; none where it has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::lab) struct ScrapedSignals {
-    /// Requests that the router holds.
     pub(super) router_queue: Option<f64>,
     /// Requests that servers have, by the router.
     pub(super) router_running: Option<f64>,
-    /// Bytes of the requests that the router holds.
     pub(super) router_bytes: Option<f64>,
-    /// Requests in the queues of all servers.
     pub(super) waiting: Option<f64>,
     /// Sum of the KV usage of all servers.
     pub(super) kv_usage: Option<f64>,
 }
 
-/// Everything that a rule may read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::lab) struct ModelSignals {
     pub(super) scraped: ScrapedSignals,
@@ -98,18 +91,14 @@ pub(in crate::lab) struct ModelSignals {
     pub(super) ready: u32,
 }
 
-/// What a rule wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::lab) struct PeerDecision {
     pub(in crate::lab) replicas: u32,
     pub(in crate::lab) why: String,
 }
 
-/// A policy as a function of signals.
 pub(in crate::lab) trait Peer: Send {
-    /// Time between two decisions.
     fn poll(&self) -> Duration;
-    /// Whether it reads Prometheus.
     fn is_scraping(&self) -> bool;
     /// Takes in the state of every second, for rules with windows of their own.
     fn observe(&mut self, _signals: &ModelSignals, _now: Duration) {}
@@ -117,7 +106,6 @@ pub(in crate::lab) trait Peer: Send {
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision>;
 }
 
-/// Reads the signals of one model.
 pub(in crate::lab) fn read_signals(
     model: &ModelFrame,
     (variant, role): (&str, ServingRole),
@@ -186,7 +174,6 @@ fn scraped(
 }
 
 impl ModelSignals {
-    /// Whether a decision differs from what is there.
     pub(in crate::lab) fn is_changed_by(&self, decision: &PeerDecision) -> bool {
         decision.replicas != self.wanted
     }

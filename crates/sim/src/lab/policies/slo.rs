@@ -9,9 +9,7 @@ use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::hpa::{Policy, ScalingDirection, ScalingRules, Size};
 
 const POLL: Duration = Duration::from_secs(15);
-/// Time over which latency is averaged.
 const WINDOW: Duration = Duration::from_secs(45);
-/// Latency over the objective that counts at most.
 const MOST: f64 = 2.0;
 const UP: f64 = 0.55;
 const DOWN: f64 = 0.40;
@@ -60,7 +58,6 @@ impl KedaSlo {
         }
     }
 
-    /// Mean latency over the objective within the window.
     fn mean(&self) -> Option<f64> {
         let (sum, count) = self.seen.iter().fold((0.0, 0.0), |(sum, count), (_, one)| {
             (sum + one, count + 1.0)
@@ -69,7 +66,6 @@ impl KedaSlo {
     }
 }
 
-/// The count for so many replicas, of which so many are ready, at this mean latency.
 fn count(replicas: u32, ready: u32, latency: f64) -> f64 {
     let (replicas, ready) = (f64::from(replicas), f64::from(ready));
     if latency > UP {

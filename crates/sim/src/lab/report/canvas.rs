@@ -16,7 +16,6 @@ use super::text::escape;
 /// The height of all text, in pixels. The style sheet sets the same.
 pub(super) const TEXT: u32 = 11;
 
-/// What a part of a chart stands for. The style sheet gives it a colour.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ink {
     Label,
@@ -31,17 +30,12 @@ pub(super) enum Ink {
     Front,
     Clairvoyant,
     Static,
-    /// A policy family.
     Family(u8),
-    /// What a policy asked of a variant.
     Desired(u8),
-    /// The count in the scale subresource of a variant.
     Scale(u8),
-    /// The ready replicas of a variant.
     Ready(u8),
 }
 
-/// The class of each ink, without its number.
 const CLASSES: [&str; 16] = [
     "lb", "gr", "un", "ar", "al", "he", "wa", "la", "sl", "fr", "cl", "st", "f", "d", "s", "r",
 ];
@@ -68,24 +62,20 @@ impl Ink {
         }
     }
 
-    /// The class of the style sheet.
     pub(super) fn class(self) -> String {
         class(self.code())
     }
 
-    /// Text of this ink.
     pub(super) fn text(self) -> TextStyle<'static> {
         let mut style = TextStyle::from(("sans-serif", TEXT).into_font());
         style.color = self.to_backend_color();
         style
     }
 
-    /// A line of this ink.
     pub(super) fn line(self) -> ShapeStyle {
         ShapeStyle::from(&self)
     }
 
-    /// An area of this ink.
     pub(super) fn area(self) -> ShapeStyle {
         self.filled()
     }
@@ -121,7 +111,6 @@ fn class_of(color: BackendColor) -> String {
     }
 }
 
-/// The canvas of one chart.
 #[derive(Debug)]
 pub(super) struct SvgCanvas<'a> {
     out: &'a mut String,
@@ -327,12 +316,10 @@ impl DrawingBackend for SvgCanvas<'_> {
     }
 }
 
-/// A plotters line that draws nothing.
 pub(super) fn invisible() -> ShapeStyle {
     BLACK.mix(0.0).into()
 }
 
-/// The markers of families, one shape after another.
 pub(super) fn marker(number: usize, (x, y): BackendCoord) -> String {
     let shapes = [
         format!("M{} {y}a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", x - 4),
@@ -349,12 +336,10 @@ pub(super) fn marker(number: usize, (x, y): BackendCoord) -> String {
 /// The number of colours of families; shapes and colours repeat at different lengths.
 pub(super) const FAMILY_COLOURS: usize = 10;
 
-/// The ink of a family by its position.
 pub(super) fn family_ink(family: usize) -> Ink {
     Ink::Family(u8::try_from(family % FAMILY_COLOURS).unwrap_or(0))
 }
 
-/// An SVG element around drawn parts.
 pub(super) fn svg((width, height): (u32, u32), label: &str, parts: &str) -> String {
     let label = escape(label);
     format!(

@@ -51,7 +51,6 @@ pub struct Past {
     pub values: Vec<(i64, f64)>,
 }
 
-/// The samples that a query sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) store: &'a SeriesStore,

@@ -17,7 +17,6 @@ pub(super) struct Steps {
     pub(super) count: usize,
 }
 
-/// The values of one series, one place per step.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) labels: LabelSet,

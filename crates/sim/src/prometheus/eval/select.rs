@@ -8,7 +8,6 @@ use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::{Point, StoredSeries};
 
 impl View<'_> {
-    /// The series that a selector means.
     pub(super) fn series(
         &self,
         selector: &Selector,

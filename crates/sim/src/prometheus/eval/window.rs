@@ -9,7 +9,6 @@ use crate::prometheus::promql::{RangeFunction, Ranged, Selector, Subquery};
 use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::Point;
 
-/// The samples of one series in one range; there is at least one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window<'p> {
     pub(super) points: &'p [Point],

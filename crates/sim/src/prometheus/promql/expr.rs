@@ -25,7 +25,6 @@ pub(in crate::prometheus) enum Expr {
     Or {
         left: Box<Expr>,
         right: Box<Expr>,
-        /// The labels by which both sides have a series, or not; all but the name without `on`.
         on: Option<Vec<String>>,
     },
     Above(Box<Expr>, f64),
@@ -42,7 +41,6 @@ pub(in crate::prometheus) struct Selector {
     pub(in crate::prometheus) labels: Vec<(String, LabelCondition)>,
 }
 
-/// What a selector wants of a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::prometheus) enum LabelCondition {
     Is(String),

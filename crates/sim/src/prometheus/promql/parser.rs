@@ -19,9 +19,6 @@ const UNITS: [(&str, i64); 5] = [
 ];
 
 /// Reads a query.
-///
-/// # Errors
-/// The first thing that is wrong with it, and the byte at which that stands.
 pub(in crate::prometheus) fn parse(text: &str) -> Result<Query, QueryRefusal> {
     let read = || -> Result<Query, TokenError> {
         if text.len() > LENGTH {
@@ -173,7 +170,6 @@ impl Parser {
         self.call(&name)
     }
 
-    /// An expression between parentheses.
     fn inner(&mut self) -> Result<Expr, TokenError> {
         self.expect_sign('(')?;
         let inner = self.expression()?;
@@ -230,7 +226,6 @@ impl Parser {
         }
     }
 
-    /// The conditions of a selector, if there are any.
     fn selector(&mut self, name: String) -> Result<Selector, TokenError> {
         let mut labels = Vec::new();
         if self.take_sign('{') {
@@ -245,7 +240,6 @@ impl Parser {
         Ok(Selector { name, labels })
     }
 
-    /// What stands after the name of a label.
     fn condition(&mut self) -> Result<LabelCondition, TokenError> {
         if self.take_sign('!') {
             self.expect_sign('=')?;
@@ -262,7 +256,6 @@ impl Parser {
         }
     }
 
-    /// Label names between parentheses.
     fn labels(&mut self) -> Result<Vec<String>, TokenError> {
         self.expect_sign('(')?;
         let mut labels = Vec::new();
@@ -275,7 +268,6 @@ impl Parser {
         Ok(labels)
     }
 
-    /// What stands between square brackets.
     fn ranged(&mut self, of: Expr) -> Result<Ranged, TokenError> {
         self.expect_sign('[')?;
         let range = self.duration()?;

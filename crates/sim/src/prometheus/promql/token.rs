@@ -6,7 +6,6 @@ use std::str::CharIndices;
 /// A word with the place where it begins, in bytes from the start.
 pub(super) type Token = (Word, usize);
 
-/// What cannot be read, and where.
 pub(super) type TokenError = (usize, String);
 
 #[derive(Debug, Clone, PartialEq)]
