@@ -1,12 +1,12 @@
 //! The files of a campaign.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::campaign::CampaignError;
 use super::record::LabRecord;
 
-/// The record of a file, if it has this key.
 pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
     let text = fs::read(path).ok()?;
     let record: LabRecord = serde_json::from_slice(&text).ok()?;
@@ -21,19 +21,21 @@ pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), CampaignError
     write(path, &text)
 }
 
-/// Writes a file as a whole or not at all: a run that is cut short leaves no half.
 pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), CampaignError> {
-    let unfinished = path.with_extension("part");
-    fs::write(&unfinished, text).map_err(|error| CampaignError::output(&unfinished, error))?;
-    fs::rename(&unfinished, path).map_err(|error| CampaignError::output(path, error))
+    replace(path, text).map_err(|error| CampaignError::output(path, error))
 }
 
-/// All records of a folder in the order of their names.
-pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
-    let unreadable = |error| CampaignError::output(folder, error);
+/// Writes a file as a whole or not at all: a run that is cut short leaves no half.
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("part");
+    fs::write(&unfinished, text)?;
+    fs::rename(&unfinished, path)
+}
+
+pub(super) fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path
             .extension()
             .is_some_and(|extension| extension == "json")
@@ -42,6 +44,11 @@ pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
         }
     }
     paths.sort();
+    Ok(paths)
+}
+
+pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
+    let paths = json_files(folder).map_err(|error| CampaignError::output(folder, error))?;
     let mut records: Vec<LabRecord> = Vec::new();
     for path in paths {
         let text = fs::read(&path).map_err(|error| CampaignError::output(&path, error))?;

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LabRecord {
@@ -32,19 +30,15 @@ pub(super) struct LabRecord {
     pub(super) waits: Vec<LongWait>,
 }
 
-/// The result of the scored part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LabScore {
-    /// Where it begins.
     pub(super) from: f64,
     pub(super) requests: u64,
     pub(super) good: u64,
     pub(super) refused: u64,
     pub(super) failed: u64,
-    /// Answered outside the objective.
     pub(super) late: u64,
-    /// Not ended when the play was over.
     pub(super) unfinished: u64,
     pub(super) attainment: f64,
     pub(super) gpu_seconds: GpuSeconds,
@@ -78,7 +72,6 @@ pub(super) struct Quantiles {
     pub(super) p99: Option<f64>,
 }
 
-/// The requests of a class or a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct GroupScore {
     pub(super) requests: u64,
@@ -86,7 +79,6 @@ pub(super) struct GroupScore {
     pub(super) attainment: f64,
 }
 
-/// State over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct LabSeries {
     pub(super) every: f64,
@@ -94,7 +86,6 @@ pub(super) struct LabSeries {
     pub(super) models: BTreeMap<String, ModelSeries>,
 }
 
-/// State of a model over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelSeries {
@@ -109,7 +100,6 @@ pub(super) struct ModelSeries {
     pub(super) variants: BTreeMap<String, VariantSeries>,
 }
 
-/// Counts of a variant over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct VariantSeries {
     pub(super) desired: Vec<Option<u32>>,
@@ -118,7 +108,6 @@ pub(super) struct VariantSeries {
     pub(super) starting: Vec<u32>,
 }
 
-/// One change of a scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ScaleChange {
     pub(super) at: f64,
@@ -149,7 +138,6 @@ pub(super) struct LongWait {
     pub(super) reason: Option<String>,
 }
 
-/// What all runs of a scenario share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScenarioSummary {
@@ -184,6 +172,17 @@ pub(super) struct Clairvoyant {
 
 impl LabRecord {
     pub(super) fn gpu_hours(&self) -> f64 {
-        self.score.gpu_seconds.total / 3_600.0
+        self.score.gpu_hours()
+    }
+}
+
+impl LabScore {
+    pub(super) fn gpu_hours(&self) -> f64 {
+        self.gpu_seconds.total / 3_600.0
+    }
+
+    /// The share of requests within the SLO, of 1; `None` without requests.
+    pub(super) fn share(&self) -> Option<f64> {
+        (self.requests > 0).then_some(self.attainment)
     }
 }

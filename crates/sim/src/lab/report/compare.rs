@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::super::number::length;
 use super::error::ReportError;
 use super::record::{read_run, run_files};
 use super::results::Spread;
@@ -15,7 +16,6 @@ const TESTED: usize = 5;
 /// Attainment, `None` without requests, and GPU-hours.
 type Score = (Option<f64>, f64);
 
-/// Scores by scenario and policy, then by seed.
 type Scores = BTreeMap<(String, String), BTreeMap<u64, Score>>;
 
 fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
@@ -35,7 +35,6 @@ fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
     Ok(scores)
 }
 
-/// The comparison of two folders.
 pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
     let (ours, theirs) = (read_scores(a)?, read_scores(b)?);
     let mut text = format!(
@@ -134,10 +133,7 @@ pub(super) fn sign_test(rose: usize, fell: usize) -> f64 {
     let mut tail = 0.0;
     for drawn in 0..=rose.min(fell) {
         tail += term;
-        let (left, next) = (
-            super::text::real(count - drawn),
-            super::text::real(drawn + 1),
-        );
+        let (left, next) = (length(count - drawn), length(drawn + 1));
         term *= left / next;
     }
     (2.0 * tail).min(1.0)

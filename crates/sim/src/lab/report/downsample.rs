@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{ModelSeries, RunDecision, RunRecord, RunSeries, Samples, VariantSeries};
-use super::text::{real, shortened};
+use super::super::number::length;
+use super::super::record::ScaleChange;
+use super::record::{ModelSeries, RunRecord, RunSeries, Samples, VariantSeries};
+use super::text::shortened;
 
-/// The most points of a line.
 pub(super) const POINTS: usize = 240;
 
-/// The most marked decisions of one variant.
 const MARKS: usize = 40;
 
-/// The most characters of a reason in a tooltip.
 const REASON: usize = 200;
 
-/// The series and decisions of one run, at the resolution of a chart.
 #[derive(Debug)]
 pub(super) struct Timeline {
     pub seed: u64,
@@ -22,15 +20,13 @@ pub(super) struct Timeline {
     pub marks: Vec<DecisionMark>,
 }
 
-/// The largest change of a variant within a short time.
 #[derive(Debug)]
 pub(super) struct DecisionMark {
-    pub decision: RunDecision,
+    pub decision: ScaleChange,
     /// The changes close to it that have no mark of their own.
     pub others: usize,
 }
 
-/// What stands for several samples.
 #[derive(Clone, Copy)]
 enum Keep {
     Mean,
@@ -93,7 +89,7 @@ fn reduce(samples: &Samples, width: usize, keep: Keep) -> Samples {
             Keep::Last => values.last(),
             Keep::Mean => {
                 let count = values.clone().count();
-                (count > 0).then(|| values.sum::<f64>() / real(count))
+                (count > 0).then(|| values.sum::<f64>() / length(count))
             }
         }
     });
@@ -101,12 +97,12 @@ fn reduce(samples: &Samples, width: usize, keep: Keep) -> Samples {
 }
 
 /// The changes of each variant, at most one a fortieth of the run.
-fn marks(decisions: &[RunDecision], seconds: f64) -> Vec<DecisionMark> {
-    let width = seconds / real(MARKS);
+fn marks(decisions: &[ScaleChange], seconds: f64) -> Vec<DecisionMark> {
+    let width = seconds / length(MARKS);
     let mut marks: BTreeMap<(&str, usize), DecisionMark> = BTreeMap::new();
     for decision in decisions.iter().filter(|decision| is_change(decision)) {
         // The count of bin ends before the decision.
-        let bin = (1..MARKS).take_while(|end| real(*end) * width <= decision.at);
+        let bin = (1..MARKS).take_while(|end| length(*end) * width <= decision.at);
         let key = (decision.variant.as_str(), bin.count());
         if let Some(mark) = marks.get_mut(&key) {
             mark.others += 1;
@@ -127,16 +123,16 @@ fn marks(decisions: &[RunDecision], seconds: f64) -> Vec<DecisionMark> {
     marks.into_values().collect()
 }
 
-fn is_change(decision: &RunDecision) -> bool {
-    decision.from != Some(decision.to)
+fn is_change(decision: &ScaleChange) -> bool {
+    decision.from != decision.to
 }
 
-fn size(decision: &RunDecision) -> u32 {
-    decision.to.abs_diff(decision.from.unwrap_or(0))
+fn size(decision: &ScaleChange) -> u32 {
+    decision.to.abs_diff(decision.from)
 }
 
-fn short(decision: &RunDecision) -> RunDecision {
-    RunDecision {
+fn short(decision: &ScaleChange) -> ScaleChange {
+    ScaleChange {
         why: shortened(&decision.why, REASON),
         ..decision.clone()
     }

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::super::record::ScaleChange;
 use super::error::ReportError;
-use super::record::{ModelSeries, RunDecision, RunRecord, Samples, read_run};
+use super::record::{ModelSeries, RunRecord, Samples, read_run};
 use super::text::{optional, percent, quantity, seconds, tick};
 use super::timeline::moment;
 use crate::lab::record::SizingTerms;
 
-/// The decisions that are shown at most.
 const DECISIONS: usize = 8;
 
-/// The state at a moment, and the decisions that led to it.
 pub(super) fn explanation(path: &Path, at: f64) -> Result<String, ReportError> {
     let run = read_run(path)?;
     let outside = |from, to| ReportError::OutsideRun {
@@ -95,16 +94,16 @@ fn model_text(name: &str, model: &ModelSeries, index: usize) -> String {
 
 /// The latest decisions before the moment, the last one of each variant among them.
 fn decisions_text(run: &RunRecord, at: f64) -> String {
-    let mut before: Vec<&RunDecision> = run.decisions.iter().filter(|it| it.at <= at).collect();
+    let mut before: Vec<&ScaleChange> = run.decisions.iter().filter(|it| it.at <= at).collect();
     before.sort_by(|one, other| other.at.total_cmp(&one.at));
-    let is_latest = |position: usize, decision: &RunDecision| {
+    let is_latest = |position: usize, decision: &ScaleChange| {
         let newer = before.iter().take(position);
         newer
             .filter(|newer| newer.variant == decision.variant)
             .count()
             == 0
     };
-    let shown: Vec<&&RunDecision> = before
+    let shown: Vec<&&ScaleChange> = before
         .iter()
         .enumerate()
         .filter(|(position, decision)| *position < DECISIONS || is_latest(*position, decision))
@@ -115,16 +114,14 @@ fn decisions_text(run: &RunRecord, at: f64) -> String {
     }
     let mut text = format!("\nlast decisions, of {} until then\n", before.len());
     for decision in shown {
-        let from = decision
-            .from
-            .map_or_else(|| "?".to_owned(), |from| from.to_string());
         put(
             &mut text,
             &format!(
-                "  {} s ({}) {} {from} -> {}: {}\n",
+                "  {} s ({}) {} {} -> {}: {}\n",
                 tick(decision.at),
                 moment(decision.at),
                 decision.variant,
+                decision.from,
                 decision.to,
                 decision.why
             ),

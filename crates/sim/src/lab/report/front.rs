@@ -16,13 +16,11 @@ const SIZE: (u32, u32) = (760, 430);
 
 const TITLE: &str = "requests within SLO (a logarithm of the misses), against GPU-hours";
 
-/// The attainments that may have a tick, of 1.
 const LEVELS: [f64; 18] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
     0.9995, 1.0,
 ];
 
-/// The misses that are drawn like none, of 1.
 const SMALLEST_MISS: f64 = 0.001;
 
 /// The height of an attainment: the logarithm of its misses, since 98 % and 99 % differ as much to
@@ -36,12 +34,11 @@ fn attainment_label(height: f64) -> String {
     format!("{} %", tick(attainment * 100.0))
 }
 
-/// A vertical line of reference: its name, GPU-hours and attainment.
 struct Reference {
     name: &'static str,
     ink: Ink,
     gpu_hours: f64,
-    attainment: Option<f64>,
+    attainment: f64,
 }
 
 fn references(scenario: &ScenarioResult) -> Vec<Reference> {
@@ -131,11 +128,7 @@ fn scales(points: &[Point<'_>], references: &[Reference]) -> (Scale, Scale) {
     let x = Scale::around(low, high, tick);
     let lows = points.iter().map(|point| point.attainment.low);
     let lowest = lows
-        .chain(
-            references
-                .iter()
-                .filter_map(|reference| reference.attainment),
-        )
+        .chain(references.iter().map(|reference| reference.attainment))
         .fold(0.95, f64::min);
     let range = height(lowest) - 0.08..height(1.0) + 0.12;
     // 16 pixels apart, counted from the top.
@@ -169,10 +162,8 @@ fn draw_reference(
     let line = [(x, y.range.start), (x, y.range.end)];
     plotted(panel.draw_series(LineSeries::new(line, reference.ink.line())))?;
     let area = panel.plotting_area();
-    let attained = reference.attainment;
-    let attained_text =
-        attained.map_or_else(String::new, |share| format!(", {} %", percent(share)));
-    let text = format!("{} {} h{attained_text}", reference.name, quantity(x));
+    let share = reference.attainment;
+    let text = format!("{} {} h, {} %", reference.name, quantity(x), percent(share));
     let (left, bottom) = area.map_coordinate(&(x, y.range.start));
     let (pixels, _) = area.get_pixel_range();
     let is_left = left < i32::midpoint(pixels.start, pixels.end);
@@ -190,17 +181,15 @@ fn draw_reference(
     let start = if is_left { at } else { at - width };
     let base = bottom - 6 - row * 14;
     let mut taken = vec![(start, base - 10, start + width, base + 3)];
-    if let Some(share) = attained {
-        let (x, y) = area.map_coordinate(&(x, height(share)));
-        let (class, text) = (reference.ink.class(), escape(&text));
-        let part = format!(
-            "<path class=\"rf {class}\" d=\"M{} {}l8 8m0-8l-8 8\"><title>{text}</title></path>",
-            x - 4,
-            y - 4
-        );
-        overlay.push_str(&part);
-        taken.push((x - 6, y - 6, x + 6, y + 6));
-    }
+    let (x, y) = area.map_coordinate(&(x, height(share)));
+    let (class, text) = (reference.ink.class(), escape(&text));
+    let part = format!(
+        "<path class=\"rf {class}\" d=\"M{} {}l8 8m0-8l-8 8\"><title>{text}</title></path>",
+        x - 4,
+        y - 4
+    );
+    overlay.push_str(&part);
+    taken.push((x - 6, y - 6, x + 6, y + 6));
     Ok(taken)
 }
 
@@ -306,7 +295,6 @@ fn draw_markers(
     }
 }
 
-/// The width of a text of the labels, in pixels.
 fn text_width(text: &str) -> i32 {
     i32::try_from(text.chars().count()).unwrap_or(0) * 6
 }

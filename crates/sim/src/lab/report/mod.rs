@@ -17,33 +17,28 @@ mod tests;
 mod text;
 mod timeline;
 
-use std::fs;
 use std::path::Path;
 
-pub use error::ReportError;
+use super::files::replace;
+
+pub(crate) use error::ReportError;
 
 /// Writes `report.html` into a folder from its runs and scenarios. The page is self-contained.
-pub fn write(dir: &Path) -> Result<(), ReportError> {
+pub(crate) fn write(dir: &Path) -> Result<(), ReportError> {
     let results = results::read_results(dir)?;
     let page = page::page(&results)?;
-    // A reader never sees half a page.
-    let (draft, path) = (dir.join("report.html.tmp"), dir.join("report.html"));
-    let unwritten = |source| ReportError::Write {
-        path: path.clone(),
-        source,
-    };
-    fs::write(&draft, page).map_err(unwritten)?;
-    fs::rename(&draft, &path).map_err(unwritten)
+    let path = dir.join("report.html");
+    replace(&path, page.as_bytes()).map_err(|source| ReportError::Write { path, source })
 }
 
 /// Returns a Markdown table of two folders: attainment and GPU-hours of each scenario and policy,
 /// their differences, and a sign test over five or more seeds.
-pub fn compare(a: &Path, b: &Path) -> Result<String, ReportError> {
+pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, ReportError> {
     compare::comparison(a, b)
 }
 
 /// Returns the state of each model and variant at a moment of a run, in seconds since its start, and
 /// the last decisions before it with their reasons.
-pub fn explain(run: &Path, at: f64) -> Result<String, ReportError> {
+pub(crate) fn explain(run: &Path, at: f64) -> Result<String, ReportError> {
     explain::explanation(run, at)
 }

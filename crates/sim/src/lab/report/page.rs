@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::super::fluid::FEASIBLE;
+use super::super::record::{GroupScore, Quantiles, ScenarioSummary};
 use super::canvas::{Ink, family_ink, marker};
 use super::error::ReportError;
 use super::front::front_chart;
-use super::record::{PartScore, Quantiles, ScenarioRecord};
-use super::results::{FEASIBLE_LOAD, PolicyLabel, PolicyOutcome, Results, ScenarioResult};
+use super::results::{PolicyLabel, PolicyOutcome, Results, ScenarioResult};
 use super::tables::{load_text, overall_table, score_table};
 use super::text::{escape, optional, percent, quantity, seconds};
 use super::timeline::{moment, timeline_charts, variant_number};
@@ -18,7 +19,6 @@ const SCRIPT: &str = include_str!("page.js");
 /// The most timelines of a page. Above it, each family has one.
 const TIMELINES: usize = 180;
 
-/// The whole page.
 pub(super) fn page(results: &Results) -> Result<String, ReportError> {
     let mut page = head(results);
     put(
@@ -70,7 +70,7 @@ fn head(results: &Results) -> String {
          <meta name=\"viewport\" content=\"width=device-width\">\
          <title>Policy laboratory</title><style>{STYLE}</style></head><body>\n\
          <h1>Policy laboratory</h1>\n<p>{} scenarios, {} policies, {} runs, seeds {}. An offered \
-         load above {FEASIBLE_LOAD} of the capacity at the maximum makes a scenario infeasible.</p>\n",
+         load above {FEASIBLE} of the capacity at the maximum makes a scenario infeasible.</p>\n",
         results.scenarios.len(),
         results.policies.len(),
         results.runs,
@@ -196,7 +196,7 @@ fn section(
 }
 
 fn facts(scenario: &ScenarioResult) -> String {
-    let ScenarioRecord {
+    let ScenarioSummary {
         about,
         slo_ttft_seconds,
         slo_itl_seconds,
@@ -208,8 +208,8 @@ fn facts(scenario: &ScenarioResult) -> String {
         "<p>{}</p><p class=\"facts\">{}; SLO: TTFT {}, ITL {}; length {}, scored from {}",
         escape(about),
         load_text(scenario),
-        optional(*slo_ttft_seconds, seconds),
-        optional(*slo_itl_seconds, seconds),
+        seconds(*slo_ttft_seconds),
+        seconds(*slo_itl_seconds),
         moment(*length),
         moment(*from),
     );
@@ -232,7 +232,6 @@ fn key(class: &str, shape: &str) -> String {
     )
 }
 
-/// One entry a family, with the knobs of its points.
 fn front_legend(scenario: &ScenarioResult, policies: &[PolicyLabel]) -> String {
     let has_point = |position: usize| scenario.point(position).is_some();
     let present = policies.iter().enumerate();
@@ -267,7 +266,6 @@ fn front_legend(scenario: &ScenarioResult, policies: &[PolicyLabel]) -> String {
     legend
 }
 
-/// What the lines of the timelines are, for all variants of the scenario.
 fn timeline_legend(scenario: &ScenarioResult) -> String {
     let mut variants: BTreeMap<(&str, &str), u8> = BTreeMap::new();
     for outcome in scenario.outcomes.iter().flatten() {
@@ -331,7 +329,6 @@ fn details(
         "<summary><b>{name}</b> {share} / {} GPU-hours (seed {seed})</summary>\n",
         quantity(score.gpu_hours())
     );
-    let count = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), |it| it.to_string());
     put(
         &mut details,
         &format!(
@@ -346,10 +343,10 @@ fn details(
             score.unfinished,
             quantiles(&score.ttft_seconds),
             quantiles(&score.itl_seconds),
-            optional(score.overload_seconds, seconds),
-            optional(score.cost, quantity),
-            count(score.scalings),
-            count(score.reversals),
+            seconds(score.overload_seconds),
+            quantity(score.cost),
+            score.scalings,
+            score.reversals,
             moment(score.from),
         ),
     );
@@ -367,13 +364,12 @@ fn details(
     Ok(details)
 }
 
-/// The attainment of each class or model, where there are several.
-fn parts(kind: &str, parts: &BTreeMap<String, PartScore>) -> String {
+fn parts(kind: &str, parts: &BTreeMap<String, GroupScore>) -> String {
     if parts.len() < 2 {
         return String::new();
     }
     let texts = parts.iter().map(|(name, part)| {
-        let share = part.attainment.filter(|_| part.requests > 0);
+        let share = (part.requests > 0).then_some(part.attainment);
         let share = optional(share, |share| format!("{} %", percent(share)));
         format!("{} {share} of {}", escape(name), part.requests)
     });

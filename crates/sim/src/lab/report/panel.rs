@@ -12,9 +12,9 @@ use plotters::element::Text;
 use plotters::series::LineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::super::number;
 use super::canvas::{Ink, SvgCanvas, invisible};
 use super::error::ReportError;
-use super::text::real;
 
 /// The space for the labels of a vertical axis, in pixels.
 const SIDE: u32 = 56;
@@ -34,7 +34,6 @@ pub(super) type Coordinates = Cartesian2d<TickedRange, TickedRange>;
 
 pub(super) type Panel<'a, 'b> = ChartContext<'a, SvgCanvas<'b>, Coordinates>;
 
-/// A linear axis with given ticks.
 pub(super) struct TickedRange {
     range: Range<f64>,
     inner: RangedCoordf64,
@@ -62,7 +61,6 @@ impl Ranged for TickedRange {
     }
 }
 
-/// The range of one axis, its ticks and their labels.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     pub range: Range<f64>,
@@ -122,7 +120,7 @@ impl Scale {
 
 /// A step of 1, 2 or 5 times a power of ten, for about so many ticks.
 fn step(length: f64, about: usize) -> f64 {
-    let raw = length / real(about.max(1));
+    let raw = length / number::length(about.max(1));
     let power = 10_f64.powf(raw.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
     let enough = steps.into_iter().find(|step| *step >= raw * 0.999);
@@ -174,7 +172,6 @@ pub(super) fn panel<'a, 'b>(
     Ok(panel)
 }
 
-/// A title above a panel: at its left, or at its right.
 pub(super) fn title(
     area: &Area<'_>,
     text: &str,

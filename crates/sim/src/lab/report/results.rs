@@ -3,21 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::super::fluid::FEASIBLE;
+use super::super::number::length;
+use super::super::record::{LabScore, ScenarioSummary};
 use super::downsample::{Timeline, timeline};
 use super::error::ReportError;
-use super::record::{RunRecord, RunScore, ScenarioRecord, read_run, read_scenarios, run_files};
-use super::text::real;
+use super::record::{RunRecord, read_run, read_scenarios, run_files};
 
 /// Families that know the load in advance: they bound the others and are on no front.
 const HINDSIGHT: [&str; 4] = ["best-static", "clairvoyant", "static", "static-best"];
 
-/// The offered load above which a scenario counts as infeasible, in shares of the capacity.
-pub(super) const FEASIBLE_LOAD: f64 = 0.95;
-
 /// The attainment that the best policy of a scenario may lack to the highest one.
 const BEST_MARGIN: f64 = 0.01;
 
-/// All results of a folder.
 #[derive(Debug)]
 pub(super) struct Results {
     /// By family, then by knob.
@@ -27,7 +25,6 @@ pub(super) struct Results {
     pub seeds: BTreeSet<u64>,
 }
 
-/// A policy with one value of its knob.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyLabel {
     pub name: String,
@@ -41,7 +38,7 @@ pub(super) struct PolicyLabel {
 #[derive(Debug)]
 pub(super) struct ScenarioResult {
     pub name: String,
-    pub record: ScenarioRecord,
+    pub record: ScenarioSummary,
     /// In the order of the policies; `None` where a policy has no run.
     pub outcomes: Vec<Option<PolicyOutcome>>,
     /// Positions of the policies that no other one dominates, by rising GPU-hours.
@@ -50,7 +47,6 @@ pub(super) struct ScenarioResult {
     pub best: Option<usize>,
 }
 
-/// A policy on a scenario, over all seeds.
 #[derive(Debug)]
 pub(super) struct PolicyOutcome {
     /// `None` where no seed had a request.
@@ -58,12 +54,11 @@ pub(super) struct PolicyOutcome {
     pub gpu_hours: Spread,
     pub seeds: usize,
     /// Of the lowest seed.
-    pub score: RunScore,
+    pub score: LabScore,
     /// Of the lowest seed.
     pub timeline: Timeline,
 }
 
-/// Mean and range over seeds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub mean: f64,
@@ -75,7 +70,7 @@ impl Spread {
     pub(super) fn of(values: &[f64]) -> Option<Self> {
         let low = values.iter().copied().reduce(f64::min)?;
         let high = values.iter().copied().reduce(f64::max)?;
-        let mean = values.iter().sum::<f64>() / real(values.len());
+        let mean = values.iter().sum::<f64>() / length(values.len());
         Some(Self { mean, low, high })
     }
 
@@ -86,25 +81,22 @@ impl Spread {
 
 impl ScenarioResult {
     pub(super) fn is_feasible(&self) -> bool {
-        let load = self.record.load_to_capacity.unwrap_or(0.0);
-        self.record.is_feasible && load <= FEASIBLE_LOAD
+        self.record.is_feasible && self.record.load_to_capacity <= FEASIBLE
     }
 
     pub(super) fn outcome(&self, policy: usize) -> Option<&PolicyOutcome> {
         self.outcomes.get(policy).and_then(Option::as_ref)
     }
 
-    /// Mean attainment and mean GPU-hours.
     pub(super) fn point(&self, policy: usize) -> Option<(f64, f64)> {
         let outcome = self.outcome(policy)?;
         Some((outcome.attainment?.mean, outcome.gpu_hours.mean))
     }
 }
 
-/// The runs of one policy on one scenario, while they are read.
 struct Gathered {
     path: PathBuf,
-    scores: BTreeMap<u64, RunScore>,
+    scores: BTreeMap<u64, LabScore>,
     timeline: Timeline,
 }
 
@@ -183,7 +175,6 @@ impl Gathering {
     }
 }
 
-/// All results below a folder, checked.
 pub(super) fn read_results(dir: &Path) -> Result<Results, ReportError> {
     let records = read_scenarios(dir)?;
     let mut gathering = Gathering::default();
@@ -221,8 +212,8 @@ pub(super) fn read_results(dir: &Path) -> Result<Results, ReportError> {
 
 fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
     let scores = gathered.scores;
-    let shares: Vec<f64> = scores.values().filter_map(RunScore::share).collect();
-    let hours: Vec<f64> = scores.values().map(RunScore::gpu_hours).collect();
+    let shares: Vec<f64> = scores.values().filter_map(LabScore::share).collect();
+    let hours: Vec<f64> = scores.values().map(LabScore::gpu_hours).collect();
     Some(PolicyOutcome {
         attainment: Spread::of(&shares),
         gpu_hours: Spread::of(&hours)?,
@@ -234,7 +225,7 @@ fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
 
 fn scenario_result(
     name: String,
-    record: ScenarioRecord,
+    record: ScenarioSummary,
     outcomes: Vec<Option<PolicyOutcome>>,
     policies: &[PolicyLabel],
 ) -> ScenarioResult {
@@ -263,7 +254,6 @@ fn scenario_result(
     result
 }
 
-/// The positions that no other point dominates, by rising GPU-hours.
 fn front(mut points: Vec<(usize, f64, f64)>) -> Vec<usize> {
     points.sort_by(|one, other| one.2.total_cmp(&other.2).then(other.1.total_cmp(&one.1)));
     let mut highest = f64::NEG_INFINITY;
@@ -275,7 +265,6 @@ fn front(mut points: Vec<(usize, f64, f64)>) -> Vec<usize> {
     kept.collect()
 }
 
-/// A policy over all feasible scenarios that it ran.
 #[derive(Debug, Default)]
 pub(super) struct Overall {
     /// GPU-hours relative to the clairvoyant: mean, then the number of scenarios.
@@ -290,7 +279,6 @@ pub(super) struct Overall {
     pub best: usize,
 }
 
-/// The policy at a position, over the feasible scenarios with a request.
 pub(super) fn overall(results: &Results, policy: usize) -> Overall {
     let mut overall = Overall::default();
     let (mut shares, mut regrets, mut to_static) = (Vec::new(), Vec::new(), Vec::new());

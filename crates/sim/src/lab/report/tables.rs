@@ -7,7 +7,6 @@ use super::results::{
 };
 use super::text::{escape, optional, percent, quantity, tick};
 
-/// A row a policy, a column a scenario.
 pub(super) fn score_table(results: &Results) -> String {
     let mut table = String::from("<table class=\"scores\"><thead><tr><th>policy</th>");
     for (number, scenario) in results.scenarios.iter().enumerate() {
@@ -61,13 +60,12 @@ fn policy_head(policy: &PolicyLabel) -> String {
 /// The offered load of a scenario, with a mark where no policy can serve it.
 pub(super) fn load_text(scenario: &ScenarioResult) -> String {
     let load = scenario.record.load_to_capacity;
-    let load = optional(load, |load| format!("{load:.2}"));
     let mark = if scenario.is_feasible() {
         ""
     } else {
         " <b class=\"infeasible\">infeasible</b>"
     };
-    format!("load/capacity {load}{mark}")
+    format!("load/capacity {load:.2}{mark}")
 }
 
 fn scenario_head(number: usize, scenario: &ScenarioResult) -> String {
@@ -120,13 +118,13 @@ fn range(spread: Spread, format: impl Fn(f64) -> String) -> String {
 fn reference_row(
     name: &str,
     scenarios: &[ScenarioResult],
-    reference: impl Fn(&ScenarioResult) -> Option<(Option<f64>, f64)>,
+    reference: impl Fn(&ScenarioResult) -> Option<(f64, f64)>,
 ) -> String {
     let mut row = format!("<tr class=\"ref\"><th>{name}</th>");
     for scenario in scenarios {
         let cell = reference(scenario).map_or_else(
             || "–".to_owned(),
-            |(share, hours)| format!("{} / {}", optional(share, percent), quantity(hours)),
+            |(share, hours)| format!("{} / {}", percent(share), quantity(hours)),
         );
         put(&mut row, &format!("<td>{cell}</td>"));
     }
@@ -134,7 +132,6 @@ fn reference_row(
     row
 }
 
-/// Each policy over the feasible scenarios, the highest mean attainment first.
 pub(super) fn overall_table(results: &Results) -> String {
     let policies = results.policies.iter().enumerate();
     let mut rows: Vec<(&PolicyLabel, Overall)> = policies

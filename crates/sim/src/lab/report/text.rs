@@ -1,11 +1,5 @@
 //! Numbers and names as texts.
 
-/// The nearest floating-point number of a small count.
-pub(super) fn real(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
-}
-
-/// A text within HTML or SVG, between tags or in a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -22,7 +16,6 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A text within a cell of a Markdown table.
 pub(super) fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -72,7 +65,6 @@ pub(super) fn quantity(value: f64) -> String {
     }
 }
 
-/// A number of an axis: as few digits as it needs.
 pub(super) fn tick(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -92,7 +84,6 @@ pub(super) fn seconds(value: f64) -> String {
     }
 }
 
-/// A quantity that may be absent.
 pub(super) fn optional(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), format)
 }

@@ -4,11 +4,12 @@ use plotters::drawing::IntoDrawingArea as _;
 use plotters::element::Rectangle;
 use plotters::series::{AreaSeries, LineSeries};
 
+use super::super::record::ScenarioSummary;
 use super::canvas::{Ink, SvgCanvas, svg};
 use super::downsample::{DecisionMark, Timeline};
 use super::error::ReportError;
 use super::panel::{Area, Panel, Scale, broken_line, panel, plotted, ticks, title};
-use super::record::{ModelSeries, Samples, ScenarioRecord};
+use super::record::{ModelSeries, Samples};
 use super::text::{escape, seconds, tick};
 
 const WIDTH: u32 = 760;
@@ -16,7 +17,6 @@ const WIDTH: u32 = 760;
 /// The lower edges of the panels, in pixels.
 const EDGES: [u32; 3] = [196, 300, 436];
 
-/// The number of colours of variants.
 const VARIANT_COLOURS: usize = 6;
 
 /// The shortest time to the first token that has a place of its own, in seconds.
@@ -25,15 +25,13 @@ const SHORTEST: f64 = 0.01;
 /// The length of a run that is labelled in minutes, in seconds.
 const IN_MINUTES: f64 = 3.0 * 3600.0;
 
-/// The number of a variant among the colours.
 pub(super) fn variant_number(position: usize) -> u8 {
     u8::try_from(position % VARIANT_COLOURS).unwrap_or(0)
 }
 
-/// One chart a model, in the order of their names.
 pub(super) fn timeline_charts(
     timeline: &Timeline,
-    scenario: &ScenarioRecord,
+    scenario: &ScenarioSummary,
     label: &str,
 ) -> Result<Vec<(String, String)>, ReportError> {
     let models = timeline.series.models.iter();
@@ -50,12 +48,11 @@ pub(super) fn timeline_charts(
     charts.collect()
 }
 
-/// What one chart shows.
 struct View<'a> {
     at: &'a [f64],
     model: &'a ModelSeries,
     marks: &'a [DecisionMark],
-    scenario: &'a ScenarioRecord,
+    scenario: &'a ScenarioSummary,
 }
 
 fn largest<'a>(samples: impl IntoIterator<Item = &'a Samples>) -> f64 {
@@ -100,7 +97,6 @@ fn in_hours(at: f64) -> String {
     format!("{} h", tick(at / 3600.0))
 }
 
-/// A power of ten as a length of time.
 fn in_seconds(decade: f64) -> String {
     if decade < -0.5 {
         format!("{} ms", tick(10_f64.powf(decade + 3.0)))
@@ -130,7 +126,6 @@ impl View<'_> {
         Ok(svg(size, label, &parts))
     }
 
-    /// The part of the run that is not scored.
     fn shade(&self, panel: &mut Panel<'_, '_>, x: &Scale, y: &Scale) -> Result<(), ReportError> {
         let end = self.scenario.from.min(x.range.end);
         if end > x.range.start {
@@ -252,7 +247,7 @@ impl View<'_> {
     }
 
     fn draw_latency(&self, area: &Area<'_>, x: &Scale) -> Result<(), ReportError> {
-        let slo = self.scenario.slo_ttft_seconds.filter(|slo| *slo > 0.0);
+        let slo = Some(self.scenario.slo_ttft_seconds).filter(|slo| *slo > 0.0);
         let measured = self.model.ttft_p95.iter().copied().flatten();
         let shown: Vec<f64> = measured
             .chain(slo)
@@ -284,24 +279,21 @@ impl View<'_> {
     }
 }
 
-/// A triangle that points to where the count goes.
 fn decision_mark(mark: &DecisionMark, position: usize, (x, y): (i32, i32)) -> String {
     let decision = &mark.decision;
-    let from = decision
-        .from
-        .map_or_else(|| "?".to_owned(), |from| from.to_string());
     let others = match mark.others {
         0 => String::new(),
         others => format!(" (and {others} more changes close to it)"),
     };
     let text = format!(
-        "{}: {} {from} → {}: {}{others}",
+        "{}: {} {} → {}: {}{others}",
         moment(decision.at),
         decision.variant,
+        decision.from,
         decision.to,
         decision.why
     );
-    let shape = if decision.from.is_some_and(|from| from > decision.to) {
+    let shape = if decision.from > decision.to {
         format!("M{x} {}l-5-8h10z", y + 5)
     } else {
         format!("M{x} {}l5 8h-10z", y - 5)
@@ -313,7 +305,6 @@ fn decision_mark(mark: &DecisionMark, position: usize, (x, y): (i32, i32)) -> St
     )
 }
 
-/// A moment of a run: hours, minutes and seconds.
 pub(super) fn moment(at: f64) -> String {
     let part = |unit: f64, modulus: f64| real_part((at.max(0.0) / unit).floor() % modulus);
     let hours = (at.max(0.0) / 3600.0).floor();

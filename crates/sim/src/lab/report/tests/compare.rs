@@ -39,7 +39,7 @@ fn few_seeds_have_none_and_lone_runs_are_listed() {
     for folder in [&a, &b] {
         let mut run = sample::run("idle", "keda|epp", 1, (0.0, 0.0));
         run["score"]["requests"] = json!(0);
-        run["score"]["attainment"] = json!(null);
+        run["score"]["attainment"] = json!(0.0);
         folder.put_run(&run);
     }
     a.put_run(&sample::run("step", "tokens", 1, (0.9, 8.0)));

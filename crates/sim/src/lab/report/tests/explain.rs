@@ -81,7 +81,7 @@ fn the_last_decision_of_each_variant_is_shown() {
     let folder = Folder::new("variants");
     let mut run = sample::run("step", "keda-epp", 1, (0.9, 7.5));
     let mut decisions =
-        vec![json!({"at": 1.0, "variant": "llama-l40s", "from": null, "to": 1, "why": "lone"})];
+        vec![json!({"at": 1.0, "variant": "llama-l40s", "from": 0, "to": 1, "why": "lone"})];
     for number in 0..20_u32 {
         decisions.push(
             json!({"at": f64::from(number), "variant": "llama-h100", "from": number,
@@ -101,5 +101,5 @@ fn the_last_decision_of_each_variant_is_shown() {
         "lone",
     ];
     assert_eq!(shown[shown.len() - 9..], expected);
-    assert!(text.contains("llama-l40s ? -> 1: lone"), "{text}");
+    assert!(text.contains("llama-l40s 0 -> 1: lone"), "{text}");
 }

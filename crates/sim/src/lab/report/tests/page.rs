@@ -116,7 +116,7 @@ fn each_policy_has_a_timeline_with_its_reasons() {
 fn the_page_is_the_same_each_time_and_leaves_no_draft() {
     let folder = small("again");
     assert_eq!(page(&folder), page(&folder));
-    assert!(!folder.path().join("report.html.tmp").exists());
+    assert!(!folder.path().join("report.part").exists());
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn every_text_is_escaped_and_nothing_is_fetched() {
     let mut models = json!({evil: model, "second": model});
     models[evil]["variants"] = json!({evil: counts});
     run["series"]["models"] = models;
-    run["decisions"] = json!([{"at": 9.0, "variant": evil, "from": null, "to": 4, "why": evil}]);
-    run["score"]["classes"] = json!({evil: {"requests": 0, "good": 0, "attainment": null},
+    run["decisions"] = json!([{"at": 9.0, "variant": evil, "from": 0, "to": 4, "why": evil}]);
+    run["score"]["classes"] = json!({evil: {"requests": 0, "good": 0, "attainment": 1.0},
         "chat": {"requests": 9, "good": 9, "attainment": 1.0}});
     run["score"]["models"] = run["score"]["classes"].clone();
     folder.put_run(&run);
@@ -146,7 +146,7 @@ fn every_text_is_escaped_and_nothing_is_fetched() {
         format!("<h2>{escaped}</h2>"),
         format!("<p>about {escaped}</p>"),
         format!("2 × {escaped}"),
-        format!("<title>0:00:09: {escaped} ? → 4: {escaped}</title>"),
+        format!("<title>0:00:09: {escaped} 0 → 4: {escaped}</title>"),
         format!("<h3>{escaped}</h3>"),
         format!("By class: {escaped} – of 0; chat 100 % of 9"),
         format!("{escaped}: {escaped}: "),
@@ -166,13 +166,7 @@ fn every_text_is_escaped_and_nothing_is_fetched() {
 fn runs_without_samples_requests_or_decisions_have_charts_too() {
     let folder = Folder::new("awkward");
     let mut bare = sample::scenario(0.0);
-    for field in [
-        "bestStatic",
-        "clairvoyant",
-        "sloTtftSeconds",
-        "sloItlSeconds",
-        "loadToCapacity",
-    ] {
+    for field in ["bestStatic", "clairvoyant"] {
         bare[field] = json!(null);
     }
     folder.put_scenarios(&json!({"bare": bare, "idle": sample::scenario(7200.0)}));
@@ -212,7 +206,6 @@ fn runs_without_samples_requests_or_decisions_have_charts_too() {
     let page = page(&folder);
     assert!(page.contains("<p>No policy had a request on this scenario.</p>"));
     assert!(page.contains("<summary><b>idle</b> – / 0.17 GPU-hours (seed 1)</summary>"));
-    assert!(page.contains("SLO: TTFT –, ITL –"));
     // The front of the bare scenario, its run with one sample, and the idle run.
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 3);
 }

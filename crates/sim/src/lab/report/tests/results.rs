@@ -143,7 +143,7 @@ fn the_timeline_is_that_of_the_lowest_seed() {
     let results = read_results(folder.path()).unwrap();
     let outcome = results.scenarios[0].outcome(0).unwrap();
     assert_eq!((outcome.timeline.seed, outcome.seeds), (2, 3));
-    assert!(is_near(outcome.score.attainment.unwrap(), 0.7));
+    assert!(is_near(outcome.score.attainment, 0.7));
     let spread = outcome.attainment.unwrap();
     assert!(is_near(spread.mean, 0.7) && is_near(spread.low, 0.5) && is_near(spread.high, 0.9));
 }

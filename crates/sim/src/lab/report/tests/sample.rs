@@ -277,7 +277,7 @@ pub(crate) fn played(
     run["virtualSeconds"] = json!(seconds);
     run["score"]["requests"] = json!(whole(fleet.requests.floor()));
     run["score"]["good"] = json!(whole(fleet.good.floor()));
-    run["score"]["attainment"] = json!(share);
+    run["score"]["attainment"] = json!(scored.0);
     run["decisions"] = json!(fleet.decisions);
     let lines = &mut fleet.lines;
     let variant = ["desired", "scale", "ready", "starting"].map(|name| (name, lines.take(name)));
