@@ -7,13 +7,14 @@ pub mod engine;
 pub mod exposition;
 pub mod hpa;
 mod kill_route;
-pub mod lab;
+mod lab;
 pub mod load;
 mod number;
 mod page;
 pub mod prometheus;
 pub mod router;
 pub mod socket;
+mod threads;
 pub mod workloads;
 pub mod world;
 

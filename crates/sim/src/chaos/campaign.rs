@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
-use std::thread::Builder;
 use std::time::Duration;
 
 use super::check::InvariantViolation;
@@ -16,6 +15,7 @@ use super::trace::Keep;
 use super::workload::{ChaosWorkload, plot};
 use crate::chaos::Mutation;
 use crate::number::{HASH_OF_NOTHING, hash};
+use crate::threads::each;
 use crate::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.
@@ -159,33 +159,6 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
         }
     }
     hunt
-}
-
-pub(super) fn each<T, R: Send>(
-    jobs: usize,
-    all: impl Iterator<Item = T> + Send,
-    work: impl Fn(T) -> R + Sync,
-) -> std::io::Result<Vec<R>> {
-    let (waiting, done) = (Mutex::new(all), Mutex::new(Vec::new()));
-    let next = || {
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.next()
-    };
-    let work = || {
-        while let Some(one) = next() {
-            let result = work(one);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push(result);
-        }
-    };
-    std::thread::scope(|scope| {
-        for number in 0..jobs {
-            let name = format!("chaos-{number}");
-            Builder::new().name(name).spawn_scoped(scope, work)?;
-        }
-        Ok::<_, std::io::Error>(())
-    })?;
-    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Plays these seeds on so many threads; `done` gets each in the order in which they end. No seed begins after

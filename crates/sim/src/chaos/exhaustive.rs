@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::campaign::{each, survive};
+use super::campaign::survive;
 use super::check::InvariantViolation;
 use super::fault::ProcessFault;
 use super::injector::SATURATION;
@@ -16,11 +16,11 @@ use super::schedule::{autoscaler_roles, roles as roles_of};
 use super::trace::Keep;
 use super::workload::autoscaled::add_one;
 use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, plot, sleeper, to_zero};
+use crate::threads::each;
 use crate::world::{ConfigMap, Replica};
 use wva::roles::Role;
 use wva_supervise::KillAt;
 
-/// The scenario that all scenes begin with, and its seed.
 const SCENARIO: (&str, u64) = ("probe", 1);
 
 /// How long after the last request, or the end of the last server, that is still in an answer at most: the
@@ -31,13 +31,9 @@ const FORGOTTEN: Duration = Duration::from_mins(6);
 /// Where points are looked for. Each has one resting point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum ExhaustiveScenario {
-    /// One model and one controller, with the percentage-based analysis.
     Percentages,
-    /// The same with the analysis by tokens.
     Tokens,
-    /// With a second controller, which takes over from the first.
     Pair,
-    /// With a model that goes to zero, is woken, and goes to zero again.
     Zero,
     /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
     Limited,
@@ -128,7 +124,6 @@ pub(crate) enum Course {
 pub(crate) struct BrokenInvariant {
     pub(crate) point: Point,
     pub(crate) violation: InvariantViolation,
-    /// The last lines of the trace, where it is the first of its course.
     pub(crate) lines: Vec<String>,
 }
 
@@ -177,9 +172,6 @@ fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
 }
 
 /// Ends everything at every point of one scene or of all, once in each run; `done` gets each course at its end.
-///
-/// # Errors
-/// When the system gives no thread, or a scene does not hold without any end.
 pub(crate) fn exhaustive(
     only: Option<ExhaustiveScenario>,
     points: Points,
@@ -218,9 +210,6 @@ fn at_rest(scene: ExhaustiveScenario) -> std::io::Result<Option<Quiescence>> {
 }
 
 /// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
-///
-/// # Errors
-/// When the scene does not hold without any end, or has no such point.
 pub(crate) fn disturbed(
     point: &Point,
 ) -> std::io::Result<(RunOutcome, Option<InvariantViolation>)> {
@@ -236,7 +225,6 @@ pub(crate) fn disturbed(
     Err(std::io::Error::other(text))
 }
 
-/// What is wrong after an end: an invariant is broken, or it comes to rest otherwise than usual.
 pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<InvariantViolation> {
     let broken = outcome.violation.as_ref();
     let broken = broken.map(|(_, violation)| violation.clone());

@@ -1,14 +1,15 @@
 //! Many runs on several threads, kept as files, so that a second start plays only what is missing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, scope};
 
 use super::files::{kept, records, store, write};
 use super::fluid::{FluidDemand, mean_lengths, primaries, scored};
+use super::number::{self, HASH_OF_NOTHING};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
 use super::record::LabRecord;
@@ -16,33 +17,22 @@ use super::scenario::{LoadedScenario, prepare};
 use super::search::least_count;
 use super::summary::scenarios;
 use super::table;
+use crate::threads::each;
 
-/// Memory of a run's thread: a run holds its state on the heap.
-pub(super) const STACK: usize = 16 * 1024 * 1024;
-
-/// What to play.
 #[derive(Debug)]
-pub struct Campaign {
-    /// The scenarios.
+pub(crate) struct Campaign {
     pub scenarios: Vec<LoadedScenario>,
-    /// The policies.
     pub policies: Vec<PolicyChoice>,
     /// Seeds, from 1 to this.
     pub seeds: u64,
-    /// Runs at a time.
     pub jobs: usize,
-    /// The folder of the files.
     pub out: PathBuf,
-    /// The folder of the traces.
     pub traces: Option<PathBuf>,
 }
 
-/// How far a campaign is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabProgress {
-    /// Tasks that are over.
+pub(crate) struct LabProgress {
     pub done: usize,
-    /// All tasks.
     pub total: usize,
     /// Runs among them that were found as files.
     pub found: usize,
@@ -50,29 +40,17 @@ pub struct LabProgress {
     pub note: String,
 }
 
-/// Why a campaign cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum CampaignError {
-    /// A file or folder.
+pub(crate) enum CampaignError {
     #[error("{path}: {error}; check --out")]
-    Output {
-        /// Which.
-        path: String,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The page.
+    Output { path: String, error: io::Error },
     #[error(transparent)]
     Report(#[from] super::report::ReportError),
-    /// A thread.
     #[error("a thread cannot start: {0}; give fewer --jobs")]
     Thread(io::Error),
-    /// A file that holds something else.
     #[error("{path}: {error}; delete it")]
     Content {
-        /// Which.
         path: String,
-        /// What is wrong.
         error: serde_json::Error,
     },
 }
@@ -84,7 +62,6 @@ impl CampaignError {
     }
 }
 
-/// One thing that a thread does.
 #[derive(Debug, Clone)]
 enum Task {
     Run {
@@ -98,18 +75,14 @@ enum Task {
     },
 }
 
-/// What threads share.
 struct Shared<'a> {
     campaign: &'a Campaign,
     program: u64,
-    tasks: Mutex<VecDeque<Task>>,
     progress: Mutex<LabProgress>,
-    /// Scenarios that cannot be played, with the reason.
     refused: Mutex<BTreeMap<usize, String>>,
     report: &'a (dyn Fn(&LabProgress) + Sync),
 }
 
-/// Why one run has no record.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error(transparent)]
@@ -124,10 +97,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Plays what is missing, and writes the summaries of everything in the folder; the problems of single runs, and the
 /// table.
-///
-/// # Errors
-/// When the folder cannot be used.
-pub fn run(
+pub(crate) fn run(
     campaign: &Campaign,
     report: &(dyn Fn(&LabProgress) + Sync),
 ) -> Result<(Vec<String>, String), CampaignError> {
@@ -143,29 +113,12 @@ pub fn run(
             found: 0,
             note: String::new(),
         }),
-        tasks: Mutex::new(tasks),
         refused: Mutex::default(),
         report,
     };
-    let mut problems = scope(|threads| {
-        let work = || shared.work();
-        let mut started = Vec::new();
-        for number in 0..campaign.jobs.max(1) {
-            let builder = Builder::new()
-                .name(format!("lab-{number}"))
-                .stack_size(STACK);
-            let thread = builder.spawn_scoped(threads, work);
-            started.push(thread.map_err(CampaignError::Thread)?);
-        }
-        let mut problems = Vec::new();
-        for thread in started {
-            match thread.join() {
-                Ok(found) => problems.extend(found),
-                Err(_panic) => problems.push("a run panicked; its message is above".to_owned()),
-            }
-        }
-        Ok::<_, CampaignError>(problems)
-    })?;
+    let played = each(campaign.jobs, tasks.into_iter(), |task| shared.play(task));
+    let played = played.map_err(CampaignError::Thread)?;
+    let mut problems: Vec<String> = played.into_iter().flatten().collect();
     problems.extend(locked(&shared.refused).values().cloned());
     let records = records(&runs)?;
     let scenarios = scenarios(campaign, &records)?;
@@ -180,12 +133,12 @@ pub fn run(
 }
 
 /// Searches first: they take longest.
-fn tasks(campaign: &Campaign) -> VecDeque<Task> {
+fn tasks(campaign: &Campaign) -> Vec<Task> {
     let is_search = |policy: &&PolicyChoice| policy.family.kind == PolicyKind::StaticBest;
-    let mut tasks = VecDeque::new();
+    let mut tasks = Vec::new();
     for scenario in 0..campaign.scenarios.len() {
         for policy in campaign.policies.iter().filter(is_search) {
-            tasks.push_back(Task::Search {
+            tasks.push(Task::Search {
                 scenario,
                 policy: policy.clone(),
             });
@@ -194,7 +147,7 @@ fn tasks(campaign: &Campaign) -> VecDeque<Task> {
     for scenario in 0..campaign.scenarios.len() {
         for policy in campaign.policies.iter().filter(|one| !is_search(one)) {
             for seed in 1..=campaign.seeds {
-                tasks.push_back(Task::Run {
+                tasks.push(Task::Run {
                     scenario,
                     policy: policy.clone(),
                     seed,
@@ -206,36 +159,32 @@ fn tasks(campaign: &Campaign) -> VecDeque<Task> {
 }
 
 impl Shared<'_> {
-    /// Takes tasks until there are none; the problems met.
-    fn work(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        loop {
-            let Some(task) = locked(&self.tasks).pop_front() else {
-                return problems;
-            };
-            let (Task::Run { scenario, .. } | Task::Search { scenario, .. }) = &task;
-            let scenario = *scenario;
-            let note = if locked(&self.refused).contains_key(&scenario) {
-                "not played".to_owned()
-            } else {
-                match self.perform(task) {
-                    Ok(note) => note,
-                    Err(RunError::Play(PlayError::Scenario(error))) => {
-                        let text = error.to_string();
-                        locked(&self.refused).insert(scenario, text.clone());
-                        text
-                    }
-                    Err(error) => {
-                        problems.push(error.to_string());
-                        error.to_string()
-                    }
+    /// Why it could not be played, if so.
+    fn play(&self, task: Task) -> Option<String> {
+        let (Task::Run { scenario, .. } | Task::Search { scenario, .. }) = &task;
+        let scenario = *scenario;
+        let mut problem = None;
+        let note = if locked(&self.refused).contains_key(&scenario) {
+            "not played".to_owned()
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| self.perform(task))) {
+                Ok(Ok(note)) => note,
+                Ok(Err(RunError::Play(PlayError::Scenario(error)))) => {
+                    let text = error.to_string();
+                    locked(&self.refused).insert(scenario, text.clone());
+                    text
                 }
-            };
-            let mut progress = locked(&self.progress);
-            progress.done += 1;
-            progress.note = note;
-            (self.report)(&progress);
-        }
+                Ok(Err(error)) => problem.insert(error.to_string()).clone(),
+                Err(_panic) => problem
+                    .insert("a run panicked; its message is above".to_owned())
+                    .clone(),
+            }
+        };
+        let mut progress = locked(&self.progress);
+        progress.done += 1;
+        progress.note = note;
+        (self.report)(&progress);
+        problem
     }
 
     fn perform(&self, task: Task) -> Result<String, RunError> {
@@ -284,7 +233,6 @@ impl Shared<'_> {
         Ok(record)
     }
 
-    /// Finds the least fixed fleet with the first seed, and plays it with the others.
     fn search(&self, scenario: &LoadedScenario, policy: &PolicyChoice) -> Result<String, RunError> {
         let seeds = 1..=self.campaign.seeds;
         let known = seeds.clone().all(|seed| {
@@ -345,7 +293,7 @@ impl Shared<'_> {
         );
         let parts = [&*scenario.text, &policy, &seed.to_string()];
         let hash = parts.iter().fold(self.program, |hash, part| {
-            fold(fold(hash, part.as_bytes()), &[0xff])
+            number::hash(hash, part.bytes().chain([0xff]))
         });
         format!("{hash:016x}")
     }
@@ -363,21 +311,13 @@ fn line(record: &LabRecord) -> String {
     )
 }
 
-/// FNV-1a.
-fn fold(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 /// A hash of this program: another build may decide in another way.
 fn program() -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     let executable = std::env::current_exe().and_then(fs::read);
     let bytes = executable.unwrap_or_default();
-    let words = bytes.chunks_exact(8).fold(OFFSET, |hash, chunk| {
+    let words = bytes.chunks_exact(8).fold(HASH_OF_NOTHING, |hash, chunk| {
         let word: [u8; 8] = chunk.try_into().unwrap_or_default();
         (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0100_0000_01b3)
     });
-    fold(words, wva::version::shown().as_bytes())
+    number::hash(words, wva::version::shown().bytes())
 }

@@ -6,7 +6,7 @@ use serde_yaml::{Mapping, Value};
 
 /// `PATH=VALUE`, such as `scrape=60s` or `models.*.variants.*.startUp.median=420s`. A star is every entry of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ScenarioChange {
+pub(crate) struct ScenarioChange {
     path: Vec<String>,
     value: Value,
     text: String,
@@ -33,9 +33,6 @@ impl FromStr for ScenarioChange {
 
 impl ScenarioChange {
     /// Changes the document of a scenario, and its name, so that results do not mix.
-    ///
-    /// # Errors
-    /// Where the path does not fit. Fields that there are not are refused when the scenario is read.
     pub(super) fn apply(&self, scenario: &mut Value) -> Result<(), String> {
         self.set(scenario, &self.path)?;
         let Some(name) = scenario.get("name").and_then(Value::as_str) else {

@@ -7,49 +7,31 @@ use super::schema::{ActuationSpec, LabModel, LabScenario, LoadPart, TokenSpec, V
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
 
-/// Why a scenario cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScenarioError {
-    /// Not the YAML that is needed.
+pub(crate) enum ScenarioError {
     #[error("scenario {file}: {problem}; docs/development/laboratory.md lists the fields")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// What the parser reports, with field and position.
-        problem: String,
-    },
-    /// A value that makes no sense.
+    Syntax { file: String, problem: String },
     #[error("scenario {scenario}: {field} is {value}; {remedy}")]
     Value {
-        /// The scenario.
         scenario: String,
-        /// The path of the field.
         field: String,
-        /// Its value.
         value: String,
-        /// What to write instead.
         remedy: String,
     },
-    /// A file that cannot be used.
     #[error("scenario {scenario}: {file}: {problem}")]
     File {
-        /// The scenario.
         scenario: String,
-        /// The file.
         file: String,
-        /// What is wrong, with a remedy.
         problem: String,
     },
 }
 
-/// Collects nothing: the first problem ends the check.
 pub(super) struct Checker<'a> {
     scenario: &'a LabScenario,
 }
 
 type Checked = Result<(), ScenarioError>;
 
-/// Refuses what the types of the schema admit and a world does not.
 pub(super) fn check(scenario: &LabScenario) -> Checked {
     Checker { scenario }.all()
 }
@@ -328,7 +310,6 @@ impl Checker<'_> {
     }
 }
 
-/// The measured profile of this name.
 pub(super) fn profile(name: &str) -> Option<Profile> {
     Profile::ALL.into_iter().find(|one| one.name == name)
 }

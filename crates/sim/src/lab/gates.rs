@@ -1,16 +1,12 @@
 //! Gates: what a policy must keep to on synthetic loads, short enough for every run of the tests.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread::{Builder, scope};
-
-use super::campaign::STACK;
 use super::check::ScenarioError;
 use super::number;
 use super::play::{Play, PlayError};
 use super::policies::PolicyChoice;
 use super::record::LabRecord;
 use super::scenario::{LoadedScenario, load};
+use crate::threads::each;
 
 /// The scenarios of the gates and what is judged in each.
 const GATES: [GateScenario; 4] = [
@@ -36,7 +32,6 @@ const GATES: [GateScenario; 4] = [
         is_constant: false,
     },
 ];
-/// Seeds of each scenario, from 1.
 const SEEDS: u64 = 4;
 /// Attainment by which a fixed fleet may be better.
 const MARGIN: f64 = 0.02;
@@ -45,47 +40,30 @@ const EQUAL_COST: f64 = 0.01;
 /// Seconds of constant load after which the direction of a scale no longer changes.
 const SETTLED: f64 = 1_800.0;
 
-/// A scenario with its gates. Waits are judged in all of them.
 #[derive(Debug, Clone, Copy)]
 struct GateScenario {
     name: &'static str,
-    /// Whether a fixed fleet of the same cost is played.
     has_fixed_rival: bool,
-    /// Whether the load is constant.
     is_constant: bool,
 }
 
-/// What the gates found.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct GateReport {
-    /// One line a scenario and seed.
+pub(crate) struct GateReport {
     pub lines: Vec<String>,
-    /// What the policy did not keep to.
     pub violations: Vec<String>,
-    /// Processor time of all runs.
     pub cpu_seconds: f64,
 }
 
-/// Why the gates cannot be judged.
 #[derive(Debug, thiserror::Error)]
-pub enum GateError {
-    /// A scenario that cannot be read.
+pub(crate) enum GateError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A run that cannot be played.
     #[error("scenario {scenario}: {problem}")]
-    Run {
-        /// The scenario.
-        scenario: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A thread.
+    Run { scenario: String, problem: String },
     #[error("a thread cannot start: {0}; give fewer --jobs")]
     Thread(std::io::Error),
 }
 
-/// One scenario with one seed.
 struct GateTask {
     gate: GateScenario,
     scenario: LoadedScenario,
@@ -93,10 +71,7 @@ struct GateTask {
 }
 
 /// Plays a policy through all gates, and fixed fleets of the same cost.
-///
-/// # Errors
-/// When a run cannot be played.
-pub fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, GateError> {
+pub(crate) fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, GateError> {
     let mut tasks = Vec::new();
     for gate in GATES {
         let scenario = load(gate.name)?;
@@ -106,28 +81,8 @@ pub fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, GateError
             seed,
         }));
     }
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = tasks.get(place) else {
-                return;
-            };
-            let played = task.play(policy);
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            results.push((place, played));
-        }
-    };
-    scope(|threads| {
-        for number in 0..jobs.max(1) {
-            let builder = Builder::new().name(format!("gate-{number}"));
-            let started = builder.stack_size(STACK).spawn_scoped(threads, work);
-            started.map_err(GateError::Thread)?;
-        }
-        Ok::<_, GateError>(())
-    })?;
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let play = |(place, task): (usize, &GateTask)| (place, task.play(policy));
+    let mut results = each(jobs, tasks.iter().enumerate(), play).map_err(GateError::Thread)?;
     results.sort_by_key(|(place, _)| *place);
     let mut report = GateReport::default();
     for (_, played) in results {
@@ -174,7 +129,6 @@ impl GateTask {
     }
 }
 
-/// One line about a run, and every gate that it does not pass.
 fn judge(gate: GateScenario, record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
     let place = format!("{} seed {}", record.scenario, record.seed);
     let late_reversals = if gate.is_constant {
@@ -206,7 +160,6 @@ fn judge(gate: GateScenario, record: &LabRecord, rival: Option<&LabRecord>) -> G
     }
 }
 
-/// The first of several violations of one kind, with the number of the others.
 fn first_of(found: &[String]) -> Option<String> {
     let (first, rest) = found.split_first()?;
     let more = match rest.len() {

@@ -16,7 +16,7 @@ mod meter;
 mod play;
 mod policies;
 mod record;
-pub mod report;
+pub(crate) mod report;
 mod router_spec;
 mod scenario;
 mod schema;
@@ -30,13 +30,12 @@ mod tests;
 mod trace_file;
 mod waits;
 
-pub use campaign::{Campaign, CampaignError, LabProgress, run};
-pub use change::ScenarioChange;
-pub use check::ScenarioError;
+pub(crate) use campaign::{Campaign, LabProgress, run};
+pub(crate) use change::ScenarioChange;
 pub(crate) use fixed::FixedFleet;
-pub use gates::{GateError, GateReport, gates};
-pub use policies::{POLICIES, PolicyChoice, PolicyKind};
-pub use scenario::{BUILT_IN, LoadedScenario, load, load_changed};
+pub(crate) use gates::gates;
+pub(crate) use policies::{POLICIES, PolicyChoice, PolicyKind};
+pub(crate) use scenario::{BUILT_IN, load, load_changed};
 pub(crate) use seats::Seats;
 
 use super::number;

@@ -29,33 +29,24 @@ const WITHOUT: &str = "-without-";
 /// What the controller's `scaleDownBoundary` is below its `scaleUpThreshold`, where the latter is the knob.
 const BAND: f64 = 0.15;
 
-/// What decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyKind {
+pub(crate) enum PolicyKind {
     /// The controller of this repository, unmodified, with ConfigMaps.
     Controller,
-    /// A fixed number of replicas, the knob.
     Static,
     /// The smallest fixed number that meets the objective.
     StaticBest,
-    /// A rule that reads signals itself.
     Peer,
 }
 
-/// A policy as the catalogue has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PolicyFamily {
-    /// Its name.
+pub(crate) struct PolicyFamily {
     pub name: &'static str,
-    /// What it is, with its source.
     pub about: &'static str,
-    /// What decides.
     pub kind: PolicyKind,
-    /// What the knob is.
     pub knob: &'static str,
     /// Its default; none where the policy has no knob.
     pub default: Option<f64>,
-    /// Three points of a sweep.
     pub sweep: &'static [f64],
 }
 
@@ -77,7 +68,6 @@ const fn family(
     }
 }
 
-/// Fixed fleets.
 const STATIC: PolicyFamily = family(
     "static",
     PolicyKind::Static,
@@ -87,8 +77,7 @@ const STATIC: PolicyFamily = family(
     &[],
 );
 
-/// Every policy.
-pub const POLICIES: &[PolicyFamily] = &[
+pub(crate) const POLICIES: &[PolicyFamily] = &[
     family(
         "wva-default",
         PolicyKind::Controller,
@@ -236,25 +225,19 @@ pub const POLICIES: &[PolicyFamily] = &[
     ),
 ];
 
-/// A policy with its knob.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PolicyChoice {
+pub(crate) struct PolicyChoice {
     /// The name as given, the second part of file names.
     pub name: String,
-    /// Its entry in the catalogue.
     pub family: &'static PolicyFamily,
     /// The knob; none where it stands at its default.
     pub knob: Option<f64>,
-    /// A term that the SLO analyzer leaves out.
     pub without: Option<SloTerm>,
 }
 
 impl PolicyChoice {
     /// Reads a name: that of a family, or of a family with a dash and a value of its knob.
-    ///
-    /// # Errors
-    /// The names that there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let named = |name: &str| POLICIES.iter().find(|one| one.name == name);
         let choice = |family, knob| Self {
             name: name.to_owned(),
@@ -303,7 +286,7 @@ impl PolicyChoice {
     }
 
     /// The points of a sweep over the knob; the policy itself where it has none, or leaves a term out.
-    pub fn sweep(&self) -> Vec<Self> {
+    pub(crate) fn sweep(&self) -> Vec<Self> {
         if self.family.sweep.is_empty() || self.without.is_some() {
             return vec![self.clone()];
         }
@@ -318,7 +301,6 @@ impl PolicyChoice {
             .collect()
     }
 
-    /// A fixed fleet.
     pub(super) fn fixed(replicas: u32) -> Self {
         Self {
             name: format!("static-{replicas}"),
