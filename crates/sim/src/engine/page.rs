@@ -51,7 +51,7 @@ impl Engine {
     /// What it shows to a scrape; none while its HTTP server is not up, which is while it loads and
     /// once it has stopped.
     pub fn page(&self, dialect: Dialect, model: &str) -> Option<Page> {
-        if matches!(self.phase(), Phase::Loading | Phase::Stopped) {
+        if self.phase() == Phase::Stopped {
             return None;
         }
         let shown = Shown {
@@ -70,9 +70,7 @@ impl Engine {
 pub(super) struct Shown<'a> {
     pub(super) running: f64,
     pub(super) waiting: f64,
-    /// Blocks in use.
     pub(super) used: u32,
-    /// Blocks kept for later.
     pub(super) kept: u32,
     pub(super) capacity: u32,
     pub(super) block_size: u32,
@@ -88,7 +86,6 @@ impl Shown<'_> {
         Page { families }
     }
 
-    /// Share of the KV cache in use, 0 to 1.
     pub(super) fn usage(&self) -> f64 {
         f64::from(self.used) / f64::from(self.capacity.max(1))
     }

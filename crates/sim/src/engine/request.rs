@@ -20,7 +20,6 @@ pub struct Prefix {
     pub tokens_per_id: u32,
 }
 
-/// One request: lengths are known beforehand, as the simulation decides when an answer ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
@@ -37,10 +36,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EngineRefusal {
     #[error("the server does not serve: it is {phase}; send the request to another one")]
-    NotServing {
-        /// What it does instead.
-        phase: &'static str,
-    },
+    NotServing { phase: &'static str },
     #[error(
         "a request of {prompt} + {output} tokens exceeds the limit of {limit}; \
          shorten it or raise max_model_len or the KV cache"
@@ -90,7 +86,6 @@ impl Completion {
 pub(super) struct Sequence {
     pub(super) request: Request,
     pub(super) arrival: Picoseconds,
-    /// First taken from the queue.
     pub(super) admitted: Option<Picoseconds>,
     pub(super) first_token: Option<Picoseconds>,
     pub(super) last_token: Option<Picoseconds>,

@@ -13,8 +13,6 @@ use super::timing::Picoseconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Pulls its image, loads and compiles its model.
-    Loading,
     Serving,
     /// Ends what it has and takes nothing more.
     Draining,
@@ -24,7 +22,6 @@ pub(crate) enum Phase {
 impl Phase {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Loading => "loading",
             Self::Serving => "serving",
             Self::Draining => "draining",
             Self::Stopped => "stopped",
@@ -32,7 +29,6 @@ impl Phase {
     }
 }
 
-/// What a router or a dashboard wants to know of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EngineReading {
     pub(crate) phase: Phase,
@@ -41,23 +37,14 @@ pub(crate) struct EngineReading {
     pub(crate) kv_usage: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
-    Open,
-    Draining,
-    Stopped,
-}
-
 /// A server with continuous batching.
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(super) profile: Profile,
     pub(super) limits: Limits,
-    ready_at: Picoseconds,
-    life: Life,
+    phase: Phase,
     /// The start of the step in flight, or the time up to which all is done.
     pub(super) now: Picoseconds,
-    /// Counts what was taken from the queue.
     pub(super) admissions: u64,
     pub(super) waiting: VecDeque<Sequence>,
     pub(super) prefilling: VecDeque<Prefilling>,
@@ -69,9 +56,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A server that starts at `start` and serves after `start_up`. Limits below what works are
-    /// raised to it: one sequence, one token, as many tokens per step as sequences.
-    pub fn new(profile: Profile, limits: Limits, start: Duration, start_up: Duration) -> Self {
+    /// A server that serves from `start` on. Limits below what works are raised to it: one sequence, one
+    /// token, as many tokens per step as sequences.
+    pub fn new(profile: Profile, limits: Limits, start: Duration) -> Self {
         let max_num_batched_tokens = limits.max_num_batched_tokens.max(1);
         let limits = Limits {
             max_num_seqs: limits.max_num_seqs.clamp(1, max_num_batched_tokens),
@@ -82,8 +69,7 @@ impl Engine {
         Self {
             profile,
             limits,
-            ready_at: Picoseconds::of(start.saturating_add(start_up)),
-            life: Life::Open,
+            phase: Phase::Serving,
             now: Picoseconds::of(start),
             admissions: 0,
             waiting: VecDeque::new(),
@@ -96,19 +82,13 @@ impl Engine {
         }
     }
 
-    /// What it is doing at the time it was advanced to.
     pub(crate) fn phase(&self) -> Phase {
-        match self.life {
-            Life::Stopped => Phase::Stopped,
-            Life::Draining => Phase::Draining,
-            Life::Open if self.now < self.ready_at => Phase::Loading,
-            Life::Open => Phase::Serving,
-        }
+        self.phase
     }
 
     pub(crate) fn reading(&self) -> EngineReading {
         EngineReading {
-            phase: self.phase(),
+            phase: self.phase,
             running: self.running(),
             waiting: self.waiting.len(),
             kv_usage: self.kv.usage(),
@@ -131,9 +111,8 @@ impl Engine {
     /// Queues a request that arrives at `at`. A time that has passed counts as the present.
     pub(crate) fn submit(&mut self, request: Request, at: Duration) -> Result<(), EngineRefusal> {
         self.advance(at);
-        let phase = self.phase();
-        if phase != Phase::Serving {
-            let phase = phase.as_str();
+        if self.phase != Phase::Serving {
+            let phase = self.phase.as_str();
             return Err(EngineRefusal::NotServing { phase });
         }
         if request.prompt_tokens == 0 || request.output_tokens == 0 {
@@ -173,18 +152,17 @@ impl Engine {
         self.now = self.now.max(to);
     }
 
-    /// Takes no more requests from now on, but ends those it has.
     pub(crate) fn drain(&mut self, at: Duration) {
         self.advance(at);
-        if self.life == Life::Open {
-            self.life = Life::Draining;
+        if self.phase == Phase::Serving {
+            self.phase = Phase::Draining;
         }
     }
 
     /// Dies: whatever it has is aborted.
     pub(crate) fn stop(&mut self, at: Duration) {
         self.advance(at);
-        self.life = Life::Stopped;
+        self.phase = Phase::Stopped;
         self.step = None;
         let at = Picoseconds::of(at).max(self.now);
         let waiting = std::mem::take(&mut self.waiting);
@@ -206,7 +184,6 @@ impl Engine {
         self.completions.push(sequence.completion(outcome, at));
     }
 
-    /// The requests that left since this was last asked, in the order of leaving.
     pub(crate) fn take_completions(&mut self) -> Vec<Completion> {
         std::mem::take(&mut self.completions)
     }

@@ -11,19 +11,15 @@ use super::schema::{
 };
 use super::trace_file::{Clip, clip};
 use crate::engine::Prefix;
-use crate::load::{
-    Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, Sharing, Spacing, Tokens,
-};
+use crate::load::{Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, Tokens};
 use wva_supervise::{Generator, SeedTree};
 
-/// A class of requests with its objective.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestClass {
     pub(super) name: String,
     pub(super) slo: LatencySlo,
 }
 
-/// All requests of one model in the order of arrival.
 #[derive(Debug, Clone)]
 pub(super) struct ModelLoad {
     pub(super) arrivals: Arc<[Arrival]>,
@@ -32,15 +28,12 @@ pub(super) struct ModelLoad {
     pub(super) classes: Vec<RequestClass>,
 }
 
-/// The times that all parts share.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     prelude: Duration,
-    /// The end of the tail.
     end: Duration,
 }
 
-/// Draws the requests of a model.
 pub(super) fn load_of(
     scenario: &LabScenario,
     model: &LabModel,
@@ -103,13 +96,8 @@ fn generated(
 ) -> Result<Vec<Arrival>, String> {
     let demand = Demand {
         shape: shape(part, span).ok_or("give one generator")?,
-        spacing: Spacing::Poisson,
         lengths: part.lengths.map(lengths).ok_or("give lengths")?,
-        sharing: part.sharing.map(|sharing| Sharing {
-            share: sharing.share,
-            texts: sharing.texts,
-            tokens: sharing.tokens,
-        }),
+        sharing: part.sharing,
     };
     let arrivals = Arrivals::new(demand, seed, name).map_err(|error| error.to_string())?;
     Ok(arrivals
@@ -129,13 +117,12 @@ fn lengths(spec: LengthSpec) -> Lengths {
             Tokens::Fixed(number::rounded(spec.median))
         }
     };
-    Lengths::Independent {
+    Lengths {
         prompt: tokens(spec.prompt),
         output: tokens(spec.output),
     }
 }
 
-/// The rate over the time of the world: before the scored part it is that of the beginning.
 fn shape(part: &LoadPart, span: Span) -> Option<RateProfile> {
     let prelude = span.prelude;
     let stages = |first: f64, stages: Vec<RateStage>| {
@@ -240,7 +227,6 @@ fn replayed(
     Ok(player.played)
 }
 
-/// Plays a clip at several times, each with copies by its scale.
 struct TracePlayer {
     copies: Generator,
     jitter: Generator,

@@ -8,17 +8,15 @@ use std::time::Duration;
 use super::change::ScenarioChange;
 use super::check::{ScenarioError, check, profile};
 use super::loads::{ModelLoad, load_of};
-use super::router_spec::{BindingSpec, RouterSpec};
+use super::router_spec::RouterSpec;
 use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
 use crate::engine::{Dialect, Limits, Profile, StartUp};
-use crate::router::{Binding, FlowControl};
-use crate::workloads::NodeGroup;
+use crate::router::FlowControl;
 use crate::world::{
     ConfigMap, LoadSource, Replica, RequestLog, Scenario, ScenarioModel, ScenarioVariant, Slo,
 };
 use wva_base::yaml::check_bounds;
 
-/// The namespace of all that serves.
 pub(super) const NAMESPACE: &str = "llm-d";
 
 macro_rules! built_in {
@@ -29,7 +27,7 @@ macro_rules! built_in {
 
 /// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
 /// the gates are played by name alone.
-pub const BUILT_IN: [(&str, &str); 20] = built_in![
+pub(crate) const BUILT_IN: [(&str, &str); 20] = built_in![
     "step",
     "step-early",
     "steady",
@@ -52,31 +50,24 @@ pub const BUILT_IN: [(&str, &str); 20] = built_in![
     "gate-conversation",
 ];
 
-/// A scenario that was read and checked.
 #[derive(Debug, Clone)]
-pub struct LoadedScenario {
+pub(crate) struct LoadedScenario {
     /// Its text, a part of the key of its runs.
     pub text: Arc<str>,
-    /// What it says.
     pub(super) spec: Arc<LabScenario>,
 }
 
 impl LoadedScenario {
-    /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// One sentence about it.
-    pub fn about(&self) -> &str {
+    pub(crate) fn about(&self) -> &str {
         &self.spec.about
     }
 
     /// Reads a text; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// What is wrong, with field, value and remedy.
-    pub fn read(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+    pub(crate) fn read(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let problem = |problem: String| ScenarioError::Syntax {
             file: origin.to_owned(),
             problem,
@@ -93,10 +84,7 @@ impl LoadedScenario {
 }
 
 /// Loads a built-in scenario by name, or a file.
-///
-/// # Errors
-/// What is wrong, with field, value and remedy.
-pub fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
+pub(crate) fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return LoadedScenario::read(text, name);
     }
@@ -112,10 +100,7 @@ pub fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
 }
 
 /// The same with fields changed.
-///
-/// # Errors
-/// What is wrong, with field, value and remedy.
-pub fn load_changed(
+pub(crate) fn load_changed(
     name: &str,
     changes: &[ScenarioChange],
 ) -> Result<LoadedScenario, ScenarioError> {
@@ -148,7 +133,6 @@ fn interned(text: &str) -> &'static str {
     text
 }
 
-/// A world that is ready to be played, with the requests of each model.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) scenario: Scenario,
@@ -156,7 +140,6 @@ pub(super) struct Prepared {
     pub(super) logs: Vec<RequestLog>,
 }
 
-/// Builds the world of a scenario for one seed.
 pub(super) fn prepare(
     spec: &LabScenario,
     traces: Option<&Path>,
@@ -180,22 +163,12 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// The world without its load.
 fn world(spec: &LabScenario) -> Scenario {
     Scenario {
         name: interned(&spec.name),
         about: interned(&spec.about),
         namespace: NAMESPACE,
-        nodes: spec
-            .nodes
-            .iter()
-            .map(|node| NodeGroup {
-                name: node.name.clone(),
-                count: node.count,
-                gpus: node.gpus,
-                product: node.product.clone(),
-            })
-            .collect(),
+        nodes: spec.nodes.clone(),
         models: spec.models.iter().map(model).collect(),
         autoscaled: Vec::new(),
         config: to_zero(spec).into_iter().collect(),
@@ -207,7 +180,6 @@ fn world(spec: &LabScenario) -> Scenario {
     }
 }
 
-/// The ConfigMap of the models that may go to zero.
 fn to_zero(spec: &LabScenario) -> Option<ConfigMap> {
     let data: Vec<(&'static str, String)> = spec
         .models
@@ -226,7 +198,6 @@ fn to_zero(spec: &LabScenario) -> Option<ConfigMap> {
     })
 }
 
-/// The objective as the world states it.
 pub(super) fn slo(slo: LatencySlo) -> Slo {
     Slo {
         first_token: slo.ttft.0,
@@ -243,14 +214,6 @@ fn flow_control(router: RouterSpec) -> FlowControl {
     }
 }
 
-fn binding(spec: BindingSpec) -> Binding {
-    match spec {
-        BindingSpec::Late => Binding::Late,
-        BindingSpec::Early => Binding::LeastRequest,
-        BindingSpec::EarlyRoundRobin => Binding::RoundRobin,
-    }
-}
-
 fn model(spec: &LabModel) -> ScenarioModel {
     ScenarioModel {
         name: interned(&spec.name),
@@ -259,7 +222,7 @@ fn model(spec: &LabModel) -> ScenarioModel {
         load: LoadSource::Posed(Vec::new()),
         dialect: Dialect::Vllm,
         flow_control: Some(flow_control(spec.router)),
-        binding: binding(spec.router.binding),
+        binding: spec.router.binding,
         handover: spec.router.transfer.0 / 1000,
         variants: spec.variants.iter().map(variant).collect(),
     }

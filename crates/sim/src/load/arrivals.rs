@@ -7,21 +7,10 @@ use crate::engine::Mix;
 use crate::number;
 use wva_supervise::{Generator, SeedTree};
 
-/// How requests are spaced around the rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spacing {
-    /// Independent of one another.
-    Poisson,
-    /// As far apart as the rate says.
-    Even,
-}
-
 /// Everything about a generated load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     pub(crate) shape: RateProfile,
-    /// Spacing around it.
-    pub spacing: Spacing,
     pub(crate) lengths: Lengths,
     /// What prompts share; none where they share nothing.
     pub(crate) sharing: Option<Sharing>,
@@ -53,7 +42,6 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// From this demand; `name` tells it from other loads of the same seed.
     pub(crate) fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
         demand.shape.check()?;
         let child = |part: &str| seed.child(&format!("load/{name}/{part}"));
@@ -65,21 +53,14 @@ impl Arrivals {
             sharing: child("sharing"),
         })
     }
-
-    /// The next gap, in units of the mean.
-    fn gap(&mut self) -> f64 {
-        match self.demand.spacing {
-            Spacing::Poisson => number::exponential(&mut self.gaps),
-            Spacing::Even => 1.0,
-        }
-    }
 }
 
 impl Iterator for Arrivals {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        let gap = self.gap();
+        // In units of the mean: requests are independent of one another.
+        let gap = number::exponential(&mut self.gaps);
         self.seconds = self.demand.shape.after(self.seconds, gap)?;
         let (prompt_tokens, output_tokens) = self.demand.lengths.draw(&mut self.lengths);
         let sharing = self.demand.sharing.as_ref();

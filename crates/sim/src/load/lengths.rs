@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::engine::Prefix;
 use crate::number;
 use wva_supervise::Generator;
@@ -49,25 +51,24 @@ impl Tokens {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Lengths {
-    Independent { prompt: Tokens, output: Tokens },
+pub(crate) struct Lengths {
+    pub(crate) prompt: Tokens,
+    pub(crate) output: Tokens,
 }
 
 impl Lengths {
     pub(crate) fn draw(&self, generator: &mut Generator) -> (u32, u32) {
-        let Self::Independent { prompt, output } = self;
-        (prompt.draw(generator), output.draw(generator))
+        (self.prompt.draw(generator), self.output.draw(generator))
     }
 
-    /// Tokens of a prompt and of an answer, on average.
     pub(super) fn mean(&self) -> (f64, f64) {
-        let Self::Independent { prompt, output } = self;
-        (prompt.mean(), output.mean())
+        (self.prompt.mean(), self.output.mean())
     }
 }
 
 /// Prompts that begin alike, as those of one application do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Sharing {
     /// How many of all requests begin with a shared text, 0 to 1.
     pub(crate) share: f64,

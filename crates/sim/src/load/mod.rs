@@ -8,7 +8,7 @@ mod shape;
 mod tests;
 mod trace;
 
-pub(crate) use arrivals::{Arrivals, Demand, Spacing};
+pub(crate) use arrivals::{Arrivals, Demand};
 pub(crate) use lengths::{Lengths, Sharing, Tokens};
 pub(crate) use rows::TraceError;
 pub use shape::{RateProfile, RateStage};

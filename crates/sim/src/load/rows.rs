@@ -11,7 +11,6 @@ pub(super) const AIBRIX: &str = "t_ms,input_tokens,output_tokens";
 pub(super) const AGGREGATE: &str =
     "t_s,rate_rps,active_clients,rate_with_lengths_rps,mean_input_tokens,mean_output_tokens";
 
-/// What is wrong with a trace, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub(crate) struct TraceError {
@@ -50,12 +49,7 @@ pub(crate) enum TraceProblem {
     #[error("{0}; give an object with timestamp, input_length, output_length and hash_ids")]
     Json(#[from] serde_json::Error),
     #[error("the time goes back from {before:?} to {at:?}; sort the file by time")]
-    Backwards {
-        /// The time of the line before.
-        before: Duration,
-        /// The time of this line.
-        at: Duration,
-    },
+    Backwards { before: Duration, at: Duration },
     #[error("more than {most} requests belong together; split the file")]
     TooMany { most: usize },
     #[error("cannot be read: {0}; check the file and the disk")]
@@ -128,7 +122,6 @@ fn read_line(reader: &mut impl BufRead) -> Result<Option<String>, TraceProblem> 
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// The first `N` columns of a line.
 pub(super) fn fields<const N: usize>(line: u64, text: &str) -> Result<[&str; N], TraceError> {
     let mut columns = [""; N];
     let mut found = 0;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::counters::Counters;
 use super::store::{Point, SeriesId, SeriesStore};
 use super::target::ScrapeTarget;
-use crate::exposition::{ExpositionSample, MetricFamily, MetricKind, Page};
+use crate::exposition::{MetricKind, Page};
 use crate::number::length;
 use wva::signals::exposition::{self as text, SampleLine};
 
@@ -38,8 +38,6 @@ pub(super) struct Scraping {
 #[derive(Debug)]
 struct Drawn {
     page: Page,
-    /// Which of its samples are stored.
-    kept: Vec<bool>,
     kinds: Vec<MetricKind>,
 }
 
@@ -55,7 +53,6 @@ struct Shown {
 struct Report {
     up: bool,
     scraped: usize,
-    kept: usize,
 }
 
 impl Report {
@@ -63,13 +60,15 @@ impl Report {
         [
             ("up", f64::from(u8::from(self.up))),
             ("scrape_samples_scraped", length(self.scraped)),
-            ("scrape_samples_post_metric_relabeling", length(self.kept)),
+            (
+                "scrape_samples_post_metric_relabeling",
+                length(self.scraped),
+            ),
         ]
     }
 }
 
 impl Scraping {
-    /// A target that was not scraped yet.
     pub(super) fn begin(target: ScrapeTarget, now: i64) -> Self {
         Self {
             next: target.first(now),
@@ -83,13 +82,12 @@ impl Scraping {
 
     /// Goes on as a target of the same labels.
     pub(super) fn retarget(&mut self, target: ScrapeTarget) {
-        if self.target.keep != target.keep || self.target.conflicts != target.conflicts {
+        if self.target.conflicts != target.conflicts {
             self.drawn = None;
         }
         self.target = target;
     }
 
-    /// Lets the counters that it showed last begin anew.
     pub(super) fn reset(&mut self, store: &SeriesStore) {
         let kinds = self.drawn.iter().flat_map(|drawn| &drawn.kinds);
         let shown = self.shown.iter().zip(kinds);
@@ -121,39 +119,33 @@ pub(super) fn take(
     {
         return store_report(store, scraping, time, report);
     }
-    let rendered;
-    let (scraped, lines) = match what {
+    let rendered: Vec<(String, f64)>;
+    let lines = match what {
         Scraped::Text(page) => match text::read(page) {
-            Ok(mut lines) => {
-                let scraped = lines.len();
-                lines.retain(|line| scraping.target.keeps(text::name(line.series)));
-                (scraped, Some(lines))
-            }
+            Ok(lines) => Some(lines),
             Err(invalid) => {
                 tracing::debug!(%invalid, target = scraping.target.address, "scrape failed");
-                (0, None)
+                None
             }
         },
         Scraped::Page(page) => {
-            rendered = render(page, &scraping.target);
+            let samples = page.samples();
+            let samples = samples.map(|sample| (sample.series(), sample.value));
+            rendered = samples.collect();
             let lines = rendered.iter().map(|(series, value)| SampleLine {
                 series,
                 value: *value,
                 time: None,
             });
-            (rendered.len(), Some(lines.collect()))
+            Some(lines.collect())
         }
-        Scraped::Failed => (0, None),
+        Scraped::Failed => None,
     };
     let stored = lines
         .filter(|lines: &Vec<SampleLine<'_>>| lines.len() <= limit)
         .and_then(|lines| store_lines(store, scraping, time, &lines));
-    let report = if let Some(kept) = stored {
-        Report {
-            up: true,
-            scraped,
-            kept,
-        }
+    let report = if let Some(scraped) = stored {
+        Report { up: true, scraped }
     } else {
         for shown in std::mem::take(&mut scraping.shown) {
             store.append(shown.id, Point::mark(time));
@@ -161,22 +153,16 @@ pub(super) fn take(
         Report::default()
     };
     scraping.drawn = match what {
-        Scraped::Page(page) if report.up => Some(Drawn::of(page, &scraping.target)),
+        Scraped::Page(page) if report.up => Some(Drawn::of(page)),
         _ => None,
     };
     store_report(store, scraping, time, report);
 }
 
 impl Drawn {
-    fn of(page: &Page, target: &ScrapeTarget) -> Self {
-        let kept = |sample: &ExpositionSample| target.keeps(&sample.name);
+    fn of(page: &Page) -> Self {
         Self {
-            kept: page.samples().map(|sample| kept(&sample)).collect(),
-            kinds: page
-                .samples()
-                .filter(kept)
-                .map(|sample| sample.kind)
-                .collect(),
+            kinds: page.samples().map(|sample| sample.kind).collect(),
             page: page.clone(),
         }
     }
@@ -191,19 +177,15 @@ fn store_values(
     page: &Page,
 ) -> Option<Report> {
     let drawn = scraping.drawn.as_ref()?;
-    let kept = drawn.kept.iter().filter(|kept| **kept).count();
-    let known = scraping.shown.len() == kept
+    let known = scraping.shown.len() == drawn.kinds.len()
         && scraping.shown.iter().all(|shown| store.holds(shown.id))
         && drawn.page.same_series(page);
     if !known {
         return None;
     }
     let mut shown = scraping.shown.iter();
-    let mut kept = drawn.kept.iter();
     page.tell_values(&mut |value| {
-        if kept.next() == Some(&true)
-            && let Some(shown) = shown.next()
-        {
+        if let Some(shown) = shown.next() {
             let value = scraping.counters.told(shown.id, value);
             store.append(shown.id, Point { time, value });
         }
@@ -211,28 +193,7 @@ fn store_values(
     Some(Report {
         up: true,
         scraped: scraping.shown.len(),
-        kept: scraping.shown.len(),
     })
-}
-
-/// The samples of a page that the target keeps, without the detour over a text of all of it.
-fn render(page: &Page, target: &ScrapeTarget) -> Vec<(String, f64)> {
-    let kept = |family: &&MetricFamily| {
-        let parts: &[&str] = match family.kind {
-            MetricKind::Histogram => &["_bucket", "_sum", "_count"],
-            MetricKind::Counter | MetricKind::Gauge => &[""],
-        };
-        parts
-            .iter()
-            .any(|part| target.keeps(&format!("{}{part}", family.name)))
-    };
-    page.families
-        .iter()
-        .filter(kept)
-        .flat_map(MetricFamily::samples)
-        .filter(|sample| target.keeps(&sample.name))
-        .map(|sample| (sample.series(), sample.value))
-        .collect()
 }
 
 /// Stores the samples of a page; says how many there were. `None`, and nothing stored, if the labels

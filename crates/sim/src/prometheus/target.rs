@@ -1,6 +1,6 @@
 //! What is scraped, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::labels::{LabelSet, NAME};
@@ -20,8 +20,6 @@ pub struct ScrapeTarget {
     pub interval: Duration,
     /// Whose label counts when the page has one of the target's.
     pub conflicts: Conflicts,
-    /// The names of the series that are stored; `None` stores all.
-    pub keep: Option<BTreeSet<String>>,
 }
 
 /// What becomes of a label of a page that the target has as well.
@@ -58,11 +56,6 @@ impl ScrapeTarget {
             name.chain(value.bytes()).chain([0xff])
         });
         number::hash(number::HASH_OF_NOTHING, bytes)
-    }
-
-    /// Whether a series of the page is stored.
-    pub(super) fn keeps(&self, name: &str) -> bool {
-        self.keep.as_ref().is_none_or(|kept| kept.contains(name))
     }
 
     pub(super) fn labels_of(&self, series: &str) -> Result<LabelSet, &'static str> {

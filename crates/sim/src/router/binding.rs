@@ -1,17 +1,22 @@
 //! When a request gets its server, and which one where the router does not look into servers.
 
+use serde::Deserialize;
+
 use wva_supervise::Generator;
 
 /// When and how a request gets its server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// Held by flow control until a server has room, then given to the best one by [`super::Weights`].
+    /// Held by flow control until a server has room, then given to the best one.
     #[default]
     Late,
     /// Given on arrival to the ready servers in turn, in the order of their names.
+    #[serde(rename = "early-round-robin")]
     RoundRobin,
     /// Given on arrival to a ready server with the fewest requests, running and waiting together; chance decides
     /// among equals.
+    #[serde(rename = "early")]
     LeastRequest,
 }
 
@@ -23,7 +28,6 @@ impl Binding {
     }
 }
 
-/// The name after `last`, and the first of all after the last one. The names ascend.
 pub(super) fn next<'a>(
     names: impl Iterator<Item = &'a str>,
     last: Option<&str>,
@@ -38,7 +42,6 @@ pub(super) fn next<'a>(
     first
 }
 
-/// One with the smallest load.
 pub(super) fn least_loaded<T: Copy>(loads: &[(T, usize)], generator: &mut Generator) -> Option<T> {
     let least = loads.iter().map(|(_, load)| *load).min()?;
     let mut equals = loads.iter().filter(|(_, load)| *load == least);

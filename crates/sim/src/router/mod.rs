@@ -2,7 +2,6 @@
 //! requests while no server can take them, and the series it shows.
 
 mod binding;
-mod generation;
 mod handover;
 mod page;
 mod picker;
@@ -13,8 +12,6 @@ mod served;
 mod tests;
 
 pub use binding::Binding;
-pub use generation::RouterMetricNames;
-pub use picker::Weights;
 pub use pool::{FlowControl, PoolSpec, RouterPool};
 pub(crate) use reading::{PoolReading, least};
 pub(crate) use served::{Rejection, RequestVerdict, Served};

@@ -1,6 +1,7 @@
 //! The series of a router that controllers and scaling policies read.
 
-use super::generation::{Name, RouterMetricNames};
+use std::borrow::Cow;
+
 use super::pool::RouterPool;
 use crate::exposition::{ExpositionLabels, MetricFamily, MetricKind, Page, SeriesValue, labels};
 use crate::number;
@@ -10,67 +11,63 @@ const PORT: &str = "8000";
 /// Who asks and how urgently, where nobody says.
 const FAIRNESS: [(&str, &str); 2] = [("fairness_id", "default-flow"), ("priority", "0")];
 
-/// Collects the families of one page.
-struct Writer {
-    generation: RouterMetricNames,
-    families: Vec<MetricFamily>,
-}
+#[derive(Default)]
+struct Writer(Vec<MetricFamily>);
 
 impl Writer {
     fn family(
         &mut self,
-        name: Name,
+        name: impl Into<Cow<'static, str>>,
         help: &'static str,
         kind: MetricKind,
         series: &[(ExpositionLabels, SeriesValue)],
     ) {
-        for name in self.generation.names(name) {
-            let family = MetricFamily::of(name, help, kind, series.to_vec());
-            self.families.push(family);
-        }
+        let family = MetricFamily::of(name, help, kind, series.to_vec());
+        self.0.push(family);
     }
 
-    fn gauge(&mut self, name: Name, help: &'static str, labels: &ExpositionLabels, value: f64) {
-        let series = [(labels.clone(), SeriesValue::Value(value))];
-        self.family(name, help, MetricKind::Gauge, &series);
+    /// Under both names: the router still shows some series a second time, as they were called before.
+    /// Source: llm-d-autoscaling #1202.
+    fn twice(
+        &mut self,
+        name: &str,
+        help: &'static str,
+        kind: MetricKind,
+        series: &[(ExpositionLabels, SeriesValue)],
+    ) {
+        for prefix in ["llm_d_epp", "inference_extension"] {
+            self.family(format!("{prefix}_{name}"), help, kind, series);
+        }
     }
 }
 
 impl RouterPool {
-    /// What the router shows to a scrape, by the names of a generation.
-    pub fn page(&self, generation: RouterMetricNames) -> Page {
-        let mut page = Writer {
-            generation,
-            families: Vec::new(),
-        };
+    /// What the router shows to a scrape, by the names of llm-d-router since June 2026.
+    pub fn page(&self) -> Page {
+        let mut page = Writer::default();
         self.requests(&mut page);
         self.scheduler(&mut page);
         if self.spec().flow_control.is_some() {
             let flow = self.flow();
             self.queue_size(&mut page, &flow);
-            let name = Name::Extension("flow_control_queue_bytes", "flow_control_queue_bytes");
-            page.gauge(
-                name,
+            let held = [(flow, SeriesValue::Value(self.held_bytes()))];
+            page.twice(
+                "flow_control_queue_bytes",
                 "Bytes of the requests held.",
-                &flow,
-                self.held_bytes(),
+                MetricKind::Gauge,
+                &held,
             );
         }
-        let families = page.families;
-        Page { families }
+        Page { families: page.0 }
     }
 
     /// The part of [`RouterPool::page`] that says how many requests are held.
-    pub(crate) fn queue_page(&self, generation: RouterMetricNames) -> Page {
-        let mut page = Writer {
-            generation,
-            families: Vec::new(),
-        };
+    pub(crate) fn queue_page(&self) -> Page {
+        let mut page = Writer::default();
         if self.spec().flow_control.is_some() {
             self.queue_size(&mut page, &self.flow());
         }
-        let families = page.families;
-        Page { families }
+        Page { families: page.0 }
     }
 
     fn models(&self) -> [(&'static str, &str); 2] {
@@ -81,31 +78,24 @@ impl RouterPool {
     }
 
     fn requests(&self, page: &mut Writer) {
-        let fairness = FAIRNESS.iter().copied();
-        let fairness = fairness.filter(|_| page.generation.has_fairness());
-        let who = labels(self.models().into_iter().chain(fairness));
+        let who = labels(self.models().into_iter().chain(FAIRNESS));
         let came = SeriesValue::Value(number::real(self.statistics.requests));
         page.family(
-            Name::Request("request_total", "request_total"),
+            "llm_d_epp_request_total",
             "Requests that came.",
             MetricKind::Counter,
             &[(who.clone(), came)],
         );
-        let running = if page.generation.has_fairness() {
-            who
-        } else {
-            labels([("model_name", &*self.spec.model)])
-        };
-        page.gauge(
-            Name::Request("request_running", "running_requests"),
+        let running = SeriesValue::Value(number::length(self.reading().dispatched));
+        page.family(
+            "llm_d_epp_request_running",
             "Requests that servers have.",
-            &running,
-            number::length(self.reading().dispatched),
+            MetricKind::Gauge,
+            &[(who, running)],
         );
     }
 
     fn scheduler(&self, page: &mut Writer) {
-        let endpoint_label = page.generation.endpoint_label();
         let attempts = |status: &str, endpoint: &str, count: u64| {
             let (namespace, port) = if endpoint.is_empty() {
                 ("", "")
@@ -115,7 +105,7 @@ impl RouterPool {
             let what = labels([
                 ("status", status),
                 ("target_model_name", &*self.spec.target_model),
-                (endpoint_label, endpoint),
+                ("endpoint_name", endpoint),
                 ("namespace", namespace),
                 ("port", port),
             ]);
@@ -125,8 +115,8 @@ impl RouterPool {
         let picked = s.picked.iter();
         let picked = picked.map(|(endpoint, count)| attempts("success", endpoint, *count));
         let picked = picked.chain([attempts("failure", "", s.not_picked)]);
-        page.family(
-            Name::Extension("scheduler_attempts_total", "scheduler_attempts_total"),
+        page.twice(
+            "scheduler_attempts_total",
             "Attempts to pick a server.",
             MetricKind::Counter,
             &picked.collect::<Vec<_>>(),
@@ -139,11 +129,12 @@ impl RouterPool {
     }
 
     fn queue_size(&self, page: &mut Writer, flow: &ExpositionLabels) {
-        page.gauge(
-            Name::Extension("flow_control_queue_size", "flow_control_queue_size"),
+        let held = SeriesValue::Value(number::length(self.held()));
+        page.twice(
+            "flow_control_queue_size",
             "Requests held.",
-            flow,
-            number::length(self.held()),
+            MetricKind::Gauge,
+            &[(flow.clone(), held)],
         );
     }
 }

@@ -2,28 +2,10 @@
 
 use wva_supervise::Generator;
 
-/// How much each score counts. Every score lies between 0 and 1, and the highest weighted sum wins.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights {
-    /// Short queues: 1 for the shortest of all, 0 for the longest.
-    pub(crate) queue: f64,
-    pub(crate) kv_cache: f64,
-    /// Share of the prompt in the server's prefix cache.
-    pub(crate) prefix: f64,
-}
+/// How much each score counts by llm-d's default profile: short queues, room in the KV cache, and the share of the prompt
+/// in the server's prefix cache. Every score lies between 0 and 1, and the highest weighted sum wins.
+const WEIGHTS: [f64; 3] = [2.0, 2.0, 3.0];
 
-/// The weights of llm-d's default profile.
-impl Default for Weights {
-    fn default() -> Self {
-        Self {
-            queue: 2.0,
-            kv_cache: 2.0,
-            prefix: 3.0,
-        }
-    }
-}
-
-/// A server as the picker sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate<T> {
     pub(super) endpoint: T,
@@ -35,11 +17,7 @@ pub(super) struct Candidate<T> {
 
 /// The best of them; chance decides among equals, so that not all requests of a quiet time go to the
 /// first.
-pub(super) fn pick<T: Copy>(
-    candidates: &[Candidate<T>],
-    weights: Weights,
-    generator: &mut Generator,
-) -> Option<T> {
+pub(super) fn pick<T: Copy>(candidates: &[Candidate<T>], generator: &mut Generator) -> Option<T> {
     /// Scores this close are equal.
     const TIE: f64 = 1e-9;
     let waiting = candidates.iter().map(|candidate| candidate.waiting);
@@ -51,9 +29,8 @@ pub(super) fn pick<T: Copy>(
         } else {
             1.0
         };
-        weights.queue * queue
-            + weights.kv_cache * (1.0 - candidate.kv_usage)
-            + weights.prefix * candidate.cached
+        let [queues, room, prefixes] = WEIGHTS;
+        queues * queue + room * (1.0 - candidate.kv_usage) + prefixes * candidate.cached
     };
     let best = candidates
         .iter()

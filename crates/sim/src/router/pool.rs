@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::binding::{self, Binding};
 use super::handover::Handover;
-use super::picker::{Candidate, Weights, pick};
+use super::picker::{Candidate, pick};
 use super::served::{Rejection, RequestVerdict, Served};
 use crate::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::load::Arrival;
@@ -23,11 +23,8 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 pub struct FlowControl {
     /// Requests that are held at most.
     pub(crate) max_requests: usize,
-    /// How long one is held at most.
     pub(crate) ttl: Duration,
-    /// The queue of a server that counts as full.
     pub(crate) queue_depth: f64,
-    /// The KV usage of a server that counts as full, 0 to 1.
     pub(crate) kv_usage: f64,
 }
 
@@ -56,8 +53,6 @@ pub struct PoolSpec {
     pub target_model: String,
     /// When and how a request gets its server.
     pub binding: Binding,
-    /// How servers are picked by late binding.
-    pub weights: Weights,
     /// Whether and how requests are held; without it, a request that finds no server is rejected.
     pub flow_control: Option<FlowControl>,
     /// How long the KV cache of one prompt token takes from a prefill server to a decode server; none where every
@@ -109,7 +104,6 @@ pub struct RouterPool {
     served: Vec<Served>,
     pub(super) statistics: RouterStatistics,
     generator: Generator,
-    /// The server that got the last request.
     bound: Option<String>,
     requests: u64,
     now: Duration,
@@ -320,7 +314,6 @@ impl RouterPool {
         }
     }
 
-    /// The roles that a request meets, the first first.
     pub(super) fn roles(&self) -> &'static [ServingRole] {
         match self.handover {
             None => &[ServingRole::Both],
@@ -346,7 +339,6 @@ impl RouterPool {
         }
     }
 
-    /// Gives decode servers the requests whose prompts are computed.
     fn hand_over(&mut self) {
         while let Some(held) = (self.handover.as_mut()).and_then(|one| one.next(self.now)) {
             match self.pick_best(&held.request, ServingRole::Decode) {
@@ -436,7 +428,7 @@ impl RouterPool {
             }
         };
         let candidates: Vec<Candidate<&String>> = ready.map(candidate).collect();
-        pick(&candidates, self.spec.weights, &mut self.generator).cloned()
+        pick(&candidates, &mut self.generator).cloned()
     }
 
     pub(super) fn held(&self) -> usize {
@@ -457,7 +449,6 @@ impl RouterPool {
     }
 }
 
-/// The servers of a role that take requests.
 pub(super) fn ready(
     endpoints: &BTreeMap<String, Endpoint>,
     role: ServingRole,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::event::{Volume, event};
@@ -17,7 +18,8 @@ const GRACE: Duration = Duration::from_secs(40);
 const TOLERATION: Duration = Duration::from_mins(5);
 
 /// Nodes of one type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeGroup {
     /// The names are this and a number from 0.
     pub name: String,

@@ -15,25 +15,23 @@ use super::score::Score;
 use crate::engine::{Dialect, Engine};
 use crate::exposition::Page;
 use crate::load::{Arrival, Arrivals, RequestTrace, TraceError};
-use crate::router::{PoolReading, PoolSpec, RouterMetricNames, RouterPool, Weights};
+use crate::router::{PoolReading, PoolSpec, RouterPool};
 use wva::policy::capacity::ServingRole;
 use wva_supervise::SeedTree;
 
 pub(super) trait Backend: Send {
-    /// Does all work up to `now`.
     fn advance(&mut self, now: Duration, score: &mut Score);
     fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration);
-    /// A server takes nothing more.
-    fn drain(&mut self, pod: &str, now: Duration);
+    fn drain(&mut self, _pod: &str, _now: Duration) {}
     fn remove(&mut self, pod: &str, now: Duration);
     fn reading(&self) -> PoolReading;
-    /// What a server shows; none where nobody answers.
     fn server_page(&self, pod: &str) -> Option<Page>;
     fn router_page(&self) -> Page;
     /// The part of it that says how many requests the router holds.
     fn router_queue_page(&self) -> Page;
-    /// Why the load has ended early.
-    fn broken(&self) -> Option<&str>;
+    fn broken(&self) -> Option<&str> {
+        None
+    }
 }
 
 type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
@@ -111,7 +109,6 @@ pub(super) fn backend(
         model: model.id.to_owned(),
         target_model: model.id.to_owned(),
         binding: model.binding,
-        weights: Weights::default(),
         flow_control: model.flow_control,
         handover: (model.roles().contains(&ServingRole::Prefill)).then_some(model.handover),
     };
@@ -150,7 +147,7 @@ impl Backend for Requests {
     }
 
     fn add(&mut self, pod: &str, variant: &ScenarioVariant, now: Duration) {
-        let engine = Engine::new(variant.profile, variant.limits, now, Duration::ZERO);
+        let engine = Engine::new(variant.profile, variant.limits, now);
         self.pool.add_for(variant.role, pod, engine, now);
         self.pool.set_ready(pod, true, now);
     }
@@ -172,11 +169,11 @@ impl Backend for Requests {
     }
 
     fn router_page(&self) -> Page {
-        self.pool.page(RouterMetricNames::Epp)
+        self.pool.page()
     }
 
     fn router_queue_page(&self) -> Page {
-        self.pool.queue_page(RouterMetricNames::Epp)
+        self.pool.queue_page()
     }
 
     fn broken(&self) -> Option<&str> {

@@ -7,7 +7,7 @@ use super::scenario::{
     ScenarioVariant, Slo,
 };
 use crate::engine::{Dialect, Limits, Profile, StartUp};
-use crate::load::{Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
+use crate::load::{Demand, Lengths, RateProfile, Sharing, Tokens};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault};
 use wva::policy::capacity::ServingRole;
@@ -165,8 +165,7 @@ fn generated(shape: RateProfile, (prompt, output): (f64, f64)) -> LoadSource {
     };
     LoadSource::Generated(Demand {
         shape,
-        spacing: Spacing::Poisson,
-        lengths: Lengths::Independent {
+        lengths: Lengths {
             prompt: lengths(prompt, 4_000),
             output: lengths(output, 2_000),
         },

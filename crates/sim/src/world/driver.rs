@@ -60,7 +60,6 @@ enum Event {
 /// The action of a decision that changes nothing. Its reason is that of now, not of the first one.
 const HOLD: &str = "hold";
 
-/// The decision that gave a variant its present target.
 #[derive(Debug, Clone)]
 struct Decided {
     target: Option<Replicas>,
@@ -71,7 +70,6 @@ struct Decided {
     unserved: Option<String>,
 }
 
-/// What the task remembers between two steps.
 #[derive(Debug, Default)]
 pub(super) struct DriverState {
     /// The version of the objects that servers and targets follow.
@@ -86,7 +84,6 @@ pub(super) struct DriverState {
     prometheus_back: Option<Duration>,
     prometheus_in_time: Option<Duration>,
     pages_back: Option<Duration>,
-    /// When the last frame was shown.
     ticked: Option<Duration>,
 }
 
@@ -151,7 +148,6 @@ impl Driver {
         select(pin!(planned), pin!(asked)).await.factor_first().0
     }
 
-    /// Remembers why a target is what it is.
     fn note(&mut self, plan: &Plan) {
         for (key, decision) in &plan.decisions {
             let unserved = decision.unserved().map(ToString::to_string);
@@ -180,7 +176,6 @@ impl Driver {
         }
     }
 
-    /// The time to the next step: a tick or a scrape.
     fn wait(&self, now: Moment) -> Duration {
         let into = now.monotonic.as_nanos() % TICK.as_nanos();
         let into = Duration::from_nanos(u64::try_from(into).unwrap_or(0));
@@ -251,7 +246,6 @@ impl Driver {
         }
     }
 
-    /// Lets servers and targets follow the pods.
     fn follow(&mut self, now: Moment) {
         for service in &mut self.services {
             service.advance(now.monotonic);
@@ -281,7 +275,6 @@ impl Driver {
         self.prometheus().set_targets(targets, now.wall);
     }
 
-    /// Every pod that serves, every router, and the controller.
     fn targets(&self) -> Vec<ScrapeTarget> {
         let namespace = self.scenario.namespace;
         let target =
@@ -292,7 +285,6 @@ impl Driver {
                 address,
                 interval: self.scenario.scrape_interval,
                 conflicts,
-                keep: None,
             };
         let pods = |label| {
             self.state.pods.iter().filter(move |pod| {
@@ -395,7 +387,6 @@ impl Driver {
             .collect()
     }
 
-    /// Adds up what has passed since the last tick.
     fn add(&mut self, passed: Duration, cost: f64, gpus: u32) {
         let hours = passed.as_secs_f64() / 3_600.0;
         let sum = |count: fn(&ModelService) -> u64| self.services.iter().map(count).sum::<u64>();

@@ -16,7 +16,6 @@ use wva::policy::capacity::ServingRole;
 /// The longest time over which the rate is taken as constant.
 const STRIDE: Duration = Duration::from_secs(1);
 
-/// The servers of a model and the stream that goes through them.
 #[derive(Debug)]
 pub(super) struct Flow {
     id: &'static str,
@@ -60,7 +59,6 @@ impl Flow {
         }
     }
 
-    /// What requests are like now.
     fn mix(&self) -> Option<Mix> {
         let mut begun = self.mixes.iter().filter(|(from, _)| *from <= self.now);
         begun.next_back().map(|(_, mix)| *mix)
@@ -109,7 +107,6 @@ impl Flow {
         score.came_many(self.now, u64::from(whole));
     }
 
-    /// Tells what has been answered and lost since the last time.
     fn tell(&mut self, score: &mut Score) {
         // Little's law: what is held over the rate at which it comes.
         let rate = self.shape.rate(self.now);
@@ -251,9 +248,5 @@ impl Backend for Flow {
         Page {
             families: vec![self.queue_size()],
         }
-    }
-
-    fn broken(&self) -> Option<&str> {
-        None
     }
 }

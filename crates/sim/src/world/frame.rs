@@ -1,11 +1,11 @@
 //! What a spectator sees of a world at one moment.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use wva::policy::plan::Decision;
 
 /// The state of a world, published every virtual second.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Frame {
     /// Virtual seconds since the start.
     pub seconds: f64,
@@ -13,7 +13,6 @@ pub struct Frame {
     pub(crate) at: String,
     /// The models in the order of the scenario.
     pub models: Vec<ModelFrame>,
-    /// What all pods with a node cost per hour.
     pub(crate) cost_per_hour: f64,
     /// GPUs that pods hold.
     pub gpus_used: u32,
@@ -21,25 +20,22 @@ pub struct Frame {
     /// From the start until now.
     pub totals: Totals,
     /// What went wrong until now, each with virtual seconds since the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<(f64, String)>,
 }
 
 /// One model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelFrame {
     pub(crate) name: String,
-    /// The name that requests carry.
     pub(crate) id: String,
     /// Requests per second over the last minute.
     pub(crate) rate: f64,
     /// Requests that the router holds.
     pub held: usize,
     /// Requests that servers have, in their queues or running.
-    #[serde(default)]
     pub(crate) dispatched: usize,
     /// Running requests of ready servers, on average.
-    #[serde(default)]
     pub(crate) running: f64,
     /// Requests in the queues of ready servers, on average.
     pub queue: f64,
@@ -56,7 +52,6 @@ pub struct ModelFrame {
     /// Share of the requests of the last minute that kept the promise, 0 to 1.
     pub(crate) attainment: Option<f64>,
     /// Requests that ended since the start, and those of them that kept the promise.
-    #[serde(default)]
     pub(crate) ended: (u64, u64),
     /// Why its load has ended early, if a trace cannot be read to its end.
     pub(crate) broken: Option<String>,
@@ -65,14 +60,12 @@ pub struct ModelFrame {
 }
 
 /// One variant.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct VariantFrame {
     /// Its name.
     pub name: String,
     pub(crate) accelerator: String,
-    /// GPUs of a replica.
     pub(crate) gpus: u32,
-    /// Cost of a replica per hour.
     pub(crate) cost: f64,
     /// What the controller publishes.
     pub desired: Option<u32>,
@@ -82,20 +75,18 @@ pub struct VariantFrame {
     pub ready: u32,
     /// Replicas that are not.
     pub(crate) pending: u32,
-    /// What was decided last, in one word.
     pub(crate) action: String,
     /// Why.
     pub why: String,
-    /// The steps of that decision.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<String>,
     /// Why it does not grow although requests wait for its model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unserved: Option<String>,
 }
 
 /// Sums since the start.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Totals {
     /// Requests that came.
     pub requests: u64,
@@ -103,7 +94,6 @@ pub struct Totals {
     pub answered: u64,
     /// Requests that were refused or lost.
     pub failed: u64,
-    /// Answered requests that kept the promise.
     pub(crate) good: u64,
     /// GPUs times hours.
     pub gpu_hours: f64,
@@ -122,7 +112,6 @@ impl Totals {
     }
 }
 
-/// What each stage did, in words.
 pub(super) fn steps(decision: &Decision) -> Vec<String> {
     let steps = decision.steps.iter();
     let steps = steps.map(wva::page::step);

@@ -53,8 +53,6 @@ impl Backend for Posed {
         self.servers.insert(pod.to_owned(), engine);
     }
 
-    fn drain(&mut self, _pod: &str, _now: Duration) {}
-
     fn remove(&mut self, pod: &str, _now: Duration) {
         self.servers.remove(pod);
     }
@@ -88,9 +86,5 @@ impl Backend for Posed {
 
     fn router_queue_page(&self) -> Page {
         self.router_page()
-    }
-
-    fn broken(&self) -> Option<&str> {
-        None
     }
 }

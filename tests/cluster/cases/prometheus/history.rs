@@ -132,7 +132,6 @@ fn target(namespace: &str, pod: &str, honored: bool) -> ScrapeTarget {
         } else {
             Conflicts::Exported
         },
-        keep: None,
     }
 }
 

@@ -134,12 +134,7 @@ const SLOW: [(&str, u32, f64); 2] = [
 ];
 
 fn measure(load: &Load, users: u32) -> Figures {
-    let mut engine = Engine::new(
-        load.profile,
-        Limits::default(),
-        Duration::ZERO,
-        Duration::ZERO,
-    );
+    let mut engine = Engine::new(load.profile, Limits::default(), Duration::ZERO);
     let mut asked = 0;
     let mut ask = |engine: &mut Engine| {
         asked += 1;

@@ -176,17 +176,14 @@ fn shared_blocks_count_once_and_go_when_room_is_needed() {
 }
 
 #[test]
-fn a_server_serves_between_loading_and_draining() {
+fn a_server_serves_until_it_drains() {
     let profile = Profile::QWEN3_8B_BF16_H100;
-    let mut engine = Engine::new(profile, Limits::default(), SECOND, SECOND * 100);
-    engine.advance(SECOND * 100);
-    assert_eq!(engine.phase(), Phase::Loading);
-    let refused = engine.submit(request(1, 1, 1), SECOND * 100).unwrap_err();
-    assert_eq!(refused, EngineRefusal::NotServing { phase: "loading" });
+    let mut engine = Engine::new(profile, Limits::default(), SECOND);
     engine.submit(request(2, 10, 1_000), SECOND * 101).unwrap();
     assert_eq!(engine.phase(), Phase::Serving);
     engine.drain(SECOND * 102);
-    assert!(engine.submit(request(3, 1, 1), SECOND * 102).is_err());
+    let refused = engine.submit(request(3, 1, 1), SECOND * 102).unwrap_err();
+    assert_eq!(refused, EngineRefusal::NotServing { phase: "draining" });
     assert!(!engine.is_idle());
     assert_eq!(finish(&mut engine)[0].outcome, RequestEnd::Finished);
     assert_eq!(engine.phase(), Phase::Draining);

@@ -17,7 +17,7 @@ fn engine(kv_tokens: u32, limits: Limits) -> Engine {
         kv_tokens,
         ..Profile::QWEN3_8B_BF16_H100
     };
-    Engine::new(profile, limits, Duration::ZERO, Duration::ZERO)
+    Engine::new(profile, limits, Duration::ZERO)
 }
 
 fn request(id: u64, prompt_tokens: u32, output_tokens: u32) -> Request {

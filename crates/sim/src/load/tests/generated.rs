@@ -2,40 +2,34 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::load::{
-    Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, Sharing, Spacing, Tokens,
-};
+use crate::load::{Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, Sharing, Tokens};
 use crate::number;
 use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn fixed() -> Lengths {
-    Lengths::Independent {
+    Lengths {
         prompt: Tokens::Fixed(100),
         output: Tokens::Fixed(10),
     }
 }
 
-fn demand(shape: RateProfile, spacing: Spacing) -> Demand {
+fn demand(shape: RateProfile) -> Demand {
     Demand {
         shape,
-        spacing,
         lengths: fixed(),
         sharing: None,
     }
 }
 
-fn arrivals(shape: RateProfile, spacing: Spacing) -> Arrivals {
-    Arrivals::new(demand(shape, spacing), &SeedTree::new(5), "test").unwrap()
+fn arrivals(shape: RateProfile) -> Arrivals {
+    Arrivals::new(demand(shape), &SeedTree::new(5), "test").unwrap()
 }
 
-fn times(shape: RateProfile, spacing: Spacing, until: Duration) -> Vec<f64> {
-    arrivals(shape, spacing)
-        .map(|arrival| arrival.at)
-        .take_while(|at| *at < until)
-        .map(|at| at.as_secs_f64())
-        .collect()
+/// When requests are expected, one after another.
+fn expected(shape: &RateProfile) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(0.0), |last| shape.after(*last, 1.0)).skip(1)
 }
 
 fn between(times: &[f64], from: f64, to: f64) -> usize {
@@ -50,7 +44,8 @@ type Windows = &'static [(f64, f64, usize)];
 
 fn follows(cases: &[(&str, RateProfile, Windows)]) {
     for (name, shape, windows) in cases {
-        let times = times(shape.clone(), Spacing::Even, Duration::from_mins(200));
+        let until = Duration::from_mins(200).as_secs_f64();
+        let times: Vec<f64> = expected(shape).take_while(|at| *at < until).collect();
         for (from, to, wanted) in *windows {
             let found = between(&times, *from, *to);
             assert!(
@@ -62,7 +57,7 @@ fn follows(cases: &[(&str, RateProfile, Windows)]) {
 }
 
 #[test]
-fn even_spacing_follows_a_rate_that_changes_once() {
+fn what_is_expected_follows_a_rate_that_changes_once() {
     let minutes = Duration::from_mins;
     follows(&[
         (
@@ -98,7 +93,7 @@ fn even_spacing_follows_a_rate_that_changes_once() {
 }
 
 #[test]
-fn even_spacing_follows_a_rate_that_goes_up_and_down() {
+fn what_is_expected_follows_a_rate_that_goes_up_and_down() {
     let minutes = Duration::from_mins;
     let stage = |lasts, rate| RateStage { lasts, rate };
     follows(&[
@@ -148,42 +143,33 @@ fn even_spacing_follows_a_rate_that_goes_up_and_down() {
 fn a_load_that_ends_ends() {
     let lasts = SECOND * 10;
     let stages = RateProfile::Stages(vec![RateStage { lasts, rate: 1.0 }]);
-    assert!(arrivals(stages, Spacing::Even).count() >= 9);
-    assert_eq!(
-        arrivals(RateProfile::Constant { rate: 0.0 }, Spacing::Poisson).next(),
-        None
-    );
+    assert!(expected(&stages).count() >= 9);
+    assert!(arrivals(stages).count() < 30);
+    assert_eq!(arrivals(RateProfile::Constant { rate: 0.0 }).next(), None);
 }
 
 #[test]
-fn spacing_has_its_variation() {
-    let variation = |spacing| {
-        let times = times(
-            RateProfile::Constant { rate: 10.0 },
-            spacing,
-            Duration::from_hours(1),
-        );
-        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let count = number::length(gaps.len());
-        let mean = gaps.iter().sum::<f64>() / count;
-        assert!((mean - 0.1).abs() < 0.005, "{mean}");
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count;
-        variance.sqrt() / mean
-    };
-    for (spacing, wanted) in [(Spacing::Even, 0.0), (Spacing::Poisson, 1.0)] {
-        let found = variation(spacing);
-        assert!(
-            (found - wanted).abs() < 0.1 * wanted + 0.001,
-            "{spacing:?}: {found}"
-        );
-    }
+fn gaps_vary_as_much_as_their_mean() {
+    let lasts = Duration::from_hours(1);
+    let arrivals = arrivals(RateProfile::Constant { rate: 10.0 }).map(|arrival| arrival.at);
+    let times: Vec<f64> = arrivals
+        .take_while(|at| *at < lasts)
+        .map(|at| at.as_secs_f64())
+        .collect();
+    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let count = number::length(gaps.len());
+    let mean = gaps.iter().sum::<f64>() / count;
+    assert!((mean - 0.1).abs() < 0.005, "{mean}");
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count;
+    let variation = variance.sqrt() / mean;
+    assert!((variation - 1.0).abs() < 0.101, "{variation}");
 }
 
 #[test]
 fn the_seed_and_the_name_decide() {
     let take = |seed, name: &str| -> Vec<Arrival> {
         let demand = Demand {
-            lengths: Lengths::Independent {
+            lengths: Lengths {
                 prompt: Tokens::LogNormal {
                     median: 500.0,
                     sigma: 1.0,
@@ -196,7 +182,7 @@ fn the_seed_and_the_name_decide() {
                 texts: 3,
                 tokens: 256,
             }),
-            ..demand(RateProfile::Constant { rate: 1.0 }, Spacing::Poisson)
+            ..demand(RateProfile::Constant { rate: 1.0 })
         };
         let arrivals = Arrivals::new(demand, &SeedTree::new(seed), name).unwrap();
         arrivals.take(2_000).collect()
@@ -262,7 +248,7 @@ proptest! {
             period: Duration::from_mins(10),
             phase: SECOND,
         };
-        let demand = demand(shape, Spacing::Poisson);
+        let demand = demand(shape);
         let arrivals = Arrivals::new(demand, &SeedTree::new(seed), "a").unwrap();
         let mut last = Duration::ZERO;
         for arrival in arrivals.take(200) {

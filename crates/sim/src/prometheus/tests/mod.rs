@@ -27,7 +27,6 @@ fn target(pod: &str) -> ScrapeTarget {
         address: pod.to_owned(),
         interval: Duration::from_secs(10),
         conflicts: Conflicts::Exported,
-        keep: None,
     }
 }
 

@@ -124,14 +124,6 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
         names.map(count).concat()
     };
     assert_eq!(counts(&by_page), [1.0, 3.0, 1.0, 1.0]);
-
-    let some = ScrapeTarget {
-        keep: Some(["vllm:ttft_seconds_count".to_owned()].into()),
-        ..target("a")
-    };
-    let (mut kept, id) = server(some);
-    kept.scraped(id, seconds(10), Scraped::Page(&shown));
-    assert_eq!(counts(&kept), [1.0]);
 }
 
 #[test]

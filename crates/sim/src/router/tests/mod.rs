@@ -6,7 +6,7 @@ mod whole;
 
 use std::time::Duration;
 
-use super::{Binding, FlowControl, PoolSpec, RouterPool, Weights};
+use super::{Binding, FlowControl, PoolSpec, RouterPool};
 use crate::engine::{Engine, Limits, Profile};
 use crate::load::Arrival;
 use wva_supervise::SeedTree;
@@ -28,7 +28,6 @@ fn spec(binding: Binding, flow_control: Option<FlowControl>) -> PoolSpec {
         model: "chat".to_owned(),
         target_model: "Qwen/Qwen3-8B".to_owned(),
         binding,
-        weights: Weights::default(),
         flow_control,
         handover: None,
     }
@@ -36,7 +35,7 @@ fn spec(binding: Binding, flow_control: Option<FlowControl>) -> PoolSpec {
 
 fn engine(start: Duration) -> Engine {
     let profile = Profile::QWEN3_8B_BF16_H100;
-    Engine::new(profile, Limits::default(), start, Duration::ZERO)
+    Engine::new(profile, Limits::default(), start)
 }
 
 fn arrival(prompt_tokens: u32, output_tokens: u32) -> Arrival {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{engine, pool};
-use crate::load::{Arrivals, Demand, Lengths, RateProfile, Sharing, Spacing, Tokens};
+use crate::load::{Arrivals, Demand, Lengths, RateProfile, Sharing, Tokens};
 use crate::router::{FlowControl, RequestVerdict, RouterPool, Served};
 use wva_supervise::SeedTree;
 
@@ -18,8 +18,7 @@ fn load(seed: u64, name: &str) -> Arrivals {
             period: MINUTE * 5,
             phase: Duration::ZERO,
         },
-        spacing: Spacing::Poisson,
-        lengths: Lengths::Independent {
+        lengths: Lengths {
             prompt: Tokens::LogNormal {
                 median: 700.0,
                 sigma: 0.8,
