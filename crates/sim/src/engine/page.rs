@@ -48,8 +48,7 @@ impl Writer {
 }
 
 impl Engine {
-    /// What it shows to a scrape; none while its HTTP server is not up, which is while it loads and
-    /// once it has stopped.
+    /// What it shows to a scrape; none once it has stopped.
     pub fn page(&self, dialect: Dialect, model: &str) -> Option<Page> {
         if self.phase() == Phase::Stopped {
             return None;
