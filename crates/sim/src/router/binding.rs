@@ -11,13 +11,13 @@ pub enum Binding {
     /// Held by flow control until a server has room, then given to the best one.
     #[default]
     Late,
-    /// Given on arrival to the ready servers in turn, in the order of their names.
-    #[serde(rename = "early-round-robin")]
-    RoundRobin,
     /// Given on arrival to a ready server with the fewest requests, running and waiting together; chance decides
     /// among equals.
     #[serde(rename = "early")]
     LeastRequest,
+    /// Given on arrival to the ready servers in turn, in the order of their names.
+    #[serde(rename = "early-round-robin")]
+    RoundRobin,
 }
 
 impl Binding {
