@@ -66,7 +66,7 @@ pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolic
         };
     }
     let selected = settings.queueing_model.selected();
-    let is_slo = policy.analysis == SaturationMethod::Slo;
+    let is_slo = policy.analysis == SaturationMethod::Slo && !selected;
     if policy.analysis == SaturationMethod::Percentage && !selected {
         return DecisionMode::Percentage;
     }

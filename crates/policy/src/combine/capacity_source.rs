@@ -10,21 +10,22 @@ use crate::capacity::AnalyzerName;
 /// Who sizes a model, or why nobody can.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CapacitySource {
-    /// Saturation where it votes, else the one other voter.
+    /// Saturation where it votes, else the SLO analyzer, else the one other voter.
     Sized {
         /// The analyzer.
         by: AnalyzerName,
     },
     /// No voter is live and informative: there is nothing to size with.
     Nobody,
-    /// Several voters besides saturation are, and none of them comes first.
+    /// Several voters besides these two are, and none of them comes first.
     Ambiguous {
         /// These.
         candidates: Vec<AnalyzerName>,
     },
 }
 
-/// Saturation where it votes, is live and says something; else the only other voter that is.
+/// Saturation where it votes, is live and says something; else the SLO analyzer, likewise; else the only other voter
+/// that does.
 pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
     let candidates: Vec<AnalyzerName> = results
         .iter()
@@ -42,6 +43,9 @@ pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
         [] => CapacitySource::Nobody,
         several if several.contains(&AnalyzerName::Saturation) => CapacitySource::Sized {
             by: AnalyzerName::Saturation,
+        },
+        several if several.contains(&AnalyzerName::Slo) => CapacitySource::Sized {
+            by: AnalyzerName::Slo,
         },
         [only] => CapacitySource::Sized { by: *only },
         _ => CapacitySource::Ambiguous { candidates },

@@ -35,6 +35,9 @@ const RECENT: Duration = Duration::from_mins(10);
 const LASTING: f64 = 0.02;
 /// Ratio of the most to the least work from which on a line is fitted.
 const SPREAD: f64 = 1.9;
+/// The same from which on points that were each seen so often bound the law that is assumed until then.
+const SOME_SPREAD: f64 = 1.4;
+const OFTEN: u32 = 8;
 /// Most work of a fitted law, to that of the line through its ends. Many looks at much the same work give a
 /// slope that is noise.
 const BEYOND: f64 = 1.5;
@@ -180,7 +183,7 @@ impl LatencyCurve {
             variance += weight * distance * distance;
         }
         let slope = covariance / variance;
-        if self.has_spread() && variance > 0.0 && slope < 0.0 {
+        if self.varies_by(SPREAD) && variance > 0.0 && slope < 0.0 {
             let highest = slope.mul_add(-work, pace);
             let end = self.end() * BEYOND;
             return Some(LatencyLaw {
@@ -192,29 +195,40 @@ impl LatencyCurve {
         let by_cache = resident.map(|resident| pace + 3.0 * generated * work / resident);
         let by_objective = (pace * objective < 1.0).then_some(2.0 / objective);
         let highest = by_cache.into_iter().chain(by_objective).reduce(f64::max)?;
+        let assumed = work / (1.0 - pace / highest);
+        let most = assumed.min(self.end_by_ends() * BEYOND);
         Some(LatencyLaw {
-            idle: highest.recip(),
-            most: work / (1.0 - pace / highest),
+            idle: (1.0 - work / most) / pace,
+            most,
         })
     }
 
     /// Where the line through the fastest point and that of the most work ends.
     fn end(&self) -> f64 {
-        let fastest = self
-            .points
-            .values()
-            .map(|point| point.pace)
-            .fold(0.0, f64::max);
+        let points = self.points.values();
+        let fastest = points.reduce(|one, other| if other.pace > one.pace { other } else { one });
         let last = self.points.values().next_back();
-        last.map_or(f64::INFINITY, |last| {
-            last.work / (1.0 - last.pace / fastest)
+        let ends = fastest.zip(last).filter(|(one, last)| one.pace > last.pace);
+        ends.map_or(f64::INFINITY, |(fastest, last)| {
+            let slope = (last.work - fastest.work) / (fastest.pace - last.pace);
+            slope.mul_add(last.pace, last.work)
         })
     }
 
-    fn has_spread(&self) -> bool {
-        let mut points = self.points.values();
-        let first = points.next().map_or(0.0, |point| point.work);
-        self.most() >= first * SPREAD
+    /// The same where work varied too little for a slope to be fitted, but the first and the last point were seen often.
+    fn end_by_ends(&self) -> f64 {
+        let points = self.points.values();
+        let often = points.filter(|point| point.seen >= OFTEN).count();
+        if often == self.points.len() && self.varies_by(SOME_SPREAD) {
+            self.end()
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    fn varies_by(&self, ratio: f64) -> bool {
+        let first = self.points.values().next();
+        first.is_some_and(|first| self.most() >= first.work * ratio)
     }
 }
 

@@ -224,7 +224,9 @@ impl NeedMemory {
         };
         let need = self.buckets.back().map_or(0.0, |bucket| bucket.peak);
         let before = self.buckets.iter().filter(is_before);
-        let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak * SAME);
+        let is_new = before
+            .map(|bucket| bucket.peak)
+            .all(|peak| need >= peak * SAME);
         if is_new && least > chance {
             (least * ahead.as_secs_f64() / requests).min(MOST_GROWTH)
         } else {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::campaign::{Campaign, CampaignError};
 use super::files::write;
-use super::fluid::{FEASIBLE, GOAL, FluidDemand, mean_lengths, primaries, scored};
+use super::fluid::{FEASIBLE, FluidDemand, GOAL, mean_lengths, primaries, scored};
 use super::number;
 use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
 use super::scenario::{LoadedScenario, prepare};

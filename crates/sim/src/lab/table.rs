@@ -11,8 +11,7 @@ const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cos
 
 pub(super) fn csv(records: &[LabRecord]) -> String {
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let quantiles =
-        |of: Quantiles| [of.p50, of.p90, of.p99].map(optional).join(",");
+    let quantiles = |of: Quantiles| [of.p50, of.p90, of.p99].map(optional).join(",");
     let lines = records.iter().map(|record| {
         let score = &record.score;
         let goodput = score.good_tokens / score.gpu_seconds.total;

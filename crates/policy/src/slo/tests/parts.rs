@@ -96,7 +96,30 @@ fn a_slope_that_is_noise_reaches_no_further_than_the_ends_of_what_was_seen() {
         curve.observe(6_000.0, 1.0 / 120.0, false, at(second * 15));
     }
     let law = curve.law(Some(300.0), 0.3, 0.02, at(600)).unwrap();
-    close(law.most, 1.5 * 8_500.0 / (1.0 - 75.0 / 180.0));
+    close(law.most, 1.5 * (8_500.0 + 75.0 * 7_500.0 / 105.0));
+}
+
+#[test]
+fn points_that_were_seen_often_bound_the_law_that_is_assumed() {
+    // An engine of 12 ms that does 4 000 at most, between a half and three quarters of that.
+    let law = |works: &[f64], looks: u64| {
+        let mut curve = LatencyCurve::default();
+        for second in 0..looks {
+            for work in works {
+                let latency = 0.012 / (1.0 - work / 4_000.0);
+                curve.observe(*work, latency, false, at(second * 15));
+            }
+        }
+        curve.law(Some(1_500.0), 0.5, 0.05, at(looks * 15)).unwrap()
+    };
+    let near = law(&[2_000.0, 2_700.0], 8);
+    assert!(near.most > 6_100.0, "{near:?}");
+    let seldom = law(&[2_000.0, 3_000.0], 7);
+    assert!(seldom.most > 6_100.0, "{seldom:?}");
+    let often = law(&[2_000.0, 3_000.0], 8);
+    close(often.most, 6_000.0);
+    // It goes through what was seen.
+    close(often.at(2_500.0), 2.0 / (1.0 / 0.024 + 1.0 / 0.048));
 }
 
 #[test]
