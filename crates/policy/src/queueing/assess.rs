@@ -71,13 +71,13 @@ fn measure(
     let demand = input.demand();
     let parameters = tuned.map(|tuned| tuned.estimate.parameters);
     let sizing = size(input, parameters, workload, targets);
+    let kept = tuned
+        .zip(targets)
+        .and_then(|(tuned, targets)| kept_within(tuned, targets));
     let supply = sizing.as_ref().ok().map(|sizing| {
-        supply(
-            demand,
-            sizing.performance.throughput,
-            input.ready,
-            input.pending,
-        )
+        let sized = sizing.performance.throughput;
+        let per_replica = kept.filter(|kept| kept.0 > sized.0).unwrap_or(sized);
+        supply(demand, per_replica, input.ready, input.pending)
     });
     QueueingVariantFigures {
         busy: input.busy(),
@@ -91,6 +91,19 @@ fn measure(
         unsized_because: sizing.err(),
         supply,
     }
+}
+
+/// Requests per second at which a replica was last seen to keep the targets, where what was seen contradicts the estimate
+/// and was not learned from.
+fn kept_within(tuned: &Tuned, targets: ModelTargets) -> Option<RequestRate> {
+    let seen = tuned.last.observation;
+    let Latencies {
+        time_to_first_token,
+        inter_token_latency,
+    } = targets.latencies;
+    let is_kept = seen.time_to_first_token.0 <= time_to_first_token.0
+        && seen.inter_token_latency.0 <= inter_token_latency.0;
+    (tuned.refused_rounds > 0 && is_kept).then_some(seen.rate)
 }
 
 fn size(

@@ -182,7 +182,7 @@ fn targets_come_from_the_first_source_that_has_any() {
 
 #[test]
 fn a_model_whose_load_grows_asks_for_more_and_pending_replicas_count() {
-    let known = learned(&model(&[4.0]));
+    let known = learned(&model(&[1.0]));
     let (calm, figures) = demand(&model(&[0.25, 0.25]), &known);
     assert_eq!(calm, Some(0.5));
     let own = &figures.variants[&variant()];
@@ -262,4 +262,43 @@ fn what_cannot_be_sized_says_why() {
         text.contains("target time to first token of 1.000 ms is below"),
         "{text}"
     );
+}
+
+#[test]
+fn a_replica_does_what_it_was_seen_to_do_within_the_targets_while_the_estimate_is_refused() {
+    let stated = QueueingModelPolicy {
+        targets: Some(latency_targets(150, 80)),
+        ..POLICY
+    };
+    let seen = |first_token: f64, between: f64, rate: f64| {
+        let mut seen = model(&[rate, rate]);
+        seen.policy = stated;
+        for input in seen.variants.values_mut() {
+            for replica in input.replicas.values_mut() {
+                replica.time_to_first_token = Some(Millis(first_token));
+                replica.inter_token_latency = Some(Millis(between));
+            }
+        }
+        seen
+    };
+    let calm = seen(45.0, 8.0, 1.0);
+    let round =
+        |known: &LearnedParameters| known.learn(&BTreeMap::from([(key("llama"), calm.clone())]));
+    let known = (0..20).fold(learned(&calm), |known, _| round(&known));
+    let per_replica = |seen: &QueueingModelInput, known: &LearnedParameters| {
+        let (_, figures) = assess(&key("llama"), seen, known);
+        let own = &figures.variants[&variant()];
+        (own.refused_rounds, own.supply.unwrap().per_replica.0)
+    };
+    let (refused, estimated) = per_replica(&calm, &known);
+    assert_eq!(refused, Some(0));
+    // Twice as much as it should do, and not late.
+    let rate = 2.0 * estimated;
+    let busy = seen(60.0, 9.0, rate);
+    let next = known.learn(&BTreeMap::from([(key("llama"), busy.clone())]));
+    assert_eq!(per_replica(&busy, &next), (Some(1), rate));
+    // Beyond the targets it shows nothing.
+    let late = seen(300.0, 9.0, rate);
+    let next = known.learn(&BTreeMap::from([(key("llama"), late.clone())]));
+    assert_eq!(per_replica(&late, &next), (Some(1), estimated));
 }
