@@ -95,8 +95,18 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
     let entries = entries.into_iter().flatten().map(|(place, model)| {
         let text = match model {
             Some(model) => {
+                let elsewhere = served.iter().filter(|key| *key.model == *model);
+                let elsewhere: Vec<String> =
+                    elsewhere.map(|key| shortened(&key.namespace)).collect();
                 let model = shortened(&model);
-                format!("no variant serves model {model:?}; correct its name, or remove the entry")
+                if elsewhere.is_empty() {
+                    format!("no variant serves model {model:?}; correct its name, or remove the entry")
+                } else {
+                    format!(
+                        "model {model:?} is served in namespace {} alone; correct the namespace, or remove the entry",
+                        elsewhere.join(", ")
+                    )
+                }
             }
             None => "no variant is in this namespace; correct its name, or remove it".to_owned(),
         };

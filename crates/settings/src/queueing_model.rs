@@ -120,7 +120,7 @@ pub(super) fn targets(
         if !(0.0..=MAX_MILLIS).contains(&millis) {
             faults.push(format!(
                 "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {millis:.1}: write milliseconds such \
-                 as 500, or 0 for no target"
+                 as 500, or 0 in both for no target"
             ));
             return None;
         }

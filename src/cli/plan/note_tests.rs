@@ -168,8 +168,8 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
                 "saturation: {{m: {{{}, priority: 2}}}}",
                 served.replace("serving", "other")
             ),
-            "global saturation ConfigMap, entry \"m\": no variant serves model \
-             \"meta-llama/Llama-3.1-8B\"; correct its name, or remove the entry",
+            "global saturation ConfigMap, entry \"m\": model \"meta-llama/Llama-3.1-8B\" is served in \
+             namespace serving alone; correct the namespace, or remove the entry",
         ),
         (
             "namespaces: {serving: {scaleToZero: {default: {retention_period: 3m}}}}".into(),

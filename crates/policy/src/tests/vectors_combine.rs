@@ -320,6 +320,17 @@ fn n113_two_candidates_without_saturation_hold_the_model() {
 }
 
 #[test]
+fn latency_objectives_size_a_model_where_saturation_does_not_vote() {
+    let short = [("v", 10_000.0, 1)];
+    let one = |analyzer| result(analyzer, 1.0, 50_000.0, &short);
+    let throughput = one(AnalyzerName::Throughput);
+    let held = outcome(&[throughput.clone(), one(AnalyzerName::QueueingModel)]);
+    assert!(matches!(held, Some(RoleTarget::Hold(_))), "{held:?}");
+    let grown = outcome(&[throughput, one(AnalyzerName::Slo)]);
+    assert!(matches!(grown, Some(RoleTarget::Grow { .. })), "{grown:?}");
+}
+
+#[test]
 fn n115_only_a_variant_of_known_capacity_is_claimed() {
     let ballot = result(
         AnalyzerName::Throughput,

@@ -49,8 +49,9 @@ impl Entry for SaturationEntry {
             told.map(move |text| format!("limiters[{index}]: {text}"))
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
+        let is_slo = self.analyzer_name.as_deref() == Some(AnalyzerName::Slo.as_str());
         told.chain(repeated(listed))
-            .chain(unseated(listed))
+            .chain(unseated(listed).filter(|_| !is_slo))
             .collect()
     }
 
