@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::files::{kept, records, store, write};
-use super::fluid::{FluidDemand, mean_lengths, primaries, scored};
+use super::fluid::{FluidDemand, fixed_fleet, mean_lengths, scored};
 use super::number::{self, HASH_OF_NOTHING};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
@@ -18,6 +18,7 @@ use super::search::least_count;
 use super::summary::scenarios;
 use super::table;
 use crate::threads::each;
+use wva::policy::capacity::ServingRole;
 
 #[derive(Debug)]
 pub(crate) struct Campaign {
@@ -275,8 +276,12 @@ impl Shared<'_> {
         for (model, load) in models {
             let demand = FluidDemand::new(model, load, scored);
             guess = guess.max(demand.map_or(1, |demand| demand.least_static()));
-            let primaries = primaries(model, mean_lengths(load)).into_iter();
-            most = primaries.map(|one| one.bounds.1).fold(most, u32::max);
+            let whole = fixed_fleet(model, mean_lengths(load), u32::MAX);
+            let of_role = |role: ServingRole| {
+                let own = model.variants.iter().filter(move |one| one.role == role);
+                own.filter_map(|one| whole.get(one.name)).sum()
+            };
+            most = model.roles().into_iter().map(of_role).fold(most, u32::max);
         }
         Ok((guess, (1, most)))
     }
@@ -291,7 +296,21 @@ impl Shared<'_> {
             "{} {:?} {:?}",
             policy.family.name, policy.knob, policy.without
         );
-        let parts = [&*scenario.text, &policy, &seed.to_string()];
+        let models = scenario.spec.models.iter();
+        let traces =
+            models.flat_map(|model| model.load.iter().filter_map(|part| part.trace.as_ref()));
+        // Another file may have the name of an earlier one.
+        let traces = traces.map(|trace| {
+            let file = self
+                .campaign
+                .traces
+                .as_ref()
+                .map(|folder| folder.join(&trace.file));
+            let known = file.and_then(|file| fs::metadata(file).ok());
+            format!("{:?}", known.map(|file| (file.len(), file.modified().ok())))
+        });
+        let traces: String = traces.collect();
+        let parts = [&*scenario.text, &policy, &seed.to_string(), &traces];
         let hash = parts.iter().fold(self.program, |hash, part| {
             number::hash(hash, part.bytes().chain([0xff]))
         });

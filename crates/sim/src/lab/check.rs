@@ -186,6 +186,17 @@ impl Checker<'_> {
         if variant.gpus == 0 {
             return self.wrong(format!("{path}.gpus"), 0, "give at least 1");
         }
+        let limits = variant.limits;
+        for (field, value) in [
+            ("maxNumSeqs", limits.max_num_seqs),
+            ("maxNumBatchedTokens", limits.max_num_batched_tokens),
+            ("maxModelLen", limits.max_model_len),
+            ("blockSize", limits.block_size),
+        ] {
+            if value == 0 {
+                return self.wrong(format!("{path}.limits.{field}"), 0, "give at least 1");
+            }
+        }
         if !(variant.cost > 0.0 && variant.cost.is_finite()) {
             return self.wrong(format!("{path}.cost"), variant.cost, "give a cost above 0");
         }

@@ -1,6 +1,7 @@
 //! A fluid model of the servers: capacity within the objective, offered load, and the bound of a policy that knows all
 //! arrivals.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::accounting::{Scored, share};
@@ -68,6 +69,7 @@ pub(super) struct FluidDemand {
     ttft: f64,
     start_up: usize,
     gpus: f64,
+    /// Replicas of the primary variant, those that others are worth included.
     bounds: (u32, u32),
     /// Replicas of the primary variant that all variants at their maximum are worth.
     capacity: f64,
@@ -98,6 +100,33 @@ pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&Scen
         .collect()
 }
 
+/// Fleets of so many replicas a role: of the variant that does a request for the least money up to its maximum, then of
+/// the next one; others have their minimum.
+pub(super) fn fixed_fleet(
+    model: &ScenarioModel,
+    lengths: (f64, f64),
+    replicas: u32,
+) -> BTreeMap<&'static str, u32> {
+    let mut fleet = BTreeMap::new();
+    for role in model.roles() {
+        let cost =
+            |variant: &&ScenarioVariant| variant.cost * mean_work(variant, model.slo, lengths);
+        let own = model.variants.iter().filter(|one| one.role == role);
+        let mut own: Vec<&ScenarioVariant> = own.collect();
+        own.sort_by(|one, other| cost(one).total_cmp(&cost(other)));
+        let mut left = replicas;
+        for (place, variant) in own.into_iter().enumerate() {
+            let (min, max) = variant.bounds;
+            let count = left.min(max);
+            left -= count;
+            let least = if place == 0 { 0 } else { min };
+            fleet.insert(variant.name, count.max(least));
+        }
+    }
+    fleet
+}
+
+/// Mean tokens of prompts and of answers.
 pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     let count = number::length(load.arrivals.len().max(1));
     let sum = load.arrivals.iter().fold((0.0, 0.0), |sum, arrival| {
@@ -140,6 +169,7 @@ impl FluidDemand {
         let capacity = variants.map(|variant| {
             f64::from(variant.bounds.1) * own / mean_work(variant, model.slo, lengths).max(1e-12)
         });
+        let capacity: f64 = capacity.sum();
         let start_up = primary.start_up.median.as_secs();
         Some(Self {
             work,
@@ -147,8 +177,11 @@ impl FluidDemand {
             ttft: model.slo.first_token.as_secs_f64(),
             start_up: usize::try_from(start_up).unwrap_or(0),
             gpus: f64::from(primary.gpus),
-            bounds: primary.bounds,
-            capacity: capacity.sum(),
+            bounds: (
+                primary.bounds.0,
+                primary.bounds.1.max(number::rounded(capacity.floor())),
+            ),
+            capacity,
         })
     }
 

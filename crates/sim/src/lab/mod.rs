@@ -35,7 +35,7 @@ pub(crate) use change::ScenarioChange;
 pub(crate) use fixed::FixedFleet;
 pub(crate) use gates::gates;
 pub(crate) use policies::{POLICIES, PolicyChoice, PolicyKind};
-pub(crate) use scenario::{BUILT_IN, load, load_changed};
+pub(crate) use scenario::{BUILT_IN, LoadedScenario, load, load_changed};
 pub(crate) use seats::Seats;
 
 use super::number;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::accounting::{Accounts, Scored};
 use super::check::ScenarioError;
-use super::fluid::{mean_lengths, primaries, scored};
+use super::fluid::{fixed_fleet, mean_lengths, scored};
 use super::meter::Meter;
 use super::number;
 use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, controller};
@@ -116,11 +116,10 @@ impl Play<'_> {
             PolicyKind::Static | PolicyKind::StaticBest => {
                 let count = number::rounded(self.policy.knob.unwrap_or(1.0));
                 for (model, load) in prepared.scenario.models.iter_mut().zip(&prepared.loads) {
-                    let chosen = primaries(model, mean_lengths(load)).into_iter();
-                    let chosen: Vec<&str> = chosen.map(|variant| variant.name).collect();
+                    let fleet = fixed_fleet(model, mean_lengths(load), count);
                     for variant in &mut model.variants {
-                        let is_chosen = chosen.contains(&variant.name);
-                        let count = if is_chosen { count } else { variant.bounds.0 };
+                        let known = fleet.get(variant.name).copied();
+                        let count = known.unwrap_or(variant.bounds.0);
                         variant.replicas = count;
                         variant.bounds = (count, count.max(1));
                     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::campaign::{Campaign, CampaignError};
 use super::files::write;
-use super::fluid::{FEASIBLE, FluidDemand, GOAL, mean_lengths, primaries, scored};
+use super::fluid::{FEASIBLE, FluidDemand, GOAL, fixed_fleet, mean_lengths, scored};
 use super::number;
 use super::record::{BestStatic, Clairvoyant, LabRecord, ScenarioSummary};
 use super::scenario::{LoadedScenario, prepare};
@@ -45,36 +45,30 @@ fn summary(
     let models = prepared.scenario.models.iter().zip(&prepared.loads);
     let mut load: Option<f64> = None;
     let mut bound = Some(Clairvoyant::default());
-    let (mut chosen, mut others) = (Vec::new(), BTreeMap::new());
     let (mut good, mut all) = (0.0, 0.0);
     for (model, requests) in models {
         let demand = FluidDemand::new(model, requests, scored);
-        match (&mut bound, demand) {
-            (Some(bound), Some(demand)) => {
-                load = Some(demand.load_to_capacity().max(load.unwrap_or(0.0)));
-                let found = demand.clairvoyant();
-                let count = number::length(requests.arrivals.len());
-                bound.gpu_hours += found.gpu_hours;
-                good += found.attainment * count;
-                all += count;
-            }
-            _ => bound = None,
-        }
-        let primaries = primaries(model, mean_lengths(requests)).into_iter();
-        chosen.extend(primaries.map(|variant| variant.name));
-        for variant in &model.variants {
-            others.insert(variant.name.to_owned(), variant.bounds.0);
-        }
+        let own = demand.as_ref().map(FluidDemand::load_to_capacity);
+        load = own.into_iter().chain(load).reduce(f64::max);
+        bound = bound.zip(demand).map(|(mut bound, demand)| {
+            let found = demand.clairvoyant();
+            let count = number::length(requests.arrivals.len());
+            bound.gpu_hours += found.gpu_hours;
+            good += found.attainment * count;
+            all += count;
+            bound
+        });
     }
     if let Some(bound) = &mut bound {
         bound.attainment = if all > 0.0 { good / all } else { 1.0 };
     }
     let best = best_static(scenario.name(), records).map(|(count, gpu_hours, attainment)| {
-        for name in &chosen {
-            others.insert((*name).to_owned(), count);
-        }
+        let models = prepared.scenario.models.iter().zip(&prepared.loads);
+        let fleets = models.flat_map(|(model, load)| fixed_fleet(model, mean_lengths(load), count));
         BestStatic {
-            replicas: others,
+            replicas: fleets
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
             gpu_hours,
             attainment,
         }

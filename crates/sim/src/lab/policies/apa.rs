@@ -67,7 +67,7 @@ impl Peer for Apa {
         let sum: f64 = self.seen.iter().map(|(_, usage)| usage).sum();
         let usage = sum / number::length(self.seen.len().max(1));
         let ratio = usage / self.target;
-        let count = f64::from(signals.ready.max(1));
+        let count = f64::from(signals.wanted.max(1));
         let wanted = if ratio > 1.0 + TOLERANCE {
             (count * ratio).ceil().min((RATE * count).ceil())
         } else if ratio < 1.0 - TOLERANCE {

@@ -15,6 +15,8 @@ const SYNC: Duration = Duration::from_secs(15);
 const COOLDOWN: Duration = Duration::from_mins(5);
 /// Bytes of a prompt token, by which the router measures its queue.
 const BYTES_PER_TOKEN: f64 = 4.0;
+/// The least share of the objective in which queued prompts may be computed, where a prompt takes nearly all of it.
+const LEAST_QUEUED: f64 = 0.1;
 
 type Metric = fn(&ModelSignals) -> Option<f64>;
 
@@ -132,8 +134,10 @@ impl HpaPeer {
         ];
         let speed = 1.0 / model.profile.timing.prompt_token.seconds().max(1e-9);
         let within = model.slo.first_token.as_secs_f64();
+        // The prompt itself takes a part of the objective.
+        let queued = (within - model.lengths.0 / speed).max(within * LEAST_QUEUED);
         Self {
-            prefill: Some(speed * within * BYTES_PER_TOKEN),
+            prefill: Some(speed * queued * BYTES_PER_TOKEN),
             ..Self::new(model, metrics, Some(guide())).below_keda(model)
         }
     }
@@ -186,8 +190,10 @@ impl HpaPeer {
             })
             .collect();
         if let Some(zero) = &mut self.zero {
+            let is_failing = signals.wanted > 0 && seen.metrics.iter().any(Result::is_err);
             let mut metrics = seen.metrics.iter().flatten();
-            let is_active = metrics.any(|metric| *metric > Milli(0));
+            // KEDA takes nothing to zero while a trigger fails.
+            let is_active = is_failing || metrics.any(|metric| *metric > Milli(0));
             if let Some(replicas) = zero.step(is_active, signals.wanted, now) {
                 let why = values.join(", ");
                 return Some(PeerDecision { replicas, why });

@@ -265,7 +265,10 @@ impl PolicyChoice {
             return Ok(choice(family, family.default));
         }
         let tuned = name.rsplit_once('-').and_then(|(family, knob)| {
-            let knob: f64 = knob.parse().ok().filter(|knob| *knob > 0.0)?;
+            let knob: f64 = knob.parse().ok()?;
+            if !(knob > 0.0 && knob.is_finite()) {
+                return None;
+            }
             let family = named(family).filter(|one| one.kind != PolicyKind::StaticBest)?;
             let is_whole = knob.fract() <= 0.0;
             let is_threshold = BAND < knob && knob <= 1.0;

@@ -81,7 +81,8 @@ impl Spread {
 
 impl ScenarioResult {
     pub(super) fn is_feasible(&self) -> bool {
-        self.record.is_feasible && self.record.load_to_capacity <= FEASIBLE
+        let load = self.record.load_to_capacity;
+        self.record.is_feasible && load.is_none_or(|load| load <= FEASIBLE)
     }
 
     pub(super) fn outcome(&self, policy: usize) -> Option<&PolicyOutcome> {

@@ -59,7 +59,9 @@ fn policy_head(policy: &PolicyLabel) -> String {
 
 /// The offered load of a scenario, with a mark where no policy can serve it.
 pub(super) fn load_text(scenario: &ScenarioResult) -> String {
-    let load = scenario.record.load_to_capacity;
+    let Some(load) = scenario.record.load_to_capacity else {
+        return "load/capacity unknown".to_owned();
+    };
     let mark = if scenario.is_feasible() {
         ""
     } else {
