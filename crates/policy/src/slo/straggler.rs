@@ -83,19 +83,24 @@ impl Mix {
             .filter(|one| one.size.concurrency < sequences);
         let others = total(others.map(|one| one.given.min.to_f64() * one.cost()));
         let (mut left, mut spent, mut cost) = (demand, others, None);
+        let mut is_tried = false;
         for (place, (_, work, one)) in own.iter().enumerate() {
             // It, or a dearer one, may serve what whole replicas of the cheaper ones leave.
             let last = own.iter().skip(place).filter_map(|(_, work, one)| {
                 let count = f64::from(rounding::ceil((left / work).max(0.0)));
                 (count <= one.most()).then(|| spent + count * one.cost())
             });
-            cost = last.chain(cost).reduce(f64::min);
+            if !is_tried {
+                cost = last.chain(cost).reduce(f64::min);
+            }
             if left <= 0.0 {
                 break;
             }
             let count = f64::from(rounding::floor((left / work).max(0.0))).min(one.most());
             spent += count * one.cost();
             left -= count * work;
+            // Where none of it serves, the dearer ones were tried for the same.
+            is_tried = count <= 0.0;
         }
         Self {
             sequences,
