@@ -49,6 +49,8 @@ pub struct WatchSpec<K: Projected> {
     pub kind: WatchedKind,
     /// Where its objects are listed and watched.
     pub api: Arc<Api<Guarded<K>>>,
+    /// The same in older versions of its group.
+    pub older: Arc<[Api<Guarded<K>>]>,
     /// What is watched, and how patiently.
     pub options: WatchOptions,
     /// Whether somebody here reads the object.
@@ -68,6 +70,7 @@ impl<K: Projected> Clone for WatchSpec<K> {
         Self {
             kind: self.kind,
             api: Arc::clone(&self.api),
+            older: Arc::clone(&self.older),
             options: self.options.clone(),
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
@@ -141,7 +144,11 @@ where
     fn open(&self, cx: &Context<WatcherMessage>) -> Watch<K> {
         let mut generator = cx.seed().child(cx.epoch().role());
         let jitter = move |delay| generator.jitter(delay, 0.2);
-        Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter)
+        Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter).or(self
+            .spec
+            .older
+            .iter()
+            .cloned())
     }
 
     /// Forgets the kind, and waits for settings that need it, for as long as an occasion may take;

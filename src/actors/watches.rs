@@ -33,7 +33,7 @@ use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
-use crate::cluster::watch::{Guarded, WatchOptions};
+use crate::cluster::watch::{Guarded, ServedVersion, WatchOptions};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::policy::pod_autoscaler::object::KIND;
@@ -155,9 +155,17 @@ impl WatcherWiring<'_> {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
+        self.api_in(&ServedVersion::Own)
+    }
+
+    fn api_in<K>(&self, version: &ServedVersion) -> Api<Guarded<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let all = Api::all_with(self.client.clone(), version);
         match &self.statics.scope.watch_namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
+            Some(namespace) => all.constrain(namespace),
+            None => all,
         }
     }
 
@@ -178,6 +186,7 @@ impl WatcherWiring<'_> {
         WatchSpec {
             kind,
             api: Arc::new(api),
+            older: Arc::default(),
             options: WatchOptions {
                 page_size: kind.spec().page_size,
                 ..WatchOptions::default()
@@ -249,15 +258,17 @@ impl WatcherWiring<'_> {
         I: IntoIterator<Item = Invalidation>,
     {
         let dirty = self.dirty.clone();
-        self.watcher(Self::spec::<K>(
-            kind,
-            self.api(),
-            mirror,
-            move |update| match update {
-                WatchUpdate::Changed(changed) => dirty.insert_all(concerned(changed)),
-                WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
-            },
-        ))
+        let notify = move |update: WatchUpdate<'_, K::View>| match update {
+            WatchUpdate::Changed(changed) => dirty.insert_all(concerned(changed)),
+            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
+        };
+        let older = kind.spec().older_versions.iter();
+        self.watcher(WatchSpec::<K> {
+            older: older
+                .map(|version| self.api_in(&ServedVersion::Older(version)))
+                .collect(),
+            ..Self::spec(kind, self.api(), mirror, notify)
+        })
     }
 
     fn config_maps(

@@ -49,6 +49,9 @@ pub struct ClaimRequest {
     /// The first of these that is to be had.
     #[serde(default)]
     pub first_available: Vec<DeviceRequest>,
+    /// What is wanted, in `v1beta1`; of no class otherwise.
+    #[serde(flatten)]
+    pub direct: DeviceRequest,
 }
 
 /// Devices of one class.

@@ -47,11 +47,22 @@ pub struct SlicePool {
 
 /// One device.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct SliceDevice {
     /// Its name, unique within the pool.
     #[serde(default)]
     pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub fields: DeviceFields,
+    /// The same in `v1beta1`.
+    #[serde(default)]
+    pub basic: Option<DeviceFields>,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceFields {
     /// What the driver says about it.
     #[serde(default)]
     pub attributes: BTreeMap<String, DeviceAttribute>,

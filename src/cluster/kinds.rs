@@ -19,6 +19,8 @@ pub struct KindSpec {
     pub is_for_settings: bool,
     /// Objects of a page of a list.
     pub page_size: u32,
+    /// Versions of its group that are asked for where the server lacks that of its type, newest first.
+    pub older_versions: &'static [&'static str],
 }
 
 /// When a kind is watched.
@@ -56,6 +58,7 @@ const fn kind(name: &'static str, group: &'static str, resource: &'static str) -
         is_required: false,
         is_for_settings: false,
         page_size: 500,
+        older_versions: &[],
     }
 }
 
@@ -79,6 +82,15 @@ impl KindSpec {
     const fn large(self) -> Self {
         let page_size = LARGE_OBJECT_PAGE;
         Self { page_size, ..self }
+    }
+
+    /// Dynamic resource allocation is served as v1 from Kubernetes 1.34 on, before it only in these, if at all.
+    const fn of_devices(self) -> Self {
+        let older_versions = &["v1beta2", "v1beta1"];
+        Self {
+            older_versions,
+            ..self
+        }
     }
 
     const fn when(self, condition: WatchCondition) -> Self {
@@ -140,12 +152,12 @@ kinds! {
     /// Pods of all namespaces that are bound to a node.
     HoldingPod: kind("Pod.bound", "", "pods").large().when(WatchCondition::GpuLimits);
     ResourceClaimTemplate: kind("ResourceClaimTemplate", "resource.k8s.io", "resourceclaimtemplates")
-        .when(WatchCondition::AnyLimits);
-    ResourceSlice: kind("ResourceSlice", "resource.k8s.io", "resourceslices").large()
+        .of_devices().when(WatchCondition::AnyLimits);
+    ResourceSlice: kind("ResourceSlice", "resource.k8s.io", "resourceslices").large().of_devices()
         .when(WatchCondition::GpuLimits);
     /// Claims of all namespaces.
     ResourceClaim: kind("ResourceClaim", "resource.k8s.io", "resourceclaims")
-        .when(WatchCondition::GpuLimits);
+        .of_devices().when(WatchCondition::GpuLimits);
 }
 
 impl WatchedKind {

@@ -64,6 +64,7 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     let spec = WatchSpec::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
+        older: Arc::default(),
         options: WatchOptions::default(),
         wanted: Arc::new(|_| true),
         malformed: |_, before, _| before.cloned(),

@@ -16,6 +16,7 @@ use crate::cluster::mirror::MirrorWriter;
 use crate::cluster::project::Projected;
 use crate::cluster::project::device::{ClaimObject, SliceObject};
 use crate::cluster::project::gpu::HoldingPodObject;
+use crate::cluster::watch::ServedVersion;
 use crate::roles::Role;
 use wva_supervise::ChildSpec;
 
@@ -70,6 +71,10 @@ impl WatcherWiring<'_> {
     {
         let mut spec = Self::spec(kind, Api::all(self.client.clone()), mirror, |_| {});
         spec.wanted = Arc::new(wanted);
+        let older = kind.spec().older_versions.iter();
+        spec.older = older
+            .map(|version| Api::all_with(self.client.clone(), &ServedVersion::Older(version)))
+            .collect();
         spec
     }
 }

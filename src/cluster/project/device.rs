@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::resource_claim_template::class_resource;
 use super::{Interner, Projected, name, namespace_of, shared_key};
 use crate::api::resource_claim::ResourceClaim;
-use crate::api::resource_slice::{DeviceTaint, ResourceSlice, SliceDevice};
+use crate::api::resource_slice::{DeviceFields, DeviceTaint, ResourceSlice, SliceDevice};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::is_gpu_device;
 
@@ -119,12 +119,13 @@ impl Projected for ResourceSlice {
 }
 
 fn device(one: &SliceDevice, node: Option<&Arc<str>>, texts: &mut Interner) -> Device {
-    let of_device = one.node_name.as_ref().map(|node| texts.intern(node));
-    let product = PRODUCTS.iter().find_map(|name| attribute(one, name));
-    let counters = one.consumes_counters.iter();
+    let fields = one.basic.as_ref().unwrap_or(&one.fields);
+    let of_device = fields.node_name.as_ref().map(|node| texts.intern(node));
+    let product = PRODUCTS.iter().find_map(|name| attribute(fields, name));
+    let counters = fields.consumes_counters.iter();
     Device {
         name: texts.intern(&one.name),
-        sort: sort(one),
+        sort: sort(fields),
         node: of_device.or_else(|| node.cloned()),
         product: product.map(|product| texts.intern(product)),
         counters: counters
@@ -133,7 +134,7 @@ fn device(one: &SliceDevice, node: Option<&Arc<str>>, texts: &mut Interner) -> D
     }
 }
 
-fn sort(device: &SliceDevice) -> DeviceSort {
+fn sort(device: &DeviceFields) -> DeviceSort {
     let stated = attribute(device, "type");
     let is_one_of = |sorts: &[&str]| stated.is_some_and(|stated| sorts.contains(&stated));
     if is_one_of(&PARTS) || device.taints.iter().any(closes) {
@@ -150,7 +151,7 @@ fn closes(taint: &DeviceTaint) -> bool {
 }
 
 /// An attribute of the driver's own domain, which names may carry.
-fn attribute<'a>(device: &'a SliceDevice, name: &str) -> Option<&'a str> {
+fn attribute<'a>(device: &'a DeviceFields, name: &str) -> Option<&'a str> {
     let mut attributes = device.attributes.iter();
     let (_, value) = attributes.find(|(key, _)| key.rsplit('/').next() == Some(name))?;
     value.string.as_deref().filter(|text| !text.is_empty())

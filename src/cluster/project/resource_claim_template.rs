@@ -89,7 +89,9 @@ fn claimed(requests: &[ClaimRequest], texts: &mut Interner) -> Option<BTreeMap<A
 
 /// The class and the GPUs of a request, of alternatives those of the largest. None of a form that is not known.
 fn most(request: &ClaimRequest) -> Option<(&str, Gpus)> {
+    let direct = Some(&request.direct).filter(|direct| !direct.device_class_name.is_empty());
     let alternatives = request.exactly.iter().chain(&request.first_available);
+    let alternatives = alternatives.chain(direct);
     let counts: Option<Vec<(&str, Gpus)>> = alternatives.map(count).collect();
     counts?.into_iter().max_by_key(|(_, gpus)| *gpus)
 }

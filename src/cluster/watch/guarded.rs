@@ -43,7 +43,7 @@ impl Malformed {
     }
 }
 
-impl<K: Resource> Guarded<K> {
+impl<K: Resource<DynamicType = ()>> Guarded<K> {
     /// The object's key.
     pub fn key(&self) -> ObjectKey {
         key_of(self.meta())
@@ -130,24 +130,37 @@ fn put(document: &mut Value, path: &str, name: &str, value: Value) {
     }
 }
 
-impl<K: Resource> Resource for Guarded<K> {
-    type DynamicType = K::DynamicType;
+/// The version of its group in which a kind is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServedVersion {
+    /// That of its type.
+    #[default]
+    Own,
+    /// An older one of the same fields, or of fields that its type reads, too.
+    Older(&'static str),
+}
+
+impl<K: Resource<DynamicType = ()>> Resource for Guarded<K> {
+    type DynamicType = ServedVersion;
     type Scope = K::Scope;
 
-    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dynamic)
+    fn kind(_: &ServedVersion) -> Cow<'_, str> {
+        K::kind(&())
     }
 
-    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dynamic)
+    fn group(_: &ServedVersion) -> Cow<'_, str> {
+        K::group(&())
     }
 
-    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dynamic)
+    fn version(version: &ServedVersion) -> Cow<'_, str> {
+        match version {
+            ServedVersion::Own => K::version(&()),
+            ServedVersion::Older(version) => Cow::Borrowed(version),
+        }
     }
 
-    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dynamic)
+    fn plural(_: &ServedVersion) -> Cow<'_, str> {
+        K::plural(&())
     }
 
     fn metadata_api() -> bool {

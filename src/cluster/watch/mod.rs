@@ -5,6 +5,7 @@
 //! that prove a quiet watch alive, takes a broken connection for a regular end, and after an answer
 //! of 410 asks for the same old version again.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::event::{WatchError, WatchEvent};
-pub use self::guarded::{Guarded, Malformed, key_of};
+pub use self::guarded::{Guarded, Malformed, ServedVersion, key_of};
 use super::client::within;
 use wva_base::backoff::Backoff;
 
@@ -103,7 +104,10 @@ enum AfterPage {
 
 /// A list and watch of one kind that never ends.
 pub struct Watch<K> {
-    api: Api<Guarded<K>>,
+    /// The version that is asked for, then others in which the kind may be served.
+    apis: VecDeque<Api<Guarded<K>>>,
+    /// Versions in a row that were asked for in vain.
+    unserved: usize,
     options: WatchOptions,
     jitter: Box<dyn FnMut(Duration) -> Duration + Send>,
     phase: Phase<K>,
@@ -138,7 +142,8 @@ where
         jitter: impl FnMut(Duration) -> Duration + Send + 'static,
     ) -> Self {
         Self {
-            api,
+            apis: VecDeque::from([api]),
+            unserved: 0,
             options,
             jitter: Box::new(jitter),
             phase: Phase::Listing { token: None },
@@ -148,6 +153,13 @@ where
             spared: None,
             relist: Instant::now(),
         }
+    }
+
+    /// Watches what the first of these covers that is served, where the server does not serve that of `new`.
+    #[must_use]
+    pub fn or(mut self, older: impl IntoIterator<Item = Api<Guarded<K>>>) -> Self {
+        self.apis.extend(older);
+        self
     }
 
     /// The next event, however long it takes. Dropping the future loses no event: at most, a
@@ -188,10 +200,11 @@ where
             continue_token: token.clone(),
             ..ListParams::default()
         };
-        let page = within(self.options.request_deadline, self.api.list(&parameters)).await;
+        let api = self.apis.front()?;
+        let page = within(self.options.request_deadline, api.list(&parameters)).await;
         let page = match page {
             Ok(page) => page,
-            Err(error) if error.code() == Some(404) => return Some(self.absent()),
+            Err(error) if error.code() == Some(404) => return self.unserved(),
             Err(error) => return Some(self.fail(WatchError::List(error))),
         };
         let present = |text: &String| !text.is_empty();
@@ -204,6 +217,7 @@ where
             (None, None) => return Some(self.fail(WatchError::NoVersion)),
         };
         self.absences = 0;
+        self.unserved = 0;
         self.phase = Phase::Handing {
             page: page.items.into_iter(),
             then,
@@ -246,7 +260,7 @@ where
             WatchParams::default().timeout(whole_seconds(self.options.watch_length));
         parameters.label_selector.clone_from(&self.options.labels);
         parameters.field_selector.clone_from(&self.options.fields);
-        let request = self.api.watch(&parameters, &version);
+        let request = self.apis.front()?.watch(&parameters, &version);
         match within(self.options.request_deadline, request).await {
             Ok(notices) => {
                 let notices = notices.boxed();
@@ -315,6 +329,18 @@ where
         };
         self.failures = 0;
         Some(event)
+    }
+
+    /// The version is not there: another may be, of which objects are the same.
+    fn unserved(&mut self) -> Option<WatchEvent<K>> {
+        self.unserved += 1;
+        self.apis.rotate_left(1);
+        self.phase = Phase::Listing { token: None };
+        if self.unserved < self.apis.len() {
+            return None;
+        }
+        self.unserved = 0;
+        Some(self.absent())
     }
 
     /// The kind is not there; list it again after a while. Discovery would answer for all kinds of a group at once, so

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::{Guarded, Watch, WatchEvent, WatchOptions};
+use super::{Guarded, ServedVersion, Watch, WatchEvent, WatchOptions};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 
 fn watch(server: &FakeServer) -> Watch<ConfigMap> {
@@ -413,6 +413,39 @@ async fn a_missing_kind_is_listed_again_until_it_is_served() {
     assert_eq!(events[5..], ["restarted", "listed one"]);
     let asked = server.asked();
     assert!(asked.iter().all(|asked| asked.path == "/api/v1/configmaps"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_is_watched_in_the_newest_version_that_is_served() {
+    let missing = || refusal(404, "NotFound", "no such version");
+    let (lines, notices) = stream();
+    let server = FakeServer::new([missing(), missing(), missing(), missing()]);
+    let mut watch = watch(&server).or(["v1beta2", "v1beta1"]
+        .map(|version| Api::all_with(server.client(), &ServedVersion::Older(version))));
+    // None is served.
+    assert_eq!(next(&mut watch, 1).await, ["absent, 2s"]);
+    server.then(page(&[item("one", "5")], "7", ""));
+    server.then(notices);
+    let events = next(&mut watch, 4).await;
+    assert_eq!(events, ["restarted", "listed one", "list done", "alive"]);
+    // The server is a newer one, which has the first version alone.
+    drop(lines);
+    for _ in 0..2 {
+        server.then(missing());
+    }
+    server.then(page(&[item("two", "8")], "9", ""));
+    let events = next(&mut watch, 3).await;
+    assert!(events[0].starts_with("failed"), "{events:?}");
+    assert_eq!(events[1..], ["restarted", "listed two"]);
+    let asked = server.asked().into_iter();
+    let versions: Vec<String> = asked
+        .filter_map(|asked| Some(asked.path.split('/').nth(2)?.to_owned()))
+        .collect();
+    let [own, newer, older] = ["v1", "v1beta2", "v1beta1"];
+    assert_eq!(
+        versions,
+        [own, newer, older, own, newer, newer, newer, older, own]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,11 @@ fn a_claim_template_says_how_many_gpus_a_claim_holds() {
         (json!([of(domain, 1)]), &[]),
         (json!([of(domain, 1), of(NVIDIA, 8)]), &[(NVIDIA, 8)]),
         (json!([largest]), &[(NVIDIA, 4)]),
+        // As `v1beta1` has it.
+        (
+            json!([{ "name": "r", "deviceClassName": NVIDIA, "count": 3 }, of(NVIDIA, 1)]),
+            &[(NVIDIA, 4)],
+        ),
     ] {
         let expected = expected.iter();
         let expected = expected.map(|(class, count)| ((*class).to_owned(), *count));

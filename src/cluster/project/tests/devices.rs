@@ -113,6 +113,17 @@ fn a_device_has_a_product_and_counters() {
 }
 
 #[test]
+fn a_device_of_the_first_version_is_read_the_same() {
+    let fields = json!({
+        "attributes": { "type": { "string": "mig" }, "model": { "string": "B60" } },
+        "consumesCounters": [{ "counterSet": "gpu-0", "counters": {} }], "nodeName": "x",
+    });
+    let basic = device(NVIDIA, &json!({ "basic": fields }));
+    assert_ne!(basic, device(NVIDIA, &json!({})));
+    assert_eq!(basic, device(NVIDIA, &fields));
+}
+
+#[test]
 fn a_claim_holds_the_gpus_that_were_allocated_to_it() {
     let claim = |status: &Value| {
         let claim = project::<ResourceClaim>(&json!({
