@@ -291,7 +291,10 @@ struct Holders<'a>(BTreeSet<(&'a str, &'a str)>);
 
 impl<'a> Holders<'a> {
     fn of(pods: &'a [GpuPod]) -> Self {
-        let named = pods.iter().filter_map(|pod| pod.named.as_ref());
+        // What asks for GPUs of no node yet holds none.
+        let holding = pods.iter();
+        let holding = holding.filter(|pod| pod.node.is_some() || pod.containers.is_empty());
+        let named = holding.filter_map(|pod| pod.named.as_ref());
         Self(
             named
                 .map(|(namespace, name)| (&**namespace, &**name))
@@ -313,12 +316,16 @@ impl<'a> Holders<'a> {
     }
 }
 
-/// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has no node. They were
-/// granted their GPUs before, and will take them. Pods of variants and those that hold GPUs are watched each
-/// by itself: what has a node by the one and is not told of by the other holds its GPUs, too.
+/// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has neither a node nor devices.
+/// They were granted their GPUs before, and will take them. Pods of variants and those that hold GPUs are watched each
+/// by itself: what has a node by the one and is not told of by the other holds its GPUs, too. Claims are allocated
+/// before their pod gets its node, so that what the other tells of is there without one.
 fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let view = draft.view;
-    let is_placed = |pod: &&PodView| pod.readiness == Readiness::Ready || pod.node.is_some();
+    let is_placed = |pod: &&PodView| {
+        let has_node = pod.readiness == Readiness::Ready || pod.node.is_some();
+        has_node || holders.tell_of(view, pod)
+    };
     let are_named = holders.concern(view);
     let placed = view.pods.iter().filter(is_placed);
     let (told, missed): (Vec<&PodView>, Vec<&PodView>) =
