@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::NodeSelector;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
@@ -22,12 +23,27 @@ pub struct ResourceSliceSpec {
     /// The pool.
     #[serde(default)]
     pub pool: SlicePool,
-    /// The node that all of its devices belong to.
-    #[serde(default)]
-    pub node_name: Option<String>,
+    /// Where all of its devices are.
+    #[serde(flatten)]
+    pub place: SlicePlace,
     /// The devices.
     #[serde(default)]
     pub devices: Vec<SliceDevice>,
+}
+
+/// The nodes that reach devices.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlicePlace {
+    /// One node.
+    #[serde(default)]
+    pub node_name: Option<String>,
+    /// Those that it selects.
+    #[serde(default)]
+    pub node_selector: Option<NodeSelector>,
+    /// Every node, where it is true.
+    #[serde(default)]
+    pub all_nodes: Option<bool>,
 }
 
 /// The pool of a slice.
@@ -66,9 +82,9 @@ pub struct DeviceFields {
     /// What the driver says about it.
     #[serde(default)]
     pub attributes: BTreeMap<String, DeviceAttribute>,
-    /// The node that it belongs to, where that differs from device to device.
-    #[serde(default)]
-    pub node_name: Option<String>,
+    /// Where it is, if that differs from device to device.
+    #[serde(flatten)]
+    pub place: SlicePlace,
     /// Counters that it shares with other devices, as parts of a GPU do with the whole.
     #[serde(default)]
     pub consumes_counters: Vec<CounterConsumption>,

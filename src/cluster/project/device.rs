@@ -1,18 +1,25 @@
 //! Devices that drivers for dynamic resource allocation offer, and those that claims hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
+
 use super::resource_claim_template::class_resource;
-use super::{Interner, Projected, name, namespace_of, shared_key};
+use super::{Interner, Projected, controller, name, namespace_of, shared_key};
 use crate::api::resource_claim::ResourceClaim;
-use crate::api::resource_slice::{DeviceFields, DeviceTaint, ResourceSlice, SliceDevice};
+use crate::api::resource_slice::{
+    DeviceFields, DeviceTaint, ResourceSlice, SliceDevice, SlicePlace,
+};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::is_gpu_device;
+use crate::policy::params::{LabelRequirement, LabelSelector, Requirement};
 
 /// Values of the attribute `type` of a whole GPU, and of a part of one or another way to use it.
 const WHOLE: [&str; 3] = ["gpu", "amdgpu", "gaudi"];
 const PARTS: [&str; 4] = ["mig", "vfio", "amdgpu-partition", "vf"];
+/// The field of a node that a selector may require, beside labels.
+const NODE_NAME: &str = "metadata.name";
 /// Attributes that name the product, best first.
 const PRODUCTS: [&str; 2] = ["productName", "model"];
 
@@ -46,8 +53,8 @@ pub struct SliceObject {
     pub generation: i64,
     /// Slices of the pool at this generation.
     pub slices: i64,
-    /// The node that all of its devices belong to.
-    pub node: Option<Arc<str>>,
+    /// Where all of its devices are; `None` where each says that itself.
+    pub place: Option<DevicePlace>,
     /// Its devices.
     pub devices: Vec<Device>,
 }
@@ -59,12 +66,84 @@ pub struct Device {
     pub name: Arc<str>,
     /// What it is.
     pub sort: DeviceSort,
-    /// The node that it belongs to.
-    pub node: Option<Arc<str>>,
+    /// Where it is, if that is not where all of its slice are.
+    pub place: Option<DevicePlace>,
     /// What it is called.
     pub product: Option<Arc<str>>,
     /// Counters that it shares with other devices of the pool.
     pub counters: Vec<Arc<str>>,
+}
+
+/// The nodes that reach a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DevicePlace {
+    /// One.
+    Node(Arc<str>),
+    /// Those that one of these selects, of which each may require a name.
+    Selected(Vec<LabelSelector>),
+    /// All, or it cannot be told which.
+    Any,
+}
+
+impl DevicePlace {
+    /// The place that is stated, if any is.
+    fn of(stated: &SlicePlace, texts: &mut Interner) -> Option<Self> {
+        let node = (stated.node_name.as_ref()).map(|node| Self::Node(texts.intern(node)));
+        let selector = (stated.node_selector.as_ref()).map(|selector| {
+            let terms = selector.node_selector_terms.iter().map(term);
+            terms
+                .collect::<Option<_>>()
+                .map_or(Self::Any, Self::Selected)
+        });
+        let all = (stated.all_nodes == Some(true)).then_some(Self::Any);
+        node.or(selector).or(all)
+    }
+
+    /// Whether a node with these labels reaches it.
+    pub fn reaches(&self, name: &str, labels: &BTreeMap<Arc<str>, Arc<str>>) -> bool {
+        let value = |label: &str| match label {
+            NODE_NAME => Some(name),
+            _ => labels.get(label).map(|value| &**value),
+        };
+        match self {
+            Self::Node(node) => **node == *name,
+            Self::Selected(terms) => terms.iter().any(|term| term.matches(value)),
+            Self::Any => true,
+        }
+    }
+}
+
+/// All of a term must hold; one that is empty selects nothing. `None` of an operator that compares numbers.
+fn term(term: &NodeSelectorTerm) -> Option<LabelSelector> {
+    let stated = [&term.match_expressions, &term.match_fields];
+    let mut requirements: Vec<Requirement> = stated
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(requirement)
+        .collect::<Option<_>>()?;
+    if requirements.is_empty() {
+        requirements.push(Requirement {
+            label: NODE_NAME.to_owned(),
+            holds: LabelRequirement::Absent,
+        });
+    }
+    Some(LabelSelector { requirements })
+}
+
+fn requirement(stated: &NodeSelectorRequirement) -> Option<Requirement> {
+    let values = || stated.values.iter().flatten().cloned().collect();
+    let holds = match stated.operator.as_str() {
+        "In" => LabelRequirement::OneOf(values()),
+        "NotIn" => LabelRequirement::NoneOf(values()),
+        "Exists" => LabelRequirement::Exists,
+        "DoesNotExist" => LabelRequirement::Absent,
+        _ => return None,
+    };
+    Some(Requirement {
+        label: stated.key.clone(),
+        holds,
+    })
 }
 
 /// What a device is.
@@ -83,13 +162,6 @@ impl SliceObject {
     pub fn has_gpus(&self) -> bool {
         is_gpu_device(&self.pool.resource)
     }
-
-    /// The nodes that its devices belong to.
-    pub fn nodes(&self) -> impl Iterator<Item = &Arc<str>> {
-        let devices = self.devices.iter();
-        let of_devices = devices.filter_map(|device| device.node.as_ref());
-        self.node.iter().chain(of_devices)
-    }
 }
 
 impl Projected for ResourceSlice {
@@ -97,9 +169,8 @@ impl Projected for ResourceSlice {
 
     fn project(self, texts: &mut Interner) -> SliceObject {
         let spec = self.spec;
-        let node = spec.node_name.map(|node| texts.intern(&node));
         let devices = spec.devices.iter();
-        let devices = devices.map(|one| device(one, node.as_ref(), texts));
+        let devices = devices.map(|one| device(one, texts));
         SliceObject {
             name: name(&self.metadata),
             devices: devices.collect(),
@@ -109,7 +180,7 @@ impl Projected for ResourceSlice {
             },
             generation: spec.pool.generation,
             slices: spec.pool.resource_slice_count,
-            node,
+            place: DevicePlace::of(&spec.place, texts),
         }
     }
 
@@ -118,15 +189,14 @@ impl Projected for ResourceSlice {
     }
 }
 
-fn device(one: &SliceDevice, node: Option<&Arc<str>>, texts: &mut Interner) -> Device {
+fn device(one: &SliceDevice, texts: &mut Interner) -> Device {
     let fields = one.basic.as_ref().unwrap_or(&one.fields);
-    let of_device = fields.node_name.as_ref().map(|node| texts.intern(node));
     let product = PRODUCTS.iter().find_map(|name| attribute(fields, name));
     let counters = fields.consumes_counters.iter();
     Device {
         name: texts.intern(&one.name),
         sort: sort(fields),
-        node: of_device.or_else(|| node.cloned()),
+        place: DevicePlace::of(&fields.place, texts),
         product: product.map(|product| texts.intern(product)),
         counters: counters
             .map(|counters| texts.intern(&counters.counter_set))
@@ -175,7 +245,7 @@ pub struct ClaimObject {
     pub name: Arc<str>,
     /// GPUs that are allocated to it, and parts of them.
     pub devices: BTreeSet<DeviceKey>,
-    /// Names of the pods that use them.
+    /// Names of the pods that use them, or of the one that they are for.
     pub pods: Vec<Arc<str>>,
 }
 
@@ -203,11 +273,18 @@ impl Projected for ResourceClaim {
         let devices = held
             .filter(|key| is_gpu_device(&key.pool.resource))
             .collect();
-        let pods = status.reserved_for.iter();
-        let pods = pods.filter(|consumer| consumer.resource == "pods");
+        let users = status.reserved_for.iter();
+        let users = users.filter(|consumer| consumer.resource == "pods");
+        let mut pods: Vec<Arc<str>> = users.map(|pod| texts.intern(&pod.name)).collect();
+        if pods.is_empty() {
+            // It was made for this one, which is to have it, or had it.
+            let owner = controller(&self.metadata, texts);
+            let owner = owner.filter(|owner| owner.group.is_empty() && &*owner.kind == "Pod");
+            pods.extend(owner.map(|owner| owner.name));
+        }
         ClaimObject {
             devices,
-            pods: pods.map(|pod| texts.intern(&pod.name)).collect(),
+            pods,
             namespace: namespace_of(&self.metadata, texts),
             name: name(&self.metadata),
         }

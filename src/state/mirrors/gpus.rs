@@ -37,10 +37,7 @@ impl Mirrors {
         if self.sees_devices() {
             let values = |(_, slice)| slice;
             let slices: Vec<_> = self.slices.all().into_iter().map(values).collect();
-            let devices = match Devices::of(&slices) {
-                Ok(devices) => devices,
-                Err(why) => return GpuInventory::Unknown { why },
-            };
+            let devices = Devices::of(&slices, &nodes);
             devices.offer(&mut nodes);
             let claims = self.claims.all().into_iter();
             let claims: Vec<_> = claims.map(|(_, claim)| claim).collect();
@@ -112,5 +109,7 @@ fn unseen<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<str>> {
     }
 }
 
+#[cfg(test)]
+mod device_tests;
 #[cfg(test)]
 mod tests;

@@ -122,7 +122,7 @@ pub fn is_gpu_device(resource: &str) -> bool {
 }
 
 /// One node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NodeDocument")]
 pub struct NodeView {

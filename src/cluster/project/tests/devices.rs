@@ -1,9 +1,11 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::project;
 use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_slice::ResourceSlice;
-use crate::cluster::project::device::{Device, DeviceSort, SliceObject};
+use crate::cluster::project::device::{Device, DevicePlace, DeviceSort, SliceObject};
 
 const NVIDIA: &str = "gpu.nvidia.com";
 
@@ -44,12 +46,12 @@ fn a_slice_is_a_part_of_a_pool_of_its_driver_and_its_devices_are_of_its_node() {
             2
         )
     );
-    let nodes: Vec<&str> = all.nodes().map(|node| &**node).collect();
-    assert_eq!(nodes, ["n", "n", "n"]);
+    let node = |name: &str| Some(DevicePlace::Node(name.into()));
+    assert_eq!(all.place, node("n"));
     let mixed = json!([{ "name": "a", "nodeName": "x" }, { "name": "b" }]);
     let mixed = slice(NVIDIA, None, &mixed);
-    let nodes: Vec<&str> = mixed.nodes().map(|node| &**node).collect();
-    assert_eq!(nodes, ["x"]);
+    let places: Vec<_> = mixed.devices.into_iter().map(|one| one.place).collect();
+    assert_eq!((mixed.place, places), (None, vec![node("x"), None]));
     for (driver, expected) in [
         (NVIDIA, true),
         ("gpu.amd.com", true),
@@ -87,6 +89,37 @@ fn a_device_is_a_whole_gpu_or_not_or_of_a_sort_that_is_not_known() {
     ] {
         let found = device(NVIDIA, &fields).sort;
         assert_eq!(found, expected, "{fields}");
+    }
+}
+
+#[test]
+fn a_selector_of_nodes_is_read_as_kubernetes_does() {
+    let labels = BTreeMap::from([("zone".into(), "a".into())]);
+    let reaches = |terms: Value| {
+        let fields = json!({ "nodeSelector": { "nodeSelectorTerms": terms } });
+        let place = device(NVIDIA, &fields).place.unwrap();
+        place.reaches("n", &labels)
+    };
+    let required = |key: &str, operator: &str, values: &[&str]| json!({ "key": key, "operator": operator, "values": values });
+    let labelled = |operator: &str, values: &[&str]| json!({ "matchExpressions": [required("zone", operator, values)] });
+    let is_named =
+        |name: &str| json!({ "matchFields": [required("metadata.name", "In", &[name])] });
+    for (terms, expected) in [
+        (json!([labelled("In", &["a", "b"])]), true),
+        (json!([labelled("In", &["b"])]), false),
+        (json!([labelled("NotIn", &["b"])]), true),
+        (json!([labelled("Exists", &[])]), true),
+        (json!([labelled("DoesNotExist", &[])]), false),
+        (json!([is_named("n")]), true),
+        (json!([is_named("m")]), false),
+        (json!([labelled("In", &["b"]), is_named("n")]), true),
+        (json!([{}]), false),
+        (json!([]), false),
+        // Compared as numbers: it may.
+        (json!([labelled("Gt", &["5"])]), true),
+    ] {
+        let text = terms.to_string();
+        assert_eq!(reaches(terms), expected, "{text}");
     }
 }
 

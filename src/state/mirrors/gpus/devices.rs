@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::project::device::{
-    ClaimObject, Device, DeviceKey, DeviceSort, PoolKey, SliceObject,
+    ClaimObject, Device, DeviceKey, DevicePlace, DeviceSort, PoolKey, SliceObject,
 };
 use crate::policy::limit::{GpuPod, NodeView, PodPhase};
 
@@ -16,10 +16,37 @@ pub(super) struct Devices {
     /// The GPUs that each other device is a part of.
     wholes: BTreeMap<DeviceKey, Vec<DeviceKey>>,
     offers: Vec<Offer>,
+    /// Of GPUs that several nodes reach, on each of them or under a name of their own.
+    lost: BTreeSet<Offer>,
+}
+
+/// The nodes that reach a device.
+#[derive(Debug)]
+enum Reach {
+    One(Arc<str>),
+    /// Or none of those that there are.
+    Several(Vec<Arc<str>>),
+}
+
+impl Reach {
+    fn of(place: Option<&DevicePlace>, nodes: &BTreeMap<Arc<str>, NodeView>) -> Self {
+        if let Some(DevicePlace::Node(node)) = place {
+            return Self::One(Arc::clone(node));
+        }
+        let is_reached = |(name, node): &(&Arc<str>, &NodeView)| {
+            place.is_none_or(|place| place.reaches(name, &node.labels))
+        };
+        let reached = nodes.iter().filter(is_reached);
+        let mut reached: Vec<Arc<str>> = reached.map(|(name, _)| Arc::clone(name)).collect();
+        match (reached.pop(), reached.is_empty()) {
+            (Some(node), true) => Self::One(node),
+            (last, _) => Self::Several(reached.into_iter().chain(last).collect()),
+        }
+    }
 }
 
 /// What a pool has on one node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
     resource: Arc<str>,
     node: Arc<str>,
@@ -40,8 +67,8 @@ impl Offer {
 }
 
 impl Devices {
-    /// Reads all slices of GPUs; or why that is not known which no node can be charged with.
-    pub(super) fn of(slices: &[Arc<SliceObject>]) -> Result<Self, Arc<str>> {
+    /// Reads all slices of GPUs, by the nodes that there are.
+    pub(super) fn of(slices: &[Arc<SliceObject>], nodes: &BTreeMap<Arc<str>, NodeView>) -> Self {
         let mut pools: BTreeMap<&PoolKey, Vec<&SliceObject>> = BTreeMap::new();
         for slice in slices {
             pools.entry(&slice.pool).or_default().push(slice);
@@ -50,37 +77,49 @@ impl Devices {
         for (key, mut slices) in pools {
             let newest = slices.iter().map(|slice| slice.generation).max();
             slices.retain(|slice| Some(slice.generation) == newest);
-            devices.add(key, &slices)?;
+            devices.add(key, &slices, nodes);
         }
-        Ok(devices)
+        devices
     }
 
-    fn add(&mut self, key: &PoolKey, slices: &[&SliceObject]) -> Result<(), Arc<str>> {
-        let of_no_node = || -> Arc<str> {
-            let PoolKey { resource, pool } = key;
-            format!("devices of {resource} in pool {pool} belong to no single node").into()
-        };
+    fn add(
+        &mut self,
+        key: &PoolKey,
+        slices: &[&SliceObject],
+        nodes: &BTreeMap<Arc<str>, NodeView>,
+    ) {
         let devices = || slices.iter().flat_map(|slice| &slice.devices);
         let listed = i64::try_from(slices.len()).unwrap_or(i64::MAX);
         let is_known = slices.iter().all(|slice| listed >= slice.slices)
             && devices().all(|device| device.sort != DeviceSort::Unknown);
-        let mut offers: BTreeMap<&Arc<str>, Offer> = BTreeMap::new();
+        let mut offers: BTreeMap<Arc<str>, Offer> = BTreeMap::new();
         for slice in slices {
-            let mut nodes = slice.nodes().peekable();
-            if nodes.peek().is_none() && (!is_known || !slice.devices.is_empty()) {
-                return Err(of_no_node());
+            let shared = Reach::of(slice.place.as_ref(), nodes);
+            if let Reach::One(node) = &shared {
+                let offer = || Offer::of(&key.resource, node);
+                offers.entry(Arc::clone(node)).or_insert_with(offer);
             }
-            offers.extend(nodes.map(|node| (node, Offer::of(&key.resource, node))));
-        }
-        for device in devices() {
-            let Some(offer) = device.node.as_ref().and_then(|node| offers.get_mut(node)) else {
-                return Err(of_no_node());
-            };
-            offer.product = offer.product.take().or_else(|| device.product.clone());
-            if device.sort == DeviceSort::Gpu {
-                offer.count = offer.count.map(|count| count.saturating_add(1));
-                self.gpus
-                    .insert(key.device(device), Arc::clone(&offer.node));
+            // What other slices have of the pool may be anywhere.
+            if !is_known && slice.devices.is_empty() {
+                self.lose(key, &shared, None);
+            }
+            for device in &slice.devices {
+                let own = device.place.as_ref();
+                let own = own.map(|place| Reach::of(Some(place), nodes));
+                let reach = own.as_ref().unwrap_or(&shared);
+                let Reach::One(node) = reach else {
+                    if device.sort != DeviceSort::Other {
+                        self.lose(key, reach, device.product.as_ref());
+                    }
+                    continue;
+                };
+                let offer = || Offer::of(&key.resource, node);
+                let offer = offers.entry(Arc::clone(node)).or_insert_with(offer);
+                offer.product = offer.product.take().or_else(|| device.product.clone());
+                if device.sort == DeviceSort::Gpu {
+                    offer.count = offer.count.map(|count| count.saturating_add(1));
+                    self.gpus.insert(key.device(device), Arc::clone(node));
+                }
             }
         }
         let offers = offers.into_values();
@@ -89,7 +128,27 @@ impl Devices {
             ..offer
         }));
         self.add_parts(key, &devices().collect::<Vec<_>>());
-        Ok(())
+    }
+
+    /// Notes a GPU that several nodes reach: which of them it counts for, nobody can say. What it is leaves its type
+    /// unknown, under the name of its pool; without that each of the nodes lacks a number.
+    fn lose(&mut self, key: &PoolKey, reach: &Reach, product: Option<&Arc<str>>) {
+        let Reach::Several(nodes) = reach else {
+            return;
+        };
+        if nodes.is_empty() {
+            return;
+        }
+        let PoolKey { resource, pool } = key;
+        let name = || product.map(|product| format!("{product} of pool {pool}").into());
+        let places = name().map_or_else(|| nodes.clone(), |name| vec![name]);
+        let lost = places.into_iter().map(|node| Offer {
+            node,
+            resource: Arc::clone(resource),
+            count: None,
+            product: product.cloned(),
+        });
+        self.lost.extend(lost);
     }
 
     /// Parts of a GPU take from its counters, as the whole does.
@@ -118,6 +177,10 @@ impl Devices {
             if let Some(node) = nodes.get_mut(&offer.node) {
                 node.offer(&offer.resource, offer.count, offer.product.as_deref());
             }
+        }
+        for lost in &self.lost {
+            let place = nodes.entry(Arc::clone(&lost.node)).or_default();
+            place.offer(&lost.resource, None, lost.product.as_deref());
         }
     }
 
