@@ -288,7 +288,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
-        "An annotation stops it, altogether or in one direction, or a selectPolicy that is Disabled does.",
+        "An annotation stops it, altogether or upwards, or a selectPolicy of scaleUp that is Disabled does.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",

@@ -48,10 +48,8 @@ const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling, and those that stop it in one direction.
 const PAUSED: &str = "autoscaling.keda.sh/paused";
 const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
-const HALF_PAUSED: [&str; 2] = [
-    "autoscaling.keda.sh/paused-scale-in",
-    "autoscaling.keda.sh/paused-scale-out",
-];
+const SHRINKING_PAUSED: &str = "autoscaling.keda.sh/paused-scale-in";
+const GROWTH_PAUSED: &str = "autoscaling.keda.sh/paused-scale-out";
 
 /// Longest message of a scaler that is repeated, in bytes.
 const MAX_WORDS: usize = 300;
@@ -440,28 +438,25 @@ fn half_paused(
     if activity != ScalerActivity::Working {
         return activity;
     }
-    let switches = metadata.into_iter().flat_map(|metadata| {
-        HALF_PAUSED.iter().filter_map(move |name| {
-            let value = switched_on(metadata, name)?;
-            Some(format!("{name}={:?}", bounded(value, MAX_VALUE)))
-        })
-    });
-    let rules = behavior.into_iter().flat_map(|behavior| {
-        [
-            ("scaleUp", behavior.scale_up.as_ref()),
-            ("scaleDown", behavior.scale_down.as_ref()),
-        ]
-    });
-    let disabled = rules.filter_map(|(name, rules)| {
-        let policy = rules?.select_policy.as_deref();
-        (policy == Some("Disabled")).then(|| format!("{name}.selectPolicy is Disabled"))
-    });
-    let by: Vec<String> = switches.chain(disabled).collect();
-    if by.is_empty() {
-        return activity;
-    }
-    ScalerActivity::HalfPaused {
-        by: Arc::from(by.join(", ")),
+    let stops = |switch: &str, name: &str, rules: Option<&HPAScalingRules>| {
+        let value = metadata.and_then(|metadata| switched_on(metadata, switch));
+        let switch = value.map(|value| format!("{switch}={:?}", bounded(value, MAX_VALUE)));
+        let policy = rules.and_then(|rules| rules.select_policy.as_deref());
+        let disabled =
+            (policy == Some("Disabled")).then(|| format!("{name}.selectPolicy is Disabled"));
+        switch.into_iter().chain(disabled).collect::<Vec<_>>()
+    };
+    let up = behavior.and_then(|behavior| behavior.scale_up.as_ref());
+    let down = behavior.and_then(|behavior| behavior.scale_down.as_ref());
+    let (up, down) = (
+        stops(GROWTH_PAUSED, "scaleUp", up),
+        stops(SHRINKING_PAUSED, "scaleDown", down),
+    );
+    let by = Arc::from([up.as_slice(), &down].concat().join(", "));
+    match (up.is_empty(), down.is_empty()) {
+        (true, true) => activity,
+        (true, false) => ScalerActivity::GrowsOnly { by },
+        (false, _) => ScalerActivity::GrowthPaused { by },
     }
 }
 

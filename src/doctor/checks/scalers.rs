@@ -395,7 +395,7 @@ pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> Fi
         ActuationObstacle::SeveralScalers { .. } => FindingCode::SeveralScalers,
         ActuationObstacle::NotRead { .. } => FindingCode::CountNotRead,
         ActuationObstacle::WrongAim { .. } => FindingCode::WrongTarget,
-        ActuationObstacle::Paused { .. } | ActuationObstacle::HalfPaused { .. } => {
+        ActuationObstacle::Paused { .. } | ActuationObstacle::GrowthPaused { .. } => {
             FindingCode::ScalerPaused
         }
         ActuationObstacle::AtZeroByHand { .. } => FindingCode::AtZeroByHand,

@@ -196,13 +196,13 @@ pub(super) const SCALERS: &[Cause] = &[
         keda(
             facts,
             "/metadata/annotations",
-            json!({ "autoscaling.keda.sh/paused-scale-in": "true" }),
+            json!({ "autoscaling.keda.sh/paused-scale-out": "true" }),
         );
     }),
     (Code::ScalerPaused, |facts| {
         hpa(
             facts,
-            "/spec/behavior/scaleDown/selectPolicy",
+            "/spec/behavior/scaleUp/selectPolicy",
             json!("Disabled"),
         );
     }),

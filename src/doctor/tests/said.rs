@@ -78,7 +78,7 @@ fn obstacles() -> [ActuationObstacle; 12] {
             title: title(),
             annotation: text(),
         },
-        ActuationObstacle::HalfPaused {
+        ActuationObstacle::GrowthPaused {
             title: title(),
             by: text(),
         },

@@ -35,8 +35,8 @@ pub enum ActuationObstacle {
         /// The annotation that says so.
         annotation: String,
     },
-    /// The scaler may scale in one direction only, or in neither.
-    HalfPaused {
+    /// The scaler may not scale up.
+    GrowthPaused {
         /// Kind and name.
         title: String,
         /// What says so.
@@ -119,8 +119,8 @@ impl ActuationObstacle {
             Self::Paused { title, annotation } => {
                 format!("{title} is paused by its annotation {annotation}; remove it")
             }
-            Self::HalfPaused { title, by } => {
-                format!("{title} does not scale in every direction: {by}; remove that")
+            Self::GrowthPaused { title, by } => {
+                format!("{title} does not scale up: {by}; remove that")
             }
             Self::AtZeroByHand { title } => format!("{title} {RESTS}"),
             Self::Failing {
@@ -205,6 +205,17 @@ pub fn judge(
     found
 }
 
+/// Scalers that only grow. They follow: what does not shrink was told so by a person, and serves.
+pub fn growing_only(scalers: &[Scaler]) -> Vec<String> {
+    let stated = scalers.iter().filter_map(|scaler| match &scaler.activity {
+        ScalerActivity::GrowsOnly { by } => {
+            Some(format!("{} does not scale down: {by}", scaler.title()))
+        }
+        _ => None,
+    });
+    stated.collect()
+}
+
 fn several(scalers: &[&Scaler]) -> ActuationObstacle {
     if scalers.is_empty() {
         return ActuationObstacle::NoScaler;
@@ -252,12 +263,12 @@ fn wrong_aim(scaler: &Scaler, aim: &Aim) -> Option<ActuationObstacle> {
 fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
     let title = scaler.title();
     match &scaler.activity {
-        ScalerActivity::Working => None,
+        ScalerActivity::Working | ScalerActivity::GrowsOnly { .. } => None,
         ScalerActivity::Paused { annotation } => Some(ActuationObstacle::Paused {
             title,
             annotation: annotation.to_string(),
         }),
-        ScalerActivity::HalfPaused { by } => Some(ActuationObstacle::HalfPaused {
+        ScalerActivity::GrowthPaused { by } => Some(ActuationObstacle::GrowthPaused {
             title,
             by: by.to_string(),
         }),

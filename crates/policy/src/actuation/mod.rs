@@ -5,7 +5,7 @@ mod scaler;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{ActuationObstacle, judge};
+pub use judge::{ActuationObstacle, growing_only, judge};
 pub use scaler::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };

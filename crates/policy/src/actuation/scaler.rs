@@ -193,8 +193,13 @@ pub enum ScalerActivity {
         /// The annotation that says so, with its value.
         annotation: Arc<str>,
     },
-    /// It may not scale in one direction, or in neither.
-    HalfPaused {
+    /// It may not scale up.
+    GrowthPaused {
+        /// What says so, with its value, and what keeps it from scaling down.
+        by: Arc<str>,
+    },
+    /// It works, and may scale up alone.
+    GrowsOnly {
         /// What says so, with its value.
         by: Arc<str>,
     },

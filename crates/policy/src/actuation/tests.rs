@@ -161,12 +161,12 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
         ),
         (
             Scaler {
-                activity: ScalerActivity::HalfPaused {
+                activity: ScalerActivity::GrowthPaused {
                     by: "scaleUp.selectPolicy Disabled".into(),
                 },
                 ..native()
             },
-            "HorizontalPodAutoscaler s does not scale in every direction: scaleUp.selectPolicy Disabled; remove that",
+            "HorizontalPodAutoscaler s does not scale up: scaleUp.selectPolicy Disabled; remove that",
         ),
         (
             Scaler {

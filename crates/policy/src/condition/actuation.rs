@@ -1,7 +1,8 @@
 //! `ActuationReady`.
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
-use crate::actuation::{ActuationObstacle, Scalers, judge};
+use crate::actuation::{ActuationObstacle, Scalers, growing_only, judge};
+use crate::key::TargetKey;
 use crate::ownership::Exposure;
 use crate::plan::Decision;
 use crate::snapshot::VariantView;
@@ -34,17 +35,15 @@ pub(super) fn ready(
             if exposure == Exposure::Missing && obstacles.iter().any(is_failing) {
                 texts.push(UNSCRAPED.to_owned());
             }
-            match obstacles.first() {
-                Some(worst) => (False, obstacle_reason(worst), sentence(&texts)),
-                None => (
-                    True,
-                    Reason::ScalerFollows,
-                    format!(
-                        "A scaler follows for {} {}",
-                        target.key.kind, target.key.name
-                    ),
-                ),
-            }
+            let (status, reason) = if let Some(worst) = obstacles.first() {
+                (False, obstacle_reason(worst))
+            } else {
+                let TargetKey { kind, name, .. } = &target.key;
+                texts.push(format!("A scaler follows for {kind} {name}"));
+                (True, Reason::ScalerFollows)
+            };
+            texts.extend(growing_only(scalers));
+            (status, reason, sentence(&texts))
         }
     };
     Condition::new(ConditionType::ActuationReady, status, reason, message)
@@ -69,7 +68,7 @@ pub fn obstacle_reason(obstacle: &ActuationObstacle) -> ConditionReason {
         ActuationObstacle::NotRead { .. } => ConditionReason::CountNotRead,
         ActuationObstacle::WrongAim { .. } => ConditionReason::WrongTarget,
         ActuationObstacle::Paused { .. }
-        | ActuationObstacle::HalfPaused { .. }
+        | ActuationObstacle::GrowthPaused { .. }
         | ActuationObstacle::AtZeroByHand { .. } => ConditionReason::ScalerPaused,
         ActuationObstacle::Failing { .. } => ConditionReason::ScalerFailing,
         ActuationObstacle::Minimum { .. } => ConditionReason::ScalerMinimum,

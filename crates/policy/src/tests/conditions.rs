@@ -329,6 +329,16 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
         actuation(ScalerActivity::Working, Exposure::Missing),
         "True/ScalerFollows: A scaler follows for Deployment d"
     );
+    let by = || "scaleDown.selectPolicy is Disabled".into();
+    assert_eq!(
+        actuation(ScalerActivity::GrowthPaused { by: by() }, Exposure::Assumed),
+        "False/ScalerPaused: HorizontalPodAutoscaler s does not scale up: scaleDown.selectPolicy is Disabled; remove that"
+    );
+    // What does not shrink serves.
+    assert_eq!(
+        actuation(ScalerActivity::GrowsOnly { by: by() }, Exposure::Assumed),
+        "True/ScalerFollows: A scaler follows for Deployment d. Also HorizontalPodAutoscaler s does not scale down: scaleDown.selectPolicy is Disabled"
+    );
 }
 
 #[test]

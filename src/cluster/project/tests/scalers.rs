@@ -254,7 +254,8 @@ fn a_scaler_that_does_not_work_says_why() {
 
 #[test]
 fn what_a_scaler_may_not_do_is_kept() {
-    let half = |by: &str| ScalerActivity::HalfPaused { by: by.into() };
+    let half = |by: &str| ScalerActivity::GrowthPaused { by: by.into() };
+    let grows = |by: &str| ScalerActivity::GrowsOnly { by: by.into() };
     let keda = |annotations: Value, scale_up: Value| {
         let behavior = json!({ "scaleUp": scale_up });
         let fields = json!({
@@ -275,15 +276,20 @@ fn what_a_scaler_may_not_do_is_kept() {
     );
     assert_eq!(
         keda(switch("in", "true"), none.clone()),
-        half(r#"autoscaling.keda.sh/paused-scale-in="true""#)
+        grows(r#"autoscaling.keda.sh/paused-scale-in="true""#)
     );
     assert_eq!(
         keda(switch("out", "1"), disabled.clone()),
         half(r#"autoscaling.keda.sh/paused-scale-out="1", scaleUp.selectPolicy is Disabled"#)
     );
     assert_eq!(
-        keda(none, disabled),
+        keda(none, disabled.clone()),
         half("scaleUp.selectPolicy is Disabled")
+    );
+    // In neither direction.
+    assert_eq!(
+        keda(switch("in", "true"), disabled),
+        half(r#"scaleUp.selectPolicy is Disabled, autoscaling.keda.sh/paused-scale-in="true""#)
     );
 
     let hpa = |owners: Value| {
@@ -296,7 +302,7 @@ fn what_a_scaler_may_not_do_is_kept() {
         }));
         object.scaler.activity
     };
-    let by_hand = half("scaleDown.selectPolicy is Disabled");
+    let by_hand = grows("scaleDown.selectPolicy is Disabled");
     assert_eq!(hpa(json!([])), by_hand);
     // KEDA writes it there for its annotation.
     let made = json!([{ "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "so",
