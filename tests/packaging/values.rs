@@ -148,7 +148,7 @@ va.maxReplicas null
 va.sloTpot 10
 va.sloTtft 1000
 hpa.enabled false
-hpa.minReplicas 1
+hpa.minReplicas null
 hpa.maxReplicas 10
 hpa.targetAverageValue "1"
 hpa.tolerance "0"
@@ -192,6 +192,20 @@ fn every_value_has_its_default() {
     );
 }
 
+/// The chart refuses what the page calls too old, with versions as vendors write them.
+#[test]
+fn the_oldest_kubernetes_is_stated() {
+    let chart = yaml(&format!("{CHART}/Chart.yaml"));
+    let constraint = chart["kubeVersion"].as_str().unwrap();
+    let oldest = constraint.strip_prefix(">=").unwrap();
+    let oldest = oldest.strip_suffix(".0-0").unwrap();
+    let page = text("docs/install.md");
+    assert!(
+        page.contains(&format!("| Kubernetes {oldest} or later;")),
+        "{oldest}"
+    );
+}
+
 /// What the development values change, all of it, and nothing that is the default anyway but what is
 /// said on purpose.
 #[test]
@@ -209,7 +223,6 @@ fn development_values_differ_where_they_say() {
         ("wva.capacityScaling.default.queueLengthThreshold", json!(3)),
         ("wva.capacityScaling.default.kvSpareTrigger", json!(0.2)),
         ("wva.capacityScaling.default.queueSpareTrigger", json!(2)),
-        ("hpa.minReplicas", json!(1)),
         ("hpa.behavior.scaleUp.stabilizationWindowSeconds", json!(0)),
         ("hpa.behavior.scaleUp.policies", quick.clone()),
         (
@@ -225,9 +238,7 @@ fn development_values_differ_where_they_say() {
     assert_eq!(found, expected);
     let mut defaults = BTreeMap::new();
     leaves("", &values(), &mut defaults);
-    let on_purpose = |key: &str| {
-        key == "hpa.minReplicas" || key == "hpa.behavior.scaleUp.stabilizationWindowSeconds"
-    };
+    let on_purpose = |key: &str| key == "hpa.behavior.scaleUp.stabilizationWindowSeconds";
     for (key, value) in expected {
         let is_default = defaults.get(&key) == Some(&value);
         assert_eq!(is_default, on_purpose(&key), "{key}");

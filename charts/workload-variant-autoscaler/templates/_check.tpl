@@ -233,8 +233,9 @@ zap-log-level: LOG_LEVEL
 {{- if and (not (kindIs "invalid" $v.minReplicas)) (not (kindIs "invalid" $v.maxReplicas)) (gt (int $v.minReplicas) (int $v.maxReplicas)) -}}
 {{- fail (printf "va.minReplicas: %d is more than va.maxReplicas %d" (int $v.minReplicas) (int $v.maxReplicas)) -}}
 {{- end -}}
-{{- if gt (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas) -}}
-{{- fail (printf "hpa.minReplicas: %d is more than hpa.maxReplicas %d" (int .Values.hpa.minReplicas) (int .Values.hpa.maxReplicas)) -}}
+{{- $least := int (include "wva.hpaMinimum" .) -}}
+{{- if gt $least (int .Values.hpa.maxReplicas) -}}
+{{- fail (printf "hpa.minReplicas: %d is more than hpa.maxReplicas %d" $least (int .Values.hpa.maxReplicas)) -}}
 {{- end -}}
 {{- end }}
 

@@ -213,3 +213,16 @@ once: upgrades find it and keep it. Each call makes another one. */}}
 {{- end -}}
 {{- toYaml $data -}}
 {{- end }}
+
+{{- /* The fewest replicas of the scaler of the sample. Kubernetes lets an HPA have 0 by default from 1.37 on. */ -}}
+{{- define "wva.hpaMinimum" -}}
+{{- $stated := .Values.hpa.minReplicas -}}
+{{- $served := semverCompare ">=1.37.0-0" .Capabilities.KubeVersion.Version -}}
+{{- if not (kindIs "invalid" $stated) -}}
+{{- int $stated -}}
+{{- else if and $served (not .Values.keda.enabled) -}}
+0
+{{- else -}}
+1
+{{- end -}}
+{{- end }}

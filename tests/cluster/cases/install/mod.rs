@@ -82,6 +82,7 @@ fn rendered() -> Vec<Case> {
         Case::shared("install::every_value_acts", effects::every_value_acts),
         Case::shared("install::chart_renders_bare", rendering::bare),
         Case::shared("install::chart_renders_defaults", rendering::defaults),
+        Case::shared("install::chart_renders_the_minimum", rendering::minimum),
         Case::shared("install::chart_renders_client_only", rendering::client_only),
         Case::shared("install::chart_renders_an_instance", rendering::instance),
         Case::shared("install::chart_renders_choices", rendering::choices),
