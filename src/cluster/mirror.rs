@@ -79,24 +79,24 @@ pub struct ObjectUpdate<V> {
 /// Objects by something that they name, such as their owner.
 #[derive(Debug)]
 struct Index<V> {
-    named: fn(&V) -> Option<ObjectKey>,
+    named: fn(&V) -> Vec<ObjectKey>,
     naming: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
 impl<V> Index<V> {
     fn add(&mut self, key: &ObjectKey, value: &V) {
-        if let Some(named) = (self.named)(value) {
+        for named in (self.named)(value) {
             self.naming.entry(named).or_default().insert(key.clone());
         }
     }
 
     fn remove(&mut self, key: &ObjectKey, value: &V) {
-        if let Some(named) = (self.named)(value)
-            && let Some(naming) = self.naming.get_mut(&named)
-        {
-            naming.remove(key);
-            if naming.is_empty() {
-                self.naming.remove(&named);
+        for named in (self.named)(value) {
+            if let Some(naming) = self.naming.get_mut(&named) {
+                naming.remove(key);
+                if naming.is_empty() {
+                    self.naming.remove(&named);
+                }
             }
         }
     }
@@ -150,6 +150,12 @@ impl<V> Mirror<V> {
         let keys = state.index.naming.get(named).into_iter().flatten();
         keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?))))
             .collect()
+    }
+
+    /// How many objects name `named`.
+    pub fn count_naming(&self, named: &ObjectKey) -> usize {
+        let state = self.read();
+        state.index.naming.get(named).map_or(0, BTreeSet::len)
     }
 
     /// All objects of one namespace, in order of their names.
@@ -229,11 +235,11 @@ impl<V> Default for MirrorWriter<V> {
 impl<V> MirrorWriter<V> {
     /// An empty mirror that was never synced and refuses more than `capacity` objects.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self::build(capacity, |_| None)
+        Self::build(capacity, |_| Vec::new())
     }
 
     /// An empty mirror that also finds objects by what they name, see [`Mirror::naming`].
-    pub fn indexed(named: fn(&V) -> Option<ObjectKey>) -> Self {
+    pub fn indexed(named: fn(&V) -> Vec<ObjectKey>) -> Self {
         Self::build(CAPACITY, named)
     }
 
@@ -242,7 +248,7 @@ impl<V> MirrorWriter<V> {
         self.0.clone()
     }
 
-    fn build(capacity: usize, named: fn(&V) -> Option<ObjectKey>) -> Self {
+    fn build(capacity: usize, named: fn(&V) -> Vec<ObjectKey>) -> Self {
         let shared = Arc::new(Shared {
             guard: Guard::new(),
             capacity,

@@ -110,9 +110,9 @@ macro_rules! mirrors {
 
 mirrors! {
     /// VariantAutoscalings, found by the target they name.
-    variants: VariantRecord = VariantAutoscaling by |record| Some(object_key(&target_of(record)?));
+    variants: VariantRecord = VariantAutoscaling by |record| target_of(record).iter().map(object_key).collect();
     /// PodAutoscalers, found by the name of the target that they scale.
-    pod_autoscalers: StoredAutoscaler = PodAutoscaler by |stored| Some(object_key(&stored.target()?));
+    pod_autoscalers: StoredAutoscaler = PodAutoscaler by |stored| stored.target().iter().map(object_key).collect();
     /// Deployments, found by what controls them.
     deployments: TargetObject = Deployment by workload_owner;
     /// StatefulSets, found by what controls them.
@@ -125,10 +125,10 @@ mirrors! {
     system_config_maps: ConfigMapObject = SystemConfigMap;
     /// Namespaces.
     namespaces: NamespaceObject = Namespace;
-    /// Pods, found by what controls them.
-    pods: PodObject = Pod by |pod| owner(&pod.namespace, pod.controller.as_ref());
+    /// Pods, found by what controls them, and by each of their labels.
+    pods: PodObject = Pod by names_of_pod;
     /// ReplicaSets, found by what controls them.
-    replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref());
+    replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref()).into_iter().collect();
     /// Nodes, while growth is limited to their GPUs. Which have any, slices say too.
     nodes: NodeObject = Node;
     /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
@@ -362,12 +362,25 @@ fn owner(namespace: &Arc<str>, controller: Option<&ControllerRef>) -> Option<Obj
     controller.map(|owner| ObjectKey::new(Arc::clone(namespace), Arc::clone(&owner.name)))
 }
 
-fn workload_owner(workload: &TargetObject) -> Option<ObjectKey> {
-    owner(&workload.key.namespace, workload.controller.as_ref())
+fn workload_owner(workload: &TargetObject) -> Vec<ObjectKey> {
+    let owner = owner(&workload.key.namespace, workload.controller.as_ref());
+    owner.into_iter().collect()
 }
 
-fn scaled(scaler: &ScalerObject) -> Option<ObjectKey> {
-    scaler.target.as_ref().map(object_key)
+fn names_of_pod(pod: &PodObject) -> Vec<ObjectKey> {
+    let labels = pod.labels.iter();
+    let labels = labels.map(|(label, value)| label_key(&pod.namespace, label, value));
+    let owner = owner(&pod.namespace, pod.controller.as_ref());
+    labels.chain(owner).collect()
+}
+
+/// Key of the pods with a label. No object has such a name.
+fn label_key(namespace: &Arc<str>, label: &str, value: &str) -> ObjectKey {
+    ObjectKey::new(Arc::clone(namespace), format!("{label}={value}"))
+}
+
+fn scaled(scaler: &ScalerObject) -> Vec<ObjectKey> {
+    scaler.target.iter().map(object_key).collect()
 }
 
 fn object_key(target: &TargetKey) -> ObjectKey {

@@ -238,8 +238,9 @@ proptest! {
     clippy::trivially_copy_pass_by_ref,
     reason = "an index reads any projection"
 )]
-fn tens(value: &u32) -> Option<ObjectKey> {
-    (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()))
+fn tens(value: &u32) -> Vec<ObjectKey> {
+    let tens = (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()));
+    tens.into_iter().collect()
 }
 
 fn naming(mirror: &MirrorWriter<u32>, tens: &str) -> Vec<String> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Mirrors, object_key};
+use super::{Mirrors, label_key, object_key};
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::scale::{ReadTarget, ScaleReading};
 use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, live, pods_of};
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, Placement, PodObject, TargetObject};
-use crate::policy::params::LabelSelector;
+use crate::policy::params::{LabelRequirement, LabelSelector};
 use crate::policy::pod_template::{ReplicaPods, role_of};
 use crate::policy::snapshot::{PodView, Readiness};
 use crate::policy::units::Replicas;
@@ -159,8 +159,22 @@ impl Mirrors {
 
     /// The live pods that a selector chooses, of a group its leader alone.
     fn selected(&self, namespace: &Arc<str>, selector: &LabelSelector) -> Arc<[PodView]> {
-        let pods = self.pods.in_namespace(namespace).into_iter();
-        let chosen = pods.filter(|(_, pod)| selects(selector, pod) && !self.is_led(pod));
+        let required = selector.requirements.iter();
+        let required = required.filter_map(|one| match &one.holds {
+            LabelRequirement::OneOf(values) if values.len() == 1 => values
+                .first()
+                .map(|value| label_key(namespace, &one.label, value)),
+            _ => None,
+        });
+        // Of many targets in one namespace each would go over the pods of all.
+        let rarest = required.min_by_key(|key| self.pods.count_naming(key));
+        let pods = rarest.map_or_else(
+            || self.pods.in_namespace(namespace),
+            |key| self.pods.naming(&key),
+        );
+        let chosen = pods
+            .into_iter()
+            .filter(|(_, pod)| selects(selector, pod) && !self.is_led(pod));
         let live = chosen.filter_map(|(_, pod)| live(&self.with_those_it_leads(pod)));
         let mut pods: Vec<PodView> = live.collect();
         pods.sort_unstable();

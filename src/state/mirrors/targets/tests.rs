@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::TargetLookup;
+use super::{TargetLookup, label_key};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
@@ -307,6 +307,47 @@ fn what_a_scale_selects_shows_pods_part_and_gpus_of_a_replica() {
     assert!(target.template.gpu_count.is_counted());
     assert_eq!(target.template.gpus_per_replica(), Gpus(16));
     assert_eq!(target.template.role, ServingRole::Decode);
+}
+
+/// With a hundred targets in one namespace, going over all of its pods for each would be over a million.
+#[test]
+fn a_look_at_a_scale_goes_over_the_pods_with_its_rarest_label() {
+    let mirrors = world();
+    let fleet = (0..40).map(|at| {
+        let mut pod = pod(&format!("p-{at}"), ("ray.io/v1", "RayCluster", "c"));
+        let role = if at % 8 == 0 { "decode" } else { "prefill" };
+        pod["metadata"]["labels"] =
+            json!({ "app": "x", "set": format!("s{}", at % 4), "role": role });
+        pod
+    });
+    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, fleet);
+    let count = |label: &str, value: &str| {
+        let key = label_key(&"ns".into(), label, value);
+        mirrors.pods.count_naming(&key)
+    };
+    assert_eq!(
+        (
+            count("app", "x"),
+            count("set", "s0"),
+            count("role", "decode")
+        ),
+        (40, 10, 5)
+    );
+    for (selector, expected) in [
+        ("app=x", 40),
+        ("app=x,set=s0", 10),
+        ("app=x,set=s0,role=decode", 5),
+        ("app=x,set=s1,role=decode", 0),
+        ("set in (s0,s1)", 20),
+        ("app=x,set notin (s0)", 30),
+        ("app=y", 0),
+    ] {
+        publish(&mirrors, &rollout(), Some(selector));
+        assert_eq!(pods(&mirrors, &rollout()).len(), expected, "{selector}");
+    }
+    // Labels are forgotten with their pods.
+    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, []);
+    assert_eq!(count("app", "x"), 0);
 }
 
 #[test]
