@@ -274,7 +274,7 @@ fn the_queueing_model_sizes_by_targets_once_it_has_learned() {
     };
     let settings = "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}";
     let calm = pod("a-0", 0.2, seen);
-    let made = planned(&text(&[calm.clone()]), settings);
+    let made = planned(&text(std::slice::from_ref(&calm)), settings);
     let figures = made.models[&ModelKey::new("ns", "m")]
         .queueing
         .clone()
