@@ -81,7 +81,7 @@ codes! {
     NoScalerKind = 6, Cluster, Error,
         "nothing can follow the counts",
         "Neither KEDA nor an adapter for external metrics is installed. One of them has to read wva_desired_replicas.",
-        "helm install keda kedacore/keda --namespace keda --create-namespace";
+        "helm install keda keda --repo https://kedacore.github.io/charts --namespace keda --create-namespace";
     OldKubernetes = 7, Cluster, Warning,
         "Kubernetes is too old",
         "The definitions have rules (x-kubernetes-validations), which API servers enforce from 1.25 on.",
@@ -270,10 +270,14 @@ codes! {
         "no controller takes this annotated scaler",
         "It declares a variant by llm-d.ai/managed or modelID, which counts with ANNOTATED_SCALERS_ENABLED=true alone. The object is ignored.",
         "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set annotatedScalers.enabled=true";
+    PodsRefused = 99, Variants, Error,
+        "new pods are refused",
+        "The API server refuses pods of the target: a quota, a limit range, pod security or a webhook.",
+        "kubectl describe {kind} {name} --namespace {namespace}";
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",
         "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it.",
-        "kubectl apply --namespace {namespace} -f config/samples/scalers/hpa.yaml";
+        "sed 's/llama-8b/{name}/; s/llm-d/{namespace}/' config/samples/scalers/hpa.yaml | kubectl apply --namespace {namespace} -f -";
     SeveralScalers = 121, Scalers, Error,
         "several scalers write one target",
         "Each undoes what the other one sets.",
@@ -440,13 +444,10 @@ impl Finding {
         if let Some(file) = &self.file {
             return format!("edit {file}");
         }
-        let kind = self.object.kind.to_lowercase();
         let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
-        let remedy = if self.object.namespace.is_empty() {
-            remedy.replace(" --namespace {namespace}", "")
-        } else {
-            remedy.to_owned()
-        };
+        let scope = (self.object.namespace.is_empty()).then_some(" --namespace {namespace}");
+        let remedy = scope.map_or_else(|| remedy.to_owned(), |scope| remedy.replace(scope, ""));
+        let kind = self.object.kind.to_lowercase();
         let places = [
             ("{kind}", kind.as_str()),
             ("{name}", &self.object.name),

@@ -39,8 +39,8 @@ pub(in crate::cli) fn old_note(decisions: &Value, now: WallTime) -> Option<Strin
     (age > OLD).then(|| {
         let seconds = age.as_secs();
         format!(
-            "the last decision of this controller is {seconds} s old: another one leads; \
-             read the leader of the lease"
+            "the last decision of this controller is {seconds} s old by the clock of this machine: another \
+             controller leads, or the clocks differ; read the leader of the lease"
         )
     })
 }

@@ -226,7 +226,7 @@ fn an_old_plan_says_that_another_controller_leads() {
     assert_eq!(old_note(&decisions, WallTime(601_000)), None);
     let note = old_note(&decisions, WallTime(661_000)).unwrap();
     assert!(
-        note.starts_with("the last decision of this controller is 660 s old: another one leads"),
+        note.starts_with("the last decision of this controller is 660 s old by the clock"),
         "{note}"
     );
 }

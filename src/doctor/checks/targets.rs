@@ -374,6 +374,14 @@ fn pods(facts: &Facts) -> Vec<Finding> {
                 stuck.push((pod, why));
             }
         }
+        let mut conditions = target.list("/status/conditions").iter();
+        let refused = conditions
+            .find(|one| text(one, "/type") == "ReplicaFailure" && text(one, "/status") == "True");
+        if let Some(refused) = refused {
+            let (reason, message) = (text(refused, "/reason"), text(refused, "/message"));
+            let cause = format!("{reason}: {message}");
+            found.push(FindingCode::PodsRefused.at(target.title(), cause));
+        }
         if let Some((pod, why)) = stuck.first() {
             let cause = format!("{} pods, such as {}: {why}", stuck.len(), pod.name());
             let finding = FindingCode::PodsDoNotStart.at(target.title(), cause);

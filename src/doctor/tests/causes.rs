@@ -353,6 +353,16 @@ pub(super) const VARIANTS: &[Cause] = &[
             &json!({}),
         );
     }),
+    (Code::PodsRefused, |facts| {
+        let message = "pods \"a-1\" is forbidden: exceeded quota: gpus";
+        edit(
+            facts,
+            LiveKind::Deployment,
+            "a",
+            "/status/conditions",
+            json!([{ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message }]),
+        );
+    }),
     (Code::PodsGated, |facts| {
         pod(
             facts,
