@@ -192,20 +192,6 @@ fn every_value_has_its_default() {
     );
 }
 
-/// The chart refuses what the page calls too old, with versions as vendors write them.
-#[test]
-fn the_oldest_kubernetes_is_stated() {
-    let chart = yaml(&format!("{CHART}/Chart.yaml"));
-    let constraint = chart["kubeVersion"].as_str().unwrap();
-    let oldest = constraint.strip_prefix(">=").unwrap();
-    let oldest = oldest.strip_suffix(".0-0").unwrap();
-    let page = text("docs/install.md");
-    assert!(
-        page.contains(&format!("| Kubernetes {oldest} or later;")),
-        "{oldest}"
-    );
-}
-
 /// What the development values change, all of it, and nothing that is the default anyway but what is
 /// said on purpose.
 #[test]
