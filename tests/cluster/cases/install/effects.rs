@@ -62,6 +62,7 @@ keda.serverAddress = "https://thanos:9091"
 keda.fallback.behavior = "static"
 keda.authModes = "bearer"
 llmd.scaleTargetKind = "LeaderWorkerSet"
+hpa.minReplicas = 3
 va.minReplicas = 0
 va.maxReplicas = 4
 va.variantCost = "11.0"
