@@ -121,7 +121,7 @@ fn a_folder_without_runs_or_scenarios_is_refused() {
     folder.put_scenarios(&json!({"step": {"about": "x"}}));
     let text = write(folder.path()).unwrap_err().to_string();
     assert!(
-        text.contains("scenarios.json: step: missing field `loadToCapacity`"),
+        text.contains("scenarios.json: step: missing field `isFeasible`"),
         "{text}"
     );
 }
