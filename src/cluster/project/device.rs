@@ -81,7 +81,7 @@ pub enum DevicePlace {
     Node(Arc<str>),
     /// Those that one of these selects, of which each may require a name.
     Selected(Vec<LabelSelector>),
-    /// All, or it cannot be told which.
+    /// All, or it is not known which.
     Any,
 }
 

@@ -205,7 +205,7 @@ pub fn judge(
     found
 }
 
-/// Scalers that only grow. They follow: what does not shrink was told so by a person, and serves.
+/// Scalers that only grow. They follow: a person stated that they do not shrink, and what stays serves.
 pub fn growing_only(scalers: &[Scaler]) -> Vec<String> {
     let stated = scalers.iter().filter_map(|scaler| match &scaler.activity {
         ScalerActivity::GrowsOnly { by } => {

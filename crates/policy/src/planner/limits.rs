@@ -318,8 +318,8 @@ impl<'a> Holders<'a> {
 
 /// Replicas that exist and hold no GPU of any node yet: without a pod, or with one that has neither a node nor devices.
 /// They were granted their GPUs before, and will take them. Pods of variants and those that hold GPUs are watched each
-/// by itself: what has a node by the one and is not told of by the other holds its GPUs, too. Claims are allocated
-/// before their pod gets its node, so that what the other tells of is there without one.
+/// by itself: what has a node by the one and is not shown by the other holds its GPUs, too. Claims are allocated
+/// before their pod gets its node, so that the other shows what has none.
 fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let view = draft.view;
     let is_placed = |pod: &&PodView| {

@@ -130,7 +130,7 @@ impl Devices {
         self.add_parts(key, &devices().collect::<Vec<_>>());
     }
 
-    /// Notes a GPU that several nodes reach: which of them it counts for, nobody can say. What it is leaves its type
+    /// Notes a GPU that several nodes reach: which of them it counts for is not known. What it is leaves its type
     /// unknown, under the name of its pool; without that each of the nodes lacks a number.
     fn lose(&mut self, key: &PoolKey, reach: &Reach, product: Option<&Arc<str>>) {
         let Reach::Several(nodes) = reach else {
