@@ -189,11 +189,16 @@ fn owners(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Conditions whose causes other checks do not find. `Ready` repeats the others.
+/// Conditions whose causes other checks do not find. `Ready` repeats the others. What an object says
+/// that every controller leaves alone is of the past: [`owners`] has its finding.
 fn conditions(facts: &Facts) -> Vec<Finding> {
     let reported = ["OptimizationReady", "ControllerConflict", "Ready"];
+    let unowned: BTreeSet<ObjectName> = owners(facts).into_iter().map(|one| one.object).collect();
     let mut found = Vec::new();
     for object in facts.variants() {
+        if unowned.contains(&object.title()) {
+            continue;
+        }
         let conditions = object.list("/status/conditions").iter();
         let bad = conditions.filter(|one| {
             let kind = text(one, "/type");

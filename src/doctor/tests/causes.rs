@@ -254,6 +254,19 @@ pub(super) const CONTROLLER: &[Cause] = &[
     }),
 ];
 
+/// The object has a condition that reports an obstacle.
+fn obstacle(facts: &mut Facts) {
+    let condition = json!({ "type": "OptimizationReady", "status": "False", "reason": "RequestsWaiting", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" });
+    let conditions = "/status/conditions/0";
+    edit(
+        facts,
+        LiveKind::VariantAutoscaling,
+        "a",
+        conditions,
+        condition,
+    );
+}
+
 pub(super) const VARIANTS: &[Cause] = &[
     (Code::VariantMalformed, |facts| {
         edit(
@@ -265,7 +278,9 @@ pub(super) const VARIANTS: &[Cause] = &[
         );
         remove(facts, LiveKind::HorizontalPodAutoscaler, "a");
     }),
+    // What the object says of the time when a controller had it is no finding.
     (Code::ForeignInstance, |facts| {
+        obstacle(facts);
         resolve(
             facts,
             &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])],
@@ -412,16 +427,7 @@ pub(super) const VARIANTS: &[Cause] = &[
             json!({ "manager": "argocd-controller", "operation": "Apply" }),
         );
     }),
-    (Code::NotApplied, |facts| {
-        let condition = json!({ "type": "OptimizationReady", "status": "False", "reason": "RequestsWaiting", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" });
-        edit(
-            facts,
-            LiveKind::VariantAutoscaling,
-            "a",
-            "/status/conditions/0",
-            condition,
-        );
-    }),
+    (Code::NotApplied, obstacle),
     (Code::ThroughputWithoutRouter, |facts| {
         entry(
             facts,
