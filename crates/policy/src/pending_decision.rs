@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounds::Bounds;
-use super::key::TargetKind;
+use super::key::{TargetKind, VariantKey};
 use super::plan::{
-    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TransitionReason,
-    VariantFigures, decisive, grows_by_load,
+    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, SpareTrigger, Step,
+    TransitionReason, VariantFigures, decisive, grows_by_load,
 };
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::startup::StartProspect;
@@ -102,6 +102,24 @@ impl<'a> PendingDecision<'a> {
             Reason::ShareKept { held, share } => share > held,
             _ => false,
         })
+    }
+
+    /// Why it was to grow by a step, where GPUs refused that.
+    pub(super) fn refused_step(&self) -> Option<SpareTrigger> {
+        let mut steps = self.steps.iter();
+        let (from, trigger) = steps.find_map(|step| match step.why {
+            Reason::Grown { trigger } => Some((step.from, trigger)),
+            _ => None,
+        })?;
+        (self.lacks_gpus() && self.count <= from).then_some(trigger)
+    }
+
+    /// The variant that was to grow in its place, if that was the last word on it.
+    pub(super) fn stood_back_for(&self) -> Option<&VariantKey> {
+        match &self.steps.last()?.why {
+            Reason::GrownElsewhere { chosen } => Some(chosen),
+            _ => None,
+        }
     }
 
     /// The replicas that it will have whatever else is decided: those that exist, its minimum, and

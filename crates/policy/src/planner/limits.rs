@@ -16,6 +16,7 @@ use crate::limit::{
 use crate::optimize::{Contender, Contest, Method, cost_aware, share};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
+use crate::saturation;
 use crate::snapshot::{
     Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView,
 };
@@ -455,13 +456,22 @@ fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     draft.step(PlanStage::Optimizer, to, why);
 }
 
+/// Asks for the growth that is not shared. A step by percentages that GPUs refuse falls to the next variant of
+/// its model, as that of a variant at its maximum does.
 fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
-    let requests: Vec<GrowthRequest> = works.iter().flat_map(|work| requests(work)).collect();
-    let grants = allocate(&requests, pools);
-    for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
-        let key: &VariantKey = &draft.view.key;
-        if let Some(grant) = grants.get(key) {
-            draft.step(PlanStage::Limit, grant.change.to, grant.change.why.clone());
+    let mut is_asking = true;
+    while is_asking {
+        let requests: Vec<GrowthRequest> = works.iter().flat_map(|work| requests(work)).collect();
+        let grants = allocate(&requests, pools);
+        for draft in works.iter_mut().flat_map(|work| &mut work.drafts) {
+            let key: &VariantKey = &draft.view.key;
+            if let Some(grant) = grants.get(key) {
+                draft.step(PlanStage::Limit, grant.change.to, grant.change.why.clone());
+            }
+        }
+        is_asking = false;
+        for work in works.iter_mut() {
+            is_asking |= saturation::pass_on(&mut work.drafts);
         }
     }
 }

@@ -8,4 +8,4 @@ mod analysis;
 mod targets;
 
 pub(super) use analysis::{SaturationAnalysis, analyze};
-pub(super) use targets::decide;
+pub(super) use targets::{decide, pass_on};

@@ -71,6 +71,33 @@ fn grow(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnalysis) {
     );
 }
 
+/// Hands steps that GPUs refused to the next variants that stood back for them. Whether there were any.
+pub(crate) fn pass_on(drafts: &mut [PendingDecision<'_>]) -> bool {
+    let refused = drafts.iter().find_map(|draft| {
+        let trigger = draft.refused_step()?;
+        let stood_back =
+            |other: &&PendingDecision<'_>| other.stood_back_for() == Some(&draft.view.key);
+        let next = drafts.iter().filter(stood_back);
+        let next = next.min_by(|one, other| cheapest_first(one, other))?;
+        Some((trigger, draft.view.key.clone(), next.view.key.clone()))
+    });
+    let Some((trigger, refused, chosen)) = refused else {
+        return false;
+    };
+    for draft in drafts {
+        if draft.stood_back_for() == Some(&refused) {
+            let (to, why) = if draft.view.key == chosen {
+                (draft.count().plus_one(), Reason::Grown { trigger })
+            } else {
+                let chosen = chosen.clone();
+                (draft.count(), Reason::GrownElsewhere { chosen })
+            };
+            draft.step(PlanStage::Saturation, to, why);
+        }
+    }
+    true
+}
+
 /// Keeps what was to be released and is still there. That is the step of the cycle: whether more is
 /// needed beside it shows once the scaler has been asked to keep it.
 fn cancel_releases(drafts: &mut [PendingDecision<'_>]) -> bool {
