@@ -84,6 +84,7 @@ pub fn plan(
         work.finish(cycle.outlook(), &mut plan);
     }
     tier::note(&mut plan, snapshot, settings);
+    tier::note_classes(&mut plan, snapshot, settings);
     plan
 }
 

@@ -1,11 +1,11 @@
-//! Tiers: policies that variants name, and models have by that.
+//! What variants name and models have by that: tiers of policy, and service classes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::key::ModelKey;
-use super::params::{DynamicSettings, SaturationEntry, ScopedEntries};
+use super::params::{CLASS_LABEL, DynamicSettings, SaturationEntry, ScopedEntries};
 use super::plan::Plan;
 use super::snapshot::{ClusterSnapshot, VariantView};
 use wva_base::text::shortened;
@@ -35,10 +35,18 @@ pub fn tiered<'a>(
 pub fn named_tiers<'a>(
     views: impl Iterator<Item = &'a VariantView>,
 ) -> BTreeMap<&'a ModelKey, Vec<(&'a VariantView, &'a str)>> {
+    named(views, |view| view.policy.scaling_policy.as_deref())
+}
+
+/// The variants of each model that name something, by name.
+fn named<'a>(
+    views: impl Iterator<Item = &'a VariantView>,
+    name: impl Fn(&'a VariantView) -> Option<&'a str>,
+) -> BTreeMap<&'a ModelKey, Vec<(&'a VariantView, &'a str)>> {
     let mut models: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for view in views {
-        if let Some(tier) = view.policy.scaling_policy.as_deref() {
-            models.entry(&view.model).or_default().push((view, tier));
+        if let Some(name) = name(view) {
+            models.entry(&view.model).or_default().push((view, name));
         }
     }
     models
@@ -103,6 +111,45 @@ pub(super) fn note(plan: &mut Plan, snapshot: &ClusterSnapshot, settings: &Dynam
                     shortened(theirs),
                     other.key,
                     acts.map_or(tier, |acts| &**acts)
+                ),
+            };
+            if let Some(decision) = plan.decisions.get_mut(&view.key) {
+                decision.notes.push(note);
+            }
+        }
+    }
+}
+
+/// Notes at decisions which of the service classes that their objects name do not act, where latency targets do.
+pub(super) fn note_classes<'a>(
+    plan: &mut Plan,
+    snapshot: &'a ClusterSnapshot,
+    settings: &'a DynamicSettings,
+) {
+    if !settings.acts_on_targets() {
+        return;
+    }
+    let classes = &settings.service_classes;
+    let has_targets =
+        |view: &VariantView, class: &str| classes.of_class(&view.model.model, class).is_some();
+    let label = |view: &'a VariantView| {
+        let label = view.template.service_class.as_deref()?;
+        Some(classes.named(label).map_or(label, |class| &*class.name))
+    };
+    for named in named(snapshot.variants.values().map(|view| &**view), label).into_values() {
+        let acts = named.iter().find(|(view, class)| has_targets(view, class));
+        for (view, class, fault) in tier_faults(&named, |view, class| has_targets(view, class)) {
+            let own = shortened(class);
+            let note = match fault {
+                TierFault::Missing => format!(
+                    "{CLASS_LABEL} {own:?} is no class with targets for this model, and what applies without one acts; \
+                     add the model to that class, or correct the label"
+                ),
+                TierFault::Contradicted(other, theirs) => format!(
+                    "{CLASS_LABEL} {own:?} and {:?} of {} differ for one model, and {:?} acts; name one class in both",
+                    shortened(theirs),
+                    other.key,
+                    shortened(acts.map_or(class, |(_, acts)| acts))
                 ),
             };
             if let Some(decision) = plan.decisions.get_mut(&view.key) {

@@ -186,9 +186,12 @@ fn slo_input(
 
 /// The objectives of a model: those of its entry, else of its service class.
 fn slo_goal(key: &ModelKey, subject: AnalyzedModel<'_>, settings: &DynamicSettings) -> SloGoal {
-    let mut members = subject.members.iter();
-    let label = members.find_map(|(view, _)| view.template.service_class.as_deref());
-    settings.latency_goal(key, label).into()
+    settings.latency_goal(key, class_labels(subject)).into()
+}
+
+fn class_labels<'a>(subject: AnalyzedModel<'a>) -> impl Iterator<Item = &'a str> {
+    let members = subject.members.iter();
+    members.filter_map(|(view, _)| view.template.service_class.as_deref())
 }
 
 fn queueing_input(
@@ -198,15 +201,11 @@ fn queueing_input(
     activity: ModelActivity,
     variants: BTreeMap<VariantKey, queueing::QueueingVariantInput>,
 ) -> queueing::QueueingModelInput {
-    let label = subject
-        .members
-        .iter()
-        .find_map(|(view, _)| view.template.service_class.as_deref());
     queueing::QueueingModelInput {
         policy: settings.queueing_model.policy(key),
         class_targets: settings
             .service_classes
-            .targets(&key.model, label)
+            .targets(&key.model, class_labels(subject))
             .map(|found| found.targets),
         activity,
         variants,

@@ -163,13 +163,17 @@ impl DynamicSettings {
     }
 
     /// Where a model's latency targets come from: explicit ones beat those of its class, which beat
-    /// inferred ones. `class_label` is the value of [`CLASS_LABEL`](super::CLASS_LABEL) on its variant.
-    pub fn latency_goal(&self, model: &ModelKey, class_label: Option<&str>) -> LatencyGoal<'_> {
+    /// inferred ones. `class_labels` are the values of [`CLASS_LABEL`](super::CLASS_LABEL) on its variants, by name.
+    pub fn latency_goal<'a>(
+        &self,
+        model: &ModelKey,
+        class_labels: impl IntoIterator<Item = &'a str>,
+    ) -> LatencyGoal<'_> {
         let policy = self.queueing_model.policy(model);
         if let Some(targets) = policy.targets {
             return LatencyGoal::Explicit(targets);
         }
-        match self.service_classes.targets(&model.model, class_label) {
+        match self.service_classes.targets(&model.model, class_labels) {
             Some(found) => LatencyGoal::Class {
                 class: &found.class.name,
                 targets: found.targets,

@@ -46,14 +46,16 @@ impl ServiceClasses {
             .find(|class| class.name.eq_ignore_ascii_case(name))
     }
 
-    /// Targets of a model. The class that its variant's label names comes first, then the class of
-    /// best priority that names the model, then the one that names [`ANY_MODEL`].
-    pub fn targets(&self, model: &str, label: Option<&str>) -> Option<ClassTargets<'_>> {
+    /// Targets of a model. The first class of `labels` (those of its variants, by name) that has some for it comes first,
+    /// then the class of best priority that names the model, then the one that names [`ANY_MODEL`].
+    pub fn targets<'a>(
+        &self,
+        model: &str,
+        labels: impl IntoIterator<Item = &'a str>,
+    ) -> Option<ClassTargets<'_>> {
         let in_class = |class: &'_ ServiceClass, model: &str| class.targets.get(model).copied();
-        let labelled = label.and_then(|name| self.named(name)).and_then(|class| {
-            let targets = in_class(class, model).or_else(|| in_class(class, ANY_MODEL))?;
-            Some(ClassTargets { class, targets })
-        });
+        let mut labels = labels.into_iter();
+        let labelled = labels.find_map(|label| self.of_class(model, label));
         labelled.or_else(|| {
             [model, ANY_MODEL].into_iter().find_map(|model| {
                 let ranked = self.all().filter_map(|class| {
@@ -65,6 +67,17 @@ impl ServiceClasses {
                 })
             })
         })
+    }
+
+    /// Targets of a model by the class of this name alone.
+    pub fn of_class(&self, model: &str, name: &str) -> Option<ClassTargets<'_>> {
+        let class = self.named(name)?;
+        let targets = class
+            .targets
+            .get(model)
+            .or_else(|| class.targets.get(ANY_MODEL))?;
+        let targets = *targets;
+        Some(ClassTargets { class, targets })
     }
 
     /// Every class.

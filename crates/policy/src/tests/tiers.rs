@@ -8,7 +8,8 @@ use crate::condition::ConditionType;
 use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
 use crate::params::{
-    DynamicSettings, EntryLayer, LayerScope, PolicyValue, SaturationEntry, SaturationLayers,
+    DynamicSettings, EntryLayer, LatencyTargets, LayerScope, PolicyValue, SaturationEntry,
+    SaturationLayers, ServiceClass,
 };
 use crate::plan::Plan;
 use crate::record::{PublishedRecord, Troubles};
@@ -107,6 +108,67 @@ fn of_two_tiers_that_of_the_first_variant_acts_and_both_say_so() {
     assert_eq!(targets(&plan).values().sum::<u32>(), 2);
     assert!(notes(&plan, "a")[0].contains("names no tier"));
     assert!(notes(&plan, "b").is_empty());
+}
+
+/// Latency targets of two classes for model `m`.
+fn with_classes() -> DynamicSettings {
+    let mut settings = settings();
+    let slo = SaturationEntry {
+        analyzer_name: Some("slo".to_owned()),
+        ..SaturationEntry::default()
+    };
+    settings.saturation.entries.global.default = Some(slo);
+    let targets = LatencyTargets {
+        time_to_first_token: Duration::from_millis(500),
+        inter_token_latency: Duration::from_millis(20),
+    };
+    let class = |name: &str, model: &str| ServiceClass {
+        name: name.to_owned(),
+        priority: 1,
+        targets: [(model.to_owned(), targets)].into(),
+    };
+    let classes =
+        [("Gold", "m"), ("Silver", "m"), ("Other", "o")].map(|(name, model)| class(name, model));
+    let entries = &mut settings.service_classes.entries;
+    entries.insert("classes".to_owned(), classes.into());
+    settings
+}
+
+fn of_class(name: &str, class: &str) -> Variant {
+    let mut variant = variant(name, None);
+    variant.view.template.service_class = Some(class.into());
+    variant
+}
+
+#[test]
+fn a_class_without_effect_is_said() {
+    let settings = with_classes();
+    let plan = planned([of_class("a", "gold"), of_class("b", "Gold")], &settings);
+    assert!(notes(&plan, "a").is_empty() && notes(&plan, "b").is_empty());
+    let plan = planned(
+        [
+            of_class("a", "Other"),
+            of_class("b", "gold"),
+            of_class("c", "silver"),
+        ],
+        &settings,
+    );
+    let missing = "wva.llmd.ai/service-class \"Other\" is no class with targets for this model, and what applies without \
+                   one acts; add the model to that class, or correct the label";
+    assert_eq!(notes(&plan, "a"), [missing]);
+    let said = |own: &str, other: &str, of: &str| {
+        format!(
+            "wva.llmd.ai/service-class {own:?} and {other:?} of ns/{of} differ for one model, and \"Gold\" acts; name one \
+             class in both"
+        )
+    };
+    assert_eq!(notes(&plan, "b"), [said("Gold", "Silver", "c")]);
+    assert_eq!(notes(&plan, "c"), [said("Silver", "Gold", "b")]);
+    // Where no latency target acts, neither does a class.
+    let mut settings = settings;
+    settings.saturation.entries.global.default = None;
+    let plan = planned([of_class("a", "Other")], &settings);
+    assert!(notes(&plan, "a").is_empty());
 }
 
 /// The spare trigger in force, and the place of the entry that states it.
