@@ -47,6 +47,15 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             );
         }
     }
+    if settings.proactive_model {
+        for place in saturation::selecting(&settings.saturation) {
+            advise(
+                place,
+                "analyzerName and analyzers: EXPERIMENTAL_PROACTIVE_MODEL selects saturation and the queueing \
+                 model, so that slo and throughput are not asked; write false there, or remove both",
+            );
+        }
+    }
     if !settings.acts_on_targets() {
         for place in queueing_model::entries(&settings.queueing_model) {
             advise(

@@ -50,8 +50,18 @@ impl Entry for SaturationEntry {
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
         let is_slo = self.analyzer_name.as_deref() == Some(AnalyzerName::Slo.as_str());
+        let off = listed
+            .iter()
+            .position(|entry| entry.kind == SLO && !entry.enabled);
+        let off = off.filter(|_| is_slo).map(|index| {
+            format!(
+                "analyzers[{index}].enabled: analyzerName: slo selects slo all the same; write another \
+                 analyzerName, or remove the item"
+            )
+        });
         told.chain(repeated(listed))
             .chain(unseated(listed).filter(|_| !is_slo))
+            .chain(off)
             .collect()
     }
 

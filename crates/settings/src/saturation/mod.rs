@@ -12,7 +12,10 @@ use super::config_maps::Purpose;
 use super::entries::{place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied};
 use super::sources::PolicySources;
-use wva_policy::params::{DEFAULT_KEY, NamedModel, SaturationLayers, kv_fault, queue_fault};
+use wva_policy::capacity::AnalyzerName;
+use wva_policy::params::{
+    DEFAULT_KEY, NamedModel, SLO, SaturationEntry, SaturationLayers, kv_fault, queue_fault,
+};
 
 /// Fields of an entry, for the documentation.
 pub const FIELDS: &[wva_base::yaml::DocumentField] = document::FIELDS;
@@ -56,6 +59,22 @@ pub(super) fn tiers(layers: &SaturationLayers) -> impl Iterator<Item = EntryPlac
     let all = layers.entries.models_named().into_iter();
     let tiers = all.filter(|named| named.tier.is_some());
     tiers.map(|named| place(&named, Purpose::Saturation))
+}
+
+/// The defaults that select analyzers which hybrid mode does not ask.
+pub(super) fn selecting(layers: &SaturationLayers) -> Vec<EntryPlace> {
+    let asked = [AnalyzerName::Saturation, AnalyzerName::QueueingModel].map(AnalyzerName::as_str);
+    let selects = |entry: &SaturationEntry| {
+        let mut listed = entry.analyzers.iter().flatten();
+        entry.analyzer_name.as_deref() == Some(SLO)
+            || listed.any(|item| item.enabled && !asked.contains(&item.kind.as_str()))
+    };
+    let namespaces = layers.entries.namespaces.iter();
+    let sets = std::iter::once((None, &layers.entries.global))
+        .chain(namespaces.map(|(name, set)| (Some(name), set)));
+    sets.filter(|(_, set)| set.default.as_ref().is_some_and(selects))
+        .map(|(scope, _)| default_place(scope))
+        .collect()
 }
 
 pub(super) fn limiting(layers: &SaturationLayers) -> Option<EntryPlace> {
