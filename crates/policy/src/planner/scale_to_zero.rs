@@ -95,7 +95,7 @@ fn judge(
     pools: Option<(&GpuPools, GpuSupply)>,
 ) -> Option<Wake> {
     let serves_alone = |draft: &PendingDecision<'_>| {
-        draft.view.template.role == ServingRole::Both && kept(work, draft) > Replicas::ZERO
+        draft.view.template.role == ServingRole::Both && wake_member(work, draft, None).serves()
     };
     if work.drafts.iter().any(serves_alone) {
         return None;
@@ -224,6 +224,7 @@ fn wake_member(
         },
         kept,
         ready: draft.scale.ready.min(kept),
+        prospect: draft.prospect,
         max: draft.bounds.max,
         gpus: view.template.gpus_per_replica(),
         budget,
@@ -316,7 +317,7 @@ pub(super) fn start_if_free(
 /// runs. Prefill alone serves nobody.
 fn is_on_its_way(work: &Work<'_>) -> bool {
     let decodes = work.drafts.iter().any(|draft| {
-        draft.view.template.role == ServingRole::Decode && kept(work, draft) > Replicas::ZERO
+        draft.view.template.role == ServingRole::Decode && wake_member(work, draft, None).serves()
     });
     work.drafts.iter().any(|draft| {
         let role = draft.view.template.role;

@@ -265,11 +265,10 @@ fn at_floor(draft: &PendingDecision<'_>) -> Option<Reason> {
     (draft.count() <= floor).then_some(Reason::AtFloor { floor })
 }
 
-/// Cost, then most free capacity, then name.
+/// Those whose starts are not stalled, then cost, then most free capacity, then name.
 fn cheapest_first(one: &PendingDecision<'_>, other: &PendingDecision<'_>) -> Ordering {
-    one.view
-        .cost
-        .cmp(&other.view.cost)
+    (one.prospect, one.view.cost)
+        .cmp(&(other.prospect, other.view.cost))
         .then_with(|| other.figures.spare_kv.total_cmp(&one.figures.spare_kv))
         .then_with(|| one.view.key.cmp(&other.view.key))
 }

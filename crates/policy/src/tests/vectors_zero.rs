@@ -12,6 +12,7 @@ use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::Budget;
 use crate::reason::Reason;
+use crate::startup::StartProspect;
 use crate::units::{Cost, Gpus, Replicas};
 use crate::zero::{
     ActivityLog, Look, ModelLoad, Restart, ServingMember, Wake, WakeCause, WakeLog, WakeMember,
@@ -52,6 +53,7 @@ fn wake_member(serving: ServingMember, (kept, ready): (u32, u32), has_room: bool
         serving,
         kept: Replicas(kept),
         ready: Replicas(ready),
+        prospect: StartProspect::Open,
         max: None,
         gpus: Gpus(2),
         budget: Budget::Finite(Gpus(if has_room { 2 } else { 1 })),

@@ -11,6 +11,7 @@ use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::limit::{Budget, PoolFigures, claims_not_counted};
+use crate::startup::StartProspect;
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) struct WakeMember {
     pub kept: Replicas,
     /// Of these, ready ones.
     pub ready: Replicas,
+    /// Whether those that are not ready can be expected to become so.
+    pub prospect: StartProspect,
     /// Its maximum.
     pub max: Option<Replicas>,
     /// GPUs of one replica.
@@ -99,7 +102,7 @@ pub(crate) fn wake(
     let runs = |role: ServingRole| {
         members
             .iter()
-            .find(|(_, member)| member.serving.role == role && member.kept > Replicas::ZERO)
+            .find(|(_, member)| member.serving.role == role && member.serves())
     };
     if runs(ServingRole::Both).is_some() {
         return Wake::Serving;
@@ -107,11 +110,16 @@ pub(crate) fn wake(
     if let Some((decode, _)) = runs(ServingRole::Decode) {
         return complete_pair(members, decode);
     }
-    match (queued, policy) {
-        (Some(queued), _) if queued > 0.0 => start(members, WakeCause::Queued(queued), fits),
-        (_, ZeroPolicy::Disabled) => start(members, WakeCause::MinimumOfOne, fits),
-        (None, ZeroPolicy::Enabled) => Wake::NoSignal,
-        (Some(_), ZeroPolicy::Enabled) => Wake::NotWanted,
+    let cause = match (queued, policy) {
+        (Some(queued), _) if queued > 0.0 => WakeCause::Queued(queued),
+        (_, ZeroPolicy::Disabled) => WakeCause::MinimumOfOne,
+        (None, ZeroPolicy::Enabled) => return Wake::NoSignal,
+        (Some(_), ZeroPolicy::Enabled) => return Wake::NotWanted,
+    };
+    match start(members, cause, fits) {
+        // What is stalled may become ready yet.
+        Wake::NoServingSet { .. } if members.values().any(WakeMember::is_stalled) => Wake::Serving,
+        wake => wake,
     }
 }
 
@@ -123,7 +131,7 @@ fn start(
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill).map(|(_, member)| member);
-    let is_fed = prefill().any(|member| member.kept > Replicas::ZERO);
+    let is_fed = prefill().any(WakeMember::serves);
     let can_decode = is_fed || prefill().next().is_none() || prefill().any(WakeMember::may_start);
     let startable = members
         .iter()
@@ -150,7 +158,7 @@ fn start(
 
 fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey) -> Wake {
     let prefill = || of_role(members, ServingRole::Prefill);
-    if prefill().count() == 0 || prefill().any(|(_, member)| member.kept > Replicas::ZERO) {
+    if prefill().count() == 0 || prefill().any(|(_, member)| member.serves()) {
         return Wake::Serving;
     }
     let chosen = prefill()
@@ -206,6 +214,16 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) 
 }
 
 impl WakeMember {
+    /// Whether it serves, or can be expected to.
+    pub(crate) fn serves(&self) -> bool {
+        self.kept > Replicas::ZERO && !self.is_stalled()
+    }
+
+    fn is_stalled(&self) -> bool {
+        let is_late = self.ready == Replicas::ZERO && self.prospect == StartProspect::Stalled;
+        self.kept > Replicas::ZERO && is_late
+    }
+
     /// Whether maximum and budget leave room for a first replica.
     fn may_start(&self) -> bool {
         self.kept == Replicas::ZERO && self.obstacle().is_none()
