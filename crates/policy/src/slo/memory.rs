@@ -24,8 +24,11 @@ const RARE: usize = 10;
 const MOST_RARE: usize = 4;
 /// The reserve until there is enough history.
 const FIRST_RESERVE: f64 = 0.2;
+/// The reserve to that growth: what exceeds the capacity by little misses the objective between tokens for all
+/// requests at once.
+const RESERVE_GAIN: f64 = 2.0;
 /// The largest reserve.
-const MOST_RESERVE: f64 = 0.25;
+const MOST_RESERVE: f64 = 0.35;
 /// Horizons of rest after which the horizon is halved.
 const REST: u32 = 4;
 /// How long the first needs say little: the window of the mean request. Source: that of every mean that is queried.
@@ -177,8 +180,8 @@ impl NeedMemory {
         within.map(|bucket| bucket.peak).fold(0.0, f64::max)
     }
 
-    /// Share by which the need grows within the time of a start, nine times out of ten of the last hour: what is
-    /// to be held for bursts that no order can meet.
+    /// Twice the share by which the need grows within the time of a start, nine times out of ten of the last hour: what
+    /// is to be held for bursts that no order can meet.
     pub fn reserve(&self, start: Duration) -> f64 {
         let buckets = &self.buckets;
         let growth = |(place, from): (usize, &NeedBucket)| {
@@ -196,7 +199,9 @@ impl NeedMemory {
         let once = usize::try_from(once).unwrap_or(usize::MAX);
         let rare = once.clamp(growths.len() / RARE, growths.len() / MOST_RARE);
         let place = growths.len() - rare;
-        (growths.get(place)).map_or(FIRST_RESERVE, |growth| growth.min(MOST_RESERVE))
+        (growths.get(place)).map_or(FIRST_RESERVE, |growth| {
+            (RESERVE_GAIN * growth).min(MOST_RESERVE)
+        })
     }
 
     /// The share by which the need will have grown after so long, where requests have become more steadily for

@@ -25,10 +25,10 @@ fn growth_within_a_start_is_held_in_reserve() {
     // One rise in an hour is no habit.
     let (_, once) = play(&|bucket| if bucket < 58 { 10.0 } else { 30.0 });
     close(once, 0.0);
-    let (_, habit) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 12.0 });
+    let (_, habit) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 11.0 });
     close(habit, 0.2);
     let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
-    close(most, 0.25);
+    close(most, 0.35);
     // A start of eight minutes sees the one rise in more than a tenth of the time.
     let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
     for bucket in 0..120 {
