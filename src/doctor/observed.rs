@@ -16,7 +16,7 @@ use crate::policy::key::ObjectKey;
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::ownership::{Exposure, Ownership};
 use crate::policy::record::PublishedRecord;
-use crate::policy::snapshot::VariantView;
+use crate::policy::snapshot::{TargetView, VariantView};
 use crate::policy::{self};
 use crate::settings::generation::Generation;
 use crate::state::Readers;
@@ -59,6 +59,7 @@ pub fn observe(shared: &Readers) -> ObservedFindings {
     let views = shared.board.snapshot();
     let costs = views
         .values()
+        .filter(|view| !matches!(view.target, TargetView::Malformed { .. }))
         .map(|view| ((&view.model, view.template.role), view.cost, &view.key));
     for (_, variants) in equal_costs(costs) {
         let first = variants.first();
@@ -152,7 +153,7 @@ pub(super) fn of_gap(gap: &MetricsGap, model: &str) -> Option<FindingCode> {
     match gap {
         MetricsGap::QueryFailed { error } => Some(prometheus_code(error)),
         // They may only be starting.
-        MetricsGap::NoReadyPod => None,
+        MetricsGap::NoReadyPod | MetricsGap::Gated { .. } => None,
         MetricsGap::NoValue => Some(FindingCode::UnknownGeneration),
         MetricsGap::OtherModel { models } => {
             let names = models.iter().map(|name| &**name);

@@ -26,6 +26,11 @@ pub enum MetricsGap {
     },
     /// No pod of the target is ready.
     NoReadyPod,
+    /// No pod of its target is ready, and these wait behind a scheduling gate.
+    Gated {
+        /// Their names.
+        pods: Arc<[Arc<str>]>,
+    },
     /// Its pods report the model, and no value that can be used.
     NoValue,
     /// Its pods report other models.
@@ -133,7 +138,13 @@ impl<'a> Seen<'a> {
             .map(|pod| &*pod.name)
             .collect();
         if ready.is_empty() {
-            return MetricsGap::NoReadyPod;
+            let gated = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::Gated);
+            let pods = few(gated.map(|pod| &pod.name));
+            return if pods.is_empty() {
+                MetricsGap::NoReadyPod
+            } else {
+                MetricsGap::Gated { pods }
+            };
         }
         let found = self.of_pods(&ready);
         let namespace = &view.model.namespace;
@@ -201,6 +212,10 @@ impl MetricsGap {
         match self {
             Self::QueryFailed { error } => error.to_string(),
             Self::NoReadyPod => "no pod of the scale target is ready".to_owned(),
+            Self::Gated { pods } => format!(
+                "no pod of the scale target is ready; {} wait behind a scheduling gate: see what is to remove it, such as the queue of Kueue",
+                quoted(pods)
+            ),
             Self::NoValue => format!(
                 "the ready pods are scraped as {model}, but report neither KV cache usage nor queue length; compare the metric names of the engine with docs/integrations/prometheus.md"
             ),
