@@ -105,11 +105,12 @@ fn count(request: &DeviceRequest) -> Option<(&str, Gpus)> {
         capacity,
     } = request;
     let class = class.as_str();
-    if gpus_of(class)? == Gpus::ZERO {
+    // Who looks at devices as an administrator holds none of them.
+    if *admin_access == Some(true) || gpus_of(class)? == Gpus::ZERO {
         return Some((class, Gpus::ZERO));
     }
     let is_exact = matches!(mode.as_deref(), None | Some("" | "ExactCount"));
-    let is_whole = is_exact && *admin_access != Some(true) && capacity.is_none();
+    let is_whole = is_exact && capacity.is_none();
     if !is_whole {
         return None;
     }

@@ -90,11 +90,18 @@ fn what_no_template_says_is_not_counted() {
         fields[field] = value;
         exactly(&fields)
     };
+    let looking = |class: &str| {
+        exactly(&json!({ "deviceClassName": class, "adminAccess": true, "allocationMode": "All" }))
+    };
+    for class in [NVIDIA, "own.example.com"] {
+        assert_eq!(counted(&json!([looking(class)])), Some(BTreeMap::new()));
+        let both = json!([looking(class), of(NVIDIA, 1)]);
+        assert_eq!(counted(&both), counted(&json!([of(NVIDIA, 1)])));
+    }
     for requests in [
         json!([any]),
         json!([with("allocationMode", json!("All"))]),
         json!([with("allocationMode", json!("Newer"))]),
-        json!([with("adminAccess", json!(true))]),
         json!([with(
             "capacity",
             json!({ "requests": { "memory": "10Gi" } })
