@@ -181,8 +181,8 @@ impl<'a> Claims<'a> {
             None => ("variant name", of_name.find(is_of_one)?),
         };
         Some(format!(
-            "{} and {} claim one {what}, and none of them scales it; delete one, or remove its annotation \
-             {MANAGED_ANNOTATION}",
+            "{} and {} claim one {what}, and none of them scales it; delete one, or set its annotation \
+             {MANAGED_ANNOTATION} to \"false\"",
             title(object),
             title(rival)
         ))
@@ -293,7 +293,10 @@ fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
     let (namespace, name) = identity(object);
     let place = target_place(object);
     let replicas = targets.counts.get(&place).copied().unwrap_or_default();
-    let cost = Cost::parse(text(object, "/spec/variantCost")).ok();
+    let cost = match text(object, "/spec/variantCost") {
+        "" => Some(Cost::DEFAULT),
+        stated => Cost::parse(stated).ok(),
+    };
     let cost = cost.zip(replicas.current).and_then(|(cost, current)| {
         let current = u32::try_from(current).ok()?;
         Some(cost.millionths() * f64::from(current) / 1e6)

@@ -121,8 +121,8 @@ fn a_declared_variant_without_a_count_or_with_a_rival_says_so() {
     };
     let dispute = |one: &str, other: &str, what: &str| {
         format!(
-            "{one} and {other} claim one {what}, and none of them scales it; delete one, or remove its annotation \
-             llm-d.ai/managed"
+            "{one} and {other} claim one {what}, and none of them scales it; delete one, or set its annotation \
+             llm-d.ai/managed to \"false\""
         )
     };
     let va = |name| format!("VariantAutoscaling serving/{name}");

@@ -184,7 +184,7 @@ fn disputed(record: &VariantRecord, rival: &VariantRecord) -> VariantRecord {
         _ => format!("variant name {}", record.object.key.name),
     };
     let why = format!(
-        "{} {} and {} {} claim {what}, and none of them scales it; delete one, or remove its annotation {MANAGED_ANNOTATION}",
+        "{} {} and {} {} claim {what}, and none of them scales it; delete one, or set its annotation {MANAGED_ANNOTATION} to \"false\"",
         record.kind(),
         record.object.key,
         rival.kind(),
