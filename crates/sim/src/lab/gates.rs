@@ -47,9 +47,10 @@ struct GateScenario {
     is_constant: bool,
 }
 
+/// One run of a gate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct GateReport {
-    pub lines: Vec<String>,
+    pub line: String,
     pub violations: Vec<String>,
     pub cpu_seconds: f64,
 }
@@ -70,8 +71,12 @@ struct GateTask {
     seed: u64,
 }
 
-/// Plays a policy through all gates, and fixed fleets of the same cost.
-pub(crate) fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, GateError> {
+/// Plays a policy through all gates, and fixed fleets of the same cost. `ended` gets each line as its run ends.
+pub(crate) fn gates(
+    policy: &PolicyChoice,
+    jobs: usize,
+    ended: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<GateReport>, GateError> {
     let mut tasks = Vec::new();
     for gate in GATES {
         let scenario = load(gate.name)?;
@@ -81,17 +86,25 @@ pub(crate) fn gates(policy: &PolicyChoice, jobs: usize) -> Result<GateReport, Ga
             seed,
         }));
     }
-    let play = |(place, task): (usize, &GateTask)| (place, task.play(policy));
+    play_all(&tasks, policy, jobs, ended)
+}
+
+fn play_all(
+    tasks: &[GateTask],
+    policy: &PolicyChoice,
+    jobs: usize,
+    ended: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<GateReport>, GateError> {
+    let play = |(place, task): (usize, &GateTask)| {
+        let played = task.play(policy);
+        if let Ok(report) = &played {
+            ended(&report.line);
+        }
+        (place, played)
+    };
     let mut results = each(jobs, tasks.iter().enumerate(), play).map_err(GateError::Thread)?;
     results.sort_by_key(|(place, _)| *place);
-    let mut report = GateReport::default();
-    for (_, played) in results {
-        let part = played?;
-        report.lines.extend(part.lines);
-        report.violations.extend(part.violations);
-        report.cpu_seconds += part.cpu_seconds;
-    }
-    Ok(report)
+    results.into_iter().map(|(_, played)| played).collect()
 }
 
 impl GateTask {
@@ -151,7 +164,7 @@ fn judge(gate: GateScenario, record: &LabRecord, rival: Option<&LabRecord>) -> G
         record.waits.len(),
     );
     GateReport {
-        lines: vec![line],
+        line,
         violations: found
             .into_iter()
             .map(|one| format!("{place}: {one}"))

@@ -84,15 +84,19 @@ fn answer<F: Parser>(
 }
 
 fn gates(flags: &GateFlags) -> ExitCode {
-    match lab::gates(&flags.policy, arguments::jobs(flags.jobs)) {
-        Ok(report) => {
-            let seconds = report.cpu_seconds;
-            let lines = report.lines.join("\n");
-            let printed = print(&format!("{lines}\n{seconds:.0} s of processor\n"));
-            if report.violations.is_empty() {
+    let ended = |line: &str| {
+        print(&format!("{line}\n"));
+    };
+    match lab::gates(&flags.policy, arguments::jobs(flags.jobs), &ended) {
+        Ok(reports) => {
+            let seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
+            let printed = print(&format!("{seconds:.0} s of processor\n"));
+            let violations = reports.into_iter().flat_map(|report| report.violations);
+            let violations: Vec<String> = violations.collect();
+            if violations.is_empty() {
                 printed
             } else {
-                let code = fail(report.violations);
+                let code = fail(violations);
                 complain(
                     "wva-sim lab run SCENARIO --policy NAME --policy static-N --out DIR shows why\n",
                 );

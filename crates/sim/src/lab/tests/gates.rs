@@ -1,7 +1,11 @@
 //! Records made by hand that do not pass, each by one gate.
 
-use super::{GateReport, GateScenario, judge};
+use std::sync::Mutex;
+
+use super::{GateReport, GateScenario, GateTask, judge, play_all};
+use crate::lab::policies::PolicyChoice;
 use crate::lab::record::{LabRecord, LabScore, LabSeries, LongWait, ScaleChange};
+use crate::lab::scenario::LoadedScenario;
 
 const ALL: GateScenario = GateScenario {
     name: "steady",
@@ -118,9 +122,37 @@ fn a_report_names_both_runs_and_their_processor_time() {
     let line = "steady seed 1: wva-slo 97.00 % at 0.00 GPU-h, static-5 96.00 % at 0.00 GPU-h, 0 late reversals, 0 \
                 long waits";
     let expected = GateReport {
-        lines: vec![line.to_owned()],
+        line: line.to_owned(),
         violations: Vec::new(),
         cpu_seconds: 4.0,
     };
     assert_eq!(report, expected);
+}
+
+#[test]
+fn a_line_is_given_as_each_run_ends() {
+    let text = crate::lab::tests::TINY.replace(
+        "  - trace: {file: known.csv, jitter: 0s}",
+        "  - constant: {rate: 1}\n    lengths: {prompt: {median: 100}, output: {median: 10}}",
+    );
+    let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+    let task = |seed| GateTask {
+        gate: GateScenario {
+            has_fixed_rival: false,
+            ..ALL
+        },
+        scenario: scenario.clone(),
+        seed,
+    };
+    let policy = PolicyChoice::parse("static-1").unwrap();
+    let lines = Mutex::new(Vec::new());
+    let ended = |line: &str| lines.lock().unwrap().push(line.to_owned());
+    let reports = play_all(&[task(1), task(2)], &policy, 1, &ended).unwrap();
+    let expected: Vec<String> = reports.into_iter().map(|report| report.line).collect();
+    assert_eq!(*lines.lock().unwrap(), expected);
+    assert!(
+        expected[0].starts_with("tiny seed 1: static-1 100.00 % at "),
+        "{expected:?}"
+    );
+    assert!(expected[1].starts_with("tiny seed 2: "), "{expected:?}");
 }
