@@ -9,6 +9,7 @@ use crate::hpa::{
     Behavior, ExternalMetricSpec, ExternalMetricTarget, History, HpaSpec, Milli, Observed, Policy,
     ScalingDirection, ScalingRules, Size, decide,
 };
+use crate::router::FlowControl;
 
 const SYNC: Duration = Duration::from_secs(15);
 /// How long KEDA keeps the last replica after its metrics have gone to zero.
@@ -62,6 +63,19 @@ fn guide() -> Behavior {
         up: rules(ScalingDirection::Up, 0),
         down: rules(ScalingDirection::Down, 300),
     }
+}
+
+/// How full the servers are: 1 at the set points at which a router holds requests.
+fn saturation(signals: &ModelSignals) -> Option<f64> {
+    if signals.ready == 0 {
+        // As a router says of a pool without servers.
+        return Some(1.0);
+    }
+    let mean = |sum: f64| sum / f64::from(signals.ready);
+    let full = FlowControl::default();
+    let queue = signals.scraped.waiting.map(mean)? / full.queue_depth;
+    let kv_usage = signals.scraped.kv_usage.map(mean)? / full.kv_usage;
+    Some(queue.max(kv_usage))
 }
 
 impl HpaPeer {
@@ -121,6 +135,14 @@ impl HpaPeer {
     pub(super) fn router(model: &PeerModel, running: f64) -> Self {
         let metrics: Vec<(&str, f64, Metric)> = vec![
             ("router queue", 1.0, |signals| signals.scraped.router_queue),
+            ("running", running, |signals| signals.scraped.router_running),
+        ];
+        Self::new(model, metrics, Some(guide())).below_keda(model)
+    }
+
+    pub(super) fn saturation(model: &PeerModel, running: f64) -> Self {
+        let metrics: Vec<(&str, f64, Metric)> = vec![
+            ("saturation", 0.7, saturation),
             ("running", running, |signals| signals.scraped.router_running),
         ];
         Self::new(model, metrics, Some(guide())).below_keda(model)

@@ -14,6 +14,7 @@ mod tests;
 pub(super) use controller::{ControllerSetup, controller};
 pub(super) use signals::{Peer, PeerModel, read_signals};
 
+use wva::policy::params::SaturationThresholds;
 use wva::policy::slo::SloTerm;
 
 use self::apa::Apa;
@@ -28,6 +29,8 @@ const SLO: &str = "wva-slo";
 const WITHOUT: &str = "-without-";
 /// What the controller's `scaleDownBoundary` is below its `scaleUpThreshold`, where the latter is the knob.
 const BAND: f64 = 0.15;
+/// Bounds of other knobs: an HPA reads thousandths.
+const KNOBS: (f64, f64) = (0.001, 1e6);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PolicyKind {
@@ -176,6 +179,14 @@ pub(crate) const POLICIES: &[PolicyFamily] = &[
         &[8.0, 12.0, 16.0],
     ),
     family(
+        "keda-saturation",
+        PolicyKind::Peer,
+        "KEDA on the saturation of the pool (0.7) and running requests (llm-d guides)",
+        "running requests per replica",
+        Some(16.0),
+        &[8.0, 12.0, 16.0],
+    ),
+    family(
         "keda-token",
         PolicyKind::Peer,
         "KEDA on queued prompt tokens over prefill speed and on KV usage (llm-d guides)",
@@ -225,6 +236,28 @@ pub(crate) const POLICIES: &[PolicyFamily] = &[
     ),
 ];
 
+impl PolicyFamily {
+    /// Refuses a value of the knob that the policy would not play by.
+    fn accept(&self, knob: f64) -> Result<(), String> {
+        let is_whole = self.kind == PolicyKind::Static;
+        let (above, most) = match self.knob {
+            "scaleUpThreshold" => (BAND, 1.0),
+            // The controller refuses a trigger above the threshold, and goes by its defaults.
+            "queueSpareTrigger" => (0.0, SaturationThresholds::default().queue_length_threshold),
+            _ if is_whole => (0.0, KNOBS.1),
+            _ => KNOBS,
+        };
+        if above < knob && knob <= most && (!is_whole || knob.fract() <= 0.0) {
+            return Ok(());
+        }
+        let number = if is_whole { "whole number" } else { "number" };
+        Err(format!(
+            "a {number} above {above} and at most {most} as {} of {}",
+            self.knob, self.name
+        ))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PolicyChoice {
     /// The name as given, the second part of file names.
@@ -265,27 +298,18 @@ impl PolicyChoice {
             return Ok(choice(family, family.default));
         }
         let tuned = name.rsplit_once('-').and_then(|(family, knob)| {
-            let knob: f64 = knob.parse().ok()?;
-            if !(knob > 0.0 && knob.is_finite()) {
-                return None;
-            }
             let family = named(family).filter(|one| one.kind != PolicyKind::StaticBest)?;
-            let is_whole = knob.fract() <= 0.0;
-            let is_threshold = BAND < knob && knob <= 1.0;
-            let is_accepted = match family.knob {
-                "scaleUpThreshold" => is_threshold,
-                _ => family.kind != PolicyKind::Static || is_whole,
-            };
-            is_accepted.then(|| choice(family, Some(knob)))
+            Some((family, knob.parse::<f64>().ok()?))
         });
-        tuned.ok_or_else(|| {
+        let Some((family, knob)) = tuned else {
             let known: Vec<&str> = POLICIES.iter().map(|one| one.name).collect();
-            format!(
-                "one of {}, or one with a value of its knob, for example static-4 or keda-epp-12; a scaleUpThreshold \
-                 is above {BAND} and at most 1",
+            return Err(format!(
+                "one of {}, or one with a value of its knob, for example static-4 or keda-epp-12",
                 known.join(", ")
-            )
-        })
+            ));
+        };
+        family.accept(knob)?;
+        Ok(choice(family, Some(knob)))
     }
 
     /// The points of a sweep over the knob; the policy itself where it has none, or leaves a term out.
@@ -320,6 +344,7 @@ impl PolicyChoice {
             "hpa-queue" => Box::new(HpaPeer::queue(model, knob)),
             "hpa-kv" => Box::new(HpaPeer::kv(model, knob)),
             "keda-epp" => Box::new(HpaPeer::router(model, knob)),
+            "keda-saturation" => Box::new(HpaPeer::saturation(model, knob)),
             "keda-token" => Box::new(HpaPeer::tokens(model, knob)),
             "keda-slo" => Box::new(KedaSlo::new(model, knob)),
             "knative-kpa" => Box::new(Kpa::new(model, knob)),

@@ -66,6 +66,45 @@ fn keda_takes_the_larger_of_two_metrics_and_doubles_at_most() {
 }
 
 #[test]
+fn keda_takes_the_saturation_of_a_pool_for_as_much_as_its_owner_does() {
+    let mut keda = peer("keda-saturation", (1, 16));
+    let mut at = |second: u32, replicas: u32, waiting: f64, kv_usage: f64, running: f64| {
+        let mut signals = router(replicas, 100.0, running);
+        signals.scraped.waiting = Some(waiting);
+        signals.scraped.kv_usage = Some(kv_usage);
+        let decision = keda.decide(&signals, SECOND * second).unwrap();
+        (decision.replicas, decision.why)
+    };
+    let expected = |replicas: u32, why: &str| (replicas, why.to_owned());
+    // The router's queue is not read.
+    assert_eq!(
+        at(0, 1, 0.0, 0.5, 4.0),
+        expected(1, "saturation 625m, running 4")
+    );
+    // A pool of any size that is full is worth ceil(1 ÷ 0.7).
+    assert_eq!(
+        at(15, 1, 5.0, 0.5, 4.0),
+        expected(2, "saturation 1, running 4")
+    );
+    assert_eq!(
+        at(30, 2, 0.0, 1.6, 4.0),
+        expected(2, "saturation 1, running 4")
+    );
+    let running = at(45, 2, 0.0, 0.16, 100.0);
+    assert_eq!(
+        running,
+        expected(4, "saturation 100m, running 100"),
+        "100 % in 15 s"
+    );
+    let mut gone = peer("keda-saturation", (0, 16));
+    let decision = gone.decide(&router(0, 0.0, 0.0), SECOND).unwrap();
+    assert_eq!(
+        decision.replicas, 1,
+        "a pool without servers is full: {decision:?}"
+    );
+}
+
+#[test]
 fn keda_alone_goes_to_zero_and_comes_back() {
     let mut keda = peer("keda-epp", (0, 16));
     let mut at = |second: u32, signals| keda.decide(&signals, SECOND * second).unwrap().replicas;

@@ -146,16 +146,7 @@ fn policies_are_named_with_their_knob() {
         let expected = "wva-slo-without- and one of short-window, generated, ";
         assert!(error.starts_with(expected), "{name}: {error}");
     }
-    for name in [
-        "static",
-        "static-1.5",
-        "static-0",
-        "static-best-3",
-        "keda",
-        "wva-default-x",
-        "wva-slo-0.15",
-        "wva-tokens-1.01",
-    ] {
+    for name in ["static", "static-best-3", "keda", "wva-default-x"] {
         let error = PolicyChoice::parse(name).unwrap_err();
         assert!(error.starts_with("one of wva-default, "), "{name}: {error}");
     }
@@ -166,5 +157,49 @@ fn policies_are_named_with_their_knob() {
         for point in points {
             assert_eq!(PolicyChoice::parse(&point.name), Ok(point));
         }
+    }
+}
+
+#[test]
+fn the_points_of_every_sweep_are_documented() {
+    let page = include_str!("../../../../../docs/development/laboratory.md");
+    for family in POLICIES.iter().filter(|family| !family.sweep.is_empty()) {
+        let points: Vec<String> = family.sweep.iter().map(ToString::to_string).collect();
+        let (name, points) = (
+            format!("`{}`", family.name),
+            format!("| {} |", points.join(", ")),
+        );
+        let mut lines = page.lines();
+        let is_documented = lines.any(|line| line.contains(&name) && line.ends_with(&points));
+        assert!(is_documented, "{name}: {points}");
+    }
+}
+
+#[test]
+fn a_knob_that_the_policy_would_not_play_by_is_refused_with_its_range() {
+    for name in [
+        "wva-default-5",
+        "wva-slo-0.16",
+        "wva-tokens-1",
+        "keda-epp-0.002",
+    ] {
+        assert!(PolicyChoice::parse(name).is_ok(), "{name}");
+    }
+    let trigger = "a number above 0 and at most 5 as queueSpareTrigger of";
+    let threshold = "a number above 0.15 and at most 1 as scaleUpThreshold of";
+    let running = "a number above 0.001 and at most 1000000 as running requests per replica of";
+    let replicas = "a whole number above 0 and at most 1000000 as replicas of";
+    for (name, family, expected) in [
+        ("wva-default-99", "wva-default", trigger),
+        ("wva-chart-5.1", "wva-chart", trigger),
+        ("wva-slo-0.15", "wva-slo", threshold),
+        ("wva-tokens-1.01", "wva-tokens", threshold),
+        ("keda-epp-inf", "keda-epp", running),
+        ("keda-epp-0.0001", "keda-epp", running),
+        ("static-1.5", "static", replicas),
+        ("static-0", "static", replicas),
+    ] {
+        let error = PolicyChoice::parse(name).unwrap_err();
+        assert_eq!(error, format!("{expected} {family}"), "{name}");
     }
 }
