@@ -76,7 +76,9 @@ pub(super) fn load_of(
                 })?
             }
         };
-        all.extend(arrivals.into_iter().map(|arrival| (arrival, class_of)));
+        let within = Some(part.slo.unwrap_or(model.slo).ttft.0);
+        let arrivals = arrivals.into_iter();
+        all.extend(arrivals.map(|arrival| (Arrival { within, ..arrival }, class_of)));
     }
     // Stable, so that requests of the same instant keep the order of their parts.
     all.sort_by_key(|(arrival, _)| arrival.at);

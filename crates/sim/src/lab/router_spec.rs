@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::schema::TimeSpan;
-use crate::router::Binding;
+use crate::router::{Binding, QueueOrder};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct RouterSpec {
     pub(super) binding: Binding,
+    pub(super) order: QueueOrder,
     pub(super) max_requests: usize,
     pub(super) ttl: TimeSpan,
     pub(super) queue_depth: f64,
@@ -22,6 +23,7 @@ impl Default for RouterSpec {
     fn default() -> Self {
         Self {
             binding: Binding::Late,
+            order: QueueOrder::Fcfs,
             max_requests: 10_000,
             ttl: TimeSpan::seconds(600),
             queue_depth: 5.0,

@@ -211,6 +211,7 @@ fn flow_control(router: RouterSpec) -> FlowControl {
         ttl: router.ttl.0,
         queue_depth: router.queue_depth,
         kv_usage: router.kv_usage,
+        order: router.order,
     }
 }
 

@@ -69,6 +69,7 @@ impl Iterator for Arrivals {
             prompt_tokens,
             output_tokens,
             prefix: sharing.and_then(|sharing| sharing.draw(&mut self.sharing)),
+            within: None,
         })
     }
 }

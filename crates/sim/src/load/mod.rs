@@ -29,4 +29,6 @@ pub struct Arrival {
     pub output_tokens: u32,
     /// What the prompt shares with others.
     pub prefix: Option<Prefix>,
+    /// Objective of its first token, by which a router may order its queue.
+    pub within: Option<Duration>,
 }

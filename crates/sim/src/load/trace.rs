@@ -77,6 +77,7 @@ impl Window {
             prompt_tokens: spread(self.prompt),
             output_tokens: spread(self.output),
             prefix: None,
+            within: None,
         })
     }
 }
@@ -189,6 +190,7 @@ impl RequestTrace {
             prompt_tokens: prompt,
             output_tokens: output,
             prefix: None,
+            within: None,
         });
         Ok(())
     }
@@ -222,6 +224,7 @@ impl RequestTrace {
                 ids: row.hash_ids.into(),
                 tokens_per_id: PIECE,
             }),
+            within: None,
         });
         Ok(())
     }

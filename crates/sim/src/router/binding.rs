@@ -20,6 +20,17 @@ pub enum Binding {
     RoundRobin,
 }
 
+/// Which held request goes first. Source: the ordering policies of llm-d's flow control, by their names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueOrder {
+    /// The first that came.
+    #[default]
+    Fcfs,
+    /// The one whose objective of the first token ends first; those without an objective last.
+    SloDeadline,
+}
+
 impl Binding {
     /// Whether a request gets its server on arrival and waits in that server's queue. Flow control then holds requests
     /// only while no server is ready.

@@ -49,8 +49,14 @@ impl Handover {
             ..request
         };
         let due = completion.at.saturating_add(time);
-        self.moving
-            .insert((due, request.id), Held { request, arrival });
+        self.moving.insert(
+            (due, request.id),
+            Held {
+                request,
+                arrival,
+                deadline: due,
+            },
+        );
         true
     }
 

@@ -11,7 +11,7 @@ mod served;
 #[cfg(test)]
 mod tests;
 
-pub use binding::Binding;
+pub use binding::{Binding, QueueOrder};
 pub use pool::{FlowControl, PoolSpec, RouterPool};
 pub(crate) use reading::{PoolReading, least};
 pub(crate) use served::{Rejection, RequestVerdict, Served};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::binding::{self, Binding};
+use super::binding::{self, Binding, QueueOrder};
 use super::handover::Handover;
 use super::picker::{Candidate, pick};
 use super::served::{Rejection, RequestVerdict, Served};
@@ -26,6 +26,7 @@ pub struct FlowControl {
     pub(crate) ttl: Duration,
     pub(crate) queue_depth: f64,
     pub(crate) kv_usage: f64,
+    pub(crate) order: QueueOrder,
 }
 
 /// The set points of the endpoint picker's saturation detector, and room for a wake from zero.
@@ -36,6 +37,7 @@ impl Default for FlowControl {
             ttl: Duration::from_mins(10),
             queue_depth: 5.0,
             kv_usage: 0.8,
+            order: QueueOrder::Fcfs,
         }
     }
 }
@@ -77,6 +79,8 @@ impl Endpoint {
 pub(super) struct Held {
     pub(super) request: Request,
     pub(super) arrival: Duration,
+    /// What the queue is ordered by.
+    pub(super) deadline: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -206,6 +210,12 @@ impl RouterPool {
                 received_tokens: 0,
             },
             arrival: at,
+            deadline: match self.order() {
+                QueueOrder::Fcfs => at,
+                QueueOrder::SloDeadline => {
+                    at.saturating_add(arrival.within.unwrap_or(Duration::MAX))
+                }
+            },
         };
         match self.spec.flow_control {
             None if self.has_endpoints() => self.dispatch(held),
@@ -214,7 +224,9 @@ impl RouterPool {
                 self.reject(&held, Rejection::Capacity);
             }
             Some(_) => {
-                self.queue.push_back(held);
+                let before = |one: &Held| one.deadline <= held.deadline;
+                let place = self.queue.partition_point(before);
+                self.queue.insert(place, held);
                 self.dispatch_held();
             }
         }
@@ -227,10 +239,10 @@ impl RouterPool {
             // Looks lie on a grid of their own, so that it does not matter in which parts time is
             // advanced.
             let is_handing_over = self.handover.as_ref().is_some_and(Handover::is_busy);
-            let next = match (self.queue.front(), self.has_endpoints()) {
+            let next = match (self.oldest(), self.has_endpoints()) {
                 _ if is_handing_over => to.min(next_look(self.now)),
                 (None, _) => to,
-                (Some(held), false) => to.min(self.expiry(held)).max(self.now),
+                (Some((_, held)), false) => to.min(self.expiry(held)).max(self.now),
                 (Some(_), true) => to.min(next_look(self.now)),
             };
             self.now = next;
@@ -303,12 +315,25 @@ impl RouterPool {
         held.arrival.saturating_add(ttl)
     }
 
+    fn order(&self) -> QueueOrder {
+        let control = self.spec.flow_control;
+        control.map_or(QueueOrder::Fcfs, |control| control.order)
+    }
+
+    fn oldest(&self) -> Option<(usize, &Held)> {
+        let mut held = self.queue.iter().enumerate();
+        match self.order() {
+            QueueOrder::Fcfs => held.next(),
+            QueueOrder::SloDeadline => held.min_by_key(|(_, held)| held.arrival),
+        }
+    }
+
     fn expire(&mut self) {
-        while let Some(held) = self.queue.front() {
+        while let Some((place, held)) = self.oldest() {
             if self.expiry(held) > self.now {
                 return;
             }
-            if let Some(held) = self.queue.pop_front() {
+            if let Some(held) = self.queue.remove(place) {
                 self.reject(&held, Rejection::Expired);
             }
         }

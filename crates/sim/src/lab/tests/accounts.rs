@@ -18,6 +18,7 @@ fn load(arrivals: &[u64]) -> ModelLoad {
         prompt_tokens: 10,
         output_tokens: 10,
         prefix: None,
+        within: None,
     };
     ModelLoad {
         arrivals: arrivals.iter().map(arrival).collect(),

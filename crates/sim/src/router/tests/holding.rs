@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::{SECOND, arrival, engine, pool};
 use crate::engine::EngineRefusal;
-use crate::router::{FlowControl, Rejection, RequestVerdict, Served};
+use crate::load::Arrival;
+use crate::router::{FlowControl, QueueOrder, Rejection, RequestVerdict, Served};
 
 fn rejections(served: &[Served]) -> Vec<(u64, Rejection)> {
     let of = |one: &Served| match one.verdict {
@@ -64,6 +65,35 @@ fn the_queue_has_an_end_and_so_has_patience() {
         [(1, Rejection::Expired), (2, Rejection::Expired)]
     );
     assert_eq!((served[0].at, served[1].at), (SECOND * 31, SECOND * 32));
+}
+
+#[test]
+fn the_queue_is_in_order_of_arrival_or_of_deadlines() {
+    let queue = |order: QueueOrder| {
+        let mut pool = pool(Some(FlowControl {
+            ttl: SECOND * 30,
+            order,
+            ..FlowControl::default()
+        }));
+        for (second, within) in [(1, None), (2, Some(9)), (3, Some(1)), (4, Some(7))] {
+            let within = within.map(|within| SECOND * within);
+            let arrival = Arrival {
+                within,
+                ..arrival(1, 1)
+            };
+            pool.submit(arrival, SECOND * second);
+        }
+        let ids: Vec<u64> = pool.queue.iter().map(|held| held.request.id.0).collect();
+        // Whatever the order, each expires by its own arrival.
+        pool.advance(SECOND * 100);
+        let expired = pool.take_served();
+        let expired: Vec<Duration> = expired.iter().map(|one| one.at).collect();
+        assert_eq!(expired, [31, 32, 33, 34].map(|second| SECOND * second));
+        ids
+    };
+    assert_eq!(queue(QueueOrder::Fcfs), [1, 2, 3, 4]);
+    // By 4 s, and by 11 s twice, the first that came first.
+    assert_eq!(queue(QueueOrder::SloDeadline), [3, 2, 4, 1]);
 }
 
 #[test]

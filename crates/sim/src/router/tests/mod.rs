@@ -44,5 +44,6 @@ fn arrival(prompt_tokens: u32, output_tokens: u32) -> Arrival {
         prompt_tokens,
         output_tokens,
         prefix: None,
+        within: None,
     }
 }
