@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::loads::ModelLoad;
 use super::number;
 use super::record::{GroupScore, LabScore, Quantiles};
+use super::schema::LatencySlo;
 use crate::world::{EndedRequest, RequestResult};
 
 /// Attainment of a minute below which it counts as overload.
@@ -36,12 +37,30 @@ struct Minute {
     good: u64,
 }
 
+/// Requests of a class that arrived in one minute, and those within each objective.
+#[derive(Debug, Default, Clone, Copy)]
+struct Window {
+    requests: u64,
+    first_token: u64,
+    per_token: u64,
+}
+
+impl Window {
+    fn meets(&self, quantile: f64) -> bool {
+        [self.first_token, self.per_token]
+            .iter()
+            .all(|within| share(*within, self.requests) >= quantile)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Accounts {
     scored: Scored,
     score: LabScore,
     latencies: Latencies,
     minutes: BTreeMap<u64, Minute>,
+    /// The quantile of each class that has one, and its minutes.
+    windows: BTreeMap<String, (f64, BTreeMap<u64, Window>)>,
 }
 
 impl Accounts {
@@ -54,6 +73,7 @@ impl Accounts {
             },
             latencies: Latencies::default(),
             minutes: BTreeMap::new(),
+            windows: BTreeMap::new(),
         }
     }
 
@@ -74,24 +94,32 @@ impl Accounts {
             let Some(class) = load.classes.get(*class) else {
                 continue;
             };
-            let is_good = self.request(arrival.at, class.slo.ttft.0, class.slo.itl.0, end);
+            let [first_token, per_token] = within(end, class.slo);
+            let is_good = first_token && per_token;
+            self.request(arrival.at, is_good, end);
             group.add(is_good);
+            if let Some(quantile) = class.slo.quantile {
+                let minute = self.minute(arrival.at);
+                let windows = self.windows.entry(class.name.clone());
+                let (_, minutes) = windows.or_insert_with(|| (quantile, BTreeMap::new()));
+                let window = minutes.entry(minute).or_default();
+                window.requests += 1;
+                window.first_token += u64::from(first_token);
+                window.per_token += u64::from(per_token);
+            }
             let classes = &mut self.score.classes;
             classes.entry(class.name.clone()).or_default().add(is_good);
         }
         self.score.models.insert(name.to_owned(), group);
     }
 
-    fn request(
-        &mut self,
-        arrival: Duration,
-        ttft: Duration,
-        itl: Duration,
-        end: Option<&EndedRequest>,
-    ) -> bool {
+    fn minute(&self, arrival: Duration) -> u64 {
+        arrival.saturating_sub(self.scored.from).as_secs() / 60
+    }
+
+    fn request(&mut self, arrival: Duration, is_good: bool, end: Option<&EndedRequest>) {
         let score = &mut self.score;
         score.requests += 1;
-        let mut is_good = false;
         match end.map(|end| (end.at, end.result)) {
             None => score.unfinished += 1,
             Some((_, RequestResult::Refused)) => score.refused += 1,
@@ -104,7 +132,6 @@ impl Accounts {
                     tokens,
                 },
             )) => {
-                is_good = first_token <= ttft && per_token.is_none_or(|gap| gap <= itl);
                 if is_good {
                     score.good += 1;
                     score.good_tokens += f64::from(tokens);
@@ -119,15 +146,18 @@ impl Accounts {
                 latencies.whole.push(whole.as_secs_f64());
             }
         }
-        let minute = arrival.saturating_sub(self.scored.from).as_secs() / 60;
-        let minute = self.minutes.entry(minute).or_default();
+        let minute = self.minutes.entry(self.minute(arrival)).or_default();
         minute.requests += 1;
         minute.good += u64::from(is_good);
-        is_good
     }
 
     pub(super) fn finish(self) -> LabScore {
         let mut score = self.score;
+        for (name, (quantile, windows)) in &self.windows {
+            let met = windows.values().filter(|window| window.meets(*quantile));
+            let share = number::length(met.count()) / number::length(windows.len());
+            score.classes.entry(name.clone()).or_default().minutes = Some(share);
+        }
         score.attainment = share(score.good, score.requests);
         score.ttft_seconds = quantiles(self.latencies.first_token);
         score.itl_seconds = quantiles(self.latencies.per_token);
@@ -138,6 +168,21 @@ impl Accounts {
             .filter(|minute| share(minute.good, minute.requests) < OVERLOAD);
         score.overload_seconds = 60.0 * number::length(overloaded.count());
         score
+    }
+}
+
+/// Whether the first token, and the others, came in time.
+fn within(end: Option<&EndedRequest>, slo: LatencySlo) -> [bool; 2] {
+    match end.map(|end| end.result) {
+        Some(RequestResult::Answered {
+            first_token,
+            per_token,
+            ..
+        }) => [
+            first_token <= slo.ttft.0,
+            per_token.is_none_or(|gap| gap <= slo.itl.0),
+        ],
+        Some(RequestResult::Refused | RequestResult::Failed) | None => [false; 2],
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::schema::{ActuationSpec, LabModel, LabScenario, LoadPart, TokenSpec, VariantSpec};
+use super::schema::{
+    ActuationSpec, LabModel, LabScenario, LatencySlo, LoadPart, TokenSpec, VariantSpec,
+};
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
 
@@ -77,7 +79,7 @@ impl Checker<'_> {
         if one.models.is_empty() {
             return self.wrong("models", "empty", "give at least one model");
         }
-        let mut names = BTreeSet::new();
+        let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
         for (place, model) in one.models.iter().enumerate() {
             let path = format!("models[{place}]");
             for name in std::iter::once(&model.name).chain(model.variants.iter().map(|v| &v.name)) {
@@ -86,6 +88,11 @@ impl Checker<'_> {
                     let remedy = "give every model and variant a name of its own, of letters, digits and dashes";
                     return self.wrong(format!("{path}.name"), format!("{name:?}"), remedy);
                 }
+            }
+            if !ids.insert(model.id.as_str()) {
+                // Series and requests name the id alone.
+                let remedy = "give every model an id of its own";
+                return self.wrong(format!("{path}.id"), format!("{:?}", model.id), remedy);
             }
             self.model(&path, model)?;
         }
@@ -122,15 +129,7 @@ impl Checker<'_> {
     }
 
     fn model(&self, path: &str, model: &LabModel) -> Checked {
-        for (field, time) in [("ttft", model.slo.ttft), ("itl", model.slo.itl)] {
-            if time.0.is_zero() {
-                return self.wrong(
-                    format!("{path}.slo.{field}"),
-                    "0s",
-                    "give the longest time that is good",
-                );
-            }
-        }
+        self.slo(path, model.slo)?;
         if !(0.0..=1.0).contains(&model.router.kv_usage) {
             let value = model.router.kv_usage;
             return self.wrong(
@@ -157,6 +156,22 @@ impl Checker<'_> {
             self.part(&format!("{path}.load[{place}]"), part)?;
         }
         Ok(())
+    }
+
+    fn slo(&self, path: &str, slo: LatencySlo) -> Checked {
+        for (field, time) in [("ttft", slo.ttft), ("itl", slo.itl)] {
+            if time.0.is_zero() {
+                let remedy = "give the longest time that is good";
+                return self.wrong(format!("{path}.slo.{field}"), "0s", remedy);
+            }
+        }
+        match slo.quantile {
+            Some(quantile) if !(quantile > 0.0 && quantile <= 1.0) => {
+                let remedy = "give a share above 0 and at most 1, for example 0.95";
+                self.wrong(format!("{path}.slo.quantile"), quantile, remedy)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn roles(&self, path: &str, model: &LabModel) -> Checked {
@@ -227,6 +242,7 @@ impl Checker<'_> {
     }
 
     fn part(&self, path: &str, part: &LoadPart) -> Checked {
+        part.slo.map_or(Ok(()), |slo| self.slo(path, slo))?;
         let kinds = [
             part.constant.is_some(),
             part.step.is_some(),
@@ -264,11 +280,14 @@ impl Checker<'_> {
             let remedy = "give {prompt: {median: …}, output: {median: …}}";
             return self.wrong(format!("{path}.lengths"), "missing", remedy);
         };
-        if let Some(sharing) = part.sharing
-            && !(0.0..=1.0).contains(&sharing.share)
-        {
-            let remedy = "give a share from 0 to 1";
-            return self.wrong(format!("{path}.sharing.share"), sharing.share, remedy);
+        if let Some(sharing) = part.sharing {
+            if !(0.0..=1.0).contains(&sharing.share) {
+                let remedy = "give a share from 0 to 1";
+                return self.wrong(format!("{path}.sharing.share"), sharing.share, remedy);
+            }
+            if sharing.texts == 0 {
+                return self.wrong(format!("{path}.sharing.texts"), 0, "give at least 1");
+            }
         }
         self.tokens(&format!("{path}.lengths.prompt"), lengths.prompt)?;
         self.tokens(&format!("{path}.lengths.output"), lengths.output)

@@ -14,7 +14,10 @@ use crate::engine::Prefix;
 use crate::load::{Arrival, Arrivals, Demand, Lengths, RateProfile, RateStage, Tokens};
 use wva_supervise::{Generator, SeedTree};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The most by which the requests of a trace may end before the scored part does: requests are apart.
+const SHORT: Duration = Duration::from_mins(1);
+
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct RequestClass {
     pub(super) name: String,
     pub(super) slo: LatencySlo,
@@ -31,6 +34,7 @@ pub(super) struct ModelLoad {
 #[derive(Debug, Clone, Copy)]
 struct Span {
     prelude: Duration,
+    scored: Duration,
     end: Duration,
 }
 
@@ -43,6 +47,7 @@ pub(super) fn load_of(
     let seed = SeedTree::new(seed);
     let span = Span {
         prelude: scenario.prelude.0,
+        scored: scenario.duration.0,
         end: scenario.prelude.0 + scenario.duration.0 + scenario.tail.0,
     };
     let mut classes: Vec<RequestClass> = Vec::new();
@@ -206,6 +211,17 @@ fn replayed(
         spec.scale,
         seed,
     )?;
+    let rounds = spec.repeat.max(1);
+    let ends = clip.length * (rounds - 1) + clip.ends;
+    if ends + SHORT < span.scored {
+        let shown =
+            |time: Duration| humantime::format_duration(Duration::from_secs(time.as_secs()));
+        return Err(format!(
+            "its requests end after {} of the duration {}; shorten duration, widen from and to, or give repeat",
+            shown(ends),
+            shown(span.scored),
+        ));
+    }
     let mut player = TracePlayer {
         copies: seed.child(&format!("{name}/copies")),
         jitter: seed.child(&format!("{name}/jitter")),
@@ -222,7 +238,7 @@ fn replayed(
         player.play(&clip, begins, ends, 1);
         begins += head;
     }
-    for round in 0..spec.repeat.max(1) {
+    for round in 0..rounds {
         let begins = span.prelude + clip.length * round;
         player.play(&clip, begins, begins + clip.length, u64::from(round) + 2);
     }

@@ -77,6 +77,9 @@ pub(super) struct GroupScore {
     pub(super) requests: u64,
     pub(super) good: u64,
     pub(super) attainment: f64,
+    /// Share of the minutes with requests in which the quantile of a class was within its objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) minutes: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

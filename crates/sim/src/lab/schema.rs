@@ -143,12 +143,14 @@ pub(super) struct LabModel {
     pub(super) load: Vec<LoadPart>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct LatencySlo {
     pub(super) ttft: TimeSpan,
     /// Longest mean time between the tokens of a request.
     pub(super) itl: TimeSpan,
+    /// Share of the requests of a minute that is to be within each of both.
+    pub(super) quantile: Option<f64>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

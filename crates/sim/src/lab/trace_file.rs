@@ -19,6 +19,8 @@ const ROW: f64 = 600.0;
 pub(super) struct Clip {
     pub(super) arrivals: Vec<Arrival>,
     pub(super) length: Duration,
+    /// The end of its requests: its length, or less where the trace ends before.
+    pub(super) ends: Duration,
     /// Whether the requests were drawn from rates, which hold the scale already.
     pub(super) is_drawn: bool,
 }
@@ -34,10 +36,11 @@ pub(super) fn clip(
     let text = if is_drawn { cut(&text, from, to) } else { text };
     let reader = std::io::Cursor::new(text.into_bytes());
     let trace = RequestTrace::open(reader, scale, seed).map_err(|error| error.to_string())?;
-    let mut arrivals = Vec::new();
+    let (mut arrivals, mut is_whole) = (Vec::new(), false);
     for arrival in trace {
         let mut arrival = arrival.map_err(|error| error.to_string())?;
         if to.is_some_and(|to| arrival.at >= to) {
+            is_whole = true;
             break;
         }
         if let Some(at) = arrival.at.checked_sub(from) {
@@ -49,13 +52,12 @@ pub(super) fn clip(
     let Some(last) = last else {
         return Err("no request lies between from and to; widen the clip".to_owned());
     };
-    let length = match to {
-        Some(to) => to.saturating_sub(from),
-        None => Duration::from_secs(last.as_secs() + 1),
-    };
+    let known = Duration::from_secs(last.as_secs() + 1);
+    let length = to.map_or(known, |to| to.saturating_sub(from));
     Ok(Clip {
         arrivals,
         length,
+        ends: if is_whole { length } else { known },
         is_drawn,
     })
 }

@@ -365,13 +365,17 @@ fn details(
 }
 
 fn parts(kind: &str, parts: &BTreeMap<String, GroupScore>) -> String {
-    if parts.len() < 2 {
+    if parts.len() < 2 && parts.values().all(|part| part.minutes.is_none()) {
         return String::new();
     }
     let texts = parts.iter().map(|(name, part)| {
         let share = (part.requests > 0).then_some(part.attainment);
         let share = optional(share, |share| format!("{} %", percent(share)));
-        format!("{} {share} of {}", escape(name), part.requests)
+        let minutes = part.minutes.map(percent);
+        let minutes = minutes.map_or_else(String::new, |share| {
+            format!(", its quantile in {share} % of minutes")
+        });
+        format!("{} {share} of {}{minutes}", escape(name), part.requests)
     });
     let texts: Vec<String> = texts.collect();
     format!("<p class=\"facts\">By {kind}: {}</p>\n", texts.join("; "))

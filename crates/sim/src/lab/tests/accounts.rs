@@ -28,6 +28,7 @@ fn load(arrivals: &[u64]) -> ModelLoad {
             slo: LatencySlo {
                 ttft: TimeSpan(seconds(1)),
                 itl: TimeSpan(Duration::from_millis(20)),
+                quantile: None,
             },
         }],
     }
@@ -86,6 +87,51 @@ fn every_request_of_the_scored_part_counts_once() {
     );
     assert_eq!(score.models["m"].requests, 7);
     assert_eq!(score.classes["chat"].good, 2);
+}
+
+/// Whether the minutes met the quantile, with so many late first tokens and gaps in the second of two minutes.
+fn minutes(quantile: Option<f64>, late: usize, slow: usize) -> Option<f64> {
+    // Ten requests in each of two minutes; none in the third.
+    let arrivals: Vec<u64> = (0..10).chain(60..70).map(|at| at + 10).collect();
+    let mut load = load(&arrivals);
+    load.classes[0].slo.quantile = quantile;
+    let outcomes = arrivals.iter().enumerate().map(|(place, at)| {
+        let first = if (10..10 + late).contains(&place) {
+            1_001
+        } else {
+            1_000
+        };
+        // Other requests than those with a late first token.
+        let gap = if place >= 20 - slow { 21 } else { 20 };
+        EndedRequest {
+            index: u64::try_from(place).unwrap(),
+            arrival: seconds(*at),
+            at: seconds(at + 2),
+            result: answered(first, Some(gap)),
+        }
+    });
+    let outcomes: Vec<EndedRequest> = outcomes.collect();
+    let mut accounts = Accounts::new(Scored {
+        from: seconds(10),
+        until: seconds(190),
+    });
+    accounts.model("m", &load, &outcomes);
+    accounts.finish().classes["chat"].minutes
+}
+
+#[test]
+fn a_minute_meets_a_quantile_of_each_latency_by_itself() {
+    assert_eq!(minutes(None, 2, 0), None);
+    assert_eq!(minutes(Some(0.9), 0, 0), Some(1.0));
+    assert_eq!(
+        minutes(Some(0.9), 1, 1),
+        Some(1.0),
+        "a tenth of each, in other requests"
+    );
+    assert_eq!(minutes(Some(0.9), 2, 0), Some(0.5));
+    assert_eq!(minutes(Some(0.9), 0, 2), Some(0.5));
+    assert_eq!(minutes(Some(0.8), 2, 2), Some(1.0));
+    assert_eq!(minutes(Some(1.0), 1, 0), Some(0.5));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::lab::campaign::{Campaign, LabProgress, run};
 use crate::lab::play::Play;
 use crate::lab::policies::PolicyChoice;
 use crate::lab::record::LabRecord;
-use crate::lab::scenario::LoadedScenario;
+use crate::lab::scenario::{LoadedScenario, prepare};
 
 fn play(scenario: &LoadedScenario, policy: &str, seed: u64, traces: &Folder) -> LabRecord {
     let policy = PolicyChoice::parse(policy).unwrap();
@@ -143,6 +143,60 @@ fn a_trace_that_is_missing_stops_its_scenario_alone() {
         problem.ends_with("give the folder of the traces"),
         "{problem}"
     );
+}
+
+#[test]
+fn a_clip_that_ends_before_the_scored_part_is_refused() {
+    let folder = Folder::with_trace("short");
+    let problems = |duration: &str, trace: &str| {
+        let text = TINY.replace("duration: 60s", &format!("duration: {duration}"));
+        let text = text.replace("jitter: 0s", trace);
+        let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+        prepare(&scenario.spec, Some(folder.path()), 1)
+            .map_err(|error| error.to_string())
+            .err()
+    };
+    // Requests of 51 s, where a minute may lack.
+    assert_eq!(problems("111s", "jitter: 0s"), None);
+    let expected = |ends: &str, duration: &str| {
+        Some(format!(
+            "scenario tiny: known.csv: its requests end after {ends} of the duration {duration}; shorten duration, \
+             widen from and to, or give repeat"
+        ))
+    };
+    assert_eq!(problems("112s", "jitter: 0s"), expected("51s", "1m 52s"));
+    assert_eq!(problems("112s", "repeat: 2"), None);
+    // A clip of 120 s by its fields, and of 51 s by its trace.
+    assert_eq!(problems("112s", "to: 120s"), expected("51s", "1m 52s"));
+    assert_eq!(problems("112s", "from: 5s"), expected("46s", "1m 52s"));
+    assert_eq!(problems("112s", "to: 30s"), expected("30s", "1m 52s"));
+    assert_eq!(problems("172s", "to: 120s, repeat: 2"), None);
+}
+
+#[test]
+fn a_router_that_orders_by_deadlines_serves_the_class_that_is_in_a_hurry() {
+    let traces = Folder::new("order");
+    let part = |class: &str, ttft: &str, rate: u32| {
+        format!(
+            "  - class: {class}\n    slo: {{ttft: {ttft}, itl: 1s}}\n    constant: {{rate: {rate}}}\n    \
+             lengths: {{prompt: {{median: 2000}}, output: {{median: 100}}}}\n"
+        )
+    };
+    let text = TINY
+        .replace(
+            "  - trace: {file: known.csv, jitter: 0s}\n",
+            &(part("slow", "10m", 32) + &part("fast", "2s", 8)),
+        )
+        .replace("startUp:", "limits: {maxNumSeqs: 8}\n    startUp:");
+    let attainment = |order: &str| {
+        let router = format!("  router: {{order: {order}}}\n  variants:");
+        let text = text.replace("  variants:", &router);
+        let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
+        let score = play(&scenario, "static-3", 1, &traces).score;
+        score.classes["fast"].attainment
+    };
+    let (fcfs, deadlines) = (attainment("fcfs"), attainment("slo-deadline"));
+    assert!(fcfs < 0.1 && deadlines > 0.9, "{fcfs} {deadlines}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn every_built_in_scenario_is_one() {
 }
 
 /// What is replaced in the file, by what, and the error.
-const WRONG: [(&str, &str, &str); 19] = [
+const WRONG: [(&str, &str, &str); 23] = [
     ("duration: 60s", "duration: 60", "\"60\" is not a time"),
     (
         "duration: 60s",
@@ -87,6 +87,11 @@ const WRONG: [(&str, &str, &str); 19] = [
         "unknown variant `soon`, expected one of `late`, `early`, `early-round-robin`",
     ),
     (
+        "  variants:",
+        "  router: {order: lifo}\n  variants:",
+        "unknown variant `lifo`, expected `fcfs` or `slo-deadline`",
+    ),
+    (
         "nodes:",
         "missing: [runing]\nnodes:",
         "unknown variant `runing`, expected one of `running`, `waiting`, `kvUsage`",
@@ -106,7 +111,43 @@ const WRONG: [(&str, &str, &str); 19] = [
         "actuation: {hpa: {pods: 0}}\nnodes:",
         "actuation.hpa.pods is 0; give at least 1",
     ),
+    (
+        "  - trace: {file: known.csv, jitter: 0s}",
+        "  - constant: {rate: 1}\n    lengths: {prompt: {median: 9}, output: {median: 9}}\n    \
+         sharing: {share: 1, texts: 0, tokens: 9}",
+        "models[0].load[0].sharing.texts is 0; give at least 1",
+    ),
+    (
+        "itl: 20ms",
+        "itl: 20ms, quantile: 95",
+        "models[0].slo.quantile is 95; give a share above 0 and at most 1, for example 0.95",
+    ),
+    (
+        "  - trace: {file",
+        "  - slo: {ttft: 0s, itl: 1s}\n    trace: {file",
+        "models[0].load[0].slo.ttft is 0s; give the longest time that is good",
+    ),
 ];
+
+#[test]
+fn two_models_of_one_id_are_refused() {
+    let (head, model) = TINY.split_once("- name: m\n").unwrap();
+    let second = model
+        .replace("name: v", "name: w")
+        .replace("max: 3", "max: 1");
+    let both = |second: &str| {
+        let text = format!("{head}- name: m\n{model}- name: n\n{second}");
+        LoadedScenario::read(&text, "tiny.yaml").map(|_read| ())
+    };
+    assert_eq!(
+        both(&second.replace("id: Qwen/Qwen3-8B", "id: other")),
+        Ok(())
+    );
+    let error = both(&second).unwrap_err().to_string();
+    let expected =
+        "scenario tiny: models[1].id is \"Qwen/Qwen3-8B\"; give every model an id of its own";
+    assert_eq!(error, expected);
+}
 
 #[test]
 fn what_is_wrong_is_named_with_its_remedy() {
