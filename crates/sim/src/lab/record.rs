@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::fluid::GOAL;
+
 pub(super) const VERSION: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +165,9 @@ pub(super) struct BestStatic {
     pub(super) replicas: BTreeMap<String, u32>,
     pub(super) gpu_hours: f64,
     pub(super) attainment: f64,
+    /// Whether the largest fleet serves less than it is searched for: it is no best one then.
+    #[serde(default)]
+    pub(super) misses_goal: bool,
 }
 
 /// The bound of a policy that knows all arrivals, in a fluid model.
@@ -177,11 +182,21 @@ impl LabRecord {
     pub(super) fn gpu_hours(&self) -> f64 {
         self.score.gpu_hours()
     }
+
+    /// Whether a search for the smallest fixed fleet has found none; seed 1 decides.
+    pub(super) fn misses_goal(&self) -> bool {
+        self.family == "static-best" && self.score.attainment < GOAL
+    }
 }
 
 impl LabScore {
     pub(super) fn gpu_hours(&self) -> f64 {
         self.gpu_seconds.total / 3_600.0
+    }
+
+    /// Output tokens of good requests for each GPU and second.
+    pub(super) fn goodput(&self) -> Option<f64> {
+        Some(self.good_tokens / self.gpu_seconds.total).filter(|goodput| goodput.is_finite())
     }
 
     /// The share of requests within the SLO, of 1; `None` without requests.

@@ -62,15 +62,13 @@ fn summary(
     if let Some(bound) = &mut bound {
         bound.attainment = if all > 0.0 { good / all } else { 1.0 };
     }
-    let best = best_static(scenario.name(), records).map(|(count, gpu_hours, attainment)| {
+    let best = best_static(scenario.name(), records).map(|(count, best)| {
         let models = prepared.scenario.models.iter().zip(&prepared.loads);
         let fleets = models.flat_map(|(model, load)| fixed_fleet(model, mean_lengths(load), count));
+        let replicas = fleets.map(|(name, count)| (name.to_owned(), count));
         BestStatic {
-            replicas: fleets
-                .map(|(name, count)| (name.to_owned(), count))
-                .collect(),
-            gpu_hours,
-            attainment,
+            replicas: replicas.collect(),
+            ..best
         }
     });
     // The fluid model knows no prefix caches: a fixed fleet may do with less.
@@ -94,8 +92,8 @@ fn summary(
     })
 }
 
-/// Replicas, and means over seeds.
-fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, f64, f64)> {
+/// Replicas of each model, and means over seeds.
+fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, BestStatic)> {
     let records = records.iter();
     let mut runs = records.filter(|one| one.scenario == scenario && one.family == "static-best");
     let first = runs.next()?;
@@ -106,5 +104,11 @@ fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, f64, f64)>
         count += 1.0;
     }
     let replicas = number::rounded(first.knob.unwrap_or_default());
-    Some((replicas, hours / count, attainment / count))
+    let best = BestStatic {
+        gpu_hours: hours / count,
+        attainment: attainment / count,
+        misses_goal: first.misses_goal(),
+        ..BestStatic::default()
+    };
+    Some((replicas, best))
 }

@@ -7,14 +7,23 @@ use super::record::{LabRecord, Quantiles, ScenarioSummary};
 
 const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cost,requests,good,\
                        good_tokens_per_gpu_s,ttft_p50,ttft_p90,ttft_p99,itl_p50,itl_p90,itl_p99,\
-                       e2e_p50,e2e_p90,e2e_p99,overload_s,scalings,reversals\n";
+                       e2e_p50,e2e_p90,e2e_p99,overload_s,scalings,reversals,goal,classes\n";
+
+/// What follows the name of a best fixed fleet that is none.
+pub(super) const MISSED: &str = ", below its goal of 99 %";
 
 pub(super) fn csv(records: &[LabRecord]) -> String {
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let quantiles = |of: Quantiles| [of.p50, of.p90, of.p99].map(optional).join(",");
     let lines = records.iter().map(|record| {
         let score = &record.score;
-        let goodput = score.good_tokens / score.gpu_seconds.total;
+        let classes = score.classes.iter();
+        let classes = classes.map(|(name, class)| {
+            let minutes = class.minutes;
+            let minutes = minutes.map_or_else(String::new, |share| format!(" minutes={share}"));
+            format!("{name}={}{minutes}", class.attainment)
+        });
+        let classes: Vec<String> = classes.collect();
         let fields = [
             record.scenario.clone(),
             record.policy.clone(),
@@ -26,13 +35,15 @@ pub(super) fn csv(records: &[LabRecord]) -> String {
             score.cost.to_string(),
             score.requests.to_string(),
             score.good.to_string(),
-            optional(goodput.is_finite().then_some(goodput)),
+            optional(score.goodput()),
             quantiles(score.ttft_seconds),
             quantiles(score.itl_seconds),
             quantiles(score.e2e_seconds),
             score.overload_seconds.to_string(),
             score.scalings.to_string(),
             score.reversals.to_string(),
+            (if record.misses_goal() { "missed" } else { "" }).to_owned(),
+            format!("\"{}\"", classes.join(";").replace('"', "\"\"")),
         ];
         fields.join(",") + "\n"
     });
@@ -61,8 +72,10 @@ pub(super) fn markdown(
         let hours = of(LabRecord::gpu_hours);
         let cost = of(|run| run.score.cost);
         let scalings = of(|run| number::real(run.score.scalings));
+        let misses = runs.first().is_some_and(|run| run.misses_goal());
+        let mark = if misses { MISSED } else { "" };
         text.extend([format!(
-            "| {policy} | {} | {} | {} | {} |\n",
+            "| {policy}{mark} | {} | {} | {} | {} |\n",
             range(attainment, 1),
             range(hours, 2),
             range(cost, 1),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::super::fluid::FEASIBLE;
-use super::super::record::{GroupScore, Quantiles, ScenarioSummary};
+use super::super::record::{BestStatic, GroupScore, Quantiles, ScenarioSummary};
+use super::super::table::MISSED;
 use super::canvas::{Ink, family_ink, marker};
 use super::error::ReportError;
 use super::front::front_chart;
@@ -51,7 +52,8 @@ pub(super) fn page(results: &Results) -> Result<String, ReportError> {
 }
 
 const SCORES_NOTE: &str = "<p>Each cell: requests within SLO in percent / GPU-hours, mean over \
-    seeds; below it the range over seeds. ● on the front: no other policy has more attainment for \
+    seeds; below it the range over seeds, then means: output tokens of good requests a GPU-second, the 99th \
+    percentile of E2E, and attainment by class where there are several. ● on the front: no other policy has more attainment for \
     at most the same GPU-hours. ★ best: the cheapest policy within one point of the highest \
     attainment.</p>\n";
 
@@ -219,11 +221,19 @@ fn facts(scenario: &ScenarioResult) -> String {
         let replicas: Vec<String> = replicas.collect();
         put(
             &mut facts,
-            &format!("; best static fleet: {}", replicas.join(", ")),
+            &format!(
+                "; best static fleet: {}{}",
+                replicas.join(", "),
+                missed(fleet)
+            ),
         );
     }
     facts.push_str("</p>\n");
     facts
+}
+
+pub(super) fn missed(fleet: &BestStatic) -> &'static str {
+    if fleet.misses_goal { MISSED } else { "" }
 }
 
 fn key(class: &str, shape: &str) -> String {
@@ -333,8 +343,8 @@ fn details(
         &mut details,
         &format!(
             "<p class=\"facts\">{} requests: {} good, {} late, {} refused, {} failed, {} \
-             unfinished; TTFT p50 / p90 / p99 {}; ITL {}; overload {}; cost {}; {} scalings, {} \
-             reversals; scored from {}</p>\n",
+             unfinished; TTFT p50 / p90 / p99 {}; ITL {}; E2E {}; {} good tokens a GPU-second; overload {}; \
+             cost {}; {} scalings, {} reversals; scored from {}</p>\n",
             score.requests,
             score.good,
             score.late,
@@ -343,6 +353,8 @@ fn details(
             score.unfinished,
             quantiles(&score.ttft_seconds),
             quantiles(&score.itl_seconds),
+            quantiles(&score.e2e_seconds),
+            optional(score.goodput(), quantity),
             seconds(score.overload_seconds),
             quantity(score.cost),
             score.scalings,

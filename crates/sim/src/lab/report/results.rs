@@ -52,6 +52,10 @@ pub(super) struct PolicyOutcome {
     /// `None` where no seed had a request.
     pub attainment: Option<Spread>,
     pub gpu_hours: Spread,
+    pub goodput: Option<Spread>,
+    /// 99th percentiles.
+    pub e2e: Option<Spread>,
+    pub classes: BTreeMap<String, Spread>,
     pub seeds: usize,
     /// Of the lowest seed.
     pub score: LabScore,
@@ -215,9 +219,25 @@ fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
     let scores = gathered.scores;
     let shares: Vec<f64> = scores.values().filter_map(LabScore::share).collect();
     let hours: Vec<f64> = scores.values().map(LabScore::gpu_hours).collect();
+    let goodput: Vec<f64> = scores.values().filter_map(LabScore::goodput).collect();
+    let e2e = scores.values().filter_map(|score| score.e2e_seconds.p99);
+    let e2e: Vec<f64> = e2e.collect();
+    let mut classes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, class) in scores.values().flat_map(|score| &score.classes) {
+        classes
+            .entry(name.clone())
+            .or_default()
+            .push(class.attainment);
+    }
+    let classes = classes.into_iter();
     Some(PolicyOutcome {
         attainment: Spread::of(&shares),
         gpu_hours: Spread::of(&hours)?,
+        goodput: Spread::of(&goodput),
+        e2e: Spread::of(&e2e),
+        classes: classes
+            .filter_map(|(name, shares)| Some((name, Spread::of(&shares)?)))
+            .collect(),
         seeds: scores.len(),
         score: scores.into_values().next()?,
         timeline: gathered.timeline,
@@ -300,6 +320,7 @@ pub(super) fn overall(results: &Results, policy: usize) -> Overall {
         let bound = scenario.record.clairvoyant.as_ref();
         regrets.extend(bound.and_then(|bound| ratio(bound.gpu_hours)));
         let fleet = scenario.record.best_static.as_ref();
+        let fleet = fleet.filter(|fleet| !fleet.misses_goal);
         to_static.extend(fleet.and_then(|fleet| ratio(fleet.gpu_hours)));
     }
     let mean = |ratios: &[f64]| Spread::of(ratios).map(|spread| (spread.mean, ratios.len()));

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::page::missed;
 use super::results::{
     Overall, PolicyLabel, PolicyOutcome, Results, ScenarioResult, Spread, overall,
 };
-use super::text::{escape, optional, percent, quantity, tick};
+use super::text::{escape, optional, percent, quantity, seconds, tick};
 
 pub(super) fn score_table(results: &Results) -> String {
     let mut table = String::from("<table class=\"scores\"><thead><tr><th>policy</th>");
@@ -22,7 +23,7 @@ pub(super) fn score_table(results: &Results) -> String {
     }
     let bound = |scenario: &ScenarioResult| {
         let bound = scenario.record.clairvoyant.as_ref()?;
-        Some((bound.attainment, bound.gpu_hours))
+        Some((bound.attainment, bound.gpu_hours, ""))
     };
     table.push_str(&reference_row(
         "clairvoyant bound",
@@ -31,7 +32,7 @@ pub(super) fn score_table(results: &Results) -> String {
     ));
     let fleet = |scenario: &ScenarioResult| {
         let fleet = scenario.record.best_static.as_ref()?;
-        Some((fleet.attainment, fleet.gpu_hours))
+        Some((fleet.attainment, fleet.gpu_hours, missed(fleet)))
     };
     table.push_str(&reference_row(
         "best static fleet",
@@ -105,6 +106,20 @@ fn outcome_text(outcome: &PolicyOutcome) -> String {
         let (shares, hours) = (range(share, percent), range(hours, quantity));
         put(&mut text, &format!("<small>{shares} / {hours}</small>"));
     }
+    let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
+    let goodput = optional(mean(outcome.goodput), quantity);
+    let e2e = optional(mean(outcome.e2e), seconds);
+    put(
+        &mut text,
+        &format!("<small>{goodput} tokens/s, E2E {e2e}</small>"),
+    );
+    if outcome.classes.len() > 1 {
+        let classes = outcome.classes.iter();
+        let classes =
+            classes.map(|(name, share)| format!("{} {}", escape(name), percent(share.mean)));
+        let classes: Vec<String> = classes.collect();
+        put(&mut text, &format!("<small>{}</small>", classes.join(", ")));
+    }
     text
 }
 
@@ -120,13 +135,13 @@ fn range(spread: Spread, format: impl Fn(f64) -> String) -> String {
 fn reference_row(
     name: &str,
     scenarios: &[ScenarioResult],
-    reference: impl Fn(&ScenarioResult) -> Option<(f64, f64)>,
+    reference: impl Fn(&ScenarioResult) -> Option<(f64, f64, &'static str)>,
 ) -> String {
     let mut row = format!("<tr class=\"ref\"><th>{name}</th>");
     for scenario in scenarios {
         let cell = reference(scenario).map_or_else(
             || "–".to_owned(),
-            |(share, hours)| format!("{} / {}", percent(share), quantity(hours)),
+            |(share, hours, mark)| format!("{} / {}{mark}", percent(share), quantity(hours)),
         );
         put(&mut row, &format!("<td>{cell}</td>"));
     }

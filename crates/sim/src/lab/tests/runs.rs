@@ -73,8 +73,12 @@ fn equal_seeds_give_equal_records() {
     }
 }
 
-/// Plays and returns how many runs were found as files, and the problems.
-fn campaign(folder: &Folder, scenario: LoadedScenario, policies: &[&str]) -> (usize, Vec<String>) {
+/// Plays and returns how many runs were found as files, the problems, and the table.
+fn campaign(
+    folder: &Folder,
+    scenario: LoadedScenario,
+    policies: &[&str],
+) -> (usize, Vec<String>, String) {
     let found = Mutex::new(0);
     let policies = policies
         .iter()
@@ -93,24 +97,28 @@ fn campaign(folder: &Folder, scenario: LoadedScenario, policies: &[&str]) -> (us
         !problems.is_empty() || table.contains("### tiny"),
         "{table}"
     );
-    (found.into_inner().unwrap(), problems)
+    (found.into_inner().unwrap(), problems, table)
 }
 
 #[test]
 fn what_was_played_is_not_played_again() {
     let folder = Folder::with_trace("resume");
     let policies = ["static-1", "keda-epp"];
+    let played = |scenario| {
+        let (found, problems, _) = campaign(&folder, scenario, &policies);
+        (found, problems)
+    };
     let none = Vec::<String>::new();
-    assert_eq!(campaign(&folder, tiny(), &policies), (0, none.clone()));
-    assert_eq!(campaign(&folder, tiny(), &policies), (4, none.clone()));
+    assert_eq!(played(tiny()), (0, none.clone()));
+    assert_eq!(played(tiny()), (4, none.clone()));
     let text = TINY.replace("about: Known", "about: Other known");
     let other = LoadedScenario::read(&text, "tiny.yaml").unwrap();
-    assert_eq!(campaign(&folder, other, &policies), (0, none));
+    assert_eq!(played(other), (0, none));
     let out = folder.path().join("out");
     let csv = std::fs::read_to_string(out.join("summary.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5, "{csv}");
     for line in csv.lines() {
-        assert_eq!(line.split(',').count(), 23, "{line}");
+        assert_eq!(line.split(',').count(), 25, "{line}");
     }
     let scenarios = std::fs::read_to_string(out.join("scenarios.json")).unwrap();
     assert!(scenarios.contains("\"isFeasible\": true"), "{scenarios}");
@@ -119,19 +127,52 @@ fn what_was_played_is_not_played_again() {
 #[test]
 fn the_best_fixed_fleet_is_searched_for() {
     let folder = Folder::with_trace("search");
-    let (_, problems) = campaign(&folder, tiny(), &["static-best"]);
+    let (_, problems, table) = campaign(&folder, tiny(), &["static-best"]);
     assert!(problems.is_empty(), "{problems:?}");
     let runs = folder.path().join("out/runs");
     let text = std::fs::read_to_string(runs.join("tiny__static-best__s2.json")).unwrap();
     let record: LabRecord = serde_json::from_str(&text).unwrap();
     // One request is refused by every fleet, so that none meets the objective.
     assert_eq!((record.knob, &*record.family), (Some(3.0), "static-best"));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    for line in read("summary.csv")
+        .lines()
+        .filter(|line| line.contains("static-best"))
+    {
+        assert!(
+            line.ends_with(",missed,\"default=0.9090909090909091\""),
+            "{line}"
+        );
+    }
+    assert!(read("scenarios.json").contains("\"missesGoal\": true"));
+    assert!(
+        table.contains("| static-best, below its goal of 99 % | 90.9 |"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_best_fixed_fleet_that_meets_its_goal_has_no_mark() {
+    let folder = Folder::with_trace("met");
+    // Without the request that is refused.
+    let scenario =
+        LoadedScenario::read(&TINY.replace("jitter: 0s", "to: 50s"), "tiny.yaml").unwrap();
+    let (_, problems, table) = campaign(&folder, scenario, &["static-best"]);
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(table.contains("| static-best | 100.0 |"), "{table}");
+    let csv = std::fs::read_to_string(folder.path().join("out/summary.csv")).unwrap();
+    assert!(
+        csv.lines()
+            .skip(1)
+            .all(|line| line.ends_with(",,\"default=1\"")),
+        "{csv}"
+    );
 }
 
 #[test]
 fn a_trace_that_is_missing_stops_its_scenario_alone() {
     let folder = Folder::new("missing");
-    let (_, problems) = campaign(&folder, tiny(), &["static-1"]);
+    let (_, problems, _) = campaign(&folder, tiny(), &["static-1"]);
     let [problem] = problems.as_slice() else {
         panic!("{problems:?}");
     };

@@ -39,11 +39,15 @@ fn small(name: &str) -> Folder {
 fn cells_have_means_ranges_and_marks() {
     let page = page(&small("cells"));
     let rows = [
-        "<tr><th>apa</th><td>no requests / 3.00</td><td><b>90.0</b> / 12.0</td></tr>",
-        "<tr><th>keda-epp</th><td class=\"best\">★ <b>50.0</b> / 7.00</td>\
-         <td class=\"front\">● <b>95.0</b> / 7.50<small>94.3–95.7 / 7.40–7.60</small></td></tr>",
+        "<tr><th>apa</th><td>no requests / 3.00</td><td><b>90.0</b> / 12.0\
+         <small>278 tokens/s, E2E –</small></td></tr>",
+        "<tr><th>keda-epp</th><td class=\"best\">★ <b>50.0</b> / 7.00\
+         <small>476 tokens/s, E2E –</small></td>\
+         <td class=\"front\">● <b>95.0</b> / 7.50<small>94.3–95.7 / 7.40–7.60</small>\
+         <small>445 tokens/s, E2E –</small></td></tr>",
         "<tr><th>wva-slo</th><td class=\"none\">–</td>\
-         <td class=\"best\">★ <b>99.97</b> / 9.00<small>99.96–99.98 / 9.00</small></td></tr>",
+         <td class=\"best\">★ <b>99.97</b> / 9.00<small>99.96–99.98 / 9.00</small>\
+         <small>370 tokens/s, E2E –</small></td></tr>",
         "<tr class=\"ref\"><th>clairvoyant bound</th><td>99.0 / 5.50</td><td>99.0 / 5.50</td></tr>",
         "<tr class=\"ref\"><th>best static fleet</th><td>–</td><td>98.0 / 8.30</td></tr>",
         "<th class=\"off\"><a href=\"#s0\">heavy</a><small>load/capacity 0.97 \
@@ -53,6 +57,46 @@ fn cells_have_means_ranges_and_marks() {
     for row in rows {
         assert!(page.contains(row), "{row}");
     }
+}
+
+#[test]
+fn goodput_the_whole_time_and_classes_are_in_the_table() {
+    let folder = Folder::new("classes");
+    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    for (seed, chat, p99) in [(1, 0.8, 30.0), (2, 0.9, 40.0)] {
+        let mut run = sample::run("step", "keda-epp", seed, (0.95, 7.5));
+        run["score"]["e2eSeconds"]["p99"] = json!(p99);
+        run["score"]["classes"] = json!({
+            "chat": {"requests": 10, "good": 8, "attainment": chat},
+            "code": {"requests": 10, "good": 10, "attainment": 1.0},
+        });
+        folder.put_run(&run);
+    }
+    let page = page(&folder);
+    // 12 million tokens over 27 000 GPU-seconds.
+    let cell = "<small>444 tokens/s, E2E 35.0 s</small><small>chat 85.0, code 100</small></td>";
+    assert!(page.contains(cell), "{page}");
+    let facts = "E2E 1.00 s / 2.00 s / 30.0 s; 444 good tokens a GPU-second;";
+    assert!(page.contains(facts), "{page}");
+}
+
+#[test]
+fn a_best_fleet_that_misses_its_goal_says_so() {
+    let folder = small("missed");
+    let cell =
+        |mark: &str| format!("<th>best static fleet</th><td>–</td><td>98.0 / 8.30{mark}</td>");
+    let ratio = "<td>1.08</td>";
+    let met = page(&folder);
+    assert!(met.contains(&cell("")) && met.contains(ratio));
+    let mut step = sample::scenario(7200.0);
+    step["bestStatic"]["missesGoal"] = json!(true);
+    folder.put_scenarios(&json!({"step": step, "heavy": sample::scenario(7200.0)}));
+    let missed = page(&folder).replace("<td>98.0 / 8.30</td>", "<td>–</td>");
+    assert!(
+        missed.contains(&cell(", below its goal of 99 %")),
+        "{missed}"
+    );
+    assert!(missed.contains("best static fleet: 8 × llama-h100, below its goal of 99 %</p>"));
 }
 
 #[test]
