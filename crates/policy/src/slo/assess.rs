@@ -242,7 +242,7 @@ impl Part<'_> {
             });
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
-        let kept = reserve.with(remembered);
+        let reserved = reserve.with(remembered);
         let (service, anticipated) = self.supply();
         let (hold, unexplained) = self.hold(waits, memory, now);
         let floor = hold.map_or(0.0, |hold| {
@@ -250,11 +250,9 @@ impl Part<'_> {
         });
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
-        let kept = if arriving * imbalance < FALLEN * remembered {
-            kept.min(ceiling)
-        } else {
-            kept
-        };
+        let cut =
+            (arriving * imbalance < FALLEN * remembered && ceiling < reserved).then_some(ceiling);
+        let kept = cut.unwrap_or(reserved);
         let wanted = (ordered * imbalance).max(kept).max(floor);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
         let is_noise = landing_backlog <= 0.0 && tolerated.contains(&wanted);
@@ -269,6 +267,9 @@ impl Part<'_> {
             reserve: reserve.share,
             held_burst: reserve.burst,
             growth,
+            cut,
+            start,
+            starting: self.on_their_way(),
             horizon: memory.map_or(Duration::ZERO, NeedMemory::horizon),
             landing_backlog,
             drain,
@@ -352,6 +353,11 @@ impl Part<'_> {
     fn waiting(&self) -> f64 {
         let own = (self.input.variants.values()).filter(|given| given.role == self.role);
         self.load.queue.unwrap_or(0.0) + total(own.map(ThroughputVariantInput::backlog))
+    }
+
+    fn on_their_way(&self) -> Replicas {
+        let counts = self.variants().map(|(given, _)| given.pending.0);
+        Replicas(counts.fold(0, u32::saturating_add))
     }
 
     fn starting(&self) -> Vec<StartingReplica> {

@@ -13,6 +13,7 @@ use super::straggler::Straggler;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::snapshot::SignalName;
+use crate::units::Replicas;
 
 /// Every figure behind the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,17 +60,23 @@ impl SloReport {
         );
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
-                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated), {:.0} remembered \
-                 for {} s and {:.0} % more held for growth, {:.0} for bursts, {:.0} more expected at landing, {:.0} tokens wait at landing, drained in {} s; the busiest variant has {:.2} of the mean load; demand {:.0}{}",
+                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated; {:.0} a request), {:.0} remembered \
+                 for {} s and {:.0} % more held for growth, {:.0} for bursts{}, {:.0} more expected at landing, {:.0} \
+                 tokens wait at landing, drained in {} s; a start takes {} s, {} replicas are on their way; the \
+                 busiest variant has {:.2} of the mean load; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
+                figures.per_request,
                 figures.remembered,
                 figures.horizon.as_secs(),
                 figures.reserve * 100.0,
                 figures.held_burst,
+                figures.cut_text(),
                 figures.growth,
                 figures.landing_backlog,
                 figures.drain.as_secs(),
+                figures.start.as_secs(),
+                figures.starting,
                 figures.imbalance,
                 figures.stated,
                 figures.hold.map_or("", ReleaseHold::text),
@@ -84,12 +91,18 @@ impl SloReport {
                 capacity.bound.as_str(),
             )
         });
+        let stragglers = self.stragglers.iter();
+        let stragglers = stragglers.map(|(variant, straggler)| straggler.line(variant));
         let derived = self.derived.iter().map(|signal| {
             let signal = signal.as_str();
             format!("slo: no engine exposes {signal}, which follows from other signals")
         });
         let first = std::iter::once(first).chain(derived);
-        first.chain(roles).chain(variants).collect()
+        first
+            .chain(roles)
+            .chain(variants)
+            .chain(stragglers)
+            .collect()
     }
 }
 
@@ -116,12 +129,21 @@ pub struct SloRoleFigures {
     /// rise steadily.
     #[serde(default)]
     pub growth: f64,
+    /// What remembered needs and bursts keep where that is less: load has fallen, and no replica starts for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<f64>,
     /// How long a need is remembered.
     pub horizon: Duration,
     /// Work that will wait when a replica that is ordered now is ready.
     pub landing_backlog: f64,
     /// Time in which it is to be drained from then on.
     pub drain: Duration,
+    /// Time that a start takes, as learned: the longest of its variants.
+    #[serde(default)]
+    pub start: Duration,
+    /// Replicas on their way.
+    #[serde(default)]
+    pub starting: Replicas,
     /// Load of the busiest variant to that of all, by which the demand is raised.
     #[serde(default = "even")]
     pub imbalance: f64,
@@ -129,6 +151,14 @@ pub struct SloRoleFigures {
     pub hold: Option<ReleaseHold>,
     /// What is stated as demand.
     pub stated: f64,
+}
+
+impl SloRoleFigures {
+    fn cut_text(&self) -> String {
+        self.cut.map_or_else(String::new, |cut| {
+            format!(" (cut to {cut:.0}: load has fallen, and none starts for it)")
+        })
+    }
 }
 
 fn even() -> f64 {

@@ -39,6 +39,20 @@ pub struct Straggler {
     pub is_replaced: bool,
 }
 
+impl Straggler {
+    pub(super) fn line(self, variant: &VariantKey) -> String {
+        let fate = if self.is_replaced {
+            "goes to its minimum"
+        } else {
+            "serves until the others do what is needed"
+        };
+        format!(
+            "slo {variant}: too slow to serve with the others: a replica holds {} sequences, theirs {} or more; it {fate}",
+            self.sequences, self.others,
+        )
+    }
+}
+
 /// A variant that was seen to serve.
 struct Member<'a> {
     key: &'a VariantKey,

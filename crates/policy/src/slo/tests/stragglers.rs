@@ -99,11 +99,25 @@ fn a_variant_that_is_too_slow_next_to_the_others_straggles() {
         is_replaced: true,
     };
     assert_eq!(served.stragglers, [(slow(), expected)].into());
+    let last = |report: &SloReport| report.lines().pop().unwrap();
+    let why = format!(
+        "slo ns/slow: too slow to serve with the others: a replica holds {} sequences, theirs {} or more; it ",
+        expected.sequences, expected.others
+    );
+    assert_eq!(last(&served), format!("{why}goes to its minimum"));
     // Until the others do what is needed it stays.
     let short = report(&unlike((1, None), (4, None), 20.0, 30.0));
     assert_eq!(
         short.stragglers.get(&slow()).map(|one| one.is_replaced),
         Some(false)
+    );
+    assert!(last(&short).ends_with("; it serves until the others do what is needed"));
+    let mut alike = unlike((4, None), (1, None), 20.0, 30.0);
+    alike.params.without = Some(SloTerm::Stragglers);
+    let lines = report(&alike).lines();
+    assert!(
+        lines.iter().all(|line| !line.contains("too slow")),
+        "{lines:?}"
     );
 }
 

@@ -100,15 +100,37 @@ fn what_was_needed_before_orders_nothing_once_load_has_fallen() {
         let one = report.variants[&VariantKey::new("ns", "v")].per_second;
         let enough = 2.0 * one * loads[0].params.band.scale_up;
         let figures = report.roles[&ServingRole::Both];
-        (figures.stated / enough, figures.remembered / enough)
+        let cut = figures.cut.map(|cut| cut / enough);
+        let text = format!(
+            " (cut to {:.0}: load has fallen",
+            figures.cut.unwrap_or(0.0)
+        );
+        let is_shown = report.lines().concat().contains(&text);
+        assert_eq!(is_shown, cut.is_some(), "{:?}", report.lines());
+        (figures.stated / enough, figures.remembered / enough, cut)
     };
     let high = 400.0;
-    assert!(share(&[high]).0 > 1.1, "{:?}", share(&[high]));
+    let (stated, _, cut) = share(&[high]);
+    assert!(stated > 1.1 && cut.is_none(), "{stated} {cut:?}");
     let mut fallen = vec![high];
     fallen.extend([10.0; 12]);
-    let (stated, remembered) = share(&fallen);
+    let (stated, remembered, cut) = share(&fallen);
     assert!(remembered > 1.1, "{remembered}");
     close(stated, 1.0);
+    close(cut.unwrap(), 1.0);
+}
+
+#[test]
+fn starts_are_shown_with_what_is_on_its_way() {
+    let line = |ready_after| {
+        let report = stated(&[loaded(10.0, 0.0, ready_after)], None);
+        let mut lines = report.lines().into_iter();
+        lines.find(|line| line.starts_with("slo both: ")).unwrap()
+    };
+    let none = "; a start takes 120 s, 0 replicas are on their way; ";
+    assert!(line(None).contains(none), "{}", line(None));
+    let one = "; a start takes 120 s, 1 replicas are on their way; ";
+    assert!(line(Some(60)).contains(one), "{}", line(Some(60)));
 }
 
 #[test]
