@@ -47,7 +47,8 @@ impl Straggler {
             "serves until the others do what is needed"
         };
         format!(
-            "slo {variant}: too slow to serve with the others: a replica holds {} sequences, theirs {} or more; it {fate}",
+            "slo {variant}: too slow to serve with the others: a replica holds {} sequences, theirs {} \
+             or more; it {fate}",
             self.sequences, self.others,
         )
     }

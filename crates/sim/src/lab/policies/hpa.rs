@@ -68,7 +68,7 @@ fn guide() -> Behavior {
 /// How full the servers are: 1 at the set points at which a router holds requests.
 fn saturation(signals: &ModelSignals) -> Option<f64> {
     if signals.ready == 0 {
-        // As a router says of a pool without servers.
+        // The router shows 1 for a pool without servers.
         return Some(1.0);
     }
     let mean = |sum: f64| sum / f64::from(signals.ready);

@@ -53,8 +53,8 @@ pub(super) fn page(results: &Results) -> Result<String, ReportError> {
 
 const SCORES_NOTE: &str = "<p>Each cell: requests within SLO in percent / GPU-hours, mean over \
     seeds; below it the range over seeds, then means: output tokens of good requests a GPU-second, the 99th \
-    percentile of E2E, and attainment by class where there are several. ● on the front: no other policy has more attainment for \
-    at most the same GPU-hours. ★ best: the cheapest policy within one point of the highest \
+    percentile of E2E, and attainment by class where there are several. ● on the front: no other policy has \
+    more attainment for at most the same GPU-hours. ★ best: the cheapest policy within one point of the highest \
     attainment.</p>\n";
 
 const OVERALL_NOTE: &str = "<p>Means of the scenario means; infeasible scenarios are left out. \
