@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::scaler::is_of_keda;
 use super::variant::VariantRecord;
 use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::variant_autoscaling::VariantAutoscalingStatus;
@@ -202,6 +203,16 @@ fn spec(
     declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
+    // The scaler refuses them, so that the object is never scaled.
+    let is_known = |key: &str| is_of_keda(key) || STATED.iter().any(|field| field.key == key);
+    let mut keys = (declaration.triggers.iter()).flat_map(|trigger| trigger.keys());
+    if let Some(key) = keys.find(|key| !is_known(key)) {
+        return Err(format!(
+            "trigger metadata {:?} is no key of this scaler; remove it, the keys are {}",
+            shortened(key),
+            STATED.map(|field| field.key).join(", ")
+        ));
+    }
     let stated = |field| declaration.stated(metadata, field);
     let Some(model) = stated(MODEL)? else {
         return Err(format!(

@@ -331,6 +331,14 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
                 "trigger metadata modelID=\"llama\" differ",
             ],
         ),
+        (
+            json!({ "modelID": "llama", "scalerAddress": "wva:9090", "warmPool": "2" }),
+            &[],
+            [
+                "trigger metadata \"warmPool\" is no key",
+                "the keys are modelID, variantCost",
+            ],
+        ),
     ] {
         let declared = triggered("external", &metadata, annotations).unwrap();
         let SpecReading::Malformed { why } = &declared.object.spec else {
