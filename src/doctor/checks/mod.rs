@@ -5,6 +5,7 @@ mod clocks;
 mod cluster;
 mod controller;
 mod devices;
+mod disputes;
 mod engines;
 mod prometheus;
 mod queries;

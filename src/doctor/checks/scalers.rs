@@ -1,15 +1,14 @@
 //! HorizontalPodAutoscalers and ScaledObjects, as the controller judges them, and what it does not judge.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
+use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
-use super::variants::is_handled;
 use super::{Check, Need};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
@@ -161,10 +160,28 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         };
         Some(FindingCode::VariantMalformed.at(object.title(), why))
     });
-    found.chain(disputed(facts)).chain(ignored(facts)).collect()
+    found
+        .chain(disputed(facts))
+        .chain(ignored(facts))
+        .filter(|one| is_asked(facts, &one.object))
+        .collect()
 }
 
 /// What is wrong with the annotation that makes a scaler a variant. That of a generated one is a copy.
+/// Whether a scaler is, or follows, a variant that is looked at.
+fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
+    let Some(name) = &facts.variant else {
+        return true;
+    };
+    let asked: Vec<_> = facts.variants().filter_map(target_key).collect();
+    let follows =
+        |one: &ReadScaler<'_>| (one.kept.target.as_ref()).is_some_and(|key| asked.contains(key));
+    let mut own = scalers(facts)
+        .into_iter()
+        .filter(|one| one.object.title() == *scaler);
+    scaler.name == *name || own.any(|one| follows(&one))
+}
+
 fn unclear_switch(object: &LiveObject, is_switch: bool) -> Option<String> {
     let value = object.annotation(MANAGED_ANNOTATION)?;
     (is_switch && !matches!(value, "true" | "false")).then(|| {
@@ -231,52 +248,6 @@ pub(in crate::doctor) fn declared(facts: &Facts) -> Vec<LiveObject> {
         Some(LiveObject(form))
     });
     read.collect()
-}
-
-/// The variants of each target, with the scalers that declare one, as far as a controller takes them.
-fn claims<'a>(
-    facts: &'a Facts,
-    declared: &[ReadScaler<'a>],
-) -> BTreeMap<TargetKey, Vec<&'a LiveObject>> {
-    // Which of them count is not known without a controller.
-    let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
-    let mut claims = claimed(facts);
-    for ReadScaler { object, kept } in declared {
-        if let Some(target) = &kept.target {
-            claims.entry(target.clone()).or_default().push(object);
-        }
-    }
-    for all in claims.values_mut() {
-        all.retain(|one| counts(one));
-    }
-    claims
-}
-
-/// The scalers that declare a variant, malformed or not.
-fn declaring(facts: &Facts) -> Vec<ReadScaler<'_>> {
-    let mut declaring = scalers(facts);
-    let takes_annotations = facts.takes_annotations();
-    declaring.retain(|one| takes_annotations && one.kept.declared.is_some());
-    declaring
-}
-
-/// Annotated scalers whose target another variant names.
-fn disputed(facts: &Facts) -> Vec<Finding> {
-    let declared = declaring(facts);
-    let claims = claims(facts, &declared);
-    let found = declared.iter().filter_map(|one| {
-        let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
-        if !all.clone().any(|own| own.title() == one.object.title()) {
-            return None;
-        }
-        let other = all.find(|other| other.title() != one.object.title())?;
-        let cause = format!("{} names its target too; keep one of both", other.title());
-        let finding = FindingCode::TargetContested.at(one.object.title(), cause);
-        // Without the annotation its trigger still declares it.
-        let is_annotated = one.object.annotation(MANAGED_ANNOTATION).is_some();
-        Some(finding.with(if is_annotated { "" } else { "false" }))
-    });
-    found.collect()
 }
 
 fn bounds(variant: &LiveObject) -> DeclaredBounds {

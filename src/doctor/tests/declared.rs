@@ -231,3 +231,36 @@ fn nothing_is_declared_where_no_controller_takes_annotations() {
     facts.declare();
     assert_eq!(facts.variants().count(), 0);
 }
+
+#[test]
+fn two_of_one_name_are_named_both_and_only_what_is_asked_for_is_shown() {
+    let titles = |facts: &Facts, code: Code| {
+        let diagnosis = examine(facts);
+        let found = diagnosis.findings().filter(|one| one.code == code);
+        let mut found: Vec<String> = found.map(|one| one.object.to_string()).collect();
+        found.sort();
+        found
+    };
+    let mut facts = fleet();
+    facts.declare();
+    assert!(titles(&facts, Code::TargetContested).is_empty());
+    let mut other = objects(&mut facts, HPA)[0].clone();
+    other.0["metadata"]["name"] = json!("b");
+    other.0["spec"]["scaleTargetRef"]["name"] = json!("elsewhere");
+    objects(&mut facts, HPA).push(other);
+    facts.declare();
+    let both = [
+        "HorizontalPodAutoscaler ns/b".to_owned(),
+        "ScaledObject ns/b".to_owned(),
+    ];
+    assert_eq!(titles(&facts, Code::TargetContested), both);
+    facts.variant = Some("a".to_owned());
+    assert!(titles(&facts, Code::TargetContested).is_empty());
+    annotate(&mut facts, HPA, "a", "cheap");
+    facts.declare();
+    let own = titles(&facts, Code::VariantMalformed);
+    assert_eq!(own, ["HorizontalPodAutoscaler ns/a".to_owned()]);
+    facts.variant = Some("b".to_owned());
+    assert!(titles(&facts, Code::VariantMalformed).is_empty());
+    assert_eq!(titles(&facts, Code::TargetContested), both);
+}

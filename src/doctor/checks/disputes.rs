@@ -1,0 +1,78 @@
+//! Variants that claim one target or one name: none of them is scaled.
+
+use std::collections::BTreeMap;
+
+use super::scalers::{ReadScaler, scalers};
+use super::targets::claimed;
+use super::variants::is_handled;
+use crate::api::MANAGED_ANNOTATION;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Finding, FindingCode};
+use crate::doctor::object::LiveObject;
+use crate::policy::key::TargetKey;
+
+/// The variants of each target, with the scalers that declare one, as far as a controller takes them.
+pub(super) fn claims<'a>(
+    facts: &'a Facts,
+    declared: &[ReadScaler<'a>],
+) -> BTreeMap<TargetKey, Vec<&'a LiveObject>> {
+    // Which of them count is not known without a controller.
+    let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
+    let mut claims = claimed(facts);
+    for ReadScaler { object, kept } in declared {
+        if let Some(target) = &kept.target {
+            claims.entry(target.clone()).or_default().push(object);
+        }
+    }
+    for all in claims.values_mut() {
+        all.retain(|one| counts(one));
+    }
+    claims
+}
+
+/// The scalers that declare a variant, malformed or not.
+pub(super) fn declaring(facts: &Facts) -> Vec<ReadScaler<'_>> {
+    let mut declaring = scalers(facts);
+    let takes_annotations = facts.takes_annotations();
+    declaring.retain(|one| takes_annotations && one.kept.declared.is_some());
+    declaring
+}
+
+/// Annotated scalers whose target another variant names, and variants of one name.
+pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
+    let declared = declaring(facts);
+    let claims = claims(facts, &declared);
+    let of_target = declared.iter().filter_map(|one| {
+        let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
+        if !all.clone().any(|own| own.title() == one.object.title()) {
+            return None;
+        }
+        let other = all.find(|other| other.title() != one.object.title())?;
+        let cause = format!("{} names its target too; keep one of both", other.title());
+        Some(contested(one.object, cause))
+    });
+    let mut found: Vec<Finding> = of_target.collect();
+    let all: Vec<&LiveObject> = claims.into_values().flatten().collect();
+    for one in &all {
+        let is_namesake = |other: &&&LiveObject| {
+            (other.namespace(), other.name()) == (one.namespace(), one.name())
+                && other.title() != one.title()
+        };
+        let is_known = found.iter().any(|known| known.object == one.title());
+        if let Some(other) = all.iter().find(is_namesake).filter(|_| !is_known) {
+            let cause = format!(
+                "{} is a variant of the same name; keep one of both",
+                other.title()
+            );
+            found.push(contested(one, cause));
+        }
+    }
+    found
+}
+
+fn contested(object: &LiveObject, cause: String) -> Finding {
+    // Without the annotation its trigger still declares it.
+    let is_annotated = object.annotation(MANAGED_ANNOTATION).is_some();
+    let finding = FindingCode::TargetContested.at(object.title(), cause);
+    finding.with(if is_annotated { "" } else { "false" })
+}
