@@ -6,10 +6,12 @@ use super::scalers::{ReadScaler, scalers};
 use super::targets::claimed;
 use super::variants::is_handled;
 use crate::api::MANAGED_ANNOTATION;
+use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::LiveObject;
 use crate::policy::key::TargetKey;
+use crate::policy::variant;
 
 /// The variants of each target, with the scalers that declare one, as far as a controller takes them.
 pub(super) fn claims<'a>(
@@ -19,8 +21,13 @@ pub(super) fn claims<'a>(
     // Which of them count is not known without a controller.
     let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
     let mut claims = claimed(facts);
+    // What is malformed scales nothing, and takes nothing from others.
+    let is_sound = |kept: &ScalerObject| {
+        let declared = kept.declared.as_ref();
+        declared.is_some_and(|record| variant::read(&record.object).is_ok())
+    };
     for ReadScaler { object, kept } in declared {
-        if let Some(target) = &kept.target {
+        if let Some(target) = kept.target.as_ref().filter(|_| is_sound(kept)) {
             claims.entry(target.clone()).or_default().push(object);
         }
     }

@@ -254,6 +254,11 @@ fn two_of_one_name_are_named_both_and_only_what_is_asked_for_is_shown() {
         "ScaledObject ns/b".to_owned(),
     ];
     assert_eq!(titles(&facts, Code::TargetContested), both);
+    let mut wrong = facts.clone();
+    let cost = "/metadata/annotations/llm-d.ai~1variant-cost";
+    edit(&mut wrong, SCALED_OBJECT, "b", cost, json!("cheap"));
+    wrong.declare();
+    assert!(titles(&wrong, Code::TargetContested).is_empty());
     facts.variant = Some("a".to_owned());
     assert!(titles(&facts, Code::TargetContested).is_empty());
     annotate(&mut facts, HPA, "a", "cheap");
