@@ -227,6 +227,8 @@ impl ScheduleReader<'_> {
         }
         // The database of this program, so that a decision is the same on every machine.
         let zone = TimeZoneDatabase::bundled().get(&first).ok();
+        // The library knows this name as one without a zone.
+        let zone = zone.filter(|zone| !zone.is_unknown());
         if zone.is_none() {
             let why = format!("{first:?} is no IANA timezone; write one such as Europe/Berlin");
             self.fault("spec.schedules[0].timezone", why);

@@ -62,13 +62,16 @@ impl DemandWindow {
         })
     }
 
-    /// The low end at a time to come, by the line through the slots within `length`; `None` unless they span
-    /// half of it.
+    /// The demand at a time to come, by the line through the slots within `length` whose pods were all measured: samples
+    /// that come back are no growth. `None` unless they span half of it.
     pub fn forecast(&self, now: Moment, length: Duration, horizon: Duration) -> Option<f64> {
         let oldest = oldest(now, length);
         let seconds = |slot: u64| Duration::from_secs(slot.saturating_sub(oldest)).as_secs_f64();
         let slots = self.slots.range(oldest..);
+        let is_whole =
+            |demand: &DemandRange| demand.high - demand.low <= f64::EPSILON * demand.high;
         let points: Vec<(f64, f64)> = slots
+            .filter(|(_, demand)| is_whole(demand))
             .map(|(slot, demand)| (seconds(*slot), demand.low))
             .collect();
         let at = seconds(now.monotonic.saturating_add(horizon).as_secs());

@@ -129,9 +129,12 @@ impl Tuning {
             "scale-down-cooldown-window" => window(&mut self.scale_down_window, value),
             "scale-to-zero" => flag(&mut self.zero, value),
             "storm-service-mode" => {
-                if value == "replica" {
-                    self.storm_service = StormServiceMode::Replica;
-                }
+                self.storm_service = match value {
+                    "replica" => StormServiceMode::Replica,
+                    // As samples of AIBrix write it, and as the service does.
+                    "pool" | "pooled" => StormServiceMode::Pooled,
+                    _ => return Err("is neither replica nor pooled; pooled is kept".to_owned()),
+                };
                 Ok(())
             }
             _ => Err("has no effect; remove it, or write one of the documented keys".to_owned()),

@@ -13,6 +13,30 @@ fn refused(spec: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_name_without_a_time_zone_is_none() {
+    let spec = |zone: &str| {
+        format!(
+            "
+            scaleTargetRef: {{kind: Deployment, apiVersion: apps/v1, name: llm}}
+            maxReplicas: 4
+            scalingStrategy: KPA
+            schedules:
+            - {{name: day, timezone: {zone}, startTime: '09:00', endTime: '17:00', minReplicas: 2}}
+            metricsSources:
+            - {{metricSourceType: external, endpoint: 'gpu:8080', path: /metrics, protocolType: http, targetMetric: m, targetValue: '5'}}
+            "
+        )
+    };
+    assert!(object("pa", &spec("Etc/UTC"), &[]).check().is_ok());
+    for zone in ["Etc/Unknown", "Etc/Nowhere"] {
+        let expected = format!(
+            "PodAutoscaler default/pa: spec.schedules[0].timezone: {zone:?} is no IANA timezone; write one such as Europe/Berlin"
+        );
+        assert_eq!(refused(&spec(zone)), [expected]);
+    }
+}
+
+#[test]
 fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
     let lines = refused(
         "
@@ -227,7 +251,7 @@ fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
 }
 
 /// A key, a value, and what is said of it.
-const UNREAD: [(&str, &str, &str); 10] = [
+const UNREAD: [(&str, &str, &str); 11] = [
     (
         "max-scale-up-rate",
         "0.5",
@@ -264,6 +288,11 @@ const UNREAD: [(&str, &str, &str); 10] = [
         "scale-to-zero",
         "yes",
         "is neither true nor false; write one of them; false is kept",
+    ),
+    (
+        "storm-service-mode",
+        "Replica",
+        "is neither replica nor pooled; pooled is kept",
     ),
     (
         "up-fluctuation-tolerance",

@@ -50,7 +50,7 @@ fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {
             now = at(1000 + second);
             let demand = DemandRange {
                 low: *low,
-                high: 1e6,
+                high: *low,
             };
             window.push(now, demand, length);
         }
@@ -59,6 +59,30 @@ fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {
         let difference = found.unwrap_or(0.0) - expected.unwrap_or(0.0);
         assert!(difference.abs() < 1e-6, "{case}: {found:?}");
     }
+}
+
+/// Eight of ten pods are not read for a while, and then are again.
+#[test]
+fn samples_that_come_back_are_no_growth() {
+    let length = Duration::from_mins(3);
+    let forecast = |unread: std::ops::Range<u64>| {
+        let mut window = DemandWindow::default();
+        for second in (0..=300).step_by(10) {
+            let (low, high) = if unread.contains(&second) {
+                (18.0, 98.0)
+            } else {
+                (90.0, 90.0)
+            };
+            window.push(at(1000 + second), DemandRange { low, high }, length);
+        }
+        window.forecast(at(1300), length, Duration::from_secs(100))
+    };
+    for unread in [0..0, 120..200] {
+        let found = forecast(unread).unwrap();
+        assert!((found - 90.0).abs() < 1e-6, "{found}");
+    }
+    // What is left is no half of the window.
+    assert_eq!(forecast(120..270), None);
 }
 
 /// Decisions on a demand that rises for ten minutes and falls for twenty.
