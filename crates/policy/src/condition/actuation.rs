@@ -32,8 +32,11 @@ pub(super) fn ready(
             let mut texts: Vec<String> = obstacles.iter().map(|one| one.text(&view.key)).collect();
             let is_failing =
                 |one: &ActuationObstacle| matches!(one, ActuationObstacle::Failing { .. });
-            if exposure == Exposure::Missing && obstacles.iter().any(is_failing) {
-                texts.push(UNSCRAPED.to_owned());
+            // It comes before what the scaler says about it.
+            if let Some(place) = obstacles.iter().position(is_failing)
+                && exposure == Exposure::Missing
+            {
+                texts.insert(place, UNSCRAPED.to_owned());
             }
             let (status, reason) = if let Some(worst) = obstacles.first() {
                 (False, obstacle_reason(worst))

@@ -5,7 +5,7 @@ use crate::backlog::STANDS;
 use crate::combine::BlockReason;
 use crate::hybrid::Basis;
 use crate::plan::{
-    Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
+    Action, Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
 };
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
@@ -53,9 +53,9 @@ fn saturation_only(decision: &Decision) -> String {
         "saturation-only decision: saturation-only mode"
     };
     let mut message = format!("{mode}: {}", decision.action());
-    if let Some(detail) = decision.decisive().and_then(|step| detail(&step.why)) {
+    if let Some(because) = decision.decisive().and_then(|step| because(decision, step)) {
         message.push_str(", ");
-        message.push_str(detail);
+        message.push_str(&because);
     }
     let expired = |step: &Step| matches!(step.why, Reason::TransitionExpired { .. });
     if decision.steps.iter().any(expired) {
@@ -63,6 +63,28 @@ fn saturation_only(decision: &Decision) -> String {
     }
     message.push_str(&target_text(decision.target));
     message
+}
+
+/// The action compares with the replicas that exist, a step with the published count: where they disagree, both are
+/// named.
+fn because(decision: &Decision, step: &Step) -> Option<String> {
+    let detail = detail(&step.why)?;
+    let (exist, is_opposite) = match decision.action() {
+        Action::NoChange => return Some(detail.to_owned()),
+        Action::ScaleUp => (
+            "fewer",
+            matches!(step.why, Reason::Shrunk { .. } | Reason::ScaledDown { .. }),
+        ),
+        Action::ScaleDown => (
+            "more",
+            matches!(step.why, Reason::Grown { .. } | Reason::ScaledUp { .. }),
+        ),
+    };
+    Some(match detail {
+        BALANCE => "the published count is not applied yet".to_owned(),
+        detail if is_opposite => format!("{detail}, still {exist} exist"),
+        detail => detail.to_owned(),
+    })
 }
 
 /// `Requests have waited for two minutes, and nothing grows: <reason> (target: <n> replicas)`.

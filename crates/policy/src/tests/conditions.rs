@@ -10,7 +10,9 @@ use crate::condition::{Condition, Conditions, Hints, conditions};
 use crate::key::{TargetKey, TargetKind, VariantKey};
 use crate::learned::Learned;
 use crate::metrics_gap::metrics_gaps;
+use crate::optimize::Method;
 use crate::ownership::Exposure;
+use crate::plan::{Decision, PlanStage, Reason, Step};
 use crate::snapshot::{SignalName, TargetPast, TargetView};
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
@@ -253,6 +255,57 @@ fn growth_shrinking_and_balance_say_why() {
     }
 }
 
+/// Steps begin at the published count, and the action compares with the replicas that exist.
+#[test]
+fn a_published_count_that_is_not_applied_is_not_called_balance() {
+    let world = World::of([Variant::new("d").replicas(2, EVEN, 0.0)]);
+    let view = &world.variants[0].view;
+    let decision = &world.plan(at(0)).decisions[&view.key];
+    let optimization = |current: u32, [from, to]: [u32; 2], why: Reason| {
+        let (from, to) = (Replicas(from), Replicas(to));
+        let stage = PlanStage::Optimizer;
+        let steps = vec![Step {
+            stage,
+            from,
+            to,
+            why,
+        }];
+        let decision = Decision {
+            current: Some(Replicas(current)),
+            target: Some(to),
+            steps,
+            ..decision.clone()
+        };
+        said(&conditions(view, Some(&decision), Hints::default()))[2].clone()
+    };
+    let method = Method::LeastCost;
+    let stays = || Reason::NotChosen { method };
+    let shrinks = || Reason::ScaledDown {
+        method,
+        releasable: Vec::new(),
+    };
+    let balance = "neither more nor fewer replicas are due";
+    let unapplied = "the published count is not applied yet";
+    let spare = "its analyzers have capacity to spare";
+    for (current, counts, why, text) in [
+        (16, [16, 16], stays(), format!("no-change, {balance}")),
+        (10, [16, 16], stays(), format!("scale-up, {unapplied}")),
+        (20, [16, 16], stays(), format!("scale-down, {unapplied}")),
+        (18, [18, 16], shrinks(), format!("scale-down, {spare}")),
+        (
+            10,
+            [18, 16],
+            shrinks(),
+            format!("scale-up, {spare}, still fewer exist"),
+        ),
+    ] {
+        let expected = format!(
+            "True/SaturationOnlyMode: decision of the analyzers: {text} (target: 16 replicas)"
+        );
+        assert_eq!(optimization(current, counts, why), expected);
+    }
+}
+
 #[test]
 fn noise_under_constant_load_writes_no_status() {
     // Two replicas around the load at which one of them could go, at their minimum of two: the stage
@@ -319,12 +372,11 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
     let own = "False/ScalerFailing: HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned); see its conditions and events";
     assert_eq!(actuation(failing(), Exposure::Assumed), own);
     let unscraped = actuation(failing(), Exposure::Missing);
-    assert!(
-        unscraped.starts_with(&format!(
-            "{own}. Also Prometheus has no series wva_desired_replicas of this variant; "
-        )),
-        "{unscraped}"
-    );
+    let (reason, own) = own.split_once(": ").unwrap();
+    let cause =
+        format!("{reason}: Prometheus has no series wva_desired_replicas of this variant; ");
+    assert!(unscraped.starts_with(&cause), "{unscraped}");
+    assert!(unscraped.ends_with(&format!(". Also {own}")), "{unscraped}");
     assert_eq!(
         actuation(ScalerActivity::Working, Exposure::Missing),
         "True/ScalerFollows: A scaler follows for Deployment d"
