@@ -19,6 +19,20 @@ pub fn bounded(text: &str, limit: usize) -> String {
     cut
 }
 
+/// The text without its middle where it has more letters than `limit`: a third of what is kept is its beginning.
+pub fn both_ends(text: &str, limit: usize) -> String {
+    const GAP: &str = " ... ";
+    let letters = text.chars().count();
+    if letters <= limit {
+        return text.to_owned();
+    }
+    let head = limit / 3;
+    let tail = limit.saturating_sub(head + GAP.len());
+    let end = text.chars().skip(letters.saturating_sub(tail));
+    let start = text.chars().take(head);
+    start.chain(GAP.chars()).chain(end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::bounded;

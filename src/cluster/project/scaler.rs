@@ -18,7 +18,7 @@ use super::{
 };
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
-use crate::api::text::bounded;
+use crate::api::text::{both_ends, bounded};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::actuation::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
@@ -387,7 +387,7 @@ fn trigger(trigger: &Trigger) -> Input {
 }
 
 /// The value that a query wants of a label, where it wants exactly one.
-fn matched(query: &str, label: &str) -> Option<Arc<str>> {
+pub fn matched(query: &str, label: &str) -> Option<Arc<str>> {
     query.match_indices(label).find_map(|(at, _)| {
         let before = query.get(..at)?.chars().next_back();
         // Part of a longer name, such as `namespace` in `exported_namespace`.
@@ -488,7 +488,13 @@ fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerAc
     })
 }
 
-/// What a scaler says of itself, as much as there is room for in a condition of ours.
+/// What a scaler reports, as far as a condition of ours has room: of the selector nothing, and the cause at the end.
 fn own_words(message: &str) -> Arc<str> {
-    Arc::from(bounded(message, MAX_WORDS))
+    let mut words = message.to_owned();
+    if let Some((before, selector)) = message.split_once("/&LabelSelector{")
+        && let Some((_, after)) = selector.split_once("},}")
+    {
+        words = [before, after].concat();
+    }
+    Arc::from(both_ends(&words, MAX_WORDS))
 }

@@ -245,11 +245,35 @@ fn a_scaler_that_does_not_work_says_why() {
     );
     let broken = json!([{ "type": "Ready", "status": "False" }]);
     assert_eq!(keda(json!({}), broken), saying("Ready", ""));
-    let long = json!([{ "type": "Ready", "status": "False", "message": "x".repeat(1_000) }]);
-    let ScalerActivity::Failing { message, .. } = keda(json!({}), long) else {
-        panic!("it does not fail");
+}
+
+/// Of a long report both ends are kept: the cause is the last part.
+#[test]
+fn the_cause_in_a_report_of_a_scaler_is_kept() {
+    let kept = |message: &str| {
+        let conditions = json!([{ "type": "Ready", "status": "False", "message": message }]);
+        let fields = json!({
+            "metadata": { "namespace": "ns", "name": "so" },
+            "status": { "conditions": conditions },
+        });
+        let ScalerActivity::Failing { message, .. } = scaled_object(&fields, &[]).scaler.activity
+        else {
+            panic!("it does not fail");
+        };
+        message.to_string()
     };
-    assert_eq!(message.len(), 300);
+    let whole = "x".repeat(300);
+    assert_eq!(kept(&whole), whole);
+    let long = format!("{}{}{}", "a".repeat(100), "b".repeat(500), "c".repeat(195));
+    let cut = format!("{} ... {}", "a".repeat(100), "c".repeat(195));
+    assert_eq!(kept(&long), cut);
+    assert_eq!(cut.len(), 300);
+    // As HorizontalPodAutoscalers of KEDA report it.
+    let selector = "/&LabelSelector{MatchLabels:map[string]string{scaledobject.keda.sh/name: llama-8b,},MatchExpressions:[]LabelSelectorRequirement{},}";
+    let before = "the HPA was unable to compute the replica count: unable to get external metric llm-d/s0-prometheus";
+    let after = ": unable to fetch metrics from external metrics API: rpc error: code = Unknown desc = no metrics returned";
+    let cause = [before, after].concat();
+    assert_eq!(kept(&[before, selector, after].concat()), cause);
 }
 
 #[test]
