@@ -12,7 +12,7 @@ use crate::cluster::project::config_map::ConfigMapObject;
 use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Generation, GenerationTransition, SettingChange, transition};
-use crate::settings::problem::{Diagnostics, Problem, Severity, Warning};
+use crate::settings::problem::{Diagnostics, Severity, Warning};
 use crate::settings::rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 use crate::settings::schema::{self, SettingState};
 use crate::settings::sources::Sources;
@@ -275,7 +275,7 @@ impl Config {
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.tell(&diagnostics.problems, &logged);
+        self.tell(diagnostics, &logged);
         for remark in &diagnostics.notices {
             if !logged.contains(&remark.to_string()) {
                 log_notice(remark);
@@ -283,22 +283,30 @@ impl Config {
         }
     }
 
-    /// One line for each problem that is new, and one event per ConfigMap with everything that is
-    /// wrong with it, when that is something else than before.
-    fn tell(&self, problems: &[Problem], logged: &BTreeSet<String>) {
-        let mut notes: BTreeMap<ObjectKey, (Arc<ConfigMapObject>, String)> = BTreeMap::new();
-        for problem in problems {
+    /// One line for each problem that is new, and one event per ConfigMap with everything that is wrong with it or
+    /// means nothing, when that is something else than before.
+    fn tell(&self, diagnostics: &Diagnostics, logged: &BTreeSet<String>) {
+        for problem in &diagnostics.problems {
             if !logged.contains(&problem.subject()) {
                 tracing::error!(%problem, "setting refused");
                 let purpose = problem.purpose().as_str();
                 let refusals = &self.shared.series.config.refusals;
                 refusals.with_label_values(&[purpose]).inc();
             }
-            if let Some(object) = self.config_map_of(problem) {
+        }
+        let problems = diagnostics.problems.iter();
+        let problems = problems.map(|problem| (problem.config_map(), problem.subject()));
+        let mistakes = diagnostics.notices.iter();
+        let mistakes = mistakes.filter(|remark| remark.severity() == Severity::Mistake);
+        let mistakes = mistakes.filter_map(|one| Some((one.config_map()?, one.to_string())));
+        let mut notes: BTreeMap<ObjectKey, (Arc<ConfigMapObject>, String)> = BTreeMap::new();
+        for ((purpose, namespace), text) in problems.chain(mistakes) {
+            let namespace = namespace.map_or(&*self.scope.system_namespace, |name| &**name);
+            if let Some(object) = self.config_map_for(purpose, namespace) {
                 let key = ObjectKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
                 let (_, note) = notes.entry(key).or_insert_with(|| (object, String::new()));
                 note.push_str(if note.is_empty() { "" } else { "; " });
-                note.push_str(&problem.subject());
+                note.push_str(&text);
             }
         }
         let now_noted = notes
@@ -312,17 +320,6 @@ impl Config {
                 let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
                 let now = self.shared.clock.now();
                 self.connections.events.throw_always(now, event);
-            }
-        }
-    }
-
-    fn config_map_of(&self, problem: &Problem) -> Option<Arc<ConfigMapObject>> {
-        let system = &*self.scope.system_namespace;
-        match problem {
-            Problem::Setting { .. } => self.config_map_for(Purpose::Main, system),
-            Problem::Entry(entry) => {
-                let namespace = entry.place.namespace.as_deref().unwrap_or(system);
-                self.config_map_for(entry.place.purpose, namespace)
             }
         }
     }

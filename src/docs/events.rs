@@ -84,7 +84,7 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
         EventReason::InvalidConfigEntry => [
             "Warning",
             "ConfigMap",
-            "a setting or an entry is not accepted; the note names each with its remedy, the rest is applied",
+            "a setting or an entry is not accepted, or not known; the note names each with its remedy, the rest is applied",
         ],
         EventReason::Condition(_) => return None,
     };

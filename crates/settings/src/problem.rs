@@ -102,6 +102,13 @@ pub struct EntryPlace {
     pub entry: String,
 }
 
+impl EntryPlace {
+    /// What its ConfigMap is for, and the namespace.
+    pub fn config_map(&self) -> (Purpose, Option<&Arc<str>>) {
+        (self.purpose, self.namespace.as_ref())
+    }
+}
+
 /// Most letters of what is said of one entry: it quotes what somebody wrote, and that may be as long as a
 /// ConfigMap.
 const LONGEST_TEXT: usize = 4_000;
@@ -150,6 +157,14 @@ impl Problem {
         match self {
             Self::Setting { .. } => Purpose::Main,
             Self::Entry(problem) => problem.place.purpose,
+        }
+    }
+
+    /// What the ConfigMap that it is about is for, and its namespace; `None` is the controller's.
+    pub fn config_map(&self) -> (Purpose, Option<&Arc<str>>) {
+        match self {
+            Self::Setting { .. } => (Purpose::Main, None),
+            Self::Entry(problem) => problem.place.config_map(),
         }
     }
 
@@ -321,6 +336,25 @@ impl Warning {
         }
     }
 
+    /// What the ConfigMap that it is about is for, and its namespace, where it is about a place in one.
+    pub fn config_map(&self) -> Option<(Purpose, Option<&Arc<str>>)> {
+        match self {
+            Self::UnknownKey { origin, .. }
+            | Self::OutOfReach { origin }
+            | Self::SecondSpelling { origin, .. }
+            | Self::AliasUsed { origin, .. } => {
+                (origin.layer == Layer::ConfigMap).then_some((Purpose::Main, None))
+            }
+            Self::UnknownField { place, .. }
+            | Self::WithoutMeaning { place, .. }
+            | Self::EntryAdvice { place, .. } => Some(place.config_map()),
+            Self::WithoutEffect { .. }
+            | Self::OlderConfigMap { .. }
+            | Self::FileInPlaceOfConfigMap
+            | Self::Advice { .. } => None,
+        }
+    }
+
     fn fmt_older(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::OlderConfigMap {
             purpose,
@@ -360,11 +394,8 @@ impl Diagnostics {
     pub fn invalid_entries(&self) -> BTreeMap<(Purpose, Option<Arc<str>>), usize> {
         let mut counts = BTreeMap::new();
         for problem in &self.problems {
-            let place = match problem {
-                Problem::Setting { .. } => (Purpose::Main, None),
-                Problem::Entry(problem) => (problem.place.purpose, problem.place.namespace.clone()),
-            };
-            *counts.entry(place).or_insert(0) += 1;
+            let (purpose, namespace) = problem.config_map();
+            *counts.entry((purpose, namespace.cloned())).or_insert(0) += 1;
         }
         counts
     }

@@ -24,6 +24,12 @@ const SATURATION: &str = "wva-saturation-scaling-config";
 /// Longer than any delay before a restart.
 const A_WHILE: Duration = Duration::from_secs(10);
 
+/// What the first events on the two maps say.
+const MISSPELT: [&str; 2] = [
+    "main ConfigMap: no setting is named \"GLOBAL_OPT_INTERVALL\"; did you mean \"GLOBAL_OPT_INTERVAL\"?",
+    "saturation ConfigMap of namespace ns, entry \"default\": unknown field \"kvSpareTriggr\"; did you mean \"kvSpareTrigger\"?",
+];
+
 /// A ConfigMap: namespace, name and data.
 type Map = (&'static str, &'static str, Value);
 
@@ -32,8 +38,11 @@ fn states() -> Vec<Vec<Map>> {
     let main = |data| ("system", MAIN, data);
     let local = |entry: &str| ("ns", SATURATION, json!({ "default": entry }));
     let live = json!({ "GLOBAL_OPT_INTERVAL": "30s" });
+    let misspelt = json!({ "GLOBAL_OPT_INTERVAL": "30s", "GLOBAL_OPT_INTERVALL": "20s" });
     let refused = json!({ "GLOBAL_OPT_INTERVAL": "20s", "LEADER_ELECTION_ID": "other" });
     vec![
+        vec![main(misspelt.clone())],
+        vec![main(misspelt), local("kvSpareTriggr: 0.2")],
         vec![main(live)],
         vec![main(refused.clone())],
         vec![
@@ -167,7 +176,8 @@ async fn killed_before_or_after_each_of_its_occasions_it_leaves_the_same() {
         .iter()
         .map(|(_, reason, _)| &**reason)
         .collect();
-    // A refused key three times, each with a version of its own; a number that is none, in either map.
+    // A refused key three times, each with a version of its own; what is misspelt and a number that is none, in either
+    // map.
     let refusals = reasons
         .iter()
         .filter(|reason| **reason == "ImmutableConfigChangeRejected");
@@ -175,7 +185,14 @@ async fn killed_before_or_after_each_of_its_occasions_it_leaves_the_same() {
     let nonsense = reasons
         .iter()
         .filter(|reason| **reason == "InvalidConfigEntry");
-    assert_eq!(nonsense.count(), 2, "{reasons:?}");
+    assert_eq!(nonsense.count(), 4, "{reasons:?}");
+    let first = [MAIN, SATURATION].map(|name| {
+        let mut events = undisturbed.events.iter();
+        let (_, reason, note) = events.find(|event| event.0 == name).unwrap();
+        assert_eq!(reason, "InvalidConfigEntry");
+        note.as_str()
+    });
+    assert_eq!(first, MISSPELT);
     assert!(
         undisturbed.settings.contains("20s"),
         "{}",
