@@ -19,6 +19,22 @@ use crate::state::Readers;
 use wva_base::moment::Moment;
 use wva_supervise::{ActorRegistry, Aliveness, TreeRole as _};
 
+/// The pages below `/debug/`, and what each shows.
+const DEBUG_PAGES: [(&str, &str); 6] = [
+    ("/debug/decisions", "the last plan"),
+    (
+        "/debug/page",
+        "decisions and counts over time, for a browser",
+    ),
+    (
+        "/debug/recording",
+        "the last decisions, for wva why and wva replay",
+    ),
+    ("/debug/settings", "every setting with its source"),
+    ("/debug/snapshot", "a file for wva plan"),
+    ("/debug/tree", "actors with restarts"),
+];
+
 /// `/metrics` and the debug page.
 #[derive(Debug)]
 pub struct MetricsRoutes {
@@ -78,6 +94,11 @@ impl MetricsRoutes {
     }
 }
 
+fn list() -> HttpResponse {
+    let lines = DEBUG_PAGES.map(|(page, shows)| format!("{page:<17} {shows}"));
+    plain(StatusCode::OK, &lines.join("\n"))
+}
+
 fn unrecorded() -> HttpResponse {
     plain(
         StatusCode::NOT_FOUND,
@@ -104,11 +125,9 @@ impl Routes for MetricsRoutes {
                 let values = &self.shared.settings.load().generation.values;
                 json(StatusCode::OK, &SettingRow::all(values))
             }
-            (
-                _,
-                "/metrics" | "/debug/tree" | "/debug/decisions" | "/debug/snapshot"
-                | "/debug/recording" | "/debug/page" | "/debug/settings",
-            ) => only_get(),
+            (&Method::GET, "/debug" | "/debug/") => list(),
+            (_, "/metrics" | "/debug" | "/debug/") => only_get(),
+            (_, path) if DEBUG_PAGES.iter().any(|(page, _)| *page == path) => only_get(),
             _ => self
                 .shared
                 .hooks

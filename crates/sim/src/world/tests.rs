@@ -126,6 +126,13 @@ async fn pages_show_the_controller_and_its_prometheus() {
         (400, &json!("bad_data"))
     );
     assert_eq!(page("/debug/kill?role=optimizer").await.0, 404);
+    let (status, pages) = page("/debug/").await;
+    assert_eq!((status, pages.lines().count()), (200, 6), "{pages}");
+    for line in pages.lines() {
+        let path = line.split(' ').next().unwrap();
+        assert_ne!(page(path).await.1, "not found\n", "{path}");
+    }
+    assert_eq!(page("/debug").await, (200, pages));
     world.end().await;
 }
 
