@@ -264,11 +264,9 @@ async fn spectate(
 }
 
 fn drawn(lines: &[String]) -> String {
-    let lines = lines.iter().map(|line| format!("{line}\x1b[K\r\n"));
-    let mut text: String = lines.collect();
-    text.insert_str(0, "\x1b[H");
-    text.push_str("\x1b[J");
-    text
+    // Without an end of the last line, a picture as high as the terminal does not scroll.
+    let lines = lines.join("\x1b[K\r\n");
+    format!("\x1b[H{lines}\x1b[K\x1b[J")
 }
 
 fn write_out(text: &str) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::comparison::{Comparison, FixedState, RivalFrame};
 use crate::world::{Frame, ModelFrame, VariantFrame};
+use wva_base::text::bounded;
 
 #[derive(Debug, Clone)]
 pub(super) struct Header {
@@ -54,7 +55,18 @@ fn millis(value: Option<f64>) -> String {
 
 const COLUMNS: &str = "    VARIANT            GPU       COST/H  DESIRED  SCALED  READY  PENDING";
 
-/// A picture for a terminal of 80 columns; of its lines only reasons may be longer.
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// A line that fits a terminal.
+fn fitted(line: &str) -> String {
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    bounded(line, WIDTH - 1)
+}
+
+/// A picture for a terminal of 80 columns; of its lines only the command may be longer. Of the fleet it has 24 lines.
 pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> Vec<String> {
     let totals = &frame.totals;
     let mut lines = vec![
@@ -89,8 +101,8 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
             rival.totals.scalings,
         )
     }));
+    lines.push(COLUMNS.to_owned());
     for model in &frame.models {
-        lines.push(String::new());
         lines.push(load_line(model));
         lines.push(format!("    {}", latency_line(model)));
         lines.extend(
@@ -99,10 +111,12 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
                 .iter()
                 .map(|why| format!("    load ended: {why}")),
         );
-        lines.push(COLUMNS.to_owned());
         lines.extend(model.variants.iter().flat_map(variant_lines));
     }
-    lines
+    let command = header.command();
+    let lines = lines.into_iter();
+    let lines = lines.map(|line| if line == command { line } else { fitted(&line) });
+    lines.collect()
 }
 
 fn fault_line(at: f64, fault: &str) -> String {
@@ -213,7 +227,7 @@ pub(super) fn summary(
     let against = |other: f64| (totals.cost / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
     let fixed = match (compared.fixed, compared.fixed_cost(frame.seconds)) {
         (_, Some(cost)) => format!(
-            "{cost:.2}, the smallest that keeps the SLO in the first hour: this is {:+.0} %",
+            "{cost:.2}, least that keeps the SLO in the first hour: this is {:+.0} %",
             against(cost)
         ),
         (FixedState::Impossible, None) => "none within bounds keeps the SLO".to_owned(),
@@ -322,6 +336,21 @@ mod tests {
         assert!(lines.of(&ended).is_empty());
     }
 
+    #[test]
+    fn reasons_are_cut_to_the_terminal() {
+        let compared = Comparison::default();
+        let last = |why: &str| {
+            let mut frame = frame(1, Some(2));
+            frame.models[0].variants[0].why = why.to_owned();
+            picture(&header(), &frame, &compared).pop().unwrap()
+        };
+        let whole = format!("      up: {}", "y".repeat(70));
+        assert_eq!(last(&"y".repeat(70)), whole);
+        let cut = format!("      up: {}…", "y".repeat(69));
+        assert_eq!(last(&"y".repeat(71)), cut);
+        assert_eq!(cut.chars().count(), WIDTH);
+    }
+
     fn totals(cost: f64) -> Totals {
         Totals {
             requests: 10,
@@ -378,6 +407,7 @@ mod tests {
             assert!(lines.iter().all(|line| line.chars().count() <= 80));
             let text = summary(&frame, &compared, Duration::from_mins(1), None);
             let rival = "keda-epp        SLO attainment 50.0 %, GPU-hours 0.00, which cost 80.00\n";
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
             for part in ["00:30:00", "SLO attainment  50.0 %", part, rival] {
                 assert!(text.contains(part), "{part}: {text}");
             }
