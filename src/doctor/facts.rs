@@ -102,6 +102,7 @@ live_kinds! {
     APIService: "/apis/apiregistration.k8s.io/v1", "apiservices", true;
     ValidatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false;
     MutatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", false;
+    CustomResourceDefinition: "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", true;
 }
 
 impl LiveKind {
@@ -120,6 +121,7 @@ impl LiveKind {
                 | Self::DeviceClass
                 | Self::ValidatingWebhookConfiguration
                 | Self::MutatingWebhookConfiguration
+                | Self::CustomResourceDefinition
         )
     }
 }
@@ -237,6 +239,8 @@ pub struct Facts {
     pub now: f64,
     /// The only variant to look at.
     pub variant: Option<String>,
+    /// Whether the controller is yet to be installed.
+    pub is_before: bool,
     /// Whether the command line names a variant or a namespace, so that one has to be there.
     pub is_narrowed: bool,
     /// Seconds between `now` and the query of the clock of Prometheus.
@@ -268,6 +272,8 @@ pub struct Facts {
     /// Whether Prometheus answers the controller, or why it does not. It could not be asked as the controller asks
     /// where this failed.
     pub prometheus: Reading<Result<(), String>>,
+    /// The address at which it was asked.
+    pub prometheus_address: Option<String>,
     /// Answers to the doctor's own queries.
     pub series: BTreeMap<PrometheusProbe, SeriesAnswer>,
     /// Answers to the queries of scalers, or how Prometheus refused them.

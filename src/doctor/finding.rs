@@ -1,14 +1,13 @@
 //! Findings, and the one table of their codes: group, severity, title, meaning and remedy.
 
 mod group;
+mod remedy;
 
 use serde_json::{Value, json};
 
 pub use self::group::{FindingGroup, FindingSeverity};
 
-use super::command::filled;
 use super::object::ObjectName;
-use crate::policy::actuation::ScalerKind;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +85,10 @@ codes! {
         "Kubernetes is too old",
         "The definitions have rules (x-kubernetes-validations), which API servers enforce from 1.25 on.",
         "kubectl version";
+    DefinitionOld = 8, Cluster, Error,
+        "the definition of VariantAutoscaling is old",
+        "It lacks fields, which the API server drops when an object is written. Helm leaves a definition that exists alone.",
+        "wva crds | kubectl apply --server-side -f -";
     ControllerMissing = 20, Controller, Error,
         "no controller is installed",
         "VariantAutoscalings exist, and no Deployment of the controller was found.",
@@ -332,7 +335,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsNothing = 134, Scalers, Error,
         "the query has no answer",
-        "Prometheus was asked the scaler's own query, and has no series for it.",
+        "Prometheus was asked the scaler's own query, and has no series for it. Often it selects `namespace`, which is that of the controller's pod: that of the variant is `exported_namespace`.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsSeveral = 135, Scalers, Error,
         "the query has several answers",
@@ -436,46 +439,6 @@ impl Finding {
         Self {
             value: value.into(),
             ..self
-        }
-    }
-
-    /// The command that mends it, or leads to what does.
-    pub fn remedy(&self) -> String {
-        if let Some(file) = &self.file {
-            return format!("edit {file}");
-        }
-        let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
-        let scope = (self.object.namespace.is_empty()).then_some(" --namespace {namespace}");
-        let remedy = scope.map_or_else(|| remedy.to_owned(), |scope| remedy.replace(scope, ""));
-        let kind = self.object.kind.to_lowercase();
-        let places = [
-            ("{kind}", kind.as_str()),
-            ("{name}", &self.object.name),
-            ("{namespace}", &self.object.namespace),
-            ("{value}", &self.value),
-        ];
-        filled(&remedy, &places)
-    }
-
-    /// The command where a scaler is the variant, and no VariantAutoscaling has its name.
-    fn of_scaler(&self) -> Option<&'static str> {
-        let kinds = [
-            ScalerKind::HorizontalPodAutoscaler,
-            ScalerKind::ScaledObject,
-        ];
-        let is_scaler = kinds.iter().any(|kind| kind.as_str() == self.object.kind);
-        match self.code {
-            _ if !is_scaler => None,
-            FindingCode::TargetContested if self.value.is_empty() => {
-                Some("kubectl annotate {kind} {name} --namespace {namespace} llm-d.ai/managed-")
-            }
-            FindingCode::TargetContested => Some(
-                "kubectl annotate {kind} {name} --namespace {namespace} llm-d.ai/managed={value}",
-            ),
-            FindingCode::ModelNameDiffers
-            | FindingCode::ModelNameSpelledOtherwise
-            | FindingCode::CostsEqual => Some("kubectl edit {kind} {name} --namespace {namespace}"),
-            _ => None,
         }
     }
 

@@ -353,6 +353,6 @@ fn missing(
 }
 
 /// What follows the last `@`, where a user and a password may stand before it.
-fn without_user(url: &str) -> &str {
+pub fn without_user(url: &str) -> &str {
     url.rsplit_once('@').map_or(url, |(_, rest)| rest)
 }

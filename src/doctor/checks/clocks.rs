@@ -48,7 +48,7 @@ fn skew(facts: &Facts) -> Vec<Finding> {
     let found = found.map(|skew| {
         let which = if skew > 0.0 { "ahead of" } else { "behind" };
         let cause = format!("it is {:.0} s {which} this machine's", skew.abs());
-        FindingCode::ClockSkew.at(server(), cause)
+        FindingCode::ClockSkew.at(server(facts), cause)
     });
     found.into_iter().collect()
 }

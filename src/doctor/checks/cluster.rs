@@ -1,8 +1,13 @@
 //! What the API server serves.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::scalers::scaled_target;
+use super::targets::target_key;
 use super::{Check, Need};
+use crate::api::variant_autoscaling;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
@@ -28,6 +33,15 @@ pub(super) const CHECKS: &[Check] = &[
         title: "VariantAutoscaling is served",
         needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
         run: variant_kind,
+    },
+    Check {
+        group: FindingGroup::Cluster,
+        title: "the definition of VariantAutoscaling has every field",
+        needs: &[
+            Need::Cluster,
+            Need::Kind(LiveKind::CustomResourceDefinition),
+        ],
+        run: old_definition,
     },
     Check {
         group: FindingGroup::Cluster,
@@ -77,7 +91,7 @@ fn version(facts: &Facts) -> Vec<Finding> {
     let found = old.map(|(major, minor)| {
         let cause =
             format!("it is {major}.{minor}, and 1.25 is the oldest that enforces the definitions");
-        FindingCode::OldKubernetes.at(ObjectName::new("APIServer", "", ""), cause)
+        FindingCode::OldKubernetes.at(ObjectName::new("APIServer", "", "kubernetes"), cause)
     });
     found.into_iter().collect()
 }
@@ -99,9 +113,64 @@ fn variant_kind(facts: &Facts) -> Vec<Finding> {
     // Annotated scalers are variants without that kind.
     let is_spared = generations.peek().is_some()
         && generations.all(|one| one.statics.annotated_scalers == FeatureSwitch::Enabled);
+    // The chart brings it.
+    let is_spared = is_spared || facts.is_before;
     let is_missing = !is_spared && is_absent(facts, kind);
     let finding = is_missing.then(|| definition(FindingCode::VariantKindMissing, kind));
     finding.into_iter().collect()
+}
+
+/// Collects the paths of the fields below a schema.
+fn fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, below) in properties.into_iter().flatten() {
+        let path = [path, name.as_str()].join(".");
+        fields(below, &path, all);
+        all.insert(path);
+    }
+    if let Some(items) = schema.get("items") {
+        fields(items, path, all);
+    }
+}
+
+/// The fields of the version that the controller reads.
+fn definition_fields(definition: &Value) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for version in list(definition, "/spec/versions") {
+        let is_read = LiveKind::VariantAutoscaling
+            .path()
+            .ends_with(text(version, "/name"));
+        if let Some(schema) = version
+            .pointer("/schema/openAPIV3Schema")
+            .filter(|_| is_read)
+        {
+            fields(schema, "", &mut all);
+        }
+    }
+    all
+}
+
+fn old_definition(facts: &Facts) -> Vec<Finding> {
+    // Without the version itself, that is the finding.
+    if is_absent(facts, LiveKind::VariantAutoscaling) && !facts.is_before {
+        return Vec::new();
+    }
+    let own = serde_json::to_value(variant_autoscaling::definition()).unwrap_or_default();
+    let own = definition_fields(&own);
+    let old = facts
+        .all(LiveKind::CustomResourceDefinition)
+        .iter()
+        .filter_map(|object| {
+            let known = definition_fields(&object.0);
+            let missing: Vec<&str> = own
+                .difference(&known)
+                .map(|path| path.trim_start_matches('.'))
+                .collect();
+            let first = missing.first()?;
+            let cause = format!("it lacks {} fields, such as {first}", missing.len());
+            Some(FindingCode::DefinitionOld.at(object.title(), cause))
+        });
+    old.collect()
 }
 
 fn autoscaler_kind(facts: &Facts) -> Vec<Finding> {
@@ -130,27 +199,35 @@ fn scaler_kind(facts: &Facts) -> Vec<Finding> {
     vec![FindingCode::NoScalerKind.at(ObjectName::new("APIService", "", EXTERNAL_METRICS), cause)]
 }
 
-/// Of HorizontalPodAutoscalers of our count alone: KEDA looks after its own.
-fn external_metrics(facts: &Facts) -> Vec<Finding> {
-    let autoscalers = facts.all(LiveKind::HorizontalPodAutoscaler);
-    let reads = |object: &&LiveObject| {
-        let mut metrics = object.list("/spec/metrics").iter();
-        metrics
-            .any(|metric| text(metric, "/external/metric/name") == crate::policy::series::DESIRED)
-    };
-    let readers: Vec<&LiveObject> = autoscalers.iter().filter(reads).collect();
-    let Some(reader) = readers.first() else {
+/// The HorizontalPodAutoscaler that shows who reads external metrics: one of our count, or of a variant's target, as
+/// KEDA makes them.
+fn metric_reader(facts: &Facts) -> Option<&LiveObject> {
+    let targets: Vec<_> = facts.every_variant().filter_map(target_key).collect();
+    let mut autoscalers = facts.all(LiveKind::HorizontalPodAutoscaler).iter();
+    autoscalers.find(|object| {
+        let metrics = object.list("/spec/metrics");
+        let is_ours = |metric: &Value| {
+            text(metric, "/external/metric/name") == crate::policy::series::DESIRED
+        };
+        let is_external = |metric: &Value| text(metric, "/type") == "External";
+        let is_variants = || scaled_target(object).is_some_and(|key| targets.contains(&key));
+        metrics.iter().any(is_ours) || (metrics.iter().any(is_external) && is_variants())
+    })
+}
+
+/// What keeps HorizontalPodAutoscalers from reading external metrics, where any reads one or will.
+pub(super) fn external_metrics(facts: &Facts) -> Vec<Finding> {
+    let reader = metric_reader(facts).map(|object| format!("{} reads", object.title()));
+    let will_read = || "what is to follow the counts reads".to_owned();
+    let Some(reader) = reader.or_else(|| facts.is_before.then(will_read)) else {
         return Vec::new();
     };
-    // That no scaler is installed at all has a finding of its own.
+    let object = || ObjectName::new("APIService", "", EXTERNAL_METRICS);
     let Some(service) = facts.find(LiveKind::APIService, "", EXTERNAL_METRICS) else {
+        // That no scaler is installed at all has a finding of its own.
         let is_known = !is_absent(facts, LiveKind::ScaledObject);
-        let cause = format!(
-            "{} reads an external metric, and there is no APIService",
-            reader.title()
-        );
-        let finding = FindingCode::ExternalMetricsMissing
-            .at(ObjectName::new("APIService", "", EXTERNAL_METRICS), cause);
+        let cause = format!("{reader} an external metric, and there is no APIService");
+        let finding = FindingCode::ExternalMetricsMissing.at(object(), cause);
         return is_known.then_some(finding).into_iter().collect();
     };
     let conditions = service.list("/status/conditions");
@@ -159,7 +236,7 @@ fn external_metrics(facts: &Facts) -> Vec<Finding> {
         .find(|one| text(one, "/type") == "Available" && text(one, "/status") == "False");
     let finding = failed.map(|one| {
         let cause = format!("{}: {}", text(one, "/reason"), text(one, "/message"));
-        FindingCode::ExternalMetricsMissing.at(service.title(), cause)
+        FindingCode::ExternalMetricsMissing.at(object(), cause)
     });
     finding.into_iter().collect()
 }

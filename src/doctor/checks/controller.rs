@@ -21,6 +21,9 @@ const SATURATION_KEYS: [&str; 5] = [
     "analyzerName",
 ];
 
+/// The name of the Deployment of an installation by the chart under its own name.
+const INSTALLED_NAME: &str = "workload-variant-autoscaler-controller-manager";
+
 pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Controller,
@@ -75,7 +78,8 @@ fn readiness(facts: &Facts) -> Vec<Finding> {
         let cause = format!(
             "no Deployment with the label control-plane=controller-manager is this controller; {variants} variants exist"
         );
-        let object = ObjectName::new("Deployment", "", "");
+        let namespace = facts.searched.as_deref().unwrap_or_default();
+        let object = ObjectName::new("Deployment", namespace, INSTALLED_NAME);
         return vec![FindingCode::ControllerMissing.at(object, cause)];
     }
     let unready = controllers.iter().filter_map(|one| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::prometheus::server;
 use super::targets::{may_go_to_zero, pods_of, target, templates};
 use super::{Check, Need, clocks};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
@@ -206,7 +207,7 @@ fn labels(facts: &Facts) -> Vec<Finding> {
             unlabelled.len(),
             first.label("model_name")
         );
-        FindingCode::LabelsMissing.at(ObjectName::new("Prometheus", "", ""), cause)
+        FindingCode::LabelsMissing.at(server(facts), cause)
     });
     found.into_iter().collect()
 }

@@ -58,12 +58,16 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-pub(super) fn server() -> ObjectName {
-    ObjectName::new("Prometheus", "", "")
+/// The server, named by its address.
+pub(super) fn server(facts: &Facts) -> ObjectName {
+    ObjectName::new("Prometheus", "", address(facts))
 }
 
-/// Where the settings say that it is.
+/// The address that was asked, else where the settings say that it is.
 fn address(facts: &Facts) -> String {
+    if let Some(asked) = &facts.prometheus_address {
+        return asked.clone();
+    }
     let mut generations = facts
         .controllers()
         .iter()
@@ -89,24 +93,26 @@ fn answers(facts: &Facts) -> Vec<Finding> {
     let address = address(facts);
     if prometheus_code(why) == FindingCode::PrometheusPlain {
         let plain = address.replacen("https://", "http://", 1);
-        let object = facts.controllers().first().map_or_else(server, |one| {
-            ObjectName::new("Prometheus", &*one.key.namespace, "")
-        });
+        let mut object = server(facts);
+        if let Some(one) = facts.controllers().first() {
+            // That of the release, for the remedy.
+            object.namespace = one.key.namespace.to_string();
+        }
         return vec![FindingCode::PrometheusPlain.at(object, why).with(plain)];
     }
-    vec![FindingCode::PrometheusUnusable.at(server(), why)]
+    vec![FindingCode::PrometheusUnusable.at(server(facts), why)]
 }
 
 fn targets(facts: &Facts) -> Vec<Finding> {
     if facts.series(PrometheusProbe::Targets).is_empty() {
         let cause = format!("{} answers, and has no series `up`", address(facts));
-        return vec![FindingCode::PrometheusEmpty.at(server(), cause)];
+        return vec![FindingCode::PrometheusEmpty.at(server(facts), cause)];
     }
     Vec::new()
 }
 
 /// The variant that a series of the controller is about.
-fn counted(series: &SeriesFact) -> (&str, &str) {
+pub(super) fn counted(series: &SeriesFact) -> (&str, &str) {
     let namespace = match series.label("exported_namespace") {
         "" => series.label("namespace"),
         exported => exported,
@@ -160,7 +166,7 @@ fn counts(facts: &Facts) -> Vec<Finding> {
             one.namespace(),
             one.name()
         );
-        return vec![FindingCode::OwnSeriesMissing.at(server(), cause)];
+        return vec![FindingCode::OwnSeriesMissing.at(server(facts), cause)];
     }
     let found = missing.iter().map(|object| {
         let cause =

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::prometheus::counted as counted_by;
 use super::scalers::scalers;
 use super::variants::is_handled;
 use super::{Check, Need};
 use crate::api::scaled_object::Trigger;
+use crate::cluster::project::scaler::matched;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, text};
@@ -204,16 +206,32 @@ fn instances(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Whether the variant that a ScaledObject scales has a decided count.
-fn is_decided(facts: &Facts, object: &LiveObject) -> bool {
+/// The variant that a ScaledObject scales, if it has a decided count.
+fn decided<'a>(facts: &'a Facts, object: &LiveObject) -> Option<&'a LiveObject> {
     let target = object.text("/spec/scaleTargetRef/name");
     let mut own = facts.every_variant().filter(|variant| {
         variant.namespace() == object.namespace()
             && variant.text("/spec/scaleTargetRef/name") == target
     });
-    own.any(|variant| {
+    own.find(|variant| {
         variant.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, variant)
     })
+}
+
+/// The label that a query should select a variant's namespace by, where it selects another one.
+fn namespace_label(facts: &Facts, variant: &LiveObject, query: &str) -> Option<&'static str> {
+    let [exported, plain] = ["exported_namespace", "namespace"];
+    let key = (variant.namespace(), variant.name());
+    let mut counts = facts.series(PrometheusProbe::Counts).iter();
+    let series = counts.find(|series| counted_by(series) == key)?;
+    let label = if series.label(exported).is_empty() {
+        plain
+    } else {
+        exported
+    };
+    let other = if label == plain { exported } else { plain };
+    let selects = |label: &str| matched(query, label).is_some();
+    (selects(other) && !selects(label)).then_some(label)
 }
 
 /// What is wrong with the answers to queries.
@@ -228,11 +246,16 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
         let key = ObjectKey::new(object.namespace(), object.name());
         match triggers.get(&(key, place)) {
             Some(Ok(series)) => match series.len() {
-                0 if has_counts && is_decided(facts, object) => {
-                    let cause = format!("it asks {query}");
-                    found.push(FindingCode::QueryFindsNothing.at(object.title(), cause));
+                0 => {
+                    let variant = decided(facts, object).filter(|_| has_counts);
+                    found.extend(variant.map(|variant| {
+                        let label = namespace_label(facts, variant, &query);
+                        let label = label.map(|label| format!("; the label is {label}"));
+                        let cause = format!("it asks {query}{}", label.unwrap_or_default());
+                        FindingCode::QueryFindsNothing.at(object.title(), cause)
+                    }));
                 }
-                0 | 1 => {}
+                1 => {}
                 // That is a finding of its own.
                 _ if invents_zero(&packed(&query)) => {}
                 several => {

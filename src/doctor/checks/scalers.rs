@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
+use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
@@ -269,6 +270,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         .chain(texts(facts))
         .map(|one| one.object)
         .collect();
+    let is_unserved = !external_metrics(facts).is_empty();
     let mut found = Vec::new();
     for variant in facts.variants() {
         let Some(target) = target_key(variant) else {
@@ -303,6 +305,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 || own.iter().any(|one| misread.contains(&one.object.title()));
             let mut judged = judged(variant, &own);
             judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
+            judged.retain(|one| !is_unserved || !one.cause.contains("(FailedGetExternalMetric"));
             judged.retain(|one| !is_refused(&own, one));
             // Where zero is forbidden, another check says that the target is there.
             let is_new = may_go_to_zero(facts, variant);

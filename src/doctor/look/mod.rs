@@ -15,13 +15,14 @@ mod schema;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kube::Client;
+use kube::{Client, CustomResourceExt as _};
 use tokio::time::Instant;
 
 use self::objects::{Place, list};
 use super::facts::{Facts, LiveKind, Reading};
 use super::finding::FindingGroup;
 use super::object::LiveObject;
+use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::client::within;
 
 /// Longest wait for one answer of the API server.
@@ -76,6 +77,7 @@ pub async fn look(client: &Client, scope: &DoctorScope, now: f64) -> (Facts, Loo
         now,
         variant: scope.variant.clone(),
         searched: scope.controller_namespace.clone(),
+        is_before: scope.is_before,
         is_narrowed: !scope.is_before && (scope.variant.is_some() || scope.namespace.is_some()),
         ..Facts::default()
     };
@@ -153,11 +155,16 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
             )
     };
     for kind in LiveKind::ALL {
-        if later(kind) || (scope.is_before && !kind.is_before()) {
+        // Accounts in the cluster have no right to definitions.
+        let is_out_of_reach = kind == LiveKind::CustomResourceDefinition && scope.is_in_cluster();
+        if later(kind) || is_out_of_reach || (scope.is_before && !kind.is_before()) {
             continue;
         }
         let place = match (kind, &scope.namespace) {
             (LiveKind::Namespace, Some(name)) => Place::Object(name.clone()),
+            (LiveKind::CustomResourceDefinition, _) => {
+                Place::Object(VariantAutoscaling::crd_name().to_owned())
+            }
             _ if kind.is_namespaced() => place.clone(),
             _ => Place::Everywhere,
         };

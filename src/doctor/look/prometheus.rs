@@ -22,7 +22,7 @@ use crate::policy::series::DESIRED;
 use crate::signals::decode::Decoder;
 use crate::signals::{
     HttpPrometheus, MaskedSecret, PlainHttp, PromApi, PrometheusClientSettings, QueryError,
-    QueryResult, TokenSource,
+    QueryResult, TokenSource, without_user,
 };
 
 /// Longest wait for one answer.
@@ -36,6 +36,7 @@ const AT_ONCE: usize = 3;
 #[derive(Debug)]
 struct PrometheusRoute {
     api: Arc<dyn PromApi>,
+    address: String,
     /// Whether a failure says something about the controller.
     is_controllers: bool,
 }
@@ -51,6 +52,7 @@ pub(super) async fn ask(client: &Client, scope: &DoctorScope, facts: &mut Facts,
         Ok(None) => return,
         Err(why) => return could_not_look(facts, &why),
     };
+    facts.prometheus_address = Some(route.address.clone());
     ask_by(&route, facts, begun).await;
 }
 
@@ -179,6 +181,7 @@ fn route(
     })?;
     Ok(Some(PrometheusRoute {
         api: Arc::new(proxied),
+        address: without_user(&settings.base_url).to_owned(),
         is_controllers: false,
     }))
 }
@@ -194,12 +197,14 @@ fn direct(
     is_controllers: bool,
 ) -> Result<PrometheusRoute, String> {
     settings.response_limit = MOST_BYTES;
+    let address = without_user(&settings.base_url).to_owned();
     let api = HttpPrometheus::new(settings).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         texts.join("; ")
     })?;
     Ok(PrometheusRoute {
         api: Arc::new(api),
+        address,
         is_controllers,
     })
 }

@@ -288,6 +288,10 @@ pub(super) const SCALERS: &[Cause] = &[
     (Code::QueryFindsNothing, |facts| {
         triggers(facts, Ok(Vec::new()));
     }),
+    (Code::QueryFindsNothing, |facts| {
+        query(facts, &QUERY.replace("exported_namespace=", "namespace="));
+        triggers(facts, Ok(Vec::new()));
+    }),
     (Code::QueryFindsSeveral, |facts| {
         triggers(facts, Ok(vec![series("pod=x", 1.0), series("pod=y", 1.0)]));
     }),

@@ -121,64 +121,6 @@ pub(super) fn scale_to_zero(facts: &mut Facts) {
     main_config(facts, "WVA_SCALE_TO_ZERO", "true");
 }
 
-pub(super) const CLUSTER: &[Cause] = &[
-    (Code::VariantKindMissing, |facts| {
-        absent(facts, LiveKind::VariantAutoscaling);
-    }),
-    (Code::PodAutoscalerKindMissing, |facts| {
-        absent(facts, LiveKind::PodAutoscaler);
-        main_config(facts, "POD_AUTOSCALERS_ENABLED", "true");
-    }),
-    (Code::ExternalMetricsMissing, |facts| {
-        let condition =
-            json!([{ "type": "Available", "status": "False", "reason": "MissingEndpoints" }]);
-        edit(
-            facts,
-            LiveKind::APIService,
-            "v1beta1.external.metrics.k8s.io",
-            "/status/conditions",
-            condition,
-        );
-    }),
-    (Code::ExternalMetricsMissing, |facts| {
-        remove(
-            facts,
-            LiveKind::APIService,
-            "v1beta1.external.metrics.k8s.io",
-        );
-    }),
-    (Code::WebhookUnserved, |facts| {
-        edit(
-            facts,
-            LiveKind::EndpointSlice,
-            "webhooks-1",
-            "/endpoints/0/conditions/ready",
-            json!(false),
-        );
-    }),
-    (Code::CertificateEnds, |facts| {
-        edit(
-            facts,
-            LiveKind::ValidatingWebhookConfiguration,
-            "wva",
-            "/webhooks/0/clientConfig/caBundle",
-            bundle(6),
-        );
-    }),
-    (Code::NoScalerKind, |facts| {
-        absent(facts, LiveKind::ScaledObject);
-        remove(
-            facts,
-            LiveKind::APIService,
-            "v1beta1.external.metrics.k8s.io",
-        );
-        remove(facts, LiveKind::VariantAutoscaling, "b");
-    }),
-    (Code::OldKubernetes, |facts| {
-        facts.version = Reading::Known((1, 24));
-    }),
-];
-
 pub(super) const CONTROLLER: &[Cause] = &[
     (Code::ControllerMissing, |facts| resolve(facts, &[])),
     (Code::ControllerNotReady, |facts| {

@@ -78,7 +78,7 @@ fn made_by_keda(name: &str, is_active: bool) -> Value {
 }
 
 /// Every variant below KEDA.
-fn all_by_keda(facts: &mut Facts, is_active: bool) {
+pub(super) fn all_by_keda(facts: &mut Facts, is_active: bool) {
     objects(facts, HPA).clear();
     copy(facts, LiveKind::ScaledObject, "a");
     for name in ["a", "b"] {

@@ -49,6 +49,27 @@ fn with_secret() -> Value {
 }
 
 pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
+    // The definition that the chart brings.
+    |facts| {
+        let object = serde_json::to_value(crate::api::variant_autoscaling::definition()).unwrap();
+        objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject(object));
+    },
+    // Nothing of ours reads what the API server cannot serve.
+    |facts| {
+        serve(facts);
+        for kind in [VARIANT, LiveKind::HorizontalPodAutoscaler] {
+            objects(facts, kind).clear();
+        }
+        let failed = json!([{ "type": "Available", "status": "False" }]);
+        let name = "v1beta1.external.metrics.k8s.io";
+        edit(
+            facts,
+            LiveKind::APIService,
+            name,
+            "/status/conditions",
+            failed,
+        );
+    },
     // Another scaler has keys of its own, and may state a model.
     |facts| {
         objects(facts, LiveKind::ScaledObject).push(LiveObject(json!({

@@ -10,6 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use super::causes::objects;
+use super::cluster::{old_definition, unavailable};
 use super::healthy::{NOW, controller, facts};
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::look::{DoctorScope, look, proxy_path, reach};
@@ -79,6 +81,11 @@ impl Held {
             let namespace = self.facts.find(LiveKind::Namespace, "", name);
             let missing = json!({ "kind": "Status", "status": "Failure", "code": 404, "message": "", "reason": "NotFound" });
             return namespace.map_or((404, missing), |one| (200, one.0.clone()));
+        }
+        if path.contains("/customresourcedefinitions/") {
+            let one = self.facts.all(LiveKind::CustomResourceDefinition).first();
+            let missing = json!({ "kind": "Status", "status": "Failure", "code": 404, "message": "", "reason": "NotFound" });
+            return one.map_or((404, missing), |one| (200, one.0.clone()));
         }
         if path.ends_with("subjectaccessreviews") {
             let is_denied = self.denied.iter().any(|part| body.contains(part));
@@ -271,12 +278,52 @@ async fn before_the_installation_only_its_surroundings_are_looked_at() {
     let text = diagnosis.to_text();
     assert!(text.contains("√ VariantAutoscaling is served"), "{text}");
     assert!(!text.contains("pods start"), "{text}");
+    // The chart brings what is not there.
+    let kind = ("/apis/llmd.ai/v1alpha1/variantautoscalings", 404);
+    let bare = diagnose(&Held::new(&[kind]), &scope).await;
+    assert_eq!(bare.verdict(), Verdict::Fine, "{}", bare.to_text());
+    let mut old = Arc::into_inner(Held::new(&[kind])).unwrap();
+    old_definition(&mut old.facts);
+    let old = diagnose(&Arc::new(old), &scope).await;
+    assert_eq!(found(&old), [FindingCode::DefinitionOld]);
     let missing = Held::new(&[
         ("/apis/keda.sh", 404),
         ("/apis/apiregistration.k8s.io", 404),
     ]);
     let diagnosis = diagnose(&missing, &scope).await;
     assert!(found(&diagnosis).contains(&FindingCode::NoScalerKind));
+}
+
+/// Nothing reads external metrics yet, and KEDA or an adapter is to serve them.
+#[tokio::test]
+async fn before_the_installation_external_metrics_are_to_be_available() {
+    let codes = async |is_before: bool, plant: fn(&mut Facts)| {
+        let mut held = Arc::into_inner(Held::new(&[])).unwrap();
+        for kind in [
+            LiveKind::VariantAutoscaling,
+            LiveKind::HorizontalPodAutoscaler,
+            LiveKind::ScaledObject,
+        ] {
+            objects(&mut held.facts, kind).clear();
+        }
+        plant(&mut held.facts);
+        let scope = DoctorScope {
+            is_before,
+            ..DoctorScope::default()
+        };
+        found(&diagnose(&Arc::new(held), &scope).await)
+    };
+    let down = unavailable;
+    let unregistered = |facts: &mut Facts| objects(facts, LiveKind::APIService).clear();
+    for (is_before, plant, expected) in [
+        (true, (|_| {}) as fn(&mut Facts), &[][..]),
+        (true, down, &[FindingCode::ExternalMetricsMissing]),
+        (true, unregistered, &[FindingCode::ExternalMetricsMissing]),
+        (false, down, &[]),
+        (false, unregistered, &[]),
+    ] {
+        assert_eq!(codes(is_before, plant).await, expected, "{is_before}");
+    }
 }
 
 #[tokio::test]

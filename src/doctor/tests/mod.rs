@@ -3,6 +3,7 @@
 mod answers;
 mod autoscalers;
 mod causes;
+mod cluster;
 mod declared;
 mod devices;
 mod fleets;
@@ -18,7 +19,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use self::causes::{CLUSTER, CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_config, pod};
+use self::causes::{CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_config, pod};
+use self::cluster::CLUSTER;
 use self::healthy::{controller, facts, resolve};
 use super::facts::{Facts, LiveKind, Reading};
 use super::observed::observe;
@@ -192,4 +194,67 @@ fn an_annotated_scaler_contests_a_target_where_a_controller_takes_it() {
     set(&mut facts, "CONTROLLER_INSTANCE", "blue");
     let found = codes(&facts);
     assert!(!found.contains(&FindingCode::TargetContested), "{found:?}");
+}
+
+/// Nothing that a finding is about is without a name.
+#[test]
+fn every_finding_names_its_object_and_what_was_asked() {
+    let asked = "http://localhost:9090";
+    let empty = |facts: &mut Facts| {
+        for reading in facts.series.values_mut() {
+            *reading = Reading::Known(Vec::new());
+        }
+        facts.triggers = Reading::NotAsked;
+    };
+    let text = |address: Option<&str>| {
+        let mut facts = facts();
+        empty(&mut facts);
+        facts.prometheus_address = address.map(str::to_owned);
+        examine(&facts).to_text()
+    };
+    let setting = "https://prometheus.monitoring.svc:9090";
+    for (address, shown) in [(None, setting), (Some(asked), asked)] {
+        let text = text(address);
+        let finding = format!(
+            "× WVA042 Prometheus holds no target at all: Prometheus {shown}\n    {shown} answers, and has no series `up`\n"
+        );
+        assert!(text.contains(&finding), "{text}");
+    }
+    let all = [
+        CLUSTER,
+        CONTROLLER,
+        VARIANTS,
+        WAKING,
+        answers::ANSWERS,
+        answers::SCALERS,
+    ];
+    for (code, plant) in all.into_iter().flatten() {
+        let mut facts = facts();
+        plant(&mut facts);
+        for finding in examine(&facts).findings() {
+            assert_ne!(finding.object.name, "", "{code:?}: {finding:?}");
+        }
+    }
+}
+
+/// Prometheus has the series of the variant, and the query selects its namespace by the controller's label.
+#[test]
+fn a_query_by_the_wrong_label_names_the_right_one() {
+    let causes = |query: &str| {
+        let mut facts = facts();
+        let place = "/spec/triggers/0/metadata/query";
+        edit(&mut facts, LiveKind::ScaledObject, "b", place, json!(query));
+        answers::triggers(&mut facts, Ok(Vec::new()));
+        let diagnosis = examine(&facts);
+        let found = diagnosis
+            .findings()
+            .map(|one| (one.code, one.cause.clone()));
+        found.collect::<Vec<_>>()
+    };
+    let nothing = FindingCode::QueryFindsNothing;
+    let other = healthy::QUERY.replace("variant_name=\"b\"", "variant_name=\"b\",job=\"x\"");
+    assert_eq!(causes(&other), [(nothing, format!("it asks {other}"))]);
+    let wrong = healthy::QUERY.replace("exported_namespace=", "namespace=");
+    let cause = format!("it asks {wrong}; the label is exported_namespace");
+    assert_eq!(causes(&wrong), [(nothing, cause)]);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 
 use super::Seat;
-use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending, powerless};
+use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending, outside, powerless};
 use crate::harness::fault::Result;
 use crate::harness::suite::Cx;
 use crate::harness::variants::variant;
@@ -315,10 +315,7 @@ fn of_variants(names: &Names<'_>) -> Vec<Cause> {
     let bounds = json!({ "minReplicas": 1, "maxReplicas": 8, "variantCost": "30" });
     let mut rival = variant("rival", VARIANTS[0].0, &bounds);
     rival["metadata"]["labels"] = json!({ INSTANCE_LABEL: names.own });
-    let namespace = Place {
-        namespace: None,
-        ..names.place("v1", "Namespace", names.own)
-    };
+    let namespace = outside("v1", "Namespace", names.own);
     let excluded = json!({ "metadata": { "annotations": { "wva.llmd.ai/exclude": "true" } } });
     vec![
         cause(
@@ -477,12 +474,11 @@ fn of_cluster() -> Result<Vec<Cause>> {
         });
         Plant::Create(object, None)
     };
-    let definition = Place {
-        version: "apiextensions.k8s.io/v1",
-        kind: "CustomResourceDefinition",
-        namespace: None,
-        name: "variantautoscalings.llmd.ai".to_owned(),
-    };
+    let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let definition = outside(version, kind, "variantautoscalings.llmd.ai");
+    let (version, kind) = ("apiregistration.k8s.io/v1", "APIService");
+    let service = outside(version, kind, "v1beta1.external.metrics.k8s.io");
+    let gone = json!({ "spec": { "service": { "name": "gone" } } });
     Ok(vec![
         cause("WVA004", "webhook without a server", webhook("Fail", None)),
         cause(
@@ -490,9 +486,11 @@ fn of_cluster() -> Result<Vec<Cause>> {
             "certificate that ends",
             webhook("Ignore", Some(ending()?)),
         ),
-        Cause {
-            seat: Seat::Before,
-            ..cause("WVA001", "CRD missing", Plant::Delete(definition))
-        },
+        cause(
+            "WVA003",
+            "external metrics down",
+            Plant::Patch(service, gone),
+        ),
+        cause("WVA001", "CRD missing", Plant::Delete(definition)),
     ])
 }

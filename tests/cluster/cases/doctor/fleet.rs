@@ -38,6 +38,16 @@ pub(super) struct Place {
     pub(super) name: String,
 }
 
+/// An object of the cluster.
+pub(super) fn outside(version: &'static str, kind: &'static str, name: &str) -> Place {
+    Place {
+        version,
+        kind,
+        namespace: None,
+        name: name.to_owned(),
+    }
+}
+
 /// What is done to the fleet.
 #[derive(Clone, Debug)]
 pub(super) enum Plant {

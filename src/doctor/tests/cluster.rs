@@ -1,0 +1,93 @@
+//! Causes in what the API server serves.
+
+use serde_json::json;
+
+use super::causes::{Cause, absent, bundle, edit, main_config, objects, remove};
+use super::fleets::all_by_keda;
+use crate::doctor::FindingCode as Code;
+use crate::doctor::facts::{Facts, LiveKind, Reading};
+use crate::doctor::object::LiveObject;
+
+pub(super) const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
+
+/// The server of external metrics has no endpoint.
+pub(super) fn unavailable(facts: &mut Facts) {
+    let condition =
+        json!([{ "type": "Available", "status": "False", "reason": "MissingEndpoints" }]);
+    let place = "/status/conditions";
+    edit(
+        facts,
+        LiveKind::APIService,
+        EXTERNAL_METRICS,
+        place,
+        condition,
+    );
+}
+
+/// A definition without the bounds of replicas.
+pub(super) fn old_definition(facts: &mut Facts) {
+    let schema = json!({ "properties": { "spec": { "properties": { "modelID": {} } } } });
+    let version = json!({ "name": "v1alpha1", "schema": { "openAPIV3Schema": schema } });
+    let name = "variantautoscalings.llmd.ai";
+    let object = json!({
+        "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": { "versions": [version] } });
+    objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject(object));
+}
+
+pub(super) const CLUSTER: &[Cause] = &[
+    (Code::DefinitionOld, old_definition),
+    (Code::VariantKindMissing, |facts| {
+        absent(facts, LiveKind::VariantAutoscaling);
+    }),
+    (Code::PodAutoscalerKindMissing, |facts| {
+        absent(facts, LiveKind::PodAutoscaler);
+        main_config(facts, "POD_AUTOSCALERS_ENABLED", "true");
+    }),
+    (Code::ExternalMetricsMissing, unavailable),
+    (Code::ExternalMetricsMissing, |facts| {
+        remove(facts, LiveKind::APIService, EXTERNAL_METRICS);
+    }),
+    // Below KEDA, no HorizontalPodAutoscaler gets a number then.
+    (Code::ExternalMetricsMissing, |facts| {
+        all_by_keda(facts, true);
+        unavailable(facts);
+        let failing = json!({ "type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric",
+            "message": "unable to get external metric ns/s0-prometheus/nil: the server is unavailable" });
+        for name in ["keda-hpa-a", "keda-hpa-b"] {
+            let place = "/status/conditions/1";
+            edit(
+                facts,
+                LiveKind::HorizontalPodAutoscaler,
+                name,
+                place,
+                failing.clone(),
+            );
+        }
+    }),
+    (Code::WebhookUnserved, |facts| {
+        edit(
+            facts,
+            LiveKind::EndpointSlice,
+            "webhooks-1",
+            "/endpoints/0/conditions/ready",
+            json!(false),
+        );
+    }),
+    (Code::CertificateEnds, |facts| {
+        edit(
+            facts,
+            LiveKind::ValidatingWebhookConfiguration,
+            "wva",
+            "/webhooks/0/clientConfig/caBundle",
+            bundle(6),
+        );
+    }),
+    (Code::NoScalerKind, |facts| {
+        absent(facts, LiveKind::ScaledObject);
+        remove(facts, LiveKind::APIService, EXTERNAL_METRICS);
+        remove(facts, LiveKind::VariantAutoscaling, "b");
+    }),
+    (Code::OldKubernetes, |facts| {
+        facts.version = Reading::Known((1, 24));
+    }),
+];
