@@ -12,6 +12,7 @@ mod healthy;
 mod look;
 mod manifests;
 mod page;
+mod planted;
 mod said;
 mod tiers;
 

@@ -53,7 +53,7 @@ fn named_by(text: &str, function: &str) -> BTreeSet<FindingCode> {
 }
 
 /// Codes with the conditions by which they are said, as `type` and `reason`.
-type Said = BTreeMap<FindingCode, BTreeSet<String>>;
+pub(super) type Said = BTreeMap<FindingCode, BTreeSet<String>>;
 
 fn say(said: &mut Said, code: FindingCode, kind: &str, reason: &str) {
     let reason = match reason {
@@ -203,7 +203,7 @@ fn of_autoscalers(said: &mut Said) {
 }
 
 /// Every condition that says a code.
-fn conditions() -> Said {
+pub(super) fn conditions() -> Said {
     let mut said = Said::new();
     for part in [of_obstacles, of_conditions, of_gaps, of_autoscalers] {
         part(&mut said);
@@ -219,14 +219,14 @@ fn conditions() -> Said {
 }
 
 /// Every code that `wva_findings` may have.
-fn observed() -> BTreeSet<FindingCode> {
+pub(super) fn observed() -> BTreeSet<FindingCode> {
     let mapped = MAPPINGS.map(|(text, function)| named_by(text, function));
     let mapped = mapped.into_iter().flatten();
     named(OBSERVED).into_iter().chain(mapped).collect()
 }
 
 /// Codes of which the alert says nothing, and how long a finding lasts before it fires.
-fn alert() -> (Vec<String>, &'static str) {
+pub(super) fn alert() -> (Vec<String>, &'static str) {
     let rule = ALERTS.split_once("alert: WVAFinding").unwrap().1;
     let left_out = rule.split_once("code!~\"").unwrap().1;
     let left_out = left_out.split_once('"').unwrap().0;
@@ -243,6 +243,15 @@ const HEAD: &str = "
 `GLOBAL_OPT_INTERVAL`. The conditions of WVA160 and later are those of PodAutoscalers.
 ";
 
+/// The event of a code that no condition is about.
+pub(super) fn own_event(code: FindingCode) -> Option<EventReason> {
+    match code {
+        FindingCode::SettingIgnored => Some(EventReason::InvalidConfigEntry),
+        FindingCode::RightMissing => Some(EventReason::PermissionMissing),
+        _ => None,
+    }
+}
+
 /// The section of the page.
 pub(super) fn section() -> String {
     let (conditions, observed) = (conditions(), observed());
@@ -253,12 +262,7 @@ pub(super) fn section() -> String {
         "| code | condition and reason | `wva_findings` | `WVAFinding` |\n|---|---|---|---|\n",
     );
     for code in FindingCode::ALL {
-        let is_event = |reason: EventReason| Some(format!("event `{}`", reason.as_str()));
-        let event = match code {
-            FindingCode::SettingIgnored => is_event(EventReason::InvalidConfigEntry),
-            FindingCode::RightMissing => is_event(EventReason::PermissionMissing),
-            _ => None,
-        };
+        let event = own_event(code).map(|reason| format!("event `{}`", reason.as_str()));
         let said = conditions.get(&code).into_iter().flatten().cloned();
         let said: Vec<String> = said.chain(event).collect();
         let is_shown = observed.contains(&code);
