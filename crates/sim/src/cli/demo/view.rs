@@ -66,7 +66,7 @@ fn fitted(line: &str) -> String {
     bounded(line, WIDTH - 1)
 }
 
-/// A picture for a terminal of 80 columns; of its lines only the command may be longer. Of the fleet it has 24 lines.
+/// A picture for a terminal of 80 columns and 24 lines; of its lines only the command may be longer.
 pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> Vec<String> {
     let totals = &frame.totals;
     let mut lines = vec![
@@ -227,7 +227,7 @@ pub(super) fn summary(
     let against = |other: f64| (totals.cost / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
     let fixed = match (compared.fixed, compared.fixed_cost(frame.seconds)) {
         (_, Some(cost)) => format!(
-            "{cost:.2}, least that keeps the SLO in the first hour: this is {:+.0} %",
+            "{cost:.2}, least that keeps the SLO in hour one: this is {:+.0} %",
             against(cost)
         ),
         (FixedState::Impossible, None) => "none within bounds keeps the SLO".to_owned(),
