@@ -179,7 +179,11 @@ pub(super) fn find(
     else {
         return BTreeSet::new();
     };
-    let demand = figures.stated / input.params.band.scale_up;
+    // What is held in reserve alone is not worth other variants.
+    let needed = (figures.need.max(figures.arriving + figures.growth) * figures.imbalance)
+        .max(figures.remembered)
+        .max(figures.held_burst);
+    let demand = needed.min(figures.stated) / input.params.band.scale_up;
     let serving = Mix::of(&members, slowest, demand);
     // Load is uneven among those that serve now, and not among those alone that hold more.
     let mixes = members.iter().map(|one| {
