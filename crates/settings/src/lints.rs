@@ -47,15 +47,6 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             );
         }
     }
-    if settings.proactive_model {
-        for place in saturation::selecting(&settings.saturation) {
-            advise(
-                place,
-                "analyzerName and analyzers: EXPERIMENTAL_PROACTIVE_MODEL selects saturation and the queueing \
-                 model, so that slo and throughput are not asked; write false there, or remove both",
-            );
-        }
-    }
     if !settings.acts_on_targets() {
         for place in queueing_model::entries(&settings.queueing_model) {
             advise(
@@ -82,7 +73,18 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             told.push(lint(place.clone(), text));
         }
     }
+    told.extend(unasked_analyzers(settings));
     told
+}
+
+fn unasked_analyzers(settings: &DynamicSettings) -> Vec<Warning> {
+    if !settings.proactive_model {
+        return Vec::new();
+    }
+    let text = "analyzerName and analyzers: EXPERIMENTAL_PROACTIVE_MODEL selects saturation and the queueing model, so \
+                that slo and throughput are not asked; write false there, or remove both";
+    let places = saturation::selecting(&settings.saturation).into_iter();
+    places.map(|place| lint(place, text.to_owned())).collect()
 }
 
 /// Notes on entries of models without variants, and on tiers that no variant names. A model may be on its way, so

@@ -313,10 +313,11 @@ async fn before_the_installation_external_metrics_are_to_be_available() {
         };
         found(&diagnose(&Arc::new(held), &scope).await)
     };
+    let healthy: fn(&mut Facts) = |_| {};
     let down = unavailable;
     let unregistered = |facts: &mut Facts| objects(facts, LiveKind::APIService).clear();
     for (is_before, plant, expected) in [
-        (true, (|_| {}) as fn(&mut Facts), &[][..]),
+        (true, healthy, &[][..]),
         (true, down, &[FindingCode::ExternalMetricsMissing]),
         (true, unregistered, &[FindingCode::ExternalMetricsMissing]),
         (false, down, &[]),

@@ -189,7 +189,7 @@ fn slo_goal(key: &ModelKey, subject: AnalyzedModel<'_>, settings: &DynamicSettin
     settings.latency_goal(key, class_labels(subject)).into()
 }
 
-fn class_labels<'a>(subject: AnalyzedModel<'a>) -> impl Iterator<Item = &'a str> {
+fn class_labels(subject: AnalyzedModel<'_>) -> impl Iterator<Item = &str> {
     let members = subject.members.iter();
     members.filter_map(|(view, _)| view.template.service_class.as_deref())
 }
