@@ -29,6 +29,9 @@ const FIRST_RESERVE: f64 = 0.2;
 const RESERVE_GAIN: f64 = 2.0;
 /// The largest reserve.
 const MOST_RESERVE: f64 = 0.35;
+/// The largest growth within a start that a reserve can meet: what grows by more misses with it as without it. Source:
+/// the largest reserve on top of the default headroom, 1.35 / 0.85.
+const MEETABLE: f64 = 0.6;
 /// Horizons of rest after which the horizon is halved.
 const REST: u32 = 4;
 /// How long the first needs say little: the window of the mean request. Source: that of every mean that is queried.
@@ -188,7 +191,8 @@ impl NeedMemory {
             let later = buckets.iter().skip(place + 1);
             let within = later.take_while(|later| later.at.since(from.at) <= start);
             let highest = within.map(|later| later.peak).fold(from.peak, f64::max);
-            (from.peak > 0.0).then(|| highest / from.peak - 1.0)
+            let growth = highest / from.peak - 1.0;
+            (from.peak > 0.0 && growth <= MEETABLE).then_some(growth)
         };
         let mut growths: Vec<f64> = buckets.iter().enumerate().filter_map(growth).collect();
         if growths.len() < LEAST_GROWTHS {

@@ -27,8 +27,11 @@ fn growth_within_a_start_is_held_in_reserve() {
     close(once, 0.0);
     let (_, habit) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 11.0 });
     close(habit, 0.2);
-    let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
+    let (_, most) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 14.0 });
     close(most, 0.35);
+    // No reserve meets a need that triples within a start.
+    let (_, burst) = play(&|bucket| if bucket % 8 < 6 { 10.0 } else { 30.0 });
+    close(burst, 0.0);
     // A start of eight minutes sees the one rise in more than a tenth of the time.
     let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
     for bucket in 0..120 {
