@@ -365,15 +365,17 @@ fn history_entry(
 impl PodAutoscalerStatus {
     /// Adds an entry, unless it repeats the newest one within a few seconds.
     fn remember(&mut self, entry: ScalingHistoryEntry, now: WallTime) {
-        let repeats = self.scaling_history.last().is_some_and(|newest| {
-            // A failure that lasts would push all else out, and write the status at each tick.
-            let is_same_time = now.since(newest.timestamp.wall()) <= ENTRY_GAP || !entry.success;
-            is_same_time
-                && newest.new_scale == entry.new_scale
-                && newest.success == entry.success
-                && newest.error == entry.error
+        let newest = self.scaling_history.last_mut();
+        let repeated = newest.filter(|newest| {
+            let is_same = newest.new_scale == entry.new_scale && newest.success == entry.success;
+            // A failure that lasts would push all else out, also where its text names other pods at each tick.
+            let is_lasting = !entry.success && newest.reason == entry.reason;
+            let is_recent = now.since(newest.timestamp.wall()) <= ENTRY_GAP;
+            is_same && (is_lasting || (is_recent && entry.success))
         });
-        if !repeats {
+        if let Some(newest) = repeated {
+            newest.error = entry.error;
+        } else {
             self.last_scale_time = Some(entry.timestamp);
             self.scaling_history.push(entry);
         }

@@ -318,12 +318,6 @@ fn a_failure_is_an_entry_with_its_text() {
         "AbleToScale False FailedUpdateScale: forbidden"
     );
     assert_eq!(next(&growing, &before, &failed("forbidden")), before);
-    assert_eq!(
-        next(&growing, &before, &failed("timed out"))
-            .scaling_history
-            .len(),
-        2
-    );
     let entry = &first(&blind, &ScaleOutcome::NotWritten).scaling_history[0];
     assert_eq!(entry.reason, "FailedComputeScale");
     assert!(
@@ -334,6 +328,38 @@ fn a_failure_is_an_entry_with_its_text() {
             .starts_with("no source has a demand: pod"),
         "{entry:?}"
     );
+}
+
+#[test]
+fn a_failure_that_lasts_is_one_entry_with_its_last_text() {
+    let growing = |second| decided("", &view(2, &[GROWTH.to_vec()]), second);
+    let mut status = first(&growing(100), &ScaleOutcome::Written);
+    let scaled = status.scaling_history.clone();
+    for (second, pod) in [(110, "a"), (123, "b"), (136, "c")] {
+        let mut blind = decided("", &view(4, &[vec![]]), second);
+        blind.notes = vec![format!("{pod}: connection refused").into()];
+        status = next(&blind, &status, &ScaleOutcome::NotWritten);
+        assert_eq!(status.scaling_history.len(), 2, "{pod}");
+        assert_eq!(status.scaling_history[..1], scaled);
+        let entry = &status.scaling_history[1];
+        let error = entry.error.as_ref().unwrap();
+        assert!(
+            error.ends_with(&format!("; {pod}: connection refused")),
+            "{error}"
+        );
+        assert_eq!(entry.timestamp.wall(), WallTime(110_000));
+        assert_eq!(status.last_scale_time.unwrap().wall(), WallTime(110_000));
+    }
+    // Another reason, and then another size, is another entry.
+    for (used, count) in [(GROWTH, 3), (&[14.0, 14.0][..], 4)] {
+        let record = decided("", &view(2, &[used.to_vec()]), 150);
+        for why in ["forbidden", "timed out"] {
+            status = next(&record, &status, &failed(why));
+            assert_eq!(status.scaling_history.len(), count, "{why}");
+            let entry = status.scaling_history.last().unwrap();
+            assert_eq!(entry.error.as_deref(), Some(why));
+        }
+    }
 }
 
 /// What is lost with a part that is malformed.
