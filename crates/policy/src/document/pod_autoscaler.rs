@@ -17,6 +17,7 @@ use crate::pod_autoscaler::amounts::{AMOUNTS, PodsPerReplica};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
+use crate::pod_autoscaler::storm_service::nameless_role;
 use crate::pod_autoscaler::tuning::{StormServiceMode, Tuning};
 use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
 use crate::signal::{Failure, Signal};
@@ -157,13 +158,22 @@ pub struct AutoscalerSituation {
 }
 
 /// Pods of one replica where the document does not state them.
-fn presumed(policy: &AutoscalerPolicy) -> PodsPerReplica {
+///
+/// # Errors
+/// Why the target has no count.
+fn presumed(policy: &AutoscalerPolicy) -> Result<PodsPerReplica, String> {
+    let target = &policy.target;
+    if !target.is_storm_service() {
+        return Ok(PodsPerReplica::ONE);
+    }
     let is_pooled = policy.tuning.storm_service == StormServiceMode::Pooled;
-    let has_role = policy.target.role.is_some() && is_pooled;
-    if policy.target.is_storm_service() && !has_role {
-        PodsPerReplica(0)
-    } else {
-        PodsPerReplica::ONE
+    match target.role.as_deref().filter(|_| is_pooled) {
+        Some("") => Err(format!(
+            "{}; where spec.mode of the service is Replica, write podsPerReplica",
+            nameless_role(&target.name)
+        )),
+        Some(_) => Ok(PodsPerReplica::ONE),
+        None => Ok(PodsPerReplica(0)),
     }
 }
 
@@ -286,8 +296,13 @@ impl Reader {
         let readings = self.source_readings(path, &policy, &document.sources, &pods);
         let held = document.held;
         let held = held.map(|held| self.signal(&format!("{path}.held"), held));
-        let pods_per_replica = document.pods_per_replica;
-        let pods_per_replica = pods_per_replica.unwrap_or_else(|| presumed(&policy));
+        let stated = document.pods_per_replica;
+        let pods_per_replica = stated.map_or_else(|| presumed(&policy), Ok);
+        let pods_per_replica = pods_per_replica.unwrap_or_else(|why| {
+            let path = format!("{path}.object.spec.subTargetSelector.roleName");
+            self.fault(path, why);
+            PodsPerReplica(0)
+        });
         Some(AutoscalerSituation {
             policy,
             view: AutoscalerView {

@@ -116,10 +116,7 @@ impl StormServiceObject {
             return Ok((ReplicaField::Service, count));
         };
         if role.is_empty() {
-            let why = format!(
-                "{STORM_SERVICE} {name} is pooled and spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector"
-            );
-            return Err(why.into());
+            return Err(nameless_role(name).into());
         }
         let mut roles = self.roles.iter().enumerate();
         let found = roles.find(|(_, found)| found.name == *role);
@@ -181,6 +178,14 @@ impl StormServiceObject {
         let roles = self.roles.iter();
         roles.filter(move |role| name.as_ref().is_none_or(|name| role.name == *name))
     }
+}
+
+/// Why a pooled StormService is not scaled by a role without a name.
+pub(crate) fn nameless_role(service: &str) -> String {
+    format!(
+        "{STORM_SERVICE} {service} is pooled and spec.subTargetSelector.roleName is empty; name a role, or remove \
+         subTargetSelector"
+    )
 }
 
 impl ScaledObject {

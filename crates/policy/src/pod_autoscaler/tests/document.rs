@@ -107,8 +107,17 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
         Vec::<String>::new()
     );
     let whole = "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out";
-    assert_eq!(faults(&[role("a", "x"), role("b", "")]), [whole]);
-    assert_eq!(faults(&[role("a", ""), role("b", "y")]), [whole]);
+    let nameless = |index: u32| {
+        format!(
+            "podAutoscalers[{index}].object.spec.subTargetSelector.roleName: StormService t is pooled and \
+             spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector; where spec.mode of the \
+             service is Replica, write podsPerReplica"
+        )
+    };
+    let found = faults(&[role("a", "x"), role("b", "")]);
+    assert_eq!(found, [whole.to_owned(), nameless(1)]);
+    let found = faults(&[role("a", ""), role("b", "y")]);
+    assert_eq!(found, [nameless(0), whole.to_owned()]);
     // In mode replica a role selects pods, and the whole service is scaled.
     let replica = |name: &str, of: &str| {
         let mode = "annotations: {autoscaling.aibrix.ai/storm-service-mode: replica}";
@@ -141,6 +150,11 @@ fn pods_per_replica_are_stated_or_those_of_the_kind() {
         (storm("", role), 1),
         (storm("podsPerReplica: 5", ""), 5),
         (storm("podsPerReplica: 2", role), 2),
+        // Of a service that states mode Replica itself.
+        (
+            storm("podsPerReplica: 6", "subTargetSelector: {roleName: ''}"),
+            6,
+        ),
     ] {
         let document = SnapshotDocument::parse(&format!("{HEAD}{entry}")).unwrap();
         let situation = document.situation(&FreshnessBands::default()).unwrap();
