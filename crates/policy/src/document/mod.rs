@@ -93,8 +93,8 @@ pub struct TimeDocument {
     )]
     #[schemars(with = "Option<String>")]
     pub now: Option<jiff::Timestamp>,
-    /// Time since the process started, such as `1h`: the clock that `learned` counts by. Left out:
-    /// one day.
+    /// Time since the process started, such as `1h`: the clock that `learned` and `state` of a PodAutoscaler count by.
+    /// Left out: that of the newest `state`, moved on to `now`; without one, one day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Span>,
 }

@@ -46,8 +46,9 @@ pub struct PodAutoscalerDocument {
     /// Requests that wait in the routers of its model. Left out: no router is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<DocumentReading>,
-    /// What was remembered after the last decision, as `wva plan --explain --format json` writes it. Left out:
-    /// what the status of the object holds, as after a restart, and nothing is released.
+    /// What was remembered after the last decision, as `wva plan --explain --format json` writes it. Its times are
+    /// by the clock of `time.uptime`. Left out: what the status of the object holds, as after a restart, and nothing
+    /// is released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub state: Option<Value>,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::inventory::InventoryDocument;
 use super::pod::{PodDocument, SignalsDocument};
 use super::pod_autoscaler::AutoscalerSituation;
+use super::read_learned::moments;
 use super::reading::DocumentReading;
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::key::ModelKey;
@@ -158,6 +159,20 @@ impl SnapshotDocument {
     }
 }
 
+/// The uptime at `time.now` by the clock of the newest memory of a PodAutoscaler: a plan that goes on from another one
+/// is so much later.
+fn carried_uptime(document: &SnapshotDocument) -> Option<Duration> {
+    let now = WallTime(document.time.now?.as_millisecond());
+    let states = document.pod_autoscalers.iter();
+    let states = states.filter_map(|one| one.state.as_ref());
+    let moments = states.flat_map(|state| moments("", state));
+    // A plan without `now` was made at the start of 1970, which is no time to count from.
+    let dated = moments.filter(|(_, moment)| moment.wall > WallTime(0));
+    dated
+        .map(|(_, moment)| moment.monotonic.saturating_add(now.since(moment.wall)))
+        .max()
+}
+
 /// A document on its way, with the faults that were found.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -169,7 +184,9 @@ pub(super) struct Reader {
 
 impl Reader {
     fn new(document: &SnapshotDocument, bands: FreshnessBands) -> Self {
-        let uptime = document.time.uptime.map_or(DEFAULT_UPTIME, |span| span.0);
+        let stated = document.time.uptime.map(|span| span.0);
+        let uptime = stated.or_else(|| carried_uptime(document));
+        let uptime = uptime.unwrap_or(DEFAULT_UPTIME);
         let wall = document.time.now.map_or(0, jiff::Timestamp::as_millisecond);
         let mut reader = Self {
             now: Moment {

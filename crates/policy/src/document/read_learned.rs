@@ -101,24 +101,8 @@ impl Reader {
     }
 
     pub(super) fn check_moments(&mut self, path: &str, written: &Value) {
-        match written {
-            Value::Object(fields) => {
-                let is_moment = fields.len() == 2 && fields.contains_key("monotonic");
-                let moment = is_moment.then(|| Moment::deserialize(written));
-                if let Some(Ok(moment)) = moment {
-                    self.check_past(&format!("{path}.monotonic"), moment.monotonic);
-                    return;
-                }
-                for (name, value) in fields {
-                    self.check_moments(&format!("{path}.{name}"), value);
-                }
-            }
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.check_moments(&format!("{path}[{index}]"), item);
-                }
-            }
-            _ => {}
+        for (path, moment) in moments(path, written) {
+            self.check_past(&format!("{path}.monotonic"), moment.monotonic);
         }
     }
 
@@ -159,5 +143,29 @@ impl Reader {
                 ),
             );
         }
+    }
+}
+
+/// Every moment of a memory, with its path.
+pub(super) fn moments(path: &str, written: &Value) -> Vec<(String, Moment)> {
+    match written {
+        Value::Object(fields) => {
+            let is_moment = fields.len() == 2 && fields.contains_key("monotonic");
+            let moment = is_moment.then(|| Moment::deserialize(written));
+            if let Some(Ok(moment)) = moment {
+                return vec![(path.to_owned(), moment)];
+            }
+            let fields = fields.iter();
+            fields
+                .flat_map(|(name, value)| moments(&format!("{path}.{name}"), value))
+                .collect()
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .flat_map(|(index, item)| moments(&format!("{path}[{index}]"), item))
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }

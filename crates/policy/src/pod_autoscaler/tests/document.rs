@@ -1,6 +1,9 @@
 //! Autoscalers of a snapshot document.
 
+use serde_json::Value;
+
 use crate::document::SnapshotDocument;
+use crate::pod_autoscaler::decide::decide;
 use crate::signal::FreshnessBands;
 
 const HEAD: &str = "
@@ -160,6 +163,51 @@ fn pods_per_replica_are_stated_or_those_of_the_kind() {
         let situation = document.situation(&FreshnessBands::default()).unwrap();
         let view = &situation.autoscalers[0].view;
         assert_eq!(view.pods_per_replica.0, expected, "{entry}");
+    }
+}
+
+/// The plan of an object whose release needs three minutes of history, in a document of some time.
+fn released(time: &str, state: Option<&Value>) -> (u32, Value) {
+    let rest = "pods: [{name: p}, {name: q}]\n  sources: [{pods: {p: 1, q: 1}}, {total: 1}]";
+    let entry = entry("a", "t", rest).replace("current: 1", "current: 2");
+    let entry = entry.replace(
+        "resourceVersion: '5'",
+        "annotations: {autoscaling.aibrix.ai/scale-down-cooldown-window: 0s}",
+    );
+    let text = format!("{HEAD}{entry}").replace("{uptime: 1h}", time);
+    let mut document = SnapshotDocument::parse(&text).unwrap();
+    document.pod_autoscalers[0].state = state.cloned();
+    let situation = document.situation(&FreshnessBands::default()).unwrap();
+    let one = &situation.autoscalers[0];
+    let (decision, state) = decide(&one.policy, &one.view, &one.state, situation.now);
+    (decision.desired.0, serde_json::to_value(state).unwrap())
+}
+
+#[test]
+fn a_memory_goes_on_at_a_later_time() {
+    let at = |second: u32| {
+        let (minute, second) = (second / 60, second % 60);
+        format!("{{now: 2026-03-01T12:{minute:02}:{second:02}Z}}")
+    };
+    let (mut counts, mut state) = (Vec::new(), None);
+    for tick in 0..20 {
+        let (count, next) = released(&at(tick * 10), state.as_ref());
+        counts.push(count);
+        state = Some(next);
+    }
+    // 3 min after the first.
+    assert_eq!(counts, [[2; 18].as_slice(), &[1, 1]].concat());
+    // The same time, and a stated clock, which counts alone.
+    let (_, state) = released(&at(0), None);
+    for (time, expected) in [
+        (at(0), 2),
+        (at(179), 2),
+        (at(180), 1),
+        ("{}".to_owned(), 2),
+        (at(180).replace('}', ", uptime: 24h}"), 2),
+        (at(0).replace('}', ", uptime: 1443m}"), 1),
+    ] {
+        assert_eq!(released(&time, Some(&state)).0, expected, "{time}");
     }
 }
 
