@@ -1,8 +1,10 @@
 //! PodAutoscalers: their specifications, and what their conditions say.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
-use super::targets::{missing_kind, target_key, templates};
+use super::scalers::{ReadScaler, scalers};
+use super::targets::{live_kind, missing_kind, target_key, templates};
 use super::{Check, Need};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
@@ -11,11 +13,14 @@ use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
+use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::TargetOwner;
-use crate::policy::pod_autoscaler::source::SourceKind;
+use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::settings::FeatureSwitch;
+use crate::signals::PageUrl;
 use wva_base::moment::WallTime;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -32,8 +37,16 @@ pub(super) const CHECKS: &[Check] = &[
             Need::Manifests,
             Need::Kind(LiveKind::PodAutoscaler),
             Need::Kind(LiveKind::VariantAutoscaling),
+            Need::Kind(LiveKind::HorizontalPodAutoscaler),
+            Need::Kind(LiveKind::ScaledObject),
         ],
         run: conflicts,
+    },
+    Check {
+        group: FindingGroup::PodAutoscalers,
+        title: "sources of the manifests can be read",
+        needs: &[Need::Manifests, Need::Kind(LiveKind::PodAutoscaler)],
+        run: sources,
     },
     Check {
         group: FindingGroup::PodAutoscalers,
@@ -97,8 +110,8 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Objects of the manifests that an older one, or of equal age the first, keeps from their target. The mode of a
-/// StormService is the annotated one.
+/// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target. The mode
+/// of a StormService is the annotated one.
 fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
     for (_, stored) in autoscalers(facts) {
@@ -127,6 +140,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
             });
         }
     }
+    let scalers = scalers(facts);
     let mut found = Vec::new();
     for (target, claims) in &claims {
         let of_autoscalers = claims
@@ -135,7 +149,8 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
         for own in of_autoscalers {
             // Which of them is older is not known before they are created.
             let is_variant = |other: &TargetOwner| &*other.kind != KIND;
-            let rival = conflict(own, claims)
+            let rival = foreign_scaler(&scalers, target)
+                .or_else(|| conflict(own, claims))
                 .or_else(|| yielding(own, claims).into_iter().find(is_variant));
             let TargetOwner { kind, key } = &own.owner;
             let object = ObjectName::new(&**kind, &*key.namespace, &*key.name);
@@ -146,6 +161,89 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// A scaler that no other object made. It reads no claims, so that it scales in any case.
+fn foreign_scaler(scalers: &[ReadScaler<'_>], target: &TargetKey) -> Option<TargetOwner> {
+    let foreign = scalers.iter().find(|one| {
+        let owner = one.kept.owner.as_ref();
+        let is_generated = owner.is_some_and(|owner| &*owner.kind == KIND);
+        let is_made = is_generated || one.kept.scaler.made_for.is_some();
+        !is_made && one.kept.target.as_ref() == Some(target)
+    })?;
+    let object = foreign.object;
+    Some(TargetOwner {
+        kind: object.kind().into(),
+        key: ObjectKey::new(object.namespace(), object.name()),
+    })
+}
+
+/// Ports and names by which no pod of a target can answer. In a cluster, conditions show them.
+fn sources(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (object, stored) in autoscalers(facts) {
+        let policy = stored.object.as_ref().ok();
+        let policy = policy.and_then(|object| object.check().ok());
+        // A generated object reads no pages.
+        let Some(policy) = policy.filter(|policy| policy.strategy != ScalingStrategy::Hpa) else {
+            continue;
+        };
+        let target = target_of(facts, &stored);
+        let mut are_ports = true;
+        for (index, source) in policy.sources.iter().enumerate() {
+            let mut add = |code: FindingCode, field: &str, why: String| {
+                let cause = format!("spec.metricsSources[{index}].{field}: {why}");
+                found.push(code.at(object.title(), cause));
+            };
+            if let Err((code, field, why)) = place(source) {
+                are_ports &= code != FindingCode::AutoscalerPort;
+                add(code, field, why);
+            }
+            if let Some(why) = unknown_name(source, target) {
+                add(FindingCode::AutoscalerMetricsFail, "targetMetric", why);
+            }
+        }
+        let port = wrong_port(facts, &stored).filter(|_| are_ports);
+        found.extend(port.map(|port| FindingCode::AutoscalerPort.at(object.title(), port)));
+    }
+    found
+}
+
+/// Whether a source states where its page is; else the field, and what is wrong with it.
+fn place(source: &MetricSource) -> Result<(), (FindingCode, &'static str, String)> {
+    let read = match &source.kind {
+        SourceKind::Pod { port, page } => {
+            // That of the pod is not known yet.
+            let address = Ipv4Addr::LOCALHOST.into();
+            let url = PageUrl::of_pod(address, port, page);
+            url.map_err(|error| (FindingCode::AutoscalerPort, "port", error))
+        }
+        SourceKind::Service { endpoint, page } => {
+            let url = PageUrl::of_service(endpoint, page);
+            url.map_err(|error| (FindingCode::AutoscalerMetricsFail, "endpoint", error))
+        }
+        _ => return Ok(()),
+    };
+    read.map(drop)
+        .map_err(|(code, field, error)| (code, field, error.to_string()))
+}
+
+/// Why `targetMetric` names nothing on the page of a source.
+fn unknown_name(source: &MetricSource, target: Option<&LiveObject>) -> Option<String> {
+    let named = match &source.kind {
+        SourceKind::Pod { .. } => {
+            let template = target.and_then(|target| templates(target).next());
+            let labels = template.and_then(|template| template.pointer("/metadata/labels"));
+            let engine = labels.and_then(|labels| labels.get(ENGINE_LABEL)?.as_str());
+            PageMetric::of_pod(&source.metric, engine)
+        }
+        SourceKind::Service { .. } => PageMetric::of_service(&source.metric),
+        _ => return None,
+    };
+    let error = named.err()?;
+    // The engine of pods that no manifest shows is not known.
+    let is_of_engine = matches!(error, MetricNameError::NoSeries { .. });
+    (target.is_some() || !is_of_engine).then(|| error.to_string())
 }
 
 /// What an own condition of a PodAutoscaler means, by its type, status and reason.
@@ -214,18 +312,11 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
 
 /// A port of a source that the containers of the target do not have, where they state any.
 fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
-    let key = stored.target()?;
     let policy = stored.object.as_ref().ok()?.check().ok()?;
-    let kinds = [
-        LiveKind::Deployment,
-        LiveKind::StatefulSet,
-        LiveKind::LeaderWorkerSet,
-    ];
-    let mut targets = kinds
-        .into_iter()
-        .filter(|kind| key.kind.to_string() == kind.as_str());
-    let target = targets.find_map(|kind| facts.find(kind, &key.namespace, &key.name))?;
-    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
+    let target = target_of(facts, stored)?;
+    let paths = ["/spec/containers", "/spec/initContainers"];
+    let containers = templates(target)
+        .flat_map(|template| paths.into_iter().flat_map(|path| list(template, path)));
     let ports = containers.flat_map(|container| list(container, "/ports"));
     let ports: Vec<String> = ports
         .filter_map(|port| Some(port.get("containerPort")?.to_string()))
@@ -239,6 +330,12 @@ fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
     })?;
     let stated = ports.join(", ");
     (!ports.is_empty()).then(|| format!("port {wrong} is read, and the pods have {stated}"))
+}
+
+/// The target of a PodAutoscaler, where it was read.
+fn target_of<'a>(facts: &'a Facts, stored: &StoredAutoscaler) -> Option<&'a LiveObject> {
+    let key = stored.target()?;
+    facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
 }
 
 fn support(facts: &Facts) -> Vec<Finding> {

@@ -100,6 +100,139 @@ fn manifests_that_scale_one_target_are_found() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A Deployment, and a PodAutoscaler of it with one source of its pods.
+fn deployed(labels: &str, source: &str) -> String {
+    format!(
+        "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: llm, namespace: ns}}
+spec:
+  selector: {{matchLabels: {{app: llm}}}}
+  template:
+    metadata: {{labels: {{app: llm{labels}}}}}
+    spec:
+      initContainers: [{{name: side, image: s, ports: [{{containerPort: 9000}}]}}]
+      containers: [{{name: engine, image: e, ports: [{{containerPort: 8000}}]}}]
+---
+apiVersion: autoscaling.aibrix.ai/v1alpha1
+kind: PodAutoscaler
+metadata: {{name: pa, namespace: ns}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: llm}}
+  maxReplicas: 4
+  scalingStrategy: APA
+  metricsSources:
+  - {{metricSourceType: pod, protocolType: http, path: /metrics, targetValue: '1', {source}}}
+"
+    )
+}
+
+#[test]
+fn a_scaler_of_the_manifests_keeps_a_podautoscaler_from_its_target() {
+    let source = "port: '8000', targetMetric: load";
+    let scaler = |kind: &str, target: &str, owner: &str| {
+        let version = if kind == "ScaledObject" {
+            "keda.sh/v1alpha1"
+        } else {
+            "autoscaling/v2"
+        };
+        let text = format!(
+            "---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: s, namespace: ns{owner}}}\n\
+             spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}}}\n"
+        );
+        let text = text.replace(
+            "maxReplicas",
+            if kind == "ScaledObject" {
+                "maxReplicaCount"
+            } else {
+                "maxReplicas"
+            },
+        );
+        let found = lines("scaler", &format!("{}{text}", deployed("", source)));
+        let found = found.into_iter().filter(|line| line.starts_with("WVA162"));
+        found.collect::<Vec<_>>()
+    };
+    for kind in ["HorizontalPodAutoscaler", "ScaledObject"] {
+        assert_eq!(scaler(kind, "other", ""), Vec::<String>::new());
+        let expected = format!("WVA162 {kind} ns/s names Deployment ns/llm, too");
+        assert_eq!(scaler(kind, "llm", ""), [expected]);
+    }
+    for owner in [
+        "autoscaling.aibrix.ai/v1alpha1, kind: PodAutoscaler",
+        "keda.sh/v1alpha1, kind: ScaledObject",
+    ] {
+        let owner = format!(
+            ", ownerReferences: [{{apiVersion: {owner}, name: pa, uid: u, controller: true}}]"
+        );
+        assert_eq!(
+            scaler("HorizontalPodAutoscaler", "llm", &owner),
+            Vec::<String>::new()
+        );
+    }
+}
+
+#[test]
+fn a_source_that_no_pod_can_answer_is_found() {
+    let metric = "spec.metricsSources[0].targetMetric: ";
+    let no_port = |port: &str| {
+        let why = "is none; write a number from 1 to 65535";
+        format!("WVA165 spec.metricsSources[0].port: port {port:?} {why}")
+    };
+    for (source, expected) in [
+        ("port: '8000', targetMetric: load", None),
+        ("port: '9000', targetMetric: num_requests_running", None),
+        ("port: abc, targetMetric: load", Some(no_port("abc"))),
+        ("port: '99999', targetMetric: load", Some(no_port("99999"))),
+        (
+            "port: '8080', targetMetric: load",
+            Some("WVA165 port 8080 is read, and the pods have 8000, 9000".to_owned()),
+        ),
+        (
+            "port: '8000', targetMetric: 'a b{c}'",
+            Some(format!(
+                "WVA164 {metric}\"a b{{c}}\" is no name of a series (engine vllm); write letters"
+            )),
+        ),
+        (
+            "port: '8000', targetMetric: p95_ttft_5m",
+            Some(format!(
+                "WVA164 {metric}p95_ttft_5m is the result of a Prometheus query"
+            )),
+        ),
+        (
+            "port: '8000', targetMetric: max_lora",
+            Some(format!("WVA164 {metric}max_lora lists LoRA adapters")),
+        ),
+        (
+            "port: '8000', targetMetric: 'num_requests_running:p95'",
+            Some(format!(
+                "WVA164 {metric}num_requests_running has no distribution"
+            )),
+        ),
+    ] {
+        let found = lines("source", &deployed("", source));
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+        for (line, expected) in found.iter().zip(&expected) {
+            assert!(line.starts_with(expected.as_str()), "{line}");
+        }
+        // A generated object reads no pages.
+        let generated = deployed("", source).replace("APA", "HPA");
+        assert_eq!(lines("generated", &generated), Vec::<String>::new());
+    }
+    // The label of the pods names another engine, or is in no manifest.
+    let engine = ", model.aibrix.ai/engine: unknown";
+    let running = deployed(engine, "port: '8000', targetMetric: num_requests_running");
+    let found = lines("engine", &running);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("engine \"unknown\" is unknown"),
+        "{found:?}"
+    );
+    let alone = running.split_once("---\n").unwrap().1;
+    assert_eq!(lines("alone", alone), Vec::<String>::new());
+}
+
 #[test]
 fn a_broken_manifest_is_found_without_its_surroundings() {
     let folder = std::env::temp_dir().join(format!("wva-doctor-{}", std::process::id()));

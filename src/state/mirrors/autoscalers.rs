@@ -19,14 +19,13 @@ use crate::policy::params::LabelSelector;
 use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
+use crate::policy::pod_autoscaler::metric_name::ENGINE_LABEL;
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::{MeasuredPod, TargetOwner};
 use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::snapshot::Readiness;
 use wva_base::moment::WallTime;
-
-const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
 
 /// Other objects that name the target of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
 
+/// Label of a pod with what serves the model in it.
+pub const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
+
 /// What serves the model in a pod: the label `model.aibrix.ai/engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum InferenceEngine {
