@@ -113,8 +113,8 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     let nameless = |index: u32| {
         format!(
             "podAutoscalers[{index}].object.spec.subTargetSelector.roleName: StormService t is pooled and \
-             spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector; where spec.mode of the \
-             service is Replica, write podsPerReplica"
+             spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector; where spec.mode of \
+             the service is Replica, write podsPerReplica"
         )
     };
     let found = faults(&[role("a", "x"), role("b", "")]);
