@@ -376,32 +376,6 @@ namespaces:
     }
 
     #[test]
-    fn what_selects_analyzers_without_effect_is_said() {
-        for (text, notes) in [
-            ("saturation: {default: {analyzerName: slo}}", 0),
-            (
-                "saturation: {default: {analyzerName: slo, analyzers: [{name: slo, enabled: false}]}}",
-                1,
-            ),
-            (
-                "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}",
-                0,
-            ),
-            (
-                "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: slo}}",
-                1,
-            ),
-            (
-                "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}",
-                1,
-            ),
-        ] {
-            let read = read_noted(text).unwrap();
-            assert_eq!(read.notes.len(), notes, "{text}: {:?}", read.notes);
-        }
-    }
-
-    #[test]
     fn nothing_stated_is_everything_at_its_default() {
         assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
     }

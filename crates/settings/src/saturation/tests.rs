@@ -270,3 +270,29 @@ fn a_refused_edit_of_a_tier_keeps_its_content() {
             .ends_with("what was in force stays in force")
     );
 }
+
+#[test]
+fn what_selects_analyzers_without_effect_is_said() {
+    for (text, notes) in [
+        ("saturation: {default: {analyzerName: slo}}", 0),
+        (
+            "saturation: {default: {analyzerName: slo, analyzers: [{name: slo, enabled: false}]}}",
+            1,
+        ),
+        (
+            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}",
+            0,
+        ),
+        (
+            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: slo}}",
+            1,
+        ),
+        (
+            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}",
+            1,
+        ),
+    ] {
+        let read = crate::bundle::read_noted(text).unwrap();
+        assert_eq!(read.notes.len(), notes, "{text}: {:?}", read.notes);
+    }
+}
