@@ -387,12 +387,13 @@ fn is_bound(decision: &Decision) -> bool {
     })
 }
 
-/// The step that V1 took, if it moved the count.
+/// The step that V1 took, if it moved the count and GPUs did not refuse it.
 fn step_of(decision: &Decision) -> Option<&Step> {
-    decision
-        .steps
-        .iter()
-        .find(|step| step.stage == PlanStage::Saturation && step.from != step.to)
+    let mut steps = decision.steps.iter();
+    let step = steps.find(|step| step.stage == PlanStage::Saturation && step.from != step.to)?;
+    let is_refused = step.to > step.from
+        && steps.any(|later| later.stage == PlanStage::Limit && later.to <= step.from);
+    (!is_refused).then_some(step)
 }
 
 /// Whether a variant that nobody hears may have moved all the same: over the boundary to zero in
@@ -411,7 +412,9 @@ fn crossed_zero(decision: &Decision) -> bool {
 }
 
 fn passed_over(decision: &Decision, direction: Move) -> bool {
-    decision.steps.iter().any(|step| {
+    let mut steps = decision.steps.iter().rev();
+    let last = steps.find(|step| step.stage == PlanStage::Saturation);
+    last.is_some_and(|step| {
         matches!(
             (&step.why, direction),
             (Reason::GrownElsewhere { .. }, Move::Up)

@@ -9,6 +9,7 @@ use crate::actuation::Tolerance;
 use crate::key::VariantKey;
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason, Spare};
+use crate::startup::StartProspect;
 use crate::units::Replicas;
 
 /// Decides the step of one model. `unseen` are its variants whose target is not known; nothing
@@ -59,9 +60,17 @@ fn grow(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnalysis) {
     }
     let spare = analysis.spare;
     let enough = analysis.fits_on(as_published(drafts, analysis.figures.replicas));
+    let obstacle = |draft: &PendingDecision<'_>| {
+        growth_obstacle(draft).or_else(|| awaits_scaler(draft, enough))
+    };
+    let is_stalled = |draft: &PendingDecision<'_>| draft.prospect == StartProspect::Stalled;
+    let has_open = (drafts.iter()).any(|draft| !is_stalled(draft) && obstacle(draft).is_none());
     take_step(
         drafts,
-        |draft| growth_obstacle(draft).or_else(|| awaits_scaler(draft, enough)),
+        |draft| {
+            let stalled = (has_open && is_stalled(draft)).then_some(Reason::StartsStalled);
+            obstacle(draft).or(stalled)
+        },
         cheapest_first,
         |draft| {
             let trigger = spare.trigger();
@@ -265,10 +274,11 @@ fn at_floor(draft: &PendingDecision<'_>) -> Option<Reason> {
     (draft.count() <= floor).then_some(Reason::AtFloor { floor })
 }
 
-/// Those whose starts are not stalled, then cost, then most free capacity, then name.
+/// Cost, then most free capacity, then name.
 fn cheapest_first(one: &PendingDecision<'_>, other: &PendingDecision<'_>) -> Ordering {
-    (one.prospect, one.view.cost)
-        .cmp(&(other.prospect, other.view.cost))
+    one.view
+        .cost
+        .cmp(&other.view.cost)
         .then_with(|| other.figures.spare_kv.total_cmp(&one.figures.spare_kv))
         .then_with(|| one.view.key.cmp(&other.view.key))
 }
