@@ -299,3 +299,34 @@ fn a_started_variant_is_held_for_its_retention() {
         WakeLog::default()
     );
 }
+
+#[test]
+fn a_stalled_prefill_is_replaced_by_another_or_awaited() {
+    let member = |role, (kept, ready), prospect| WakeMember {
+        prospect,
+        ..wake_member(serving(role, "1"), (kept, ready), true)
+    };
+    let wanted = |prospect, has_other: bool| {
+        let key = |name: &str| VariantKey::new("ns", name);
+        let mut members = BTreeMap::from([
+            (
+                key("d"),
+                member(ServingRole::Decode, (1, 1), StartProspect::Open),
+            ),
+            (key("p"), member(ServingRole::Prefill, (1, 0), prospect)),
+        ]);
+        if has_other {
+            let other = member(ServingRole::Prefill, (0, 0), StartProspect::Open);
+            members.insert(key("q"), other);
+        }
+        wake(&members, Some(3.0), ZeroPolicy::Enabled, |_, _| true)
+    };
+    assert_eq!(wanted(StartProspect::Open, true), Wake::Serving);
+    assert_eq!(wanted(StartProspect::Stalled, false), Wake::Serving);
+    let other = Wake::Start {
+        variant: VariantKey::new("ns", "q"),
+        next: None,
+        cause: WakeCause::Pair,
+    };
+    assert_eq!(wanted(StartProspect::Stalled, true), other);
+}

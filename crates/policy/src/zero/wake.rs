@@ -99,6 +99,19 @@ pub(crate) fn wake(
     policy: ZeroPolicy,
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
+    match next_start(members, queued, policy, fits) {
+        // What is stalled may become ready yet.
+        Wake::NoServingSet { .. } if members.values().any(WakeMember::is_stalled) => Wake::Serving,
+        wake => wake,
+    }
+}
+
+fn next_start(
+    members: &BTreeMap<VariantKey, WakeMember>,
+    queued: Option<f64>,
+    policy: ZeroPolicy,
+    fits: impl Fn(&VariantKey, &VariantKey) -> bool,
+) -> Wake {
     let runs = |role: ServingRole| {
         members
             .iter()
@@ -110,16 +123,11 @@ pub(crate) fn wake(
     if let Some((decode, _)) = runs(ServingRole::Decode) {
         return complete_pair(members, decode);
     }
-    let cause = match (queued, policy) {
-        (Some(queued), _) if queued > 0.0 => WakeCause::Queued(queued),
-        (_, ZeroPolicy::Disabled) => WakeCause::MinimumOfOne,
-        (None, ZeroPolicy::Enabled) => return Wake::NoSignal,
-        (Some(_), ZeroPolicy::Enabled) => return Wake::NotWanted,
-    };
-    match start(members, cause, fits) {
-        // What is stalled may become ready yet.
-        Wake::NoServingSet { .. } if members.values().any(WakeMember::is_stalled) => Wake::Serving,
-        wake => wake,
+    match (queued, policy) {
+        (Some(queued), _) if queued > 0.0 => start(members, WakeCause::Queued(queued), fits),
+        (_, ZeroPolicy::Disabled) => start(members, WakeCause::MinimumOfOne, fits),
+        (None, ZeroPolicy::Enabled) => Wake::NoSignal,
+        (Some(_), ZeroPolicy::Enabled) => Wake::NotWanted,
     }
 }
 
