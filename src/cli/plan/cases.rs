@@ -37,7 +37,9 @@ fn explained(id: &str, snapshot: &serde_yaml::Value, settings: &str) -> Value {
     let snapshot = serde_yaml::to_string(&snapshot).unwrap();
     let text = answer(&snapshot, settings, &arguments)
         .unwrap_or_else(|errors| panic!("{id}: {}", errors.join("\n")));
-    serde_json::from_str(&text).unwrap()
+    let explanation: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(explanation["violation"], Value::Null, "{id}");
+    explanation
 }
 
 fn at<'a>(answer: &'a Value, place: &str) -> &'a Value {
