@@ -376,8 +376,10 @@ fn model_of(cycle: &RecordedCycle, view: &VariantView) -> FilmModel {
         (!values.is_empty()).then(|| values.iter().sum::<f64>())
     };
     let of_router = |sample: Option<Sample>| sample.map(|sample| sample.value);
-    let class = view.template.service_class.as_deref();
-    let goal = SloGoal::from(cycle.settings.latency_goal(&view.model, class));
+    let variants = cycle.snapshot.variants.values();
+    let variants = variants.filter(|other| other.model == view.model);
+    let classes = variants.filter_map(|other| other.template.service_class.as_deref());
+    let goal = SloGoal::from(cycle.settings.latency_goal(&view.model, classes));
     let milliseconds = |seconds: f64| seconds * 1e3;
     FilmModel {
         name: format!("{}/{}", view.model.namespace, view.model.model),
