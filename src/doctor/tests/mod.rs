@@ -63,20 +63,21 @@ fn healthy_fleets_that_differ_have_no_finding() {
     }
 }
 
+const ALL: [&[causes::Cause]; 7] = [
+    CLUSTER,
+    CONTROLLER,
+    VARIANTS,
+    WAKING,
+    answers::ANSWERS,
+    answers::SCALERS,
+    autoscalers::AUTOSCALERS,
+];
+
 #[test]
 fn each_cause_has_exactly_its_code() {
     let mut planted = BTreeSet::new();
-    let all = [
-        CLUSTER,
-        CONTROLLER,
-        VARIANTS,
-        WAKING,
-        answers::ANSWERS,
-        answers::SCALERS,
-        autoscalers::AUTOSCALERS,
-    ];
     let mut wrong = Vec::new();
-    for (code, plant) in all.into_iter().flatten() {
+    for (code, plant) in ALL.into_iter().flatten() {
         let mut facts = facts();
         assert_eq!(codes(&facts), Vec::new());
         plant(&mut facts);
@@ -221,15 +222,7 @@ fn every_finding_names_its_object_and_what_was_asked() {
         );
         assert!(text.contains(&finding), "{text}");
     }
-    let all = [
-        CLUSTER,
-        CONTROLLER,
-        VARIANTS,
-        WAKING,
-        answers::ANSWERS,
-        answers::SCALERS,
-    ];
-    for (code, plant) in all.into_iter().flatten() {
+    for (code, plant) in ALL.into_iter().flatten() {
         let mut facts = facts();
         plant(&mut facts);
         for finding in examine(&facts).findings() {
