@@ -275,7 +275,7 @@ impl Config {
                 .with_label_values(&[purpose.as_str(), place])
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.tell(diagnostics, &logged);
+        self.report_mistakes(diagnostics, &logged);
         for remark in &diagnostics.notices {
             if !logged.contains(&remark.to_string()) {
                 log_notice(remark);
@@ -285,7 +285,7 @@ impl Config {
 
     /// One line for each problem that is new, and one event per ConfigMap with everything that is wrong with it or
     /// means nothing, when that is something else than before.
-    fn tell(&self, diagnostics: &Diagnostics, logged: &BTreeSet<String>) {
+    fn report_mistakes(&self, diagnostics: &Diagnostics, logged: &BTreeSet<String>) {
         for problem in &diagnostics.problems {
             if !logged.contains(&problem.subject()) {
                 tracing::error!(%problem, "setting refused");

@@ -12,8 +12,8 @@ use wva_policy::params::{ANY_MODEL, DynamicSettings};
 
 /// What acts only together with something that is not set.
 pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
-    let mut told = Vec::new();
-    let mut advise = |place, text: &str| told.push(lint(place, text.to_owned()));
+    let mut notes = Vec::new();
+    let mut advise = |place, text: &str| notes.push(lint(place, text.to_owned()));
     let rescaling = saturation::rescaling(&settings.saturation);
     if !settings.limits_growth() {
         for place in rescaling {
@@ -70,11 +70,11 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
                 "class {name:?} names no model, so it has no target; list models under data, or \
                  remove it"
             );
-            told.push(lint(place.clone(), text));
+            notes.push(lint(place.clone(), text));
         }
     }
-    told.extend(unasked_analyzers(settings));
-    told
+    notes.extend(unasked_analyzers(settings));
+    notes
 }
 
 fn unasked_analyzers(settings: &DynamicSettings) -> Vec<Warning> {
