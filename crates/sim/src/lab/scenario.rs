@@ -27,7 +27,7 @@ macro_rules! built_in {
 
 /// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
 /// the gates are played by name alone.
-pub(crate) const BUILT_IN: [(&str, &str); 20] = built_in![
+pub(crate) const BUILT_IN: [(&str, &str); 21] = built_in![
     "step",
     "step-early",
     "steady",
@@ -46,6 +46,7 @@ pub(crate) const BUILT_IN: [(&str, &str); 20] = built_in![
     "prefill-decode",
     "study-step",
     "study-conversation",
+    "study-mooncake",
     "gate-waves",
     "gate-conversation",
 ];
