@@ -17,7 +17,7 @@ use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, Relist};
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::watch::{
-    Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
+    Discovery, Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
 use crate::state::Readers;
 use crate::state::relist::RelistResponder;
@@ -51,6 +51,8 @@ pub struct WatchSpec<K: Projected> {
     pub api: Arc<Api<Guarded<K>>>,
     /// The same in older versions of its group.
     pub older: Arc<[Api<Guarded<K>>]>,
+    /// Shows other versions; `None` where all that there are are known.
+    pub discovery: Option<Discovery<K>>,
     /// What is watched, and how patiently.
     pub options: WatchOptions,
     /// Whether somebody here reads the object.
@@ -65,12 +67,13 @@ pub struct WatchSpec<K: Projected> {
     pub relists: Option<Arc<RelistResponder>>,
 }
 
-impl<K: Projected> Clone for WatchSpec<K> {
+impl<K: Projected + Clone> Clone for WatchSpec<K> {
     fn clone(&self) -> Self {
         Self {
             kind: self.kind,
             api: Arc::clone(&self.api),
             older: Arc::clone(&self.older),
+            discovery: self.discovery.clone(),
             options: self.options.clone(),
             wanted: Arc::clone(&self.wanted),
             malformed: self.malformed,
@@ -144,11 +147,9 @@ where
     fn open(&self, cx: &Context<WatcherMessage>) -> Watch<K> {
         let mut generator = cx.seed().child(cx.epoch().role());
         let jitter = move |delay| generator.jitter(delay, 0.2);
-        Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter).or(self
-            .spec
-            .older
-            .iter()
-            .cloned())
+        Watch::new((*self.spec.api).clone(), self.spec.options.clone(), jitter)
+            .or(self.spec.older.iter().cloned())
+            .or_any(self.spec.discovery.clone())
     }
 
     /// Forgets the kind, and waits for settings that need it, for as long as an occasion may take;

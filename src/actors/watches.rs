@@ -19,7 +19,6 @@ use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
-use crate::api::inference_pool::{v1, v1alpha2};
 use crate::api::leader_worker_set::LeaderWorkerSet;
 use crate::api::pod::SlimPod;
 use crate::api::resource_claim_template::ResourceClaimTemplate;
@@ -48,6 +47,7 @@ use wva_supervise::{Address, ChildSpec, DirtySet};
 
 mod autoscalers;
 mod gpus;
+mod pools;
 mod variants;
 
 /// How the name of the ServiceMonitor ends that makes Prometheus scrape this controller: the chart puts
@@ -124,16 +124,18 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
         ),
         wiring.slices(),
         wiring.claims(),
-        wiring.plain::<v1::InferencePool, _, _>(
-            WatchedKind::InferencePoolV1,
-            &mirrors.pools_v1,
-            |_| None,
-        ),
-        wiring.plain::<v1alpha2::InferencePool, _, _>(
+        wiring.pools(WatchedKind::InferencePoolV1, "v1", &mirrors.pools_v1),
+        wiring.pools(
             WatchedKind::InferencePoolV1Alpha2,
+            "v1alpha2",
             &mirrors.pools_v1alpha2,
-            |_| None,
         ),
+        wiring.pools(
+            WatchedKind::InferencePoolGateway,
+            "v1",
+            &mirrors.pools_gateway,
+        ),
+        wiring.pools(WatchedKind::InferencePoolLlmD, "v1", &mirrors.pools_llm_d),
         wiring.scalers::<HorizontalPodAutoscaler>(
             WatchedKind::HorizontalPodAutoscaler,
             &mirrors.horizontal_pod_autoscalers,
@@ -162,11 +164,11 @@ impl WatcherWiring<'_> {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let all = Api::all_with(self.client.clone(), version);
-        match &self.statics.scope.watch_namespace {
-            Some(namespace) => all.constrain(namespace),
-            None => all,
-        }
+        scoped(
+            &self.client,
+            self.statics.scope.watch_namespace.as_deref(),
+            version,
+        )
     }
 
     /// A kind of which every object is wanted and a malformed one is treated as absent.
@@ -179,14 +181,13 @@ impl WatcherWiring<'_> {
         let KindSpec {
             group, resource, ..
         } = kind.spec();
-        debug_assert_eq!(
-            (K::group(&()), K::plural(&())),
-            (group.into(), resource.into())
-        );
+        let url = api.resource_url();
+        debug_assert!(url.contains(group) && url.ends_with(resource), "{url}");
         WatchSpec {
             kind,
             api: Arc::new(api),
             older: Arc::default(),
+            discovery: None,
             options: WatchOptions {
                 page_size: kind.spec().page_size,
                 ..WatchOptions::default()
@@ -448,6 +449,18 @@ impl WatcherWiring<'_> {
             mirror,
             notify,
         ))
+    }
+}
+
+/// The objects of a kind in all namespaces, or in one.
+fn scoped<K>(client: &Client, namespace: Option<&str>, version: &ServedVersion) -> Api<Guarded<K>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let all = Api::all_with(client.clone(), version);
+    match namespace {
+        Some(namespace) => all.constrain(namespace),
+        None => all,
     }
 }
 

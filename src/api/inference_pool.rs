@@ -1,66 +1,57 @@
-//! The few fields of the gateway API's `InferencePool` that we read, in both of its groups.
+//! The few fields of an `InferencePool` that we read, in every group that defines it.
 
 use std::collections::BTreeMap;
 
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-/// `inference.networking.k8s.io/v1`.
-pub mod v1 {
-    use super::{BTreeMap, CustomResource, Deserialize, Serialize};
+/// What a pool selects, and who picks endpoints in it. Its groups differ in the form of both fields.
+#[derive(CustomResource, Debug, Clone, Serialize, Deserialize)]
+#[kube(
+    group = "inference.networking.k8s.io",
+    version = "v1",
+    kind = "InferencePool",
+    plural = "inferencepools",
+    namespaced,
+    schema = "disabled"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct InferencePoolSpec {
+    /// Which pods belong to the pool.
+    #[serde(default)]
+    pub selector: Selector,
+    /// The endpoint picker.
+    #[serde(default, alias = "extensionRef")]
+    pub endpoint_picker_ref: Option<PickerRef>,
+}
 
-    /// What a pool selects, and who picks endpoints in it.
-    #[derive(CustomResource, Debug, Clone, Serialize, Deserialize)]
-    #[kube(
-        group = "inference.networking.k8s.io",
-        version = "v1",
-        kind = "InferencePool",
-        plural = "inferencepools",
-        namespaced,
-        schema = "disabled"
-    )]
+/// A label selector without expressions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Selector {
+    /// As `v1` has it.
     #[serde(rename_all = "camelCase")]
-    pub struct InferencePoolSpec {
-        /// Which pods belong to the pool.
-        #[serde(default)]
-        pub selector: Selector,
-        /// The endpoint picker.
-        #[serde(default)]
-        pub endpoint_picker_ref: Option<super::PickerRef>,
-    }
-
-    /// A label selector without expressions.
-    #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    pub struct Selector {
+    Stable {
         /// Labels that a pod must carry.
-        #[serde(default)]
-        pub match_labels: BTreeMap<String, String>,
+        match_labels: BTreeMap<String, String>,
+    },
+    /// As `v1alpha2` has it: labels that a pod must carry.
+    Alpha(BTreeMap<String, String>),
+}
+
+impl Default for Selector {
+    fn default() -> Self {
+        Self::Alpha(BTreeMap::new())
     }
 }
 
-/// `inference.networking.x-k8s.io/v1alpha2`.
-pub mod v1alpha2 {
-    use super::{BTreeMap, CustomResource, Deserialize, Serialize};
-
-    /// What a pool selects, and who picks endpoints in it.
-    #[derive(CustomResource, Debug, Clone, Serialize, Deserialize)]
-    #[kube(
-        group = "inference.networking.x-k8s.io",
-        version = "v1alpha2",
-        kind = "InferencePool",
-        plural = "inferencepools",
-        namespaced,
-        schema = "disabled"
-    )]
-    #[serde(rename_all = "camelCase")]
-    pub struct InferencePoolV1Alpha2Spec {
-        /// Labels that a pod of the pool must carry.
-        #[serde(default)]
-        pub selector: BTreeMap<String, String>,
-        /// The endpoint picker.
-        #[serde(default)]
-        pub extension_ref: Option<super::PickerRef>,
+impl Selector {
+    /// Labels that a pod must carry.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        match self {
+            Self::Stable { match_labels } => match_labels,
+            Self::Alpha(labels) => labels,
+        }
     }
 }
 

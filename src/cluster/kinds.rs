@@ -2,6 +2,8 @@
 //! also needs its projection (`project`), its mirror (`crate::state`), its watcher (`crate::actors`), and its rights
 //! in `config/rbac` and the chart.
 
+use crate::settings::pool_group::PoolGroup;
+
 /// What is known of a watched kind before anything is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindSpec {
@@ -21,6 +23,8 @@ pub struct KindSpec {
     pub page_size: u32,
     /// Versions of its group that are asked for where the server lacks that of its type, newest first.
     pub older_versions: &'static [&'static str],
+    /// Whether it is watched in any version in which its group serves it, which discovery shows.
+    pub is_discovered: bool,
 }
 
 /// When a kind is watched.
@@ -36,10 +40,8 @@ pub enum WatchCondition {
     ExternalMetrics,
     /// Where PodAutoscalers are decided on.
     PodAutoscalers,
-    /// Where InferencePools of the stable group count.
-    StablePools,
-    /// Where InferencePools of the alpha group count.
-    AlphaPools,
+    /// Where InferencePools of its group count.
+    Pools,
     /// While growth is limited to GPUs of nodes.
     GpuLimits,
     /// While growth is limited to GPUs, of nodes or by quotas.
@@ -59,7 +61,13 @@ const fn kind(name: &'static str, group: &'static str, resource: &'static str) -
         is_for_settings: false,
         page_size: 500,
         older_versions: &[],
+        is_discovered: false,
     }
+}
+
+/// InferencePools of one group.
+const fn pools(name: &'static str, group: &'static str) -> KindSpec {
+    kind(name, group, "inferencepools").when(WatchCondition::Pools)
 }
 
 impl KindSpec {
@@ -89,6 +97,15 @@ impl KindSpec {
         let older_versions = &["v1beta2", "v1beta1"];
         Self {
             older_versions,
+            ..self
+        }
+    }
+
+    /// No version of it is published.
+    const fn discovered(self) -> Self {
+        let is_discovered = true;
+        Self {
+            is_discovered,
             ..self
         }
     }
@@ -138,10 +155,10 @@ kinds! {
         .when(WatchCondition::ExternalMetrics);
     Namespace: kind("Namespace", "", "namespaces").required().for_settings()
         .when(WatchCondition::AllNamespaces);
-    InferencePoolV1: kind("InferencePool.v1", "inference.networking.k8s.io", "inferencepools")
-        .when(WatchCondition::StablePools);
-    InferencePoolV1Alpha2: kind("InferencePool.v1alpha2", "inference.networking.x-k8s.io", "inferencepools")
-        .when(WatchCondition::AlphaPools);
+    InferencePoolV1: pools("InferencePool.v1", PoolGroup::STABLE);
+    InferencePoolV1Alpha2: pools("InferencePool.v1alpha2", PoolGroup::ALPHA);
+    InferencePoolGateway: pools("InferencePool.gateway", PoolGroup::GATEWAY).discovered();
+    InferencePoolLlmD: pools("InferencePool.llm-d", PoolGroup::LLM_D).discovered();
     HorizontalPodAutoscaler: kind("HorizontalPodAutoscaler", "autoscaling", "horizontalpodautoscalers");
     ScaledObject: kind("ScaledObject", "keda.sh", "scaledobjects");
     ServiceMonitor: kind("ServiceMonitor", "monitoring.coreos.com", "servicemonitors");

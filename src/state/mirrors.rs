@@ -143,6 +143,10 @@ mirrors! {
     pools_v1: PoolObject = InferencePoolV1;
     /// InferencePools of the alpha group.
     pools_v1alpha2: PoolObject = InferencePoolV1Alpha2;
+    /// InferencePools of the Gateway API.
+    pools_gateway: PoolObject = InferencePoolGateway;
+    /// InferencePools of llm-d.
+    pools_llm_d: PoolObject = InferencePoolLlmD;
     /// HorizontalPodAutoscalers, found by the target they scale.
     horizontal_pod_autoscalers: ScalerObject = HorizontalPodAutoscaler by scaled;
     /// KEDA's ScaledObjects, found by the target they scale.
@@ -172,7 +176,7 @@ pub struct Mirrors {
     kinds: MirrorReaders,
     /// What the scale subresources of targets of kinds without a watcher said last.
     pub scales: Reader<Scales>,
-    /// InferencePools of both groups.
+    /// InferencePools of all groups.
     pub pools: InferencePools,
     scope: WatchScope,
     door: ExternalMetricsDoor,
@@ -212,8 +216,13 @@ impl Mirrors {
         Self {
             pools: InferencePools {
                 group,
-                v1: kinds.pools_v1.clone(),
-                v1alpha2: kinds.pools_v1alpha2.clone(),
+                mirrors: [
+                    &kinds.pools_v1,
+                    &kinds.pools_gateway,
+                    &kinds.pools_llm_d,
+                    &kinds.pools_v1alpha2,
+                ]
+                .map(Mirror::clone),
             },
             kinds,
             scales,
@@ -339,8 +348,7 @@ impl Mirrors {
             WatchCondition::SystemOutside => self.scope.system_lies_outside(),
             WatchCondition::PodAutoscalers => self.autoscalers == FeatureSwitch::Enabled,
             WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
-            WatchCondition::StablePools => self.pools.group.includes_stable(),
-            WatchCondition::AlphaPools => self.pools.group.includes_alpha(),
+            WatchCondition::Pools => self.pools.group.includes(kind.spec().group),
             WatchCondition::Always | WatchCondition::GpuLimits | WatchCondition::AnyLimits => true,
         }
     }

@@ -1,17 +1,15 @@
-//! Which InferencePool flavour is watched.
+//! Which InferencePools are watched.
 
 use std::fmt;
 
-/// The API group of the InferencePools that are watched.
+/// The API groups of the InferencePools that are watched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PoolGroup {
-    /// Each flavour that discovery shows; the stable one wins for a pool present in both.
+    /// Each that the cluster serves. A pool that is present in several counts as in the first of [`PoolGroup::ALL`].
     #[default]
     Discovered,
-    /// Version `v1` only.
-    Stable,
-    /// Version `v1alpha2` only.
-    Alpha,
+    /// This one only.
+    Only(&'static str),
 }
 
 impl PoolGroup {
@@ -19,25 +17,30 @@ impl PoolGroup {
     pub const STABLE: &'static str = "inference.networking.k8s.io";
     /// API group of `v1alpha2`.
     pub const ALPHA: &'static str = "inference.networking.x-k8s.io";
+    /// API group of the Gateway API, to which the pool moves.
+    pub const GATEWAY: &'static str = "gateway.networking.k8s.io";
+    /// API group of llm-d.
+    pub const LLM_D: &'static str = "llm-d.ai";
+    /// Every group, in the order in which a pool is looked for.
+    pub const ALL: [&'static str; 4] = [Self::STABLE, Self::GATEWAY, Self::LLM_D, Self::ALPHA];
 
-    /// Reads a group; empty is every flavour.
+    /// Reads a group; empty is every group.
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "" => Some(Self::Discovered),
-            Self::STABLE => Some(Self::Stable),
-            Self::ALPHA => Some(Self::Alpha),
-            _ => None,
+        if text.is_empty() {
+            return Some(Self::Discovered);
         }
+        Self::ALL
+            .into_iter()
+            .find(|group| *group == text)
+            .map(Self::Only)
     }
 
-    /// Whether `v1` is watched.
-    pub fn includes_stable(self) -> bool {
-        matches!(self, Self::Discovered | Self::Stable)
-    }
-
-    /// Whether `v1alpha2` is watched.
-    pub fn includes_alpha(self) -> bool {
-        matches!(self, Self::Discovered | Self::Alpha)
+    /// Whether the pools of a group are watched.
+    pub fn includes(self, group: &str) -> bool {
+        match self {
+            Self::Discovered => true,
+            Self::Only(only) => only == group,
+        }
     }
 }
 
@@ -45,8 +48,7 @@ impl fmt::Display for PoolGroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Discovered => "",
-            Self::Stable => Self::STABLE,
-            Self::Alpha => Self::ALPHA,
+            Self::Only(group) => group,
         })
     }
 }

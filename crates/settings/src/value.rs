@@ -173,9 +173,11 @@ impl ValueKind {
             Self::PoolGroup => PoolGroup::parse(text).map(Value::PoolGroup).ok_or_else(|| {
                 InvalidValue::new(
                     format!(
-                        "invalid poolGroup: must be either '{}' or '{}'",
+                        "invalid poolGroup: must be either '{}' or '{}', or '{}' or '{}'",
                         PoolGroup::STABLE,
-                        PoolGroup::ALPHA
+                        PoolGroup::ALPHA,
+                        PoolGroup::GATEWAY,
+                        PoolGroup::LLM_D
                     ),
                     "write one of them, or nothing for every group that the cluster serves",
                 )

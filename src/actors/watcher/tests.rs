@@ -65,6 +65,7 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
         older: Arc::default(),
+        discovery: None,
         options: WatchOptions::default(),
         wanted: Arc::new(|_| true),
         malformed: |_, before, _| before.cloned(),

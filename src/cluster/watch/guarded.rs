@@ -1,6 +1,7 @@
 //! Objects that may be malformed, so that one of them does not spoil the list it comes in.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -131,13 +132,20 @@ fn put(document: &mut Value, path: &str, name: &str, value: Value) {
 }
 
 /// The version of its group in which a kind is asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServedVersion {
     /// That of its type.
     #[default]
     Own,
     /// An older one of the same fields, or of fields that its type reads, too.
     Older(&'static str),
+    /// One of another group, whose objects its type reads, too.
+    Other {
+        /// The group.
+        group: &'static str,
+        /// The version.
+        version: Arc<str>,
+    },
 }
 
 impl<K: Resource<DynamicType = ()>> Resource for Guarded<K> {
@@ -148,14 +156,18 @@ impl<K: Resource<DynamicType = ()>> Resource for Guarded<K> {
         K::kind(&())
     }
 
-    fn group(_: &ServedVersion) -> Cow<'_, str> {
-        K::group(&())
+    fn group(version: &ServedVersion) -> Cow<'_, str> {
+        match version {
+            ServedVersion::Other { group, .. } => Cow::Borrowed(group),
+            ServedVersion::Own | ServedVersion::Older(_) => K::group(&()),
+        }
     }
 
     fn version(version: &ServedVersion) -> Cow<'_, str> {
         match version {
             ServedVersion::Own => K::version(&()),
             ServedVersion::Older(version) => Cow::Borrowed(version),
+            ServedVersion::Other { version, .. } => Cow::Borrowed(version),
         }
     }
 

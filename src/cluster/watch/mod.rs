@@ -16,11 +16,13 @@ use kube::api::{Api, ListParams, WatchEvent as Notice, WatchParams};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+pub use self::discovery::Discovery;
 pub use self::event::{WatchError, WatchEvent};
 pub use self::guarded::{Guarded, Malformed, ServedVersion, key_of};
 use super::client::within;
 use wva_base::backoff::Backoff;
 
+mod discovery;
 mod event;
 mod guarded;
 
@@ -106,6 +108,7 @@ enum AfterPage {
 pub struct Watch<K> {
     /// The version that is asked for, then others in which the kind may be served.
     apis: VecDeque<Api<Guarded<K>>>,
+    discovery: Option<Discovery<K>>,
     /// Versions in a row that were asked for in vain.
     unserved: usize,
     options: WatchOptions,
@@ -143,6 +146,7 @@ where
     ) -> Self {
         Self {
             apis: VecDeque::from([api]),
+            discovery: None,
             unserved: 0,
             options,
             jitter: Box::new(jitter),
@@ -159,6 +163,13 @@ where
     #[must_use]
     pub fn or(mut self, older: impl IntoIterator<Item = Api<Guarded<K>>>) -> Self {
         self.apis.extend(older);
+        self
+    }
+
+    /// Watches what discovery shows, where the server serves none of these.
+    #[must_use]
+    pub fn or_any(mut self, discovery: Option<Discovery<K>>) -> Self {
+        self.discovery = discovery;
         self
     }
 
@@ -204,7 +215,7 @@ where
         let page = within(self.options.request_deadline, api.list(&parameters)).await;
         let page = match page {
             Ok(page) => page,
-            Err(error) if error.code() == Some(404) => return self.unserved(),
+            Err(error) if error.code() == Some(404) => return self.unserved().await,
             Err(error) => return Some(self.fail(WatchError::List(error))),
         };
         let present = |text: &String| !text.is_empty();
@@ -332,7 +343,7 @@ where
     }
 
     /// The version is not there: another may be, of which objects are the same.
-    fn unserved(&mut self) -> Option<WatchEvent<K>> {
+    async fn unserved(&mut self) -> Option<WatchEvent<K>> {
         self.unserved += 1;
         self.apis.rotate_left(1);
         self.phase = Phase::Listing { token: None };
@@ -340,11 +351,23 @@ where
             return None;
         }
         self.unserved = 0;
-        Some(self.absent())
+        let deadline = self.options.request_deadline;
+        let others = match &mut self.discovery {
+            Some(discovery) => within(deadline, discovery.changed()).await,
+            None => Ok(Vec::new()),
+        };
+        match others {
+            Ok(others) if !others.is_empty() => {
+                self.apis = others.into();
+                None
+            }
+            Err(error) if error.code() != Some(404) => Some(self.fail(WatchError::List(error))),
+            _ => Some(self.absent()),
+        }
     }
 
-    /// The kind is not there; list it again after a while. Discovery would answer for all kinds of a group at once, so
-    /// that one watcher would not know that another was asked to wait.
+    /// The kind is not there; list it again after a while. Discovery alone would answer for all kinds of a group at
+    /// once, so that one watcher would not know that another was asked to wait.
     fn absent(&mut self) -> WatchEvent<K> {
         self.absences = self.absences.saturating_add(1);
         self.failures = 0;

@@ -12,6 +12,7 @@ use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::MirrorWriter;
+use crate::cluster::project::pool::PoolObject;
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::scale::Scales;
 use crate::cluster::status::manager_name;
@@ -105,6 +106,17 @@ pub(crate) fn list<K>(
     }
     let epoch = Epoch::for_test(Role::Watcher(kind), 1);
     mirror.replace(&epoch, relist).unwrap();
+}
+
+/// The mirrors of InferencePools of all groups but the stable one.
+pub(crate) fn other_pools(
+    writers: &MirrorWriters,
+) -> [(&MirrorWriter<PoolObject>, WatchedKind); 3] {
+    [
+        (&writers.pools_gateway, WatchedKind::InferencePoolGateway),
+        (&writers.pools_llm_d, WatchedKind::InferencePoolLlmD),
+        (&writers.pools_v1alpha2, WatchedKind::InferencePoolV1Alpha2),
+    ]
 }
 
 /// `managedFields` of a scaler whose count a controller has written.
@@ -221,13 +233,16 @@ fn a_pool_flavour_that_is_left_out_is_not_waited_for() {
             .filter(|kind| kind.as_str().starts_with("InferencePool"))
             .collect()
     };
-    let (v1, v1alpha2) = (
+    let all = [
         WatchedKind::InferencePoolV1,
         WatchedKind::InferencePoolV1Alpha2,
-    );
-    assert_eq!(kinds(PoolGroup::Discovered), [v1, v1alpha2]);
-    assert_eq!(kinds(PoolGroup::Stable), [v1]);
-    assert_eq!(kinds(PoolGroup::Alpha), [v1alpha2]);
+        WatchedKind::InferencePoolGateway,
+        WatchedKind::InferencePoolLlmD,
+    ];
+    assert_eq!(kinds(PoolGroup::Discovered), all);
+    for kind in all {
+        assert_eq!(kinds(PoolGroup::Only(kind.spec().group)), [kind]);
+    }
 }
 
 /// An object of another instance counts from the moment at which that instance has written its status.

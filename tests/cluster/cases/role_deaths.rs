@@ -68,6 +68,8 @@ const ROLES: [[&[&str]; 2]; 4] = [
             "watcher/ConfigMap",
             "watcher/InferencePool.v1",
             "watcher/InferencePool.v1alpha2",
+            "watcher/InferencePool.gateway",
+            "watcher/InferencePool.llm-d",
             "watcher/ServiceMonitor",
             "watcher/Node",
         ],

@@ -21,9 +21,11 @@ const UNSUPPORTED: [(&str, &str); 1] = [("TargetResolved", "False/UnsupportedTar
 const GROUPS: &str = "leaderworkerset.x-k8s.io/v1";
 const SERVERS: &str = "serving.example.com/v1beta1";
 /// Kinds without which the controller is ready.
-const OPTIONAL: [&str; 3] = [
+const OPTIONAL: [&str; 5] = [
     "InferencePool.v1",
     "InferencePool.v1alpha2",
+    "InferencePool.gateway",
+    "InferencePool.llm-d",
     "ServiceMonitor",
 ];
 
@@ -100,7 +102,7 @@ async fn optional_kinds_are(controller: &Controller, mark: &str) -> Result {
     eventually(format!("optional kinds are {mark}"), LATER, async || {
         let text = controller.readiness().await?;
         let all = OPTIONAL.map(|kind| text.contains(&format!("[{mark}] mirror/{kind}: ")));
-        seen(&all, &[true; 3])
+        seen(&all, &[true; OPTIONAL.len()])
     })
     .await
 }

@@ -49,7 +49,7 @@ pub const CONTROLLER_INSTANCE: Spec = Spec::fixed(
     "isolates several controllers; every series carries it as controller_instance",
 );
 
-/// Which InferencePool flavour is watched.
+/// Which InferencePools are watched.
 pub const POOL_GROUP: Spec = Spec::fixed(
     SettingGroup::Scope,
     "POOL_GROUP",
@@ -58,7 +58,7 @@ pub const POOL_GROUP: Spec = Spec::fixed(
 )
 .means(
     "API group of the InferencePools to watch; empty watches each that the cluster serves.",
-    "the other flavour is not watched",
+    "pools of other groups are not watched",
 );
 
 /// Whether PodAutoscalers are decided on.

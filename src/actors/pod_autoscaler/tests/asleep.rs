@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use super::*;
 use crate::actors::sample_plan::tests::put_up;
-use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::inference_pool::InferencePool;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::ModelKey;
 use crate::policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
@@ -16,6 +16,7 @@ use crate::policy::pod_autoscaler::samples::{
 use crate::policy::router_queue::{CountedQueue, DirectQueue};
 use crate::policy::signal::{Failure, FreshnessBands, Signal};
 use crate::settings::statics::RecordSettings;
+use crate::state::mirrors::tests::other_pools;
 use crate::state::recorder::DecisionRecorder;
 use wva_base::moment::Moment;
 use wva_recording::{RecordedEntry, RecordingReader, replay_autoscaler};
@@ -40,8 +41,9 @@ pub(in crate::actors) fn sleeping() -> SharedState {
         json!({"spec": {"selector": {"app": "epp"}, "ports": ports}}),
     );
     list::<Service>(&mirrors.services, WatchedKind::Service, [service]);
-    let kind = WatchedKind::InferencePoolV1Alpha2;
-    list::<v1alpha2::InferencePool>(&mirrors.pools_v1alpha2, kind, []);
+    for (mirror, kind) in other_pools(mirrors) {
+        list::<InferencePool>(mirror, kind, []);
+    }
     let autoscaler = json!({"spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
         "minReplicas": 0, "maxReplicas": 3, "scalingStrategy": "APA", "metricsSources": [of_pod("x")],
@@ -62,7 +64,7 @@ pub(in crate::actors) fn with_pool(shared: &SharedState) {
         },
     });
     let pools = &shared.writers.mirrors.pools_v1;
-    list::<v1::InferencePool>(pools, WatchedKind::InferencePoolV1, [pool]);
+    list::<InferencePool>(pools, WatchedKind::InferencePoolV1, [pool]);
 }
 
 fn hold(shared: &SharedState, requests: f64, at: Moment) {
@@ -88,7 +90,7 @@ async fn requests_in_the_router_of_its_model_wake_a_target() {
         let decision = record.decision().unwrap();
         (decision.current.0, decision.desired.0)
     };
-    list::<v1::InferencePool>(
+    list::<InferencePool>(
         &shared.writers.mirrors.pools_v1,
         WatchedKind::InferencePoolV1,
         [],

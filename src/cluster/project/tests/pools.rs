@@ -1,4 +1,4 @@
-//! InferencePools of both groups.
+//! InferencePools of all groups.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::project;
-use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::inference_pool::InferencePool;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorWriter, ObjectKey};
 use crate::cluster::project::pool::{InferencePools, PoolObject};
@@ -46,15 +46,12 @@ fn pools_of_both_groups_are_read_as_the_vectors_say() {
     assert!(vectors.projected.len() > 3);
     for vector in vectors.projected {
         let metadata = json!({"namespace": "ns1", "name": "p"});
-        let pool = match (&vector.v1, &vector.v1alpha2) {
-            (Some(spec), None) => {
-                project::<v1::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
-            }
-            (None, Some(spec)) => {
-                project::<v1alpha2::InferencePool>(&json!({"metadata": metadata, "spec": spec}))
-            }
-            _ => panic!("{}: one group each", vector.id),
+        let specs = [&vector.v1, &vector.v1alpha2].into_iter().flatten();
+        let [spec] = specs.collect::<Vec<_>>()[..] else {
+            panic!("{}: one group each", vector.id);
         };
+        let object = json!({"metadata": metadata, "spec": spec});
+        let pool = project::<InferencePool>(&object);
         let expected = PoolObject {
             namespace: Arc::from("ns1"),
             name: Arc::from("p"),
@@ -76,14 +73,13 @@ fn pool(key: &ObjectKey, selector: BTreeMap<Arc<str>, Arc<str>>) -> PoolObject {
     }
 }
 
-fn pools() -> ([MirrorWriter<PoolObject>; 2], InferencePools, Epoch) {
-    let writers = [MirrorWriter::default(), MirrorWriter::default()];
-    let [v1, v1alpha2] = writers.each_ref().map(MirrorWriter::reader);
-    let group = PoolGroup::default();
+type PoolWriters = [MirrorWriter<PoolObject>; PoolGroup::ALL.len()];
+
+fn pools() -> (PoolWriters, InferencePools, Epoch) {
+    let writers = PoolWriters::default();
     let pools = InferencePools {
-        group,
-        v1,
-        v1alpha2,
+        group: PoolGroup::default(),
+        mirrors: writers.each_ref().map(MirrorWriter::reader),
     };
     let role = Role::Watcher(WatchedKind::InferencePoolV1);
     (writers, pools, Epoch::for_test(role, 1))
@@ -100,7 +96,9 @@ fn pools_are_looked_up_as_the_vectors_say() {
             let key = ObjectKey::new(namespace, name);
             let view = pool(&key, selector);
             // The groups take turns: where a pool comes from makes no difference.
-            writers[index % 2].apply(&epoch, key, view).unwrap();
+            writers[index % writers.len()]
+                .apply(&epoch, key, view)
+                .unwrap();
         }
         let found = pools.selecting(&vector.namespace, &vector.labels);
         let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));
@@ -109,14 +107,21 @@ fn pools_are_looked_up_as_the_vectors_say() {
 }
 
 #[test]
-fn of_a_pool_in_both_groups_the_newer_one_counts() {
-    let ([v1, v1alpha2], pools, epoch) = pools();
+fn of_a_pool_in_several_groups_the_stable_one_counts() {
+    let ([v1, _, llm_d, v1alpha2], pools, epoch) = pools();
     let key = ObjectKey::new("ns1", "p");
     let labels = |text: &str| BTreeMap::from([(Arc::from("app"), Arc::from(text))]);
     let old = pool(&key, labels("old"));
     v1alpha2.apply(&epoch, key.clone(), old).unwrap();
     assert_eq!(pools.get(&key).unwrap().selector, labels("old"));
     assert!(pools.selecting("ns1", &labels("old")).is_some());
+
+    let next = pool(&key, labels("next"));
+    llm_d.apply(&epoch, key.clone(), next).unwrap();
+    assert_eq!(pools.get(&key).unwrap().selector, labels("next"));
+    let all = pools.all();
+    assert_eq!(all[&key].selector, labels("next"));
+    assert!(pools.selecting("ns1", &labels("old")).is_none());
 
     let new = pool(&key, labels("new"));
     v1.apply(&epoch, key.clone(), new).unwrap();

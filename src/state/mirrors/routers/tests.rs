@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Mirrors, NoRouter};
-use crate::api::inference_pool::{v1, v1alpha2};
+use crate::api::inference_pool::InferencePool;
 use crate::api::pod::SlimPod;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::snapshot::RouterPresence;
 use crate::settings::pool_group::PoolGroup;
-use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
+use crate::state::mirrors::tests::{TestMirrors, list, mirrors, other_pools};
 
 fn named(name: &str, rest: Value) -> Value {
     let mut object = rest;
@@ -67,7 +67,7 @@ fn world() -> TestMirrors {
             deployment("alone", &json!({ "app": "alone" })),
         ],
     );
-    list::<v1::InferencePool>(
+    list::<InferencePool>(
         &mirrors.writers.pools_v1,
         WatchedKind::InferencePoolV1,
         [
@@ -78,11 +78,9 @@ fn world() -> TestMirrors {
             pool("of-e", &json!({ "app": "e" }), Some("unselective")),
         ],
     );
-    list::<v1alpha2::InferencePool>(
-        &mirrors.writers.pools_v1alpha2,
-        WatchedKind::InferencePoolV1Alpha2,
-        [],
-    );
+    for (mirror, kind) in other_pools(&mirrors.writers) {
+        list::<InferencePool>(mirror, kind, []);
+    }
     let metrics = json!([
         { "name": "grpc", "port": 9002 },
         { "name": "http-metrics", "port": 8080, "targetPort": 9090 },
@@ -157,7 +155,7 @@ fn routers(service: Option<Value>, pods: &[[String; 4]]) -> Result<Vec<String>, 
     let mirrors = mirrors(PoolGroup::default());
     let kind = WatchedKind::InferencePoolV1;
     let pool = pool("p", &json!({}), Some("picker"));
-    list::<v1::InferencePool>(&mirrors.writers.pools_v1, kind, [pool]);
+    list::<InferencePool>(&mirrors.writers.pools_v1, kind, [pool]);
     list::<Service>(&mirrors.writers.services, WatchedKind::Service, service);
     let pods = pods
         .iter()

@@ -60,20 +60,25 @@ pub(super) fn proofs() -> Vec<Proof> {
 }
 
 async fn pool_group(cx: &Cx) -> Result {
-    let watched = async |group: &str| -> Result<[bool; 2]> {
+    let watched = async |group: &str| -> Result<[bool; 4]> {
         let controller = started(cx, vec![("POOL_GROUP", group.to_owned())], &[]).await?;
         controller.ready().await?;
         let text = controller.readiness().await?;
         controller.crash();
-        Ok(
-            ["mirror/InferencePool.v1:", "mirror/InferencePool.v1alpha2:"]
-                .map(|mirror| text.contains(mirror)),
-        )
+        Ok(["v1", "v1alpha2", "gateway", "llm-d"]
+            .map(|group| text.contains(&format!("mirror/InferencePool.{group}:"))))
     };
-    assert_eq!(watched("").await?, [true, true]);
-    assert_eq!(watched("inference.networking.k8s.io").await?, [true, false]);
-    let older = watched("inference.networking.x-k8s.io").await?;
-    assert_eq!(older, [false, true]);
+    assert_eq!(watched("").await?, [true; 4]);
+    let groups = [
+        "inference.networking.k8s.io",
+        "inference.networking.x-k8s.io",
+        "gateway.networking.k8s.io",
+        "llm-d.ai",
+    ];
+    for (index, group) in groups.into_iter().enumerate() {
+        let expected: [bool; 4] = std::array::from_fn(|other| other == index);
+        assert_eq!(watched(group).await?, expected);
+    }
     Ok(())
 }
 

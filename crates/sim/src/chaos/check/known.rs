@@ -14,7 +14,7 @@ use crate::apiserver::Insider;
 use crate::workloads::leader_worker_sets;
 use crate::workloads::object::Object;
 use wva::api::gpu::{HoldingPod, OfferingNode};
-use wva::api::inference_pool::v1::InferencePool;
+use wva::api::inference_pool::InferencePool;
 use wva::api::leader_worker_set::LeaderWorkerSet;
 use wva::api::pod::SlimPod;
 use wva::api::variant_autoscaling::VariantAutoscaling;
@@ -48,7 +48,7 @@ impl Default for Content {
                 ..Views::new("services.", |mirrors| &mirrors.services)
             }),
             all::<InferencePool>("inferencepools.inference.networking.k8s.io", |mirrors| {
-                &mirrors.pools.v1
+                &mirrors.pools_v1
             }),
             all::<OfferingNode>("nodes.", |mirrors| &mirrors.nodes),
             Box::new(Views::<HoldingPod> {
