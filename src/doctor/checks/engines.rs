@@ -264,17 +264,14 @@ fn flow_control(facts: &Facts) -> Vec<Finding> {
 
 /// Whether a pool selects the pods of a target.
 fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
-    let selectors = [
-        (LiveKind::InferencePool, "/spec/selector/matchLabels"),
-        (LiveKind::AlphaInferencePool, "/spec/selector"),
-    ];
-    let pools = selectors
-        .into_iter()
-        .flat_map(|(kind, selector)| facts.all(kind).iter().map(move |pool| (pool, selector)));
-    let mut pools = pools.filter(|(pool, _)| pool.namespace() == target.namespace());
-    pools.any(|(pool, selector)| {
-        let labels = pool.0.pointer(selector);
-        let labels = labels.and_then(serde_json::Value::as_object);
+    let kinds = [LiveKind::InferencePool, LiveKind::AlphaInferencePool];
+    let pools = kinds.into_iter().flat_map(|kind| facts.all(kind));
+    let mut pools = pools.filter(|pool| pool.namespace() == target.namespace());
+    pools.any(|pool| {
+        // Its groups differ in the form of the selector.
+        let forms = ["/spec/selector/matchLabels", "/spec/selector"];
+        let mut forms = forms.iter().filter_map(|form| pool.0.pointer(form));
+        let labels = forms.find_map(serde_json::Value::as_object);
         // Of a group the leader serves.
         let own = templates(target).next();
         let own = own.and_then(|template| template.pointer("/metadata/labels"));

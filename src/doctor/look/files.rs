@@ -14,6 +14,7 @@ use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{FactSource, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::settings::config_maps::Purpose;
+use crate::settings::pool_group::PoolGroup;
 
 /// Most files of a folder.
 const MOST_FILES: usize = 10_000;
@@ -175,11 +176,17 @@ fn object(file: &str, value: Value, facts: &mut Facts) {
         facts.files.insert(object.title(), file.to_owned());
     }
     let version = object.text("/apiVersion");
-    let kind = LiveKind::ALL.into_iter().find(|kind| {
+    let mut kinds = LiveKind::ALL.into_iter();
+    let kind = kinds.find(|kind| {
         let path = kind.path();
         object.kind() == kind.as_str()
             && (path.ends_with(&format!("/{version}")) && !version.is_empty())
     });
+    // Of some groups any version is read.
+    let is_pool = object.kind() == LiveKind::InferencePool.as_str()
+        && [PoolGroup::GATEWAY, PoolGroup::LLM_D]
+            .contains(&version.split('/').next().unwrap_or_default());
+    let kind = kind.or_else(|| is_pool.then_some(LiveKind::InferencePool));
     let Some(kind) = kind else {
         if object.kind() == LiveKind::VariantAutoscaling.as_str() {
             let why = format!("apiVersion {version:?} is not known; write llmd.ai/v1alpha1");

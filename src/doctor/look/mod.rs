@@ -18,12 +18,13 @@ use std::time::Duration;
 use kube::{Client, CustomResourceExt as _};
 use tokio::time::Instant;
 
-use self::objects::{Place, list};
+use self::objects::{Place, list, list_pools};
 use super::facts::{Facts, LiveKind, Reading};
 use super::finding::FindingGroup;
 use super::object::LiveObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::client::within;
+use crate::settings::pool_group::PoolGroup;
 
 /// Longest wait for one answer of the API server.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -173,6 +174,17 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
     }
     if scope.is_before {
         return;
+    }
+    for group in [PoolGroup::GATEWAY, PoolGroup::LLM_D] {
+        let read = list_pools(client, group, &place).await;
+        let pools = facts.objects.entry(LiveKind::InferencePool);
+        let pools = pools.or_default();
+        match (read, pools) {
+            (Reading::Known(found), Reading::Known(pools)) => pools.extend(found),
+            // What cannot be read may be what selects a pod.
+            (Reading::Absent, _) | (_, Reading::Failed(_)) => {}
+            (read, pools) => *pools = read,
+        }
     }
     facts.declare();
     let near = places(facts, scope);

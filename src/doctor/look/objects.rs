@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::DEADLINE;
 use crate::cluster::client::within;
 use crate::doctor::facts::{LiveKind, Reading};
-use crate::doctor::object::{LiveObject, text};
+use crate::doctor::object::{LiveObject, list as values, text};
 
 /// Objects of one page.
 const PAGE: usize = 250;
@@ -35,9 +35,20 @@ pub(super) async fn list(
     places: &[Place],
     selector: &str,
 ) -> Reading<Vec<LiveObject>> {
+    list_at(client, kind, kind.path(), places, selector).await
+}
+
+/// Lists the objects of a kind at the path of another group and version.
+async fn list_at(
+    client: &Client,
+    kind: LiveKind,
+    base: &str,
+    places: &[Place],
+    selector: &str,
+) -> Reading<Vec<LiveObject>> {
     let mut all = Vec::new();
     for place in places {
-        match pages(client, kind, place, selector, &mut all).await {
+        match pages(client, kind, base, place, selector, &mut all).await {
             Reading::Known(()) => {}
             Reading::Absent => return Reading::Absent,
             Reading::Failed(why) => return Reading::Failed(why),
@@ -47,8 +58,30 @@ pub(super) async fn list(
     Reading::Known(all)
 }
 
-fn path(kind: LiveKind, place: &Place, selector: &str, token: &str) -> String {
-    let (base, resource) = (kind.path(), kind.resource());
+/// Lists InferencePools of a group that publishes no version of them, in the first version that serves any.
+pub(super) async fn list_pools(
+    client: &Client,
+    group: &str,
+    place: &Place,
+) -> Reading<Vec<LiveObject>> {
+    let group = match get(client, &format!("/apis/{group}")).await {
+        Reading::Known(group) => group,
+        Reading::Absent => return Reading::Absent,
+        Reading::Failed(why) => return Reading::Failed(why),
+        Reading::NotAsked => return Reading::NotAsked,
+    };
+    for served in values(&group, "/versions") {
+        let base = format!("/apis/{}", text(served, "/groupVersion"));
+        let places = std::slice::from_ref(place);
+        let found = list_at(client, LiveKind::InferencePool, &base, places, "").await;
+        if found != Reading::Absent {
+            return found;
+        }
+    }
+    Reading::Absent
+}
+
+fn path(base: &str, resource: &str, place: &Place, selector: &str, token: &str) -> String {
     let query: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("limit", &PAGE.to_string())
         .append_pair("labelSelector", selector)
@@ -64,13 +97,14 @@ fn path(kind: LiveKind, place: &Place, selector: &str, token: &str) -> String {
 async fn pages(
     client: &Client,
     kind: LiveKind,
+    base: &str,
     place: &Place,
     selector: &str,
     all: &mut Vec<LiveObject>,
 ) -> Reading<()> {
     let mut token = String::new();
     loop {
-        let path = path(kind, place, selector, &token);
+        let path = path(base, kind.resource(), place, selector, &token);
         let mut page = match get(client, &path).await {
             Reading::Known(page) => page,
             Reading::Absent => return Reading::Absent,

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::causes::objects;
+use super::causes::{objects, remove, scale_to_zero};
 use super::cluster::{old_definition, unavailable};
 use super::healthy::{NOW, controller, facts};
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
@@ -19,6 +19,7 @@ use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, FindingCode, examine};
+use crate::settings::pool_group::PoolGroup;
 
 /// An API server that holds facts.
 struct Held {
@@ -29,6 +30,8 @@ struct Held {
     denied: Vec<&'static str>,
     asked: Mutex<Vec<String>>,
     has_controller: bool,
+    /// An InferencePool of another group than the facts have.
+    other_pool: Option<Value>,
 }
 
 impl Held {
@@ -39,6 +42,7 @@ impl Held {
             denied: Vec::new(),
             asked: Mutex::default(),
             has_controller: true,
+            other_pool: None,
         })
     }
 
@@ -76,6 +80,12 @@ impl Held {
         if path == "/version" {
             return (200, json!({ "major": "1", "minor": "33+" }));
         }
+        if let Some(group) = [PoolGroup::GATEWAY, PoolGroup::LLM_D]
+            .iter()
+            .find_map(|group| path.strip_prefix("/apis/")?.strip_prefix(group))
+        {
+            return self.other_pools(group);
+        }
         let name = path.strip_prefix("/api/v1/namespaces/");
         if let Some(name) = name.filter(|name| !name.contains('/')) {
             let namespace = self.facts.find(LiveKind::Namespace, "", name);
@@ -100,6 +110,26 @@ impl Held {
             return (200, json!({ "metadata": {}, "items": own }));
         }
         (200, self.list(path))
+    }
+
+    /// The last of the versions of a group alone has pools, if any has.
+    fn other_pools(&self, below: &str) -> (u16, Value) {
+        match (&self.other_pool, below) {
+            (Some(_), "") => {
+                let versions = [
+                    json!({ "groupVersion": "llm-d.ai/v1" }),
+                    json!({ "groupVersion": "llm-d.ai/v2alpha1" }),
+                ];
+                (200, json!({ "versions": versions }))
+            }
+            (Some(pool), "/v2alpha1/inferencepools") => {
+                (200, json!({ "metadata": {}, "items": [pool] }))
+            }
+            _ => {
+                let missing = json!({ "kind": "Status", "status": "Failure", "code": 404, "message": "", "reason": "NotFound" });
+                (404, missing)
+            }
+        }
     }
 
     fn list(&self, path: &str) -> Value {
@@ -196,6 +226,26 @@ async fn what_is_refused_could_not_be_looked_at_and_what_is_missing_is_found() {
     let diagnosis = diagnose(&proxy, &DoctorScope::default()).await;
     assert_eq!(found(&diagnosis), Vec::new());
     assert_eq!(diagnosis.verdict(), Verdict::Unseen);
+}
+
+#[tokio::test]
+async fn a_pool_of_any_group_and_version_wakes_a_model() {
+    let found_with = async |pool: Option<Value>, refused: &[(&'static str, u16)]| {
+        let mut held = Arc::into_inner(Held::new(refused)).unwrap();
+        scale_to_zero(&mut held.facts);
+        remove(&mut held.facts, LiveKind::InferencePool, "p");
+        held.other_pool = pool;
+        found(&diagnose(&Arc::new(held), &DoctorScope::default()).await)
+    };
+    let pool = json!({
+        "metadata": { "namespace": "ns", "name": "p" },
+        "spec": { "selector": { "pool": "p" } },
+    });
+    let no_signal = [FindingCode::NoWakeSignal; 2];
+    assert_eq!(found_with(None, &[]).await, no_signal);
+    assert_eq!(found_with(Some(pool), &[]).await, []);
+    // One that cannot be read may be what wakes it.
+    assert_eq!(found_with(None, &[("/apis/llm-d.ai", 403)]).await, []);
 }
 
 /// The Deployments of an installation of KEDA, each with an account.
