@@ -27,8 +27,10 @@ pub(super) struct ReplicaCounts {
     /// Replicas that exist; `None` where the target is not read.
     pub(super) current: Option<u64>,
     pub(super) ready: Option<u64>,
-    /// Of these, not ready.
+    /// Of these, not ready and not gated.
     pub(super) pending: Option<u64>,
+    /// Of these, held by scheduling gates; `None` where pods are not read.
+    pub(super) gated: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -116,7 +118,9 @@ impl<'a> Targets<'a> {
     fn of(objects: &'a FleetObjects) -> Self {
         let counts = objects.workloads.iter().map(|(kind, object)| {
             let (namespace, name) = identity(object);
-            ((namespace, *kind, name), counts(object))
+            let gated = objects.gated.as_deref();
+            let gated = gated.map(|pods| gated_of(pods, kind, object));
+            ((namespace, *kind, name), counts(object, gated))
         });
         let mut scalers: BTreeMap<TargetPlace<'a>, Vec<String>> = BTreeMap::new();
         let mut add = |object: &'a Value, kind: &str| {
@@ -275,7 +279,29 @@ fn number(object: &Value, path: &str) -> Option<u64> {
     object.pointer(path).and_then(Value::as_u64)
 }
 
-fn counts(object: &Value) -> ReplicaCounts {
+/// Replicas of a workload among these pods. The leader stands for its group.
+fn gated_of(pods: &[Value], kind: &str, workload: &Value) -> u64 {
+    let (namespace, name) = identity(workload);
+    let selected = workload.pointer("/spec/selector/matchLabels");
+    let selected = selected.and_then(Value::as_object);
+    let is_own = |pod: &&Value| {
+        let label = |label: &str| pod.pointer("/metadata/labels")?.get(label)?.as_str();
+        let is_selected = match kind {
+            "LeaderWorkerSet" => {
+                label("leaderworkerset.sigs.k8s.io/name") == Some(name)
+                    && label("leaderworkerset.sigs.k8s.io/worker-index") == Some("0")
+            }
+            _ => selected.is_some_and(|selected| {
+                !selected.is_empty()
+                    && (selected.iter()).all(|(name, value)| label(name) == value.as_str())
+            }),
+        };
+        identity(pod).0 == namespace && is_selected
+    };
+    pods.iter().filter(is_own).map(|_| 1).sum()
+}
+
+fn counts(object: &Value, gated: Option<u64>) -> ReplicaCounts {
     let stated = number(object, "/spec/replicas").unwrap_or(1);
     let current = match number(object, "/status/replicas") {
         None | Some(0) => stated,
@@ -285,7 +311,8 @@ fn counts(object: &Value) -> ReplicaCounts {
     ReplicaCounts {
         current: Some(current),
         ready: Some(ready),
-        pending: Some(current.saturating_sub(ready)),
+        pending: Some(current.saturating_sub(ready + gated.unwrap_or(0))),
+        gated,
     }
 }
 

@@ -49,6 +49,7 @@ async fn repeat(
     loop {
         let objects = FleetObjects::read(&client, namespace.as_deref()).await?;
         let objects = objects.decided(&client).await;
+        let objects = objects.with_gated(&client, namespace.as_deref()).await;
         let mut status = FleetStatus::of(&objects);
         if let Some(controller) = controller {
             enrich::enrich(&mut status, controller).await;

@@ -55,6 +55,8 @@ const WORKLOADS: [ListedKind; 3] = [
     ),
 ];
 
+const PODS: ListedKind = ("", "v1", "Pod", "pods");
+
 const EVENTS: ListedKind = ("events.k8s.io", "v1", "Event", "events");
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,11 +73,32 @@ pub(in crate::cli) struct FleetObjects {
     pub(super) hpas: Vec<Value>,
     /// `ScaledObject` objects.
     pub(super) scaled_objects: Vec<Value>,
+    /// Pods that scheduling gates hold; `None` where pods are not read.
+    pub(super) gated: Option<Vec<Value>>,
     /// What could not be read.
     pub(super) notes: Vec<String>,
 }
 
 impl FleetObjects {
+    /// With the pods that scheduling gates hold.
+    pub(super) async fn with_gated(mut self, client: &Client, namespace: Option<&str>) -> Self {
+        let held = ListParams::default().fields("status.phase=Pending");
+        match list_of(client, PODS, namespace, held).await {
+            Ok(found) => {
+                let mut found = found.unwrap_or_default();
+                found.retain(|pod| {
+                    let gates = pod.pointer("/spec/schedulingGates");
+                    let gates = gates.and_then(Value::as_array);
+                    let is_live = pod.pointer("/metadata/deletionTimestamp").is_none();
+                    gates.is_some_and(|gates| !gates.is_empty()) && is_live
+                });
+                self.gated = Some(found);
+            }
+            Err(error) => self.notes.push(refusal(PODS, &error)),
+        }
+        self
+    }
+
     /// Lists one namespace, or all.
     ///
     /// # Errors
@@ -224,7 +247,9 @@ fn refusal((group, _, _, plural): ListedKind, error: &RequestError) -> String {
             "log in, so that the kubeconfig has valid credentials".to_owned()
         }
         RequestError::Refused(status) if status.code == 403 => {
-            format!("grant list on {plural}.{group}, or name a namespace with --namespace")
+            let resource = [plural, group].join(".");
+            let resource = resource.trim_end_matches('.');
+            format!("grant list on {resource}, or name a namespace with --namespace")
         }
         _ => "check the kubeconfig".to_owned(),
     };
@@ -255,8 +280,17 @@ pub(in crate::cli) async fn list_events(
 /// All objects of a kind; `None` where the API server does not serve it.
 async fn list(
     client: &Client,
+    kind: ListedKind,
+    namespace: Option<&str>,
+) -> Result<Option<Vec<Value>>, RequestError> {
+    list_of(client, kind, namespace, ListParams::default()).await
+}
+
+async fn list_of(
+    client: &Client,
     (group, version, kind, plural): ListedKind,
     namespace: Option<&str>,
+    parameters: ListParams,
 ) -> Result<Option<Vec<Value>>, RequestError> {
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
@@ -265,7 +299,7 @@ async fn list(
         None => Api::all_with(client.clone(), &resource),
     };
     let mut objects = Vec::new();
-    let mut parameters = ListParams::default().limit(PAGE);
+    let mut parameters = parameters.limit(PAGE);
     loop {
         let page = match within(DEADLINE, api.list(&parameters)).await {
             Err(RequestError::Refused(status)) if status.code == 404 => return Ok(None),

@@ -6,12 +6,13 @@ use super::fleet::{FleetStatus, PodAutoscalerRow, ReplicaCounts, VariantRow};
 use crate::cli::plan::widths;
 use wva_base::text::shortened;
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "MODEL / VARIANT",
     "CURRENT",
     "DESIRED",
     "READY",
     "PENDING",
+    "GATED",
     "SCALER",
     "SIGNALS",
     "COST",
@@ -71,7 +72,7 @@ fn sum<T: std::iter::Sum>(counts: impl Iterator<Item = Option<T>>) -> Option<T> 
     counts.sum()
 }
 
-fn model_row(variants: &[VariantRow]) -> [String; 8] {
+fn model_row(variants: &[VariantRow]) -> [String; 9] {
     let of = |read: fn(&VariantRow) -> Option<u64>| count(sum(variants.iter().map(read)));
     let first = variants.first();
     let name = first.map(|first| format!("{}/{}", first.namespace, shortened(&first.model)));
@@ -81,6 +82,7 @@ fn model_row(variants: &[VariantRow]) -> [String; 8] {
         of(|row| row.desired),
         of(|row| row.replicas.ready),
         of(|row| row.replicas.pending),
+        of(|row| row.replicas.gated),
         String::new(),
         String::new(),
         cost(sum(variants.iter().map(|row| row.cost))),
@@ -91,11 +93,12 @@ fn cost(cost: Option<f64>) -> String {
     cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}"))
 }
 
-fn variant_row(row: &VariantRow) -> [String; 8] {
+fn variant_row(row: &VariantRow) -> [String; 9] {
     let ReplicaCounts {
         current,
         ready,
         pending,
+        gated,
     } = row.replicas;
     [
         format!("  {}", row.name),
@@ -103,6 +106,7 @@ fn variant_row(row: &VariantRow) -> [String; 8] {
         count(row.desired),
         count(ready),
         count(pending),
+        count(gated),
         row.scaler.clone().unwrap_or_else(|| "none".to_owned()),
         row.signal_age.clone().unwrap_or_else(|| "-".to_owned()),
         cost(row.cost),
@@ -123,6 +127,7 @@ fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
         "DESIRED",
         "READY",
         "PENDING",
+        "GATED",
     ];
     let mut rows = vec![titles.map(str::to_owned)];
     let mut reasons = vec!["LAST DECISION"];
@@ -134,6 +139,7 @@ fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
             count(row.desired),
             count(row.replicas.ready),
             count(row.replicas.pending),
+            count(row.replicas.gated),
         ]);
         reasons.push(&row.decision);
     }

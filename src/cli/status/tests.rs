@@ -70,15 +70,76 @@ fn a_fleet_is_shown_by_model_and_variant() {
     );
     let status = FleetStatus::of(&objects());
     let wanted = "\
-MODEL / VARIANT  CURRENT  DESIRED  READY  PENDING  SCALER             SIGNALS  COST  LAST DECISION
-serving/llama    3        -        2      1                                    61.0
-  h100           1        -        1      0        ScaledObject/h100  -        40.0  no controller has written a status
-  l4             2        3        1      1        HPA/follows        -        21.0  saturation decided
+MODEL / VARIANT  CURRENT  DESIRED  READY  PENDING  GATED  SCALER             SIGNALS  COST  LAST DECISION
+serving/llama    3        -        2      1        -                                  61.0
+  h100           1        -        1      0        -      ScaledObject/h100  -        40.0  no controller has written a status
+  l4             2        3        1      1        -      HPA/follows        -        21.0  saturation decided
 ";
     assert_eq!(render::table(&status, None), wanted);
     let document: Value = serde_json::from_str(&render::json(&status).unwrap()).unwrap();
     assert_eq!(document["variants"][1]["pending"], 1);
     assert_eq!(document["variants"][0]["desired"], Value::Null);
+}
+
+/// Replicas that wait for admission have not begun to start.
+#[tokio::test]
+async fn gated_replicas_are_no_pending_ones() {
+    let gate = json!([{"name": "kueue.x-k8s.io/admission"}]);
+    let pod = |name: &str, labels: Value, gates: &Value| {
+        json!({
+            "metadata": {"namespace": "serving", "name": name, "labels": labels},
+            "spec": {"schedulingGates": gates},
+        })
+    };
+    let worker = |index: &str| {
+        json!({
+            "leaderworkerset.sigs.k8s.io/name": "groups",
+            "leaderworkerset.sigs.k8s.io/worker-index": index,
+        })
+    };
+    let mut fleet = objects();
+    let (_, mut l4) = workload("l4", 4, 1);
+    l4["spec"]["selector"] = json!({"matchLabels": {"app": "l4"}});
+    let (_, groups) = workload("groups", 2, 1);
+    fleet.workloads = vec![("Deployment", l4), ("LeaderWorkerSet", groups)];
+    let mut of_groups = variant("groups", "1", Some(2));
+    of_groups["spec"]["scaleTargetRef"]["kind"] = json!("LeaderWorkerSet");
+    fleet.variants = vec![variant("l4", "1", Some(4)), of_groups];
+    let server = FakeServer::new([
+        list(&[
+            pod("a", json!({"app": "l4"}), &gate),
+            pod("b", json!({"app": "l4"}), &gate),
+            pod("starts", json!({"app": "l4"}), &Value::Null),
+            pod("other", json!({"app": "other"}), &gate),
+            pod("leader", worker("0"), &gate),
+            pod("worker", worker("1"), &gate),
+        ]),
+        refused(403),
+    ]);
+    let read = fleet.clone().with_gated(&server.client(), None).await;
+    let status = FleetStatus::of(&read);
+    let counts = status.variants.iter().map(|row| {
+        let replicas = row.replicas;
+        (&*row.name, replicas.pending, replicas.gated)
+    });
+    let expected = [("groups", Some(0), Some(1)), ("l4", Some(1), Some(2))];
+    assert_eq!(counts.collect::<Vec<_>>(), expected);
+    let document: Value = serde_json::from_str(&render::json(&status).unwrap()).unwrap();
+    assert_eq!(document["variants"][1]["gated"], 2);
+    assert!(
+        render::table(&status, None)
+            .contains("  l4             4        4        1      1        2 ")
+    );
+    let query = &server.asked()[0].query;
+    assert!(query.contains("status.phase%3DPending"), "{query}");
+
+    let unread = fleet.with_gated(&server.client(), None).await;
+    assert!(
+        unread.notes[0].contains("grant list on pods, or"),
+        "{:?}",
+        unread.notes
+    );
+    assert_eq!(FleetStatus::of(&unread).variants[1].replicas.gated, None);
 }
 
 #[test]
