@@ -7,7 +7,7 @@ use super::targets::claimed;
 use super::variants::is_handled;
 use crate::api::MANAGED_ANNOTATION;
 use crate::cluster::project::scaler::ScalerObject;
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::LiveObject;
 use crate::policy::key::TargetKey;
@@ -45,18 +45,20 @@ pub(super) fn declaring(facts: &Facts) -> Vec<ReadScaler<'_>> {
     declaring
 }
 
-/// Annotated scalers whose target another variant names, and variants of one name.
+/// Variants of one target of which an annotated scaler declares one at least, and variants of one name.
 pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     let declared = declaring(facts);
     let claims = claims(facts, &declared);
-    let of_target = declared.iter().filter_map(|one| {
-        let mut all = claims.get(one.kept.target.as_ref()?)?.iter();
-        if !all.clone().any(|own| own.title() == one.object.title()) {
-            return None;
-        }
-        let other = all.find(|other| other.title() != one.object.title())?;
+    let pairs = (claims.values()).flat_map(|all| all.iter().map(move |one| (one, all)));
+    let of_target = pairs.filter_map(|(one, all)| {
+        // Among VariantAutoscalings alone another check says it.
+        let is_rival = |other: &&&LiveObject| {
+            let is_declared = [one, **other].into_iter().any(|one| !is_variant(one));
+            other.title() != one.title() && is_declared
+        };
+        let other = all.iter().find(is_rival)?;
         let cause = format!("{} names its target too; keep one of both", other.title());
-        Some(contested(one.object, cause))
+        Some(contested(one, cause))
     });
     let mut found: Vec<Finding> = of_target.collect();
     let all: Vec<&LiveObject> = claims.into_values().flatten().collect();
@@ -77,9 +79,17 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     found
 }
 
+fn is_variant(object: &LiveObject) -> bool {
+    object.kind() == LiveKind::VariantAutoscaling.as_str()
+}
+
 fn contested(object: &LiveObject, cause: String) -> Finding {
     // Without the annotation its trigger still declares it.
     let is_annotated = object.annotation(MANAGED_ANNOTATION).is_some();
     let finding = FindingCode::TargetContested.at(object.title(), cause);
-    finding.with(if is_annotated { "" } else { "false" })
+    finding.with(if is_annotated || is_variant(object) {
+        ""
+    } else {
+        "false"
+    })
 }

@@ -190,9 +190,13 @@ fn an_annotated_scaler_contests_a_target_where_a_controller_takes_it() {
     set(&mut facts, "ANNOTATED_SCALERS_ENABLED", "true");
     assert_eq!(codes(&facts), [FindingCode::TargetContested]);
     let diagnosis = examine(&facts);
-    let remedy = diagnosis.findings().next().map(Finding::remedy);
-    let annotate = "kubectl annotate horizontalpodautoscaler a --namespace ns llm-d.ai/managed-";
-    assert_eq!(remedy.as_deref(), Some(annotate));
+    let mut remedies: Vec<String> = diagnosis.findings().map(Finding::remedy).collect();
+    remedies.sort();
+    let of_both = [
+        "kubectl annotate horizontalpodautoscaler a --namespace ns llm-d.ai/managed-",
+        "kubectl delete variantautoscaling a --namespace ns",
+    ];
+    assert_eq!(remedies, of_both);
     set(&mut facts, "CONTROLLER_INSTANCE", "blue");
     let found = codes(&facts);
     assert!(!found.contains(&FindingCode::TargetContested), "{found:?}");
