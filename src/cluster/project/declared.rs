@@ -35,7 +35,7 @@ pub struct StatedField {
     annotation: &'static str,
     is_sound: fn(&str) -> bool,
     /// What a text that is not sound is, with the remedy.
-    pub remedy: &'static str,
+    remedy: &'static str,
 }
 
 impl StatedField {
@@ -43,12 +43,22 @@ impl StatedField {
     pub fn takes(&self, text: &str) -> bool {
         (self.is_sound)(text)
     }
+
+    /// What a text that may not stand there is, with the remedy.
+    pub fn refusal(&self, text: &str) -> &'static str {
+        match text.trim() {
+            "" if self.key == MODEL.key => BLANK_MODEL,
+            _ => self.remedy,
+        }
+    }
 }
+
+const BLANK_MODEL: &str = "is blank; set it to the model name that the engine reports";
 
 pub(super) const MODEL: StatedField = StatedField {
     key: "modelID",
     annotation: MODEL_ANNOTATION,
-    is_sound: |text| !text.is_empty() && !text.chars().any(char::is_control),
+    is_sound: |text| !text.trim().is_empty() && !text.chars().any(char::is_control),
     remedy: "names no model; set it to the model name that the engine reports",
 };
 const COST: StatedField = StatedField {
@@ -116,9 +126,11 @@ impl Declaration<'_> {
                 shortened(first),
                 shortened(second)
             )),
-            (Some((source, text)), None) if !field.takes(text) => {
-                Err(format!("{source}={:?} {}", shortened(text), field.remedy))
-            }
+            (Some((source, text)), None) if !field.takes(text) => Err(format!(
+                "{source}={:?} {}",
+                shortened(text),
+                field.refusal(text)
+            )),
             (first, _) => Ok(first.map(|(_, text)| text)),
         }
     }
@@ -216,8 +228,7 @@ fn spec(
     let stated = |field| declaration.stated(metadata, field);
     let Some(model) = stated(MODEL)? else {
         return Err(format!(
-            "annotation {MODEL_ANNOTATION}=\"\" {}",
-            MODEL.remedy
+            "annotation {MODEL_ANNOTATION} is missing; set it to the model name that the engine reports"
         ));
     };
     let cost = stated(COST)?.and_then(cost);

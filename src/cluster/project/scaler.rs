@@ -47,7 +47,7 @@ const FROM_ENV: &str = "FromEnv";
 const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling, and those that stop it in one direction.
 const PAUSED: &str = "autoscaling.keda.sh/paused";
-const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+pub(crate) const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 const SHRINKING_PAUSED: &str = "autoscaling.keda.sh/paused-scale-in";
 const GROWTH_PAUSED: &str = "autoscaling.keda.sh/paused-scale-out";
 
@@ -77,13 +77,14 @@ pub struct ScalerObject {
     pub declared: Option<Arc<VariantRecord>>,
     /// The count that stayed from a variant that its annotations declared.
     pub leftover: Option<Arc<LeftoverCount>>,
+    /// Whether its annotation says that it is no variant.
+    pub is_excluded: bool,
 }
 
 impl ScalerObject {
     /// Whether it reads a count of ours, from anywhere.
     pub fn reads_count(&self) -> bool {
-        let mut inputs = self.scaler.inputs.iter();
-        inputs.any(|input| !matches!(input, Input::Other))
+        (self.scaler.inputs.iter()).any(|input| *input != Input::Other)
     }
 }
 
@@ -231,6 +232,7 @@ fn object(
         generated: None,
         declared: None,
         leftover: None,
+        is_excluded: annotation(metadata, MANAGED_ANNOTATION) == Some("false"),
     }
 }
 
@@ -330,7 +332,6 @@ fn declares(metadata: &BTreeMap<String, String>) -> bool {
 /// What the object of a trigger is to us.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TriggerStanding {
-    /// A variant.
     Variant,
     /// Excluded by its annotation: that of another scaler may state a model too.
     Excluded,
@@ -463,8 +464,7 @@ fn half_paused(
 fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerActivity {
     let replicas = annotation(metadata, PAUSED_REPLICAS).map(|value| (PAUSED_REPLICAS, value));
     let paused = switched_on(metadata, PAUSED).map(|value| (PAUSED, value));
-    let paused = replicas.or(paused);
-    if let Some((name, value)) = paused {
+    if let Some((name, value)) = replicas.or(paused) {
         let paused = format!("{name}={:?}", bounded(value, MAX_VALUE));
         return ScalerActivity::Paused {
             annotation: Arc::from(paused),

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::super::visibility::{NotVisible, scaler_visible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
 use crate::cluster::project::scaler::MODEL_KEY;
-use crate::cluster::project::variant::VariantRecord;
+use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
 use crate::policy::actuation::ScalerKind;
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
@@ -44,13 +44,19 @@ pub(super) enum Unanswerable {
         variant: VariantKey,
     },
     #[error(
-        "ScaledObject {object}: VariantAutoscaling {variant} is not managed by this controller; correct its instance \
-         label, or the exclusion of its namespace"
+        "ScaledObject {object}: {} {} is not managed by this controller; correct its instance label, or the exclusion \
+         of its namespace", record.kind(), record.object.key
     )]
     Foreign {
         object: ObjectKey,
-        variant: VariantKey,
+        /// The variant.
+        record: Arc<VariantRecord>,
     },
+    #[error(
+        "ScaledObject {object} is no variant by its annotation {MANAGED_ANNOTATION}=\"false\", and no \
+         VariantAutoscaling names {target} as its target; correct the annotation, or create one"
+    )]
+    Excluded { object: ObjectKey, target: String },
     #[error(
         "ScaledObject {object} is not seen by this controller, or its target is of no kind that can be scaled; state {VARIANT_NAME} in \
          the trigger metadata, or let the controller watch its namespace"
@@ -140,6 +146,12 @@ impl DecisionLookup {
         Ok(ScalingAnswer { record, count })
     }
 
+    /// Whether the annotation of a ScaledObject says that it is no variant.
+    pub(super) fn is_excluded(&self, object: &ObjectKey) -> bool {
+        let known = self.0.mirrors.scaled_objects.get(object);
+        known.is_some_and(|known| known.is_excluded)
+    }
+
     /// The count that the target has in its specification; `None` where there is no target that can be scaled. A
     /// variant that is malformed or disputed names none, and KEDA scales that of the ScaledObject all the same.
     fn current(
@@ -196,13 +208,13 @@ impl DecisionLookup {
         let mirrors = &self.0.mirrors;
         let variant = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
         let object = || object.clone();
-        if !mirrors.is_variant(&variant) {
+        let Some(known) = mirrors.any_record(&variant) else {
             let object = object();
             return Err(Unanswerable::NoVariant { object, variant });
-        }
+        };
         let Some(record) = mirrors.managed(&variant) else {
-            let object = object();
-            return Err(Unanswerable::Foreign { object, variant });
+            let (object, record) = (object(), known);
+            return Err(Unanswerable::Foreign { object, record });
         };
         let pair = scaled_target(mirrors, &object()).zip(mirrors.target_of(&record));
         match pair.filter(|(scaled, decided)| scaled != decided) {
@@ -234,13 +246,12 @@ impl DecisionLookup {
         let claimants = mirrors.claimants(&target);
         let mut ours = claimants.iter().filter_map(|key| mirrors.managed(key));
         let Some(record) = ours.next() else {
-            let object = object();
-            return Err(match mirrors.foreign_claimant(&target) {
-                Some(variant) => Unanswerable::Foreign { object, variant },
-                None => Unanswerable::NoClaimant {
-                    object,
-                    target: target.to_string(),
-                },
+            let (object, foreign) = (object(), mirrors.foreign_claimant(&target));
+            let target = target.to_string();
+            return Err(match foreign {
+                Some(record) => Unanswerable::Foreign { object, record },
+                None if self.is_excluded(&object) => Unanswerable::Excluded { object, target },
+                None => Unanswerable::NoClaimant { object, target },
             });
         };
         if claimants.len() > 1 {

@@ -33,7 +33,9 @@ use self::streams::StreamTerms;
 pub use self::trigger::refused;
 use self::trigger::{ScalerTrigger, TriggerError};
 use super::access::{AccessDenied, Authorizer};
+use crate::cluster::project::scaler::STATED;
 use crate::cluster::review::Access;
+use crate::policy::key::ObjectKey;
 use crate::policy::series::DESIRED;
 use crate::state::Readers;
 
@@ -76,6 +78,7 @@ impl From<Unanswerable> for Status {
             Unanswerable::Blind { .. } | Unanswerable::NoCount { .. } => Code::Unavailable,
             Unanswerable::NoVariant { .. }
             | Unanswerable::NoObject { .. }
+            | Unanswerable::Excluded { .. }
             | Unanswerable::NoClaimant { .. } => Code::NotFound,
             Unanswerable::Foreign { .. }
             | Unanswerable::SeveralClaimants { .. }
@@ -125,11 +128,11 @@ impl ExternalScaler {
         let request = Request::from_parts(head, body);
         match method.as_str() {
             "IsActive" => unary(request, |reference| self.is_active(&reference)).await,
-            "GetMetricSpec" => unary(request, |reference| metric_spec(&reference)).await,
+            "GetMetricSpec" => unary(request, |reference| self.metric_spec(&reference)).await,
             "GetMetrics" => unary(request, |wanted| self.metrics(&wanted)).await,
             "StreamIsActive" => {
                 let open = |reference: ScaledObjectRef| {
-                    let trigger = ScalerTrigger::read(&reference)?;
+                    let trigger = self.trigger(&reference)?;
                     let terms = self.terms(client)?;
                     Ok(streams::activity(self.decisions.clone(), trigger, terms))
                 };
@@ -137,7 +140,7 @@ impl ExternalScaler {
             }
             "StreamMetricSpec" => {
                 let open = |reference: ScaledObjectRef| {
-                    let specs = metric_spec(&reference)?;
+                    let specs = self.metric_spec(&reference)?;
                     Ok(streams::metric_specs(specs, self.terms(client)?))
                 };
                 streaming(request, open).await
@@ -166,8 +169,31 @@ impl ExternalScaler {
         })
     }
 
+    /// What an object states of a variant is not judged where its annotation says that it is none.
+    fn trigger(&self, reference: &ScaledObjectRef) -> Result<ScalerTrigger, Status> {
+        let mut reference = reference.clone();
+        let object = ObjectKey::new(&*reference.namespace, &*reference.name);
+        if self.decisions.is_excluded(&object) {
+            let is_stated = |key: &String| STATED.iter().any(|field| field.key == key);
+            reference.scaler_metadata.retain(|key, _| !is_stated(key));
+        }
+        Ok(ScalerTrigger::read(&reference)?)
+    }
+
+    /// A target of 1 makes the count the number of replicas.
+    fn metric_spec(&self, reference: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Status> {
+        self.trigger(reference)?;
+        Ok(GetMetricSpecResponse {
+            metric_specs: vec![MetricTargetSpec {
+                metric_name: DESIRED.to_owned(),
+                target_size: 1,
+                target_size_float: 1.0,
+            }],
+        })
+    }
+
     fn is_active(&self, reference: &ScaledObjectRef) -> Result<IsActiveResponse, Status> {
-        let trigger = ScalerTrigger::read(reference)?;
+        let trigger = self.trigger(reference)?;
         let answer = self.decisions.answer(&trigger)?;
         Ok(IsActiveResponse {
             result: answer.is_active(),
@@ -177,7 +203,7 @@ impl ExternalScaler {
     fn metrics(&self, wanted: &GetMetricsRequest) -> Result<GetMetricsResponse, Status> {
         let nothing = ScaledObjectRef::default();
         let reference = wanted.scaled_object_ref.as_ref().unwrap_or(&nothing);
-        let trigger = ScalerTrigger::read(reference)?;
+        let trigger = self.trigger(reference)?;
         if wanted.metric_name != DESIRED {
             let why = no_metric(&trigger.object, &wanted.metric_name);
             return Err(Status::invalid_argument(why));
@@ -205,18 +231,6 @@ impl ExternalScaler {
 fn no_metric(object: &impl Display, name: &str) -> String {
     let name = wva_base::text::shortened(name);
     format!("ScaledObject {object}: there is no metric {name:?}; there is {DESIRED}")
-}
-
-/// A target of 1 makes the count the number of replicas.
-fn metric_spec(reference: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Status> {
-    ScalerTrigger::read(reference)?;
-    Ok(GetMetricSpecResponse {
-        metric_specs: vec![MetricTargetSpec {
-            metric_name: DESIRED.to_owned(),
-            target_size: 1,
-            target_size_float: 1.0,
-        }],
-    })
 }
 
 async fn unary<Q, A>(

@@ -112,7 +112,7 @@ impl ScalerTrigger {
                 return Err(TriggerError::Alone { object, key, value });
             }
             if !field.takes(text) {
-                let remedy = field.remedy;
+                let remedy = field.refusal(text);
                 return Err(TriggerError::BadValue {
                     object,
                     key,

@@ -32,9 +32,9 @@ impl Mirrors {
         records
     }
 
-    /// Whether any object, of whichever controller, is a variant of this name.
-    pub fn is_variant(&self, key: &VariantKey) -> bool {
-        !self.named(&variant_object_key(key)).is_empty()
+    /// An object, of whichever controller, that is a variant of this name.
+    pub fn any_record(&self, key: &VariantKey) -> Option<Arc<VariantRecord>> {
+        self.named(&variant_object_key(key)).into_iter().next()
     }
 
     /// Every object that is a variant, of whichever controller.
@@ -66,17 +66,16 @@ impl Mirrors {
     }
 
     /// A variant that names a target, and is not of this controller.
-    pub fn foreign_claimant(&self, target: &TargetKey) -> Option<VariantKey> {
+    pub fn foreign_claimant(&self, target: &TargetKey) -> Option<Arc<VariantRecord>> {
         let name = object_key(target);
         let variants = self.variants.naming(&name).into_iter();
         let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
         let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
         let mut all = variants.map(|(_, record)| record).chain(declared);
-        let foreign = all.find(|record| {
+        all.find(|record| {
             let is_foreign = (self.admission(record)).is_some_and(|one| one != Admission::Ours);
             is_foreign && target_of(record).as_ref() == Some(target)
-        });
-        foreign.map(|record| record.object.key.clone())
+        })
     }
 
     fn claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {

@@ -108,18 +108,34 @@ fn bounds_are_those_that_the_scaler_keeps() {
 }
 
 #[test]
+fn a_model_that_is_missing_or_blank_is_named_with_the_remedy() {
+    for (annotations, said) in [
+        (
+            &[][..],
+            "annotation llm-d.ai/model-id is missing; set it to",
+        ),
+        (
+            &[("model-id", "")],
+            "llm-d.ai/model-id=\"\" is blank; set it to",
+        ),
+        (
+            &[("model-id", "  ")],
+            "llm-d.ai/model-id=\"  \" is blank; set it to",
+        ),
+    ] {
+        let declared = hpa(&plain(), &[&GOOD[..1], annotations].concat()).unwrap();
+        let SpecReading::Malformed { why } = &declared.object.spec else {
+            panic!("{annotations:?} is read")
+        };
+        assert!(why.starts_with("HorizontalPodAutoscaler ns/v"), "{why}");
+        assert!(why.contains(said), "{why} lacks {said}");
+    }
+}
+
+#[test]
 fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
     let with = |extra: &[(&'static str, &'static str)]| [&GOOD[..1], extra].concat();
     for (annotations, parts) in [
-        (
-            with(&[]),
-            vec![
-                "HorizontalPodAutoscaler ns/v",
-                "llm-d.ai/model-id=\"\"",
-                "set it to",
-            ],
-        ),
-        (with(&[("model-id", "")]), vec!["llm-d.ai/model-id=\"\""]),
         (
             with(&[("model-id", "a\nb")]),
             vec![r#"llm-d.ai/model-id="a\nb""#],
@@ -294,6 +310,9 @@ fn a_trigger_that_names_a_model_declares_a_variant() {
     // It may be switched off, and one that names another variant is none itself.
     let off = triggered("external", &metadata, &[("managed", "false")]);
     assert_eq!(off, None);
+    let blank = [("managed", "false"), ("model-id", " ")];
+    assert_eq!(triggered("external", &metadata, &blank), None);
+    assert_eq!(hpa(&plain(), &blank), None);
     let named = json!({ "modelID": "llama", "variantName": "other" });
     assert_eq!(triggered("external", &named, &[]), None);
     // An annotation may say the same, and add what the trigger leaves out.
@@ -313,7 +332,7 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
         (
             json!({ "modelID": "" }),
             &[][..],
-            ["trigger metadata modelID=\"\"", "names no model"],
+            ["trigger metadata modelID=\"\"", "is blank; set it to"],
         ),
         (
             json!({ "modelID": "llama", "variantCost": "-1" }),

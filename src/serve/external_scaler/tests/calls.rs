@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use tonic::Code;
 
 use super::{
@@ -303,6 +303,63 @@ async fn what_is_not_known_is_an_error_with_object_and_remedy() {
     }
     let unnamed = client.count(reference("of-z", &[])).await.unwrap_err();
     assert_eq!(unnamed.code(), Code::NotFound, "{unnamed}");
+}
+
+/// A ScaledObject that its annotation makes a variant, or excludes.
+fn annotated(managed: &str) -> Value {
+    let mut object = scaled_object("so", "x");
+    object["metadata"]["annotations"] =
+        json!({"llm-d.ai/managed": managed, "llm-d.ai/model-id": "m"});
+    object
+}
+
+#[tokio::test]
+async fn a_foreign_variant_is_named_by_its_kind() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    store_variants(&shared, []);
+    store_scaled_objects(&shared, [annotated("true")]);
+    exclude_namespace(&shared);
+    for metadata in [&[("variantName", "so")][..], &[]] {
+        let foreign = client.count(reference("so", metadata)).await.unwrap_err();
+        let named = "ScaledObject ns/so is not managed by this controller";
+        assert!(foreign.message().contains(named), "{foreign}");
+        assert!(
+            !foreign.message().contains("VariantAutoscaling"),
+            "{foreign}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_an_excluded_object_states_of_a_model_is_not_judged() {
+    let shared = shared();
+    let server = in_plain_text(&shared).await;
+    let client = Client::connect(&server).await;
+    let blank = || reference("so", &[("modelID", " ")]);
+    store_variants(&shared, []);
+    store_scaled_objects(&shared, [annotated("true")]);
+    let judged = client.count(blank()).await.unwrap_err();
+    assert_eq!(judged.code(), Code::InvalidArgument, "{judged}");
+    assert!(
+        judged
+            .message()
+            .contains("modelID=\" \" is blank; set it to"),
+        "{judged}"
+    );
+
+    store_scaled_objects(&shared, [annotated("false")]);
+    let excluded = client.count(blank()).await.unwrap_err();
+    assert_eq!(excluded.code(), Code::NotFound, "{excluded}");
+    assert!(
+        excluded.message().contains("llm-d.ai/managed=\"false\""),
+        "{excluded}"
+    );
+    assert!(client.spec(blank()).await.is_ok());
+    // It follows the VariantAutoscaling of its target all the same.
+    store_variants(&shared, [variant("a", "x", Some(4))]);
+    assert_eq!(client.count(blank()).await.unwrap(), 4);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ fn an_annotated_scaler_is_a_variant_and_another_is_none() {
         let mirrors = listed(&[], &hpas, &scaled_objects);
         assert!(mirrors.managed(&key("v")).is_none());
         assert_eq!(mirrors.claimants(&target), []);
-        assert!(!mirrors.is_variant(&key("v")) && mirrors.variants_in("ns").is_empty());
+        assert!(mirrors.any_record(&key("v")).is_none() && mirrors.variants_in("ns").is_empty());
     }
 }
 
