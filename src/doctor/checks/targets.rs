@@ -1,13 +1,15 @@
 //! Scale targets and their pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::scalers::scalers;
 use super::variants::{models, settings_of};
 use super::{Check, Need, clocks};
 use crate::api::variant_autoscaling::VariantAutoscaling;
+use crate::cluster::project::scaler::PAUSED_REPLICAS;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
@@ -346,8 +348,15 @@ pub(super) fn may_go_to_zero(facts: &Facts, variant: &LiveObject) -> bool {
 }
 
 fn zero(facts: &Facts) -> Vec<Finding> {
+    // KEDA put it there and holds it, which is a finding of its own.
+    let scalers = scalers(facts).into_iter();
+    let paused = scalers.filter(|one| one.object.annotation(PAUSED_REPLICAS) == Some("0"));
+    let paused: BTreeSet<TargetKey> = paused.filter_map(|one| one.kept.target.clone()).collect();
     let found = facts.variants().filter_map(|variant| {
         let target = target(facts, variant)?;
+        if target_key(variant).is_some_and(|key| paused.contains(&key)) {
+            return None;
+        }
         let is_zero = target.number("/spec/replicas") == Some(0);
         let is_decided = variant.number("/status/desiredOptimizedAlloc/numReplicas") == Some(0);
         if !is_zero || is_decided || may_go_to_zero(facts, variant) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::causes::{Cause, edit, forget_running, objects};
+use super::causes::{Cause, edit, forget_running, objects, remove};
 use super::fleets::external_scaler;
 use super::healthy::{LEASE, NOW, QUERY, controller, resolve, series};
 use crate::doctor::FindingCode as Code;
@@ -198,6 +198,17 @@ pub(super) const SCALERS: &[Cause] = &[
             "/metadata/annotations",
             json!({ "autoscaling.keda.sh/paused-scale-out": "true" }),
         );
+    }),
+    // KEDA took it to zero, and no hand did.
+    (Code::ScalerPaused, |facts| {
+        keda(
+            facts,
+            "/metadata/annotations",
+            json!({ "autoscaling.keda.sh/paused-replicas": "0" }),
+        );
+        edit(facts, LiveKind::Deployment, "b", "/spec/replicas", json!(0));
+        remove(facts, LiveKind::Pod, "b-0");
+        forget_running(facts, "b-0");
     }),
     (Code::ScalerPaused, |facts| {
         hpa(
