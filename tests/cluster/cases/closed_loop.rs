@@ -7,10 +7,12 @@
 
 use std::time::Duration;
 
+use super::servers::stands_on_pages;
 use crate::harness::fault::Result;
 use crate::harness::scaling_loop::{Beginning, Bound, ScalingLoop};
 use crate::harness::suite::{Case, Cx};
 use crate::harness::wait::seen;
+use crate::harness::world::Setup;
 
 /// Wants 4 replicas: 2.5 / 4 is 0.625. With 3 of them, at 0.83, all were saturated, so that their
 /// peaks do not count against the fourth.
@@ -35,6 +37,11 @@ pub(crate) fn cases() -> Vec<Case> {
             load_grows_a_variant_and_its_end_shrinks_it,
         ),
         Case::shared("closed_loop::takes_single_steps", takes_single_steps),
+        Case::with_own_servers(
+            "closed_loop::on_the_oldest_kubernetes",
+            Setup::OldestKubernetes,
+            on_the_oldest_kubernetes,
+        ),
     ]
 }
 
@@ -67,6 +74,14 @@ async fn load_grows_a_variant_and_its_end_shrinks_it(cx: &Cx) -> Result {
     scaling.replicas_went(&[1, 2, 3, 4, 3, 2, 1]).await?;
     scaling.journal.gauge_went(&[1, 2, 3, 4, 3, 2, 1])?;
     scaling.journal.takes_single_steps_from_rest(1, 4)
+}
+
+/// The same on servers of the oldest Kubernetes that the pages name.
+async fn on_the_oldest_kubernetes(cx: &Cx) -> Result {
+    let version = cx.world.client.apiserver_version().await?;
+    assert_eq!([version.major.as_str(), &version.minor], ["1", "33"]);
+    stands_on_pages(&version)?;
+    load_grows_a_variant_and_its_end_shrinks_it(cx).await
 }
 
 /// 10 → 11 → 12 → 11: steps of less than the tenth that an HPA ignores unless told otherwise.

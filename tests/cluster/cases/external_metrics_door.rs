@@ -1,6 +1,7 @@
 //! `external.metrics.k8s.io` served by the controller: a native HPA follows it, and nobody is let in
 //! who may not read.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::Request;
@@ -23,6 +24,7 @@ use crate::harness::history::History;
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
+use crate::harness::router::{Manner, Router};
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
@@ -60,8 +62,17 @@ pub(crate) fn cases() -> Vec<Case> {
             Setup::Whole,
             a_native_hpa_follows,
         )
-        .within(Duration::from_mins(6)),
+        .within(Duration::from_mins(10)),
     ]
+}
+
+/// The ConfigMap that lets every model of the namespace go to zero soon.
+pub(super) fn scale_to_zero() -> Value {
+    let entry = "enable_scale_to_zero: true\nretention_period: 10s";
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "wva-model-scale-to-zero-config" }, "data": { "default": entry },
+    })
 }
 
 /// A variant at rest with so many replicas.
@@ -343,8 +354,59 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     // What is left of the metric is that of one variant.
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     hpas.delete(DECLARED, &DeleteParams::default()).await?;
+    an_hpa_takes_a_model_to_zero_and_back(cx, variants).await?;
     variants.delete(NAME).await?;
     a_generated_hpa_follows_a_total(cx).await
+}
+
+/// 1 → 0 → 1 by the HPA, which says since Kubernetes 1.37 that it went to zero itself. What a person scales to zero
+/// stays there, and the variant says so, whatever waits in the router.
+async fn an_hpa_takes_a_model_to_zero_and_back(cx: &Cx, variants: Variants<'_>) -> Result {
+    let holding = |requests: u32| BTreeMap::from([(MODEL.to_owned(), requests)]);
+    let router = Router::start(Manner {
+        held: holding(0),
+        ..Manner::default()
+    })
+    .await?;
+    router.route(&cx.namespace, NAME).await?;
+    let prometheus = &cx.world.prometheus;
+    let _page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
+    cx.namespace.apply(scale_to_zero()).await?;
+    let mut scaler = hpa(&cx.namespace.name, NAME, 3)?;
+    scaler["spec"]["minReplicas"] = json!(0);
+    cx.namespace.apply(scaler).await?;
+    let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
+    cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
+
+    let scalers: Api<HorizontalPodAutoscaler> = cx.namespace.api();
+    let went_itself = async |wanted: &str| {
+        eventually("the HPA says whether it went to zero", SOON, async || {
+            let status = scalers.get(NAME).await?.status.unwrap_or_default();
+            let conditions = status.conditions.unwrap_or_default();
+            let said = conditions
+                .iter()
+                .find(|one| one.type_ == "ScaledToZero")
+                .map(|one| one.status.as_str());
+            seen(&said, &Some(wanted))
+        })
+        .await
+    };
+    cx.namespace.settles(NAME, 0, LATER).await?;
+    went_itself("True").await?;
+    let follows = [("ActuationReady", "True/ScalerFollows")];
+    variants.says(NAME, &follows, LATER).await?;
+    router.behave(|manner| manner.held = holding(2));
+    cx.namespace.settles(NAME, 1, LATER).await?;
+    went_itself("False").await?;
+
+    cx.namespace.scale(NAME, 0).await?;
+    let rests = [("ActuationReady", "False/ScalerPaused")];
+    let said = variants.says(NAME, &rests, LATER).await?;
+    assert!(said.contains("scaled to 0"), "{said}");
+    cx.namespace.settles(NAME, 0, SOON).await?;
+    cx.namespace.scale(NAME, 1).await?;
+    variants.says(NAME, &follows, LATER).await?;
+    Ok(())
 }
 
 /// The shipped example, for the variant of the case.

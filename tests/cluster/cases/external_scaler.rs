@@ -12,7 +12,7 @@ use kube::Api;
 use serde_json::{Value, json};
 use wva::api::scaled_object::ScaledObject as KedaObject;
 
-use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, served};
+use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, scale_to_zero, served};
 use super::leadership::{QUICK, candidate};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Build, Controller, ControllerSpec};
@@ -322,12 +322,7 @@ async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
     // It is read from Prometheus, and at zero by itself, too.
     let prometheus = &cx.world.prometheus;
     let _page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
-    let entry = "enable_scale_to_zero: true\nretention_period: 10s";
-    let map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "wva-model-scale-to-zero-config" }, "data": { "default": entry },
-    });
-    cx.namespace.apply(map).await?;
+    cx.namespace.apply(scale_to_zero()).await?;
     let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let (_controller, port) = in_plain_text(cx).await?;

@@ -1,10 +1,14 @@
 //! The servers themselves: that they are the ones that the other cases rely on.
 
+use std::fs;
+
 use http::Request;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use serde_json::Value;
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
+use crate::harness::tools::repository;
 use crate::harness::web;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -32,6 +36,7 @@ async fn are_recent_enough(cx: &Cx) -> Result {
         "Kubernetes {}",
         kubernetes.git_version
     );
+    stands_on_pages(&kubernetes)?;
 
     let version = format!("{}/version", cx.world.etcd.url);
     let answer = web::client()?.get(version).send().await?.text().await?;
@@ -41,7 +46,17 @@ async fn are_recent_enough(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// `v1.36.3` as 1, 36, 3.
+/// The pages for users name the version of a server.
+pub(super) fn stands_on_pages(version: &Info) -> Result {
+    let named = format!("{}.{}", version.major, version.minor);
+    for page in ["README.md", "docs/install.md"] {
+        let text = fs::read_to_string(repository().join(page))?;
+        assert!(text.contains(&named), "{page} does not name {named}");
+    }
+    Ok(())
+}
+
+/// `v1.37.2` as 1, 37, 2.
 fn numbers(version: &str) -> Vec<u32> {
     let parts = version.trim_start_matches('v').split(['.', '-', '+']);
     parts.map_while(|part| part.parse().ok()).collect()

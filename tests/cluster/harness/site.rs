@@ -10,18 +10,19 @@ use super::fault::Result;
 use super::pki::Pki;
 use super::process::{Program, Server};
 use super::run::Run;
-use super::tools::Tools;
+use super::tools::{Kubernetes, Tools};
 
 pub(crate) struct Site {
     dir: PathBuf,
     pub(crate) tools: Tools,
+    kubernetes: Kubernetes,
     pub(crate) pki: Pki,
     run: Arc<Run>,
 }
 
 impl Site {
-    /// A fresh folder `name` under the run's.
-    pub(crate) fn make(run: &Arc<Run>, name: &str) -> Result<Self> {
+    /// A fresh folder `name` under the run's, for servers of one Kubernetes.
+    pub(crate) fn make(run: &Arc<Run>, name: &str, kubernetes: Kubernetes) -> Result<Self> {
         let tools = Tools::locate();
         tools.require_all()?;
         let dir = run.dir().join(name);
@@ -32,6 +33,7 @@ impl Site {
         Ok(Self {
             dir,
             tools,
+            kubernetes,
             pki,
             run: Arc::clone(run),
         })
@@ -40,6 +42,14 @@ impl Site {
     /// A program of the tools folder, without arguments.
     pub(crate) fn program(&self, name: &str) -> Result<Program> {
         Ok(Program::new(self.tools.program(name)?))
+    }
+
+    /// A server of the world's Kubernetes, without arguments.
+    pub(crate) fn kubernetes(&self, name: &str) -> Result<Program> {
+        match self.kubernetes {
+            Kubernetes::Newest => self.program(name),
+            Kubernetes::Oldest => self.program(&format!("{name}-oldest")),
+        }
     }
 
     /// Makes a server of this world known to the run; it is not started yet.

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use super::fault::{Fault, Result};
 
 /// All that a world needs; a missing one is a failure of the suite, never a reason to skip.
-const NEEDED: [&str; 11] = [
+const NEEDED: [&str; 14] = [
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
+    "kube-apiserver-oldest",
+    "kube-controller-manager-oldest",
+    "kube-scheduler-oldest",
     "kwok",
     "prometheus",
     "keda-operator",
@@ -19,6 +22,14 @@ const NEEDED: [&str; 11] = [
     "helm",
     "promtool",
 ];
+
+/// The servers of Kubernetes that `tests/tools/build` builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kubernetes {
+    Newest,
+    /// The oldest that the controller supports.
+    Oldest,
+}
 
 /// The folder into which `tests/tools/build` builds, and the one that `KUBEBUILDER_ASSETS` names.
 #[derive(Clone, Debug)]

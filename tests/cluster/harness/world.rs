@@ -14,7 +14,7 @@ use super::servers::keda::Keda;
 use super::servers::prometheus::Prometheus;
 use super::servers::{controller_manager, kwok, scheduler};
 use super::site::Site;
-use super::tools::repository;
+use super::tools::{Kubernetes, repository};
 
 /// What a world is started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +22,17 @@ pub(crate) enum Setup {
     Whole,
     /// Without the kinds that a cluster may lack: InferencePool, LeaderWorkerSet, ServiceMonitor.
     WithoutOptionalKinds,
+    /// With servers of the oldest Kubernetes that the controller supports.
+    OldestKubernetes,
+}
+
+impl Setup {
+    fn kubernetes(self) -> Kubernetes {
+        match self {
+            Self::Whole | Self::WithoutOptionalKinds => Kubernetes::Newest,
+            Self::OldestKubernetes => Kubernetes::Oldest,
+        }
+    }
 }
 
 pub(crate) struct World {
@@ -38,7 +49,7 @@ pub(crate) struct World {
 impl World {
     /// Starts everything in a folder `name` of the run, in the order of who needs whom.
     pub(crate) async fn start(run: &Arc<Run>, name: &str, setup: Setup) -> Result<Self> {
-        let site = Arc::new(Site::make(run, name)?);
+        let site = Arc::new(Site::make(run, name, setup.kubernetes())?);
         let started = Self::start_at(&site, setup).await;
         if started.is_err() {
             site.clear().await;
@@ -75,7 +86,7 @@ impl World {
         let kinds = async {
             define_own_kind(&client).await?;
             match setup {
-                Setup::Whole => define_optional_kinds(&client, site).await,
+                Setup::Whole | Setup::OldestKubernetes => define_optional_kinds(&client, site).await,
                 Setup::WithoutOptionalKinds => Ok(()),
             }
         };

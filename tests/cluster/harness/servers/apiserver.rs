@@ -26,7 +26,7 @@ impl ApiServer {
         let url = format!("https://127.0.0.1:{port}");
         let pki = &site.pki;
         let program = site
-            .program("kube-apiserver")?
+            .kubernetes("kube-apiserver")?
             .flag("etcd-servers", etcd)
             .flag("bind-address", "127.0.0.1")
             .flag("advertise-address", "127.0.0.1")

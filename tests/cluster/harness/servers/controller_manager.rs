@@ -10,7 +10,7 @@ use crate::harness::site::Site;
 pub(crate) fn place(site: &Site, api: &str) -> Result<Arc<Server>> {
     let kubeconfig = site.write_kubeconfig("kcm", &site.pki.kubeconfig_for(api, "kcm"))?;
     let program = site
-        .program("kube-controller-manager")?
+        .kubernetes("kube-controller-manager")?
         .flag("kubeconfig", &kubeconfig)
         .flag("authentication-kubeconfig", &kubeconfig)
         .flag("authorization-kubeconfig", &kubeconfig)
@@ -24,10 +24,6 @@ pub(crate) fn place(site: &Site, api: &str) -> Result<Arc<Server>> {
         // Several tests share these servers; the default of 20 a second would queue their requests.
         .flag("kube-api-qps", 200)
         .flag("kube-api-burst", 400)
-        .flag(
-            "controllers",
-            "*,-node-ipam-controller,-node-route-controller,-service-lb-controller,\
-             -cloud-node-lifecycle-controller",
-        );
+        .flag("controllers", "*,-node-ipam-controller");
     Ok(site.server("kube-controller-manager", program))
 }

@@ -11,7 +11,7 @@ pub(crate) fn place(site: &Site, api: &str) -> Result<Arc<Server>> {
     let kubeconfig =
         site.write_kubeconfig("scheduler", &site.pki.kubeconfig_for(api, "scheduler"))?;
     let program = site
-        .program("kube-scheduler")?
+        .kubernetes("kube-scheduler")?
         .flag("kubeconfig", &kubeconfig)
         .flag("authentication-kubeconfig", &kubeconfig)
         .flag("authorization-kubeconfig", &kubeconfig)
