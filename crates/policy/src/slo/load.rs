@@ -7,7 +7,6 @@ use crate::capacity::ServingRole;
 use crate::rounding;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
-use crate::total::total;
 
 /// Sums over the replicas of a model.
 #[derive(Debug, Clone, Copy)]
@@ -26,28 +25,20 @@ pub(super) struct ModelLoad {
 }
 
 impl ModelLoad {
+    /// One pass, since a fleet has many replicas.
     pub(super) fn of(input: &ThroughputModelInput) -> Self {
-        let replicas = || {
-            let variants = input.variants.values();
-            variants.flat_map(|variant| variant.replicas.values().map(|one| (variant.role, one)))
-        };
-        // A part of the replicas would be a lower rate than the one of all.
-        let all = |known: Option<Vec<f64>>| {
-            let known = known.filter(|known| !known.is_empty())?;
-            Some(total(known.into_iter()))
-        };
-        let generating = || replicas().filter(|(role, _)| *role != ServingRole::Prefill);
-        let reading = || replicas().filter(|(role, _)| *role == ServingRole::Prefill);
+        let mut sums = Sums::default();
+        for variant in input.variants.values() {
+            for replica in variant.replicas.values() {
+                sums.add(variant.role, replica);
+            }
+        }
+        let completions = sums.completions.known();
+        let answered = sums.answered.known();
         // Where prompts are read apart, a request is placed and completed twice. Replicas that do whole requests are
         // placed what those that read prompts are not.
-        let has_whole = replicas().any(|(role, _)| role == ServingRole::Both);
-        let completions = all(generating().map(|(_, one)| one.completions).collect());
-        let answered = all(generating().map(|(_, one)| one.arrivals).collect());
-        let read = all(reading().map(|(_, one)| one.arrivals).collect());
-        let read = read.filter(|_| answered.is_some() || !has_whole);
+        let read = (sums.read.known()).filter(|_| answered.is_some() || !sums.has_whole);
         let placed = [answered, read].into_iter().flatten().reduce(f64::max);
-        let in_flight =
-            |replica: &ThroughputReplicaInput| Some(replica.running? + replica.backlog());
         Self {
             arrivals: (input.arrivals)
                 .or(placed)
@@ -55,19 +46,18 @@ impl ModelLoad {
                 .filter(|rate| rate.is_finite() && *rate >= 0.0),
             completions: completions.unwrap_or(0.0),
             placed,
-            generated: all(generating().map(|(_, one)| one.decode_rate).collect()),
-            in_flight: all(replicas().map(|(_, one)| in_flight(one)).collect()),
+            generated: sums.generated.known(),
+            in_flight: sums.in_flight.known(),
             queue: input.router_queue,
             queue_age: input.router_queue_age,
-            waiting: total(replicas().map(|(_, one)| one.backlog())),
-            queues: all(replicas().map(|(_, one)| one.waiting).collect()).map(|requests| {
-                ReplicaQueues {
-                    requests,
-                    replicas: u32::try_from(replicas().count()).unwrap_or(u32::MAX),
-                }
+            waiting: sums.backlog,
+            queues: (sums.waiting.known()).map(|requests| ReplicaQueues {
+                requests,
+                replicas: sums.waiting.replicas,
             }),
-            shape: shape(replicas()),
-            answering: answering(generating().map(|(_, one)| one)),
+            shape: sums.shape(),
+            // In whole seconds, so that records of it stay small.
+            answering: Duration::from_secs(u64::from(rounding::ceil(sums.answering))),
         }
     }
 
@@ -99,30 +89,77 @@ pub(crate) fn hides_sequences(input: &ThroughputModelInput) -> bool {
     replicas.any(|replica| replica.inter_token_latency.is_some() && replica.decode_rate.is_none())
 }
 
-/// The mean request: its answer as the generating replicas see it, its prompt as those that read it.
-fn shape<'a>(
-    replicas: impl Iterator<Item = (ServingRole, &'a ThroughputReplicaInput)>,
-) -> Option<RequestShape> {
-    let (reading, generating): (Vec<_>, Vec<_>) = replicas
-        .filter_map(|(role, replica)| Some((role, replica.shape()?)))
-        .partition(|(role, _)| *role == ServingRole::Prefill);
-    let mean = |shapes: &[(ServingRole, (RequestShape, f64))]| {
-        let shapes: Vec<_> = shapes.iter().map(|(_, weighted)| *weighted).collect();
-        RequestShape::weighted(&shapes)
-    };
-    let answer = mean(&generating)?;
-    Some(match mean(&reading) {
-        Some(prompt) => RequestShape {
-            output: answer.output,
-            ..prompt
-        },
-        None => answer,
-    })
+/// The sum of what each of some replicas says: a part of them would be a lower rate than the one of all.
+#[derive(Debug, Default)]
+struct FullSum {
+    sum: f64,
+    replicas: u32,
+    is_partial: bool,
 }
 
-/// The longest time that a replica takes for a mean answer, in whole seconds, so that records of it stay small.
-fn answering<'a>(replicas: impl Iterator<Item = &'a ThroughputReplicaInput>) -> Duration {
-    let seconds = replicas.filter_map(|one| Some(one.output_tokens? * one.inter_token_latency?));
-    let longest = seconds.fold(0.0, f64::max);
-    Duration::from_secs(u64::from(rounding::ceil(longest)))
+impl FullSum {
+    fn add(&mut self, said: Option<f64>) {
+        self.sum += said.unwrap_or(0.0);
+        self.replicas += 1;
+        self.is_partial |= said.is_none();
+    }
+
+    fn known(&self) -> Option<f64> {
+        (self.replicas > 0 && !self.is_partial).then_some(self.sum)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    /// Of replicas that generate.
+    completions: FullSum,
+    answered: FullSum,
+    generated: FullSum,
+    /// The longest time for a mean answer, in seconds.
+    answering: f64,
+    /// Requests sent to those that read prompts alone.
+    read: FullSum,
+    /// Of all of them.
+    in_flight: FullSum,
+    waiting: FullSum,
+    backlog: f64,
+    has_whole: bool,
+    /// Mean requests with their weights, of those that generate and of those that read prompts.
+    answers: Vec<(RequestShape, f64)>,
+    prompts: Vec<(RequestShape, f64)>,
+}
+
+impl Sums {
+    fn add(&mut self, role: ServingRole, replica: &ThroughputReplicaInput) {
+        let backlog = replica.backlog();
+        self.in_flight
+            .add(replica.running.map(|running| running + backlog));
+        self.waiting.add(replica.waiting);
+        self.backlog += backlog;
+        self.has_whole |= role == ServingRole::Both;
+        if role == ServingRole::Prefill {
+            self.read.add(replica.arrivals);
+            self.prompts.extend(replica.shape());
+            return;
+        }
+        self.completions.add(replica.completions);
+        self.answered.add(replica.arrivals);
+        self.generated.add(replica.decode_rate);
+        self.answers.extend(replica.shape());
+        let answer = replica.output_tokens.zip(replica.inter_token_latency);
+        let seconds = answer.map_or(0.0, |(tokens, latency)| tokens * latency);
+        self.answering = self.answering.max(seconds);
+    }
+
+    /// The mean request: its answer as the generating replicas see it, its prompt as those that read it.
+    fn shape(&self) -> Option<RequestShape> {
+        let answer = RequestShape::weighted(&self.answers)?;
+        Some(match RequestShape::weighted(&self.prompts) {
+            Some(prompt) => RequestShape {
+                output: answer.output,
+                ..prompt
+            },
+            None => answer,
+        })
+    }
 }
