@@ -27,7 +27,7 @@ pub(crate) fn assess(
 ) -> (Assessment, TokensReport) {
     let workload = MeanWorkload::of(input);
     let router = RouterDemand::of(input.router, workload, input.default_output);
-    let variants = measure_all(key, input, learned, now);
+    let variants = measure_all(key, (input, workload), learned, now);
     let roles = by_role(input, &variants, &router, |role| {
         learned.trust(key, role, now)
     });

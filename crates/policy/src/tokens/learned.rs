@@ -12,6 +12,7 @@ use super::input::TokenModelInput;
 use super::instance::{SizeSource, history_key};
 use super::pairs;
 use super::variant::{TokenVariantFigures, measure_all};
+use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
 use crate::engine_args::KvTokens;
@@ -165,8 +166,9 @@ impl LearnedTokens {
         self.forget(models, now);
         let mut readings = BTreeMap::new();
         for (key, model) in models {
-            let figures = measure_all(key, model.borrow(), &self, now);
-            if decodes_are_full(model.borrow(), &figures) {
+            let model = model.borrow();
+            let figures = measure_all(key, (model, MeanWorkload::of(model)), &self, now);
+            if decodes_are_full(model, &figures) {
                 let coupling = Coupling::default().observe(now, true);
                 self.decode_full.insert(key.clone(), coupling);
             }
@@ -180,7 +182,9 @@ impl LearnedTokens {
         }
         let mut room = MAX_VARIANTS.saturating_sub(self.len());
         for (key, model) in models {
-            for (variant, figures) in measure_all(key, model.borrow(), &self, now) {
+            let model = model.borrow();
+            let figures = measure_all(key, (model, MeanWorkload::of(model)), &self, now);
+            for (variant, figures) in figures {
                 let known = self.records.get(key);
                 let is_new = known.is_none_or(|records| !records.contains_key(&variant));
                 let fits = !is_new || room > 0;

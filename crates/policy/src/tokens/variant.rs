@@ -105,11 +105,10 @@ impl TokenVariantFigures {
 
 pub(super) fn measure_all(
     model: &ModelKey,
-    input: &TokenModelInput,
+    (input, workload): (&TokenModelInput, MeanWorkload),
     learned: &LearnedTokens,
     now: Moment,
 ) -> BTreeMap<VariantKey, TokenVariantFigures> {
-    let workload = MeanWorkload::of(input);
     let figures = input.variants.iter().map(|(key, variant)| {
         let engine = EngineKey::of(model, variant);
         let record = learned.record(model, key, &engine);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::input::{InstanceInput, TokenModelInput};
+use super::input::TokenModelInput;
 use crate::capacity::ServingRole;
 
 /// Plain means over the instances that say anything about requests.
@@ -19,40 +19,46 @@ pub struct MeanWorkload {
 impl MeanWorkload {
     /// The mean request of a model.
     pub fn of(input: &TokenModelInput) -> Self {
-        let instances: Vec<(ServingRole, InstanceInput)> = input
-            .variants
-            .values()
-            .flat_map(|variant| {
-                variant
-                    .instances
-                    .values()
-                    .map(|instance| (variant.role, instance.sane()))
-            })
-            .filter(|(_, instance)| {
+        let (mut prompts, mut answers) = (Mean::default(), Mean::default());
+        let (mut written, mut hits) = (Mean::default(), Mean::default());
+        for variant in input.variants.values() {
+            for instance in variant.instances.values() {
+                let instance = instance.sane();
                 let any = |tokens: Option<f64>| tokens.is_some_and(|tokens| tokens > 0.0);
-                any(instance.input_tokens) || any(instance.output_tokens)
-            })
-            .collect();
-        let all = |read: fn(&InstanceInput) -> Option<f64>| {
-            mean(instances.iter().filter_map(|(_, instance)| read(instance)))
-        };
-        let writers = instances
-            .iter()
-            .filter(|(role, _)| *role != ServingRole::Prefill)
-            .filter_map(|(_, instance)| instance.output_tokens);
+                if !any(instance.input_tokens) && !any(instance.output_tokens) {
+                    continue;
+                }
+                prompts.add(instance.input_tokens);
+                answers.add(instance.output_tokens);
+                if variant.role != ServingRole::Prefill {
+                    written.add(instance.output_tokens);
+                }
+                hits.add(instance.hit_rate);
+            }
+        }
         Self {
-            input_tokens: all(|instance| instance.input_tokens),
-            output_tokens: mean(writers).or_else(|| all(|instance| instance.output_tokens)),
-            hit_rate: all(|instance| instance.hit_rate),
+            input_tokens: prompts.known(),
+            output_tokens: written.known().or_else(|| answers.known()),
+            hit_rate: hits.known(),
         }
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for value in values {
-        sum += value;
-        count += 1.0;
+#[derive(Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>) {
+        if let Some(value) = value {
+            self.sum += value;
+            self.count += 1.0;
+        }
     }
-    (count > 0.0).then(|| sum / count)
+
+    fn known(&self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.sum / self.count)
+    }
 }
