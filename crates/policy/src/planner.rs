@@ -283,6 +283,11 @@ impl<'a> Cycle<'a> {
         landing
     }
 
+    /// Whether a variant reports anything that an analyzer acts on.
+    fn hears(&self, draft: &PendingDecision<'_>) -> bool {
+        draft.figures.reporting > 0 || self.reader.hears(draft.view)
+    }
+
     /// Why a model cannot be analysed; `None` if it can.
     fn unusable(&self, drafts: &[PendingDecision<'_>]) -> Option<MetricsState> {
         if self.reader.has_failed() {

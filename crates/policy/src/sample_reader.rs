@@ -1,7 +1,8 @@
 //! What the replicas of a variant say about themselves, judged by age and range.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::collections::btree_map::Range;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,17 +136,20 @@ impl<'a> SampleReader<'a> {
         self,
         view: &'v VariantView,
     ) -> impl Iterator<Item = (&'v PodView, Report)> + use<'a, 'v> {
-        let samples = match self.collection {
-            Collection::Complete => self.metrics.models.get(&view.model),
-            Collection::Failed | Collection::Expired => None,
-        };
+        self.ready(view)
+            .map(move |(pod, samples)| (pod, self.report(samples)))
+    }
+
+    /// The samples of every ready pod of a variant, under the variant's own model.
+    pub(crate) fn ready<'v>(
+        self,
+        view: &'v VariantView,
+    ) -> impl Iterator<Item = (&'v PodView, Option<&'a PodSamples>)> + use<'a, 'v> {
+        let mut samples = self.samples(&view.model).map(PodLookup::of);
         view.pods
             .iter()
             .filter(|pod| pod.readiness == Readiness::Ready)
-            .map(move |pod| {
-                let found = samples.and_then(|by_pod| by_pod.get(&pod.name));
-                (pod, self.report(found))
-            })
+            .map(move |pod| (pod, samples.as_mut().and_then(|all| all.get(&pod.name))))
     }
 
     /// Ready pods, and how many of them report something to act on.
@@ -230,19 +234,14 @@ impl<'a> SampleReader<'a> {
     }
 
     /// A value that may be acted on, and whether it is too old to shrink on.
-    pub(crate) fn value(self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
+    pub(crate) fn value(&self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
         usable(self.judge(sample, 0.0..=most)).map(|usable| (usable.value, usable.stale))
     }
 
     /// Whether any ready pod of a variant reports anything that an analyzer acts on.
     pub(crate) fn hears(self, view: &VariantView) -> bool {
-        let Some(samples) = self.samples(&view.model) else {
-            return false;
-        };
-        view.pods
-            .iter()
-            .filter(|pod| pod.readiness == Readiness::Ready)
-            .filter_map(|pod| samples.get(&pod.name))
+        self.ready(view)
+            .filter_map(|(_, samples)| samples)
             .any(|pod| {
                 let ranks = pod.ranks.values();
                 self.value(pod.arrival_rate, f64::MAX).is_some()
@@ -280,6 +279,30 @@ impl<'a> SampleReader<'a> {
                 self.bands.judge(sample.value, age, range)
             },
         )
+    }
+}
+
+/// Finds samples of pods that follow each other by name without a search for each.
+struct PodLookup<'a> {
+    all: &'a BTreeMap<Arc<str>, PodSamples>,
+    next: Option<Range<'a, Arc<str>, PodSamples>>,
+}
+
+impl<'a> PodLookup<'a> {
+    fn of(all: &'a BTreeMap<Arc<str>, PodSamples>) -> Self {
+        Self { all, next: None }
+    }
+
+    fn get(&mut self, pod: &Arc<str>) -> Option<&'a PodSamples> {
+        let own = |(name, samples): (&Arc<str>, _)| (name == pod).then_some(samples);
+        let follows = self.next.as_mut().and_then(Iterator::next).and_then(own);
+        follows.or_else(|| {
+            let from = (Bound::Included(&**pod), Bound::Unbounded);
+            let mut rest = self.all.range::<str, _>(from);
+            let found = rest.next().and_then(own);
+            self.next = Some(rest);
+            found
+        })
     }
 }
 

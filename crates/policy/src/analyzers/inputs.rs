@@ -18,7 +18,7 @@ use crate::queueing::quantity::{Millis, RequestRate};
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::scale_down_memory::Occupancy;
 use crate::slo::{SloGoal, hides_sequences};
-use crate::snapshot::{Readiness, ResolvedTarget, VariantView};
+use crate::snapshot::{ResolvedTarget, VariantView};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 use crate::{throughput, tokens};
@@ -92,21 +92,23 @@ pub(crate) fn analyzer_inputs(
     let mut arguments = BTreeMap::new();
     for (view, target) in subject.members {
         let engine = engine(view, &mut arguments);
-        let (mut instances, mut replicas) = (BTreeMap::new(), BTreeMap::new());
-        let mut rates = BTreeMap::new();
-        for (pod, samples) in ready_pods(subject, view) {
+        let pods = view.pods.len();
+        let (mut instances, mut replicas) = (Vec::with_capacity(pods), Vec::with_capacity(pods));
+        let mut rates = Vec::with_capacity(pods);
+        for (pod, samples) in subject.reader.ready(view) {
             builder.stale = false;
-            builder.instances(&pod, samples, &mut instances);
+            builder.instances(&pod.name, samples, &mut instances);
             if by_throughput.is_some() {
                 let replica = throughput_input::replica(&mut builder, samples);
-                rates.insert(Arc::clone(&pod), replica);
+                rates.push((Arc::clone(&pod.name), replica));
             }
-            replicas.insert(pod, builder.replica(samples));
+            replicas.push((Arc::clone(&pod.name), builder.replica(samples)));
             stale += u32::from(builder.stale);
         }
         let (ready, pending) = counts(subject, view, target);
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
+            let rates = rates.into_iter().collect();
             let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
             variants.insert(view.key.clone(), variant);
         }
@@ -117,7 +119,7 @@ pub(crate) fn analyzer_inputs(
                 ready,
                 pending,
                 batch: engine.as_ref().map(|args| args.max_num_seqs),
-                replicas,
+                replicas: replicas.into_iter().collect(),
             },
         );
         by_tokens.insert(
@@ -129,7 +131,7 @@ pub(crate) fn analyzer_inputs(
                 engine,
                 ready,
                 pending,
-                instances,
+                instances: instances.into_iter().collect(),
             },
         );
     }
@@ -216,7 +218,7 @@ fn queueing_input(
 pub(crate) fn occupancy_of(subject: AnalyzedModel<'_>, view: &VariantView) -> Option<Occupancy> {
     let mut builder = InputBuilder::of(subject);
     let mut sum = 0.0;
-    for (_, samples) in ready_pods(subject, view) {
+    for (_, samples) in subject.reader.ready(view) {
         sum += builder.value(samples?.kv_usage, 1.0)?;
     }
     Some(Occupancy(sum))
@@ -268,21 +270,6 @@ fn faults(parsed: &ParsedArgs) -> Vec<String> {
     inputs.chain(more).collect()
 }
 
-pub(super) fn ready_pods<'a>(
-    subject: AnalyzedModel<'a>,
-    view: &VariantView,
-) -> Vec<(Arc<str>, Option<&'a PodSamples>)> {
-    let samples = subject.reader.samples(&view.model);
-    view.pods
-        .iter()
-        .filter(|pod| pod.readiness == Readiness::Ready)
-        .map(|pod| {
-            let own = samples.and_then(|by_pod| by_pod.get(&pod.name));
-            (Arc::clone(&pod.name), own)
-        })
-        .collect()
-}
-
 /// Reads samples, and notes whether one of them is too old to shrink on.
 pub(super) struct InputBuilder<'a> {
     pub(super) subject: AnalyzedModel<'a>,
@@ -317,7 +304,7 @@ impl<'a> InputBuilder<'a> {
         &mut self,
         pod: &Arc<str>,
         samples: Option<&PodSamples>,
-        instances: &mut BTreeMap<Arc<str>, tokens::InstanceInput>,
+        instances: &mut Vec<(Arc<str>, tokens::InstanceInput)>,
     ) {
         let Some(samples) = samples else { return };
         if samples.ranks.is_empty() {
@@ -329,10 +316,10 @@ impl<'a> InputBuilder<'a> {
                 output_tokens: samples.output_tokens,
                 prefix_hit_rate: samples.prefix_hit_rate,
             };
-            instances.insert(Arc::clone(pod), self.instance(&own));
+            instances.push((Arc::clone(pod), self.instance(&own)));
         }
         for (rank, samples) in &samples.ranks {
-            instances.insert(Arc::from(format!("{pod}:{rank}")), self.instance(samples));
+            instances.push((Arc::from(format!("{pod}:{rank}")), self.instance(samples)));
         }
     }
 

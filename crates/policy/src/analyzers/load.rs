@@ -1,7 +1,6 @@
 //! Whether anybody uses a model, by what its replicas and its routers say.
 
 use super::AnalyzedModel;
-use super::inputs::ready_pods;
 use crate::backlog::Waiting;
 use crate::key::ModelKey;
 use crate::samples::{PodSamples, Sample};
@@ -42,7 +41,7 @@ pub(crate) fn waiting_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> Waiting 
         ready: 0,
     };
     for (view, _) in subject.members {
-        for (_, samples) in ready_pods(subject, view) {
+        for (_, samples) in reader.ready(view) {
             let queue = samples.and_then(|pod| pod.queue_length);
             let queue = reader.value(queue, f64::MAX);
             waiting.requests += queue.map_or(0.0, |(requests, _)| requests);
@@ -88,14 +87,15 @@ pub(crate) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelAc
 
 /// The samples of every ready replica; `None` where one of them gives none.
 fn ready(subject: AnalyzedModel<'_>) -> Option<Vec<&PodSamples>> {
-    let mut all = Vec::new();
+    let pods = subject.members.iter().map(|(view, _)| view.pods.len());
+    let mut all = Vec::with_capacity(pods.sum());
     for (view, target) in subject.members {
-        let pods = ready_pods(subject, view);
-        if u32::try_from(pods.len()).ok()? < target.ready.0 {
-            return None;
-        }
-        for (_, samples) in pods {
+        let before = all.len();
+        for (_, samples) in subject.reader.ready(view) {
             all.push(samples?);
+        }
+        if u32::try_from(all.len() - before).ok()? < target.ready.0 {
+            return None;
         }
     }
     Some(all)
