@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::analyzers::{
-    AnalyzedModel, AnalyzerConfig, AnalyzerInputs, analyzer_inputs, decision_mode, load_of,
-    occupancy_of, opinions, waiting_of,
+    AnalyzedModel, AnalyzerConfig, AnalyzerInputs, InputsFor, analyzer_inputs, decision_mode,
+    load_of, occupancy_of, opinions, waiting_of,
 };
 use super::backlog::Waiting;
 use super::capacity::ServingRole;
@@ -80,7 +80,8 @@ impl Observations {
             let policy = settings.saturation.policy(key);
             let configs = decision_mode(settings, &policy).configs();
             if !configs.is_empty() && !group.resolved.is_empty() {
-                let inputs = analyzer_inputs(key, subject, &configs, settings, &policy);
+                let asked = (&*configs, InputsFor::Memory);
+                let inputs = analyzer_inputs(key, subject, asked, settings, &policy);
                 observed.voted.insert(key.clone(), (configs, inputs));
             }
             let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
@@ -129,8 +130,8 @@ impl Observations {
         self.inputs(|inputs| inputs.throughput.as_ref())
     }
 
-    fn slo(&self) -> BTreeMap<ModelKey, (throughput::ThroughputModelInput, SloGoal)> {
-        self.inputs(|inputs| inputs.slo.clone())
+    fn slo(&self) -> BTreeMap<ModelKey, &(throughput::ThroughputModelInput, SloGoal)> {
+        self.inputs(|inputs| inputs.slo.as_ref())
     }
 
     fn inputs<'a, T>(

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rescaled::Sharing;
 
 use super::analyzers::{
-    AnalyzedModel, AnalyzerInputs, DecisionMode, analyzer_inputs, decision_mode,
+    AnalyzedModel, AnalyzerInputs, DecisionMode, InputsFor, analyzer_inputs, decision_mode,
 };
 use super::bounds::{Bounds, ZeroPolicy};
 use super::capacity::ServingRole;
@@ -119,7 +119,8 @@ impl<'a> Work<'a> {
     fn inputs(&self, cycle: &Cycle<'a>) -> &AnalyzerInputs {
         self.inputs.get_or_init(|| {
             let (subject, configs) = (self.subject(cycle), self.approach.configs());
-            analyzer_inputs(self.key, subject, &configs, cycle.settings, &self.policy)
+            let asked = (&*configs, InputsFor::Analyzers);
+            analyzer_inputs(self.key, subject, asked, cycle.settings, &self.policy)
         })
     }
 

@@ -26,6 +26,7 @@ use crate::{throughput, tokens};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AnalyzerInputs {
     pub(crate) tokens: tokens::TokenModelInput,
+    /// Has no replicas where no analyzer reads them.
     pub(crate) queueing: queueing::QueueingModelInput,
     /// Only where the throughput analyzer looks at the model.
     pub(crate) throughput: Option<throughput::ThroughputModelInput>,
@@ -76,39 +77,40 @@ impl AnalyzerInputs {
     }
 }
 
+/// Who reads the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputsFor {
+    /// The analyzers that look at the model.
+    Analyzers,
+    /// What is remembered, also of rates that no analyzer looks at.
+    Memory,
+}
+
 pub(crate) fn analyzer_inputs(
     key: &ModelKey,
     subject: AnalyzedModel<'_>,
-    configs: &[AnalyzerConfig],
+    (configs, reader): (&[AnalyzerConfig], InputsFor),
     settings: &DynamicSettings,
     policy: &SaturationPolicy,
 ) -> AnalyzerInputs {
     let looks = |analyzer| configs.iter().any(|config| config.analyzer == analyzer);
-    let mut by_throughput =
-        (looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo)).then(BTreeMap::new);
+    let needs = PodsNeeded {
+        throughput: looks(AnalyzerName::Throughput) || looks(AnalyzerName::Slo),
+        queueing: looks(AnalyzerName::QueueingModel) || reader == InputsFor::Memory,
+    };
+    let mut by_throughput = needs.throughput.then(BTreeMap::new);
     let mut builder = InputBuilder::of(subject);
     let mut stale = 0;
     let (mut by_tokens, mut by_rate) = (BTreeMap::new(), BTreeMap::new());
     let mut arguments = BTreeMap::new();
     for (view, target) in subject.members {
         let engine = engine(view, &mut arguments);
-        let pods = view.pods.len();
-        let (mut instances, mut replicas) = (Vec::with_capacity(pods), Vec::with_capacity(pods));
-        let mut rates = Vec::with_capacity(pods);
-        for (pod, samples) in subject.reader.ready(view) {
-            builder.stale = false;
-            builder.instances(&pod.name, samples, &mut instances);
-            if by_throughput.is_some() {
-                let replica = throughput_input::replica(&mut builder, samples);
-                rates.push((Arc::clone(&pod.name), replica));
-            }
-            replicas.push((Arc::clone(&pod.name), builder.replica(samples)));
-            stale += u32::from(builder.stale);
-        }
+        let pods = builder.pods(view, needs);
+        stale += pods.stale;
         let (ready, pending) = counts(subject, view, target);
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
-            let rates = rates.into_iter().collect();
+            let rates = pods.rates.into_iter().collect();
             let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
             variants.insert(view.key.clone(), variant);
         }
@@ -119,7 +121,7 @@ pub(crate) fn analyzer_inputs(
                 ready,
                 pending,
                 batch: engine.as_ref().map(|args| args.max_num_seqs),
-                replicas: replicas.into_iter().collect(),
+                replicas: pods.replicas.into_iter().collect(),
             },
         );
         by_tokens.insert(
@@ -131,7 +133,7 @@ pub(crate) fn analyzer_inputs(
                 engine,
                 ready,
                 pending,
-                instances: instances.into_iter().collect(),
+                instances: pods.instances.into_iter().collect(),
             },
         );
     }
@@ -146,11 +148,16 @@ pub(crate) fn analyzer_inputs(
     };
     let rated = by_throughput
         .map(|variants| throughput_input::model(&mut builder, key, policy, activity, variants));
+    let (rated, throughput) = match (looks(AnalyzerName::Slo), looks(AnalyzerName::Throughput)) {
+        (true, true) => (rated.clone(), rated),
+        (true, false) => (rated, None),
+        (false, _) => (None, rated),
+    };
     AnalyzerInputs {
         tokens,
         queueing: queueing_input(key, subject, settings, activity, by_rate),
-        slo: slo_input(key, subject, configs, settings, rated.as_ref()),
-        throughput: rated.filter(|_| looks(AnalyzerName::Throughput)),
+        slo: slo_input(key, subject, configs, settings, rated),
+        throughput,
         stale,
         is_router_stale: builder.stale,
         arguments,
@@ -171,11 +178,11 @@ fn slo_input(
     subject: AnalyzedModel<'_>,
     configs: &[AnalyzerConfig],
     settings: &DynamicSettings,
-    rated: Option<&throughput::ThroughputModelInput>,
+    rated: Option<throughput::ThroughputModelInput>,
 ) -> Option<(throughput::ThroughputModelInput, SloGoal)> {
     let mut looking = configs.iter();
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
-    let mut input = rated?.clone();
+    let mut input = rated?;
     input.params.band = config.band;
     let votes = |config: &AnalyzerConfig| config.participation == Participation::Votes;
     let mut others = configs
@@ -270,6 +277,22 @@ fn faults(parsed: &ParsedArgs) -> Vec<String> {
     inputs.chain(more).collect()
 }
 
+/// Which analyzers that read pods one by one look at a model, besides the one of tokens.
+#[derive(Debug, Clone, Copy)]
+struct PodsNeeded {
+    throughput: bool,
+    queueing: bool,
+}
+
+/// The ready pods of a variant, in their order.
+struct PodInputs {
+    instances: Vec<(Arc<str>, tokens::InstanceInput)>,
+    rates: Vec<(Arc<str>, throughput::ThroughputReplicaInput)>,
+    replicas: Vec<(Arc<str>, queueing::QueueingReplicaInput)>,
+    /// Those with a sample that is too old to shrink on.
+    stale: u32,
+}
+
 /// Reads samples, and notes whether one of them is too old to shrink on.
 pub(super) struct InputBuilder<'a> {
     pub(super) subject: AnalyzedModel<'a>,
@@ -297,6 +320,31 @@ impl<'a> InputBuilder<'a> {
     /// A mean latency; 0 is none, since every token takes time.
     pub(super) fn latency(&mut self, sample: Option<Sample>) -> Option<f64> {
         self.amount(sample).filter(|seconds| *seconds > 0.0)
+    }
+
+    fn pods(&mut self, view: &VariantView, needs: PodsNeeded) -> PodInputs {
+        let room = |is_needed: bool| if is_needed { view.pods.len() } else { 0 };
+        let mut read = PodInputs {
+            instances: Vec::with_capacity(room(true)),
+            rates: Vec::with_capacity(room(needs.throughput)),
+            replicas: Vec::with_capacity(room(needs.queueing)),
+            stale: 0,
+        };
+        for (pod, samples) in self.subject.reader.ready(view) {
+            self.stale = false;
+            self.instances(&pod.name, samples, &mut read.instances);
+            if needs.throughput {
+                let replica = throughput_input::replica(self, samples);
+                read.rates.push((Arc::clone(&pod.name), replica));
+            }
+            // Its samples count as too old to shrink on, whoever reads them.
+            let replica = self.replica(samples);
+            if needs.queueing {
+                read.replicas.push((Arc::clone(&pod.name), replica));
+            }
+            read.stale += u32::from(self.stale);
+        }
+        read
     }
 
     /// The engine instances of a pod: its ranks, else itself.

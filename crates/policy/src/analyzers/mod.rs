@@ -9,7 +9,7 @@ mod role_gap;
 mod selection;
 mod throughput_input;
 
-pub(super) use inputs::{AnalyzerInputs, analyzer_inputs, occupancy_of, queued_at};
+pub(super) use inputs::{AnalyzerInputs, InputsFor, analyzer_inputs, occupancy_of, queued_at};
 pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
 pub(super) use role_gap::RoleGap;

@@ -1,5 +1,6 @@
 //! What is learned of every model.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,13 +102,14 @@ impl LearnedSlo {
 
     /// Takes one collection in; models that are not in it are forgotten.
     #[must_use]
-    pub fn learn(
+    pub fn learn<M: Borrow<(ThroughputModelInput, SloGoal)>>(
         &self,
-        models: &BTreeMap<ModelKey, (ThroughputModelInput, SloGoal)>,
+        models: &BTreeMap<ModelKey, M>,
         now: Moment,
     ) -> Self {
         let mut left = MAX_VARIANTS;
-        let models = models.iter().map(|(key, (input, goal))| {
+        let models = models.iter().map(|(key, model)| {
+            let (input, goal) = model.borrow();
             let before = self.get(key).cloned().unwrap_or_default();
             let model = before.learn(input, *goal, left, now);
             left = left.saturating_sub(model.engines.len());
