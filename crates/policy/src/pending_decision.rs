@@ -11,7 +11,7 @@ use super::plan::{
     TransitionReason, VariantFigures, decisive, grows_by_load,
 };
 use super::snapshot::{ResolvedTarget, VariantView};
-use super::startup::StartProspect;
+use super::startup::{StartEstimate, StartProspect};
 use super::transition::Transitions;
 use super::units::Replicas;
 
@@ -41,6 +41,8 @@ pub(super) struct PendingDecision<'a> {
     pub(super) landing: Landing,
     /// Whether a further replica can be expected to become ready.
     pub(super) prospect: StartProspect,
+    /// What is expected of its next start.
+    pub(super) start: StartEstimate,
     /// Replicas beyond those that exist whose GPUs are taken from the pools already.
     pub(super) reserved: Replicas,
     count: Replicas,
@@ -55,6 +57,7 @@ impl<'a> PendingDecision<'a> {
         figures: VariantFigures,
         transitions: Transitions,
         bounds: Bounds,
+        start: StartEstimate,
     ) -> Self {
         let (base, why) = match view.desired {
             Some(desired) => (desired, Reason::LastDesired),
@@ -70,6 +73,7 @@ impl<'a> PendingDecision<'a> {
             metrics: MetricsState::Available,
             landing: Landing::default(),
             prospect: StartProspect::Open,
+            start,
             reserved: Replicas::ZERO,
             count: base,
             steps: Vec::with_capacity(USUAL_STEPS),

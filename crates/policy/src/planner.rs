@@ -81,7 +81,7 @@ pub fn plan(
         pools: pools.map_or_else(Vec::new, |pools| limits::figures(&works, &pools)),
     };
     for work in works {
-        work.finish(cycle.outlook(), &mut plan);
+        work.finish(&mut plan);
     }
     tier::note(&mut plan, snapshot, settings);
     tier::note_classes(&mut plan, snapshot, settings);
@@ -124,11 +124,11 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn finish(self, outlook: StartOutlook<'_>, plan: &mut Plan) {
+    fn finish(self, plan: &mut Plan) {
         if let Some(mut figures) = self.figures {
             figures.starts = (self.drafts.iter())
-                .map(|draft| (draft.view.key.clone(), outlook.of(&draft.view.key)))
-                .filter(|(_, start)| start.source == StartSource::Measured)
+                .filter(|draft| draft.start.source == StartSource::Measured)
+                .map(|draft| (draft.view.key.clone(), draft.start))
                 .collect();
             plan.models.insert(self.key.clone(), figures);
         }
@@ -164,20 +164,19 @@ impl<'a> Cycle<'a> {
 
     /// The start from zero that a variant keeps its replica for; perhaps one since the last collection,
     /// which cannot know who asked for it.
-    fn woken(&self, model: &ModelKey, view: &VariantView) -> Option<Kept> {
-        let variant = &view.key;
+    fn woken(&self, model: &ModelKey, draft: &PendingDecision<'_>) -> Option<Kept> {
         let retention = self.settings.scale_to_zero.retention(model);
-        let hold = self.outlook().of(variant).pending_limit(retention);
-        if observations::is_started(view, self.learned, self.now) {
+        let hold = draft.start.pending_limit(retention);
+        if observations::is_started(draft.view, self.learned, self.now) {
             let ago = Duration::ZERO;
             return Some(Kept { ago, hold });
         }
-        self.learned.wakes.kept(variant, hold, self.now)
+        self.learned.wakes.kept(&draft.view.key, hold, self.now)
     }
 
     /// The fewest replicas of a variant because of such a start.
-    fn woken_floor(&self, model: &ModelKey, view: &VariantView) -> Replicas {
-        Replicas(u32::from(self.woken(model, view).is_some()))
+    fn woken_floor(&self, model: &ModelKey, draft: &PendingDecision<'_>) -> Replicas {
+        Replicas(u32::from(self.woken(model, draft).is_some()))
     }
 
     /// Decides what one model needs, before limits and bounds.
@@ -242,20 +241,22 @@ impl<'a> Cycle<'a> {
             .zip(figures)
             .map(|((view, target), figures)| {
                 let limits = &self.settings.transition_limits;
+                let start = self.outlook().of(&view.key);
                 let limits = TransitionLimits {
-                    pending: self.outlook().of(&view.key).pending_limit(limits.pending),
+                    pending: start.pending_limit(limits.pending),
                     ..*limits
                 };
                 let transitions = Transitions::of(
                     view,
                     target,
                     &figures,
-                    self.learned.reporting.get(&view.key),
+                    &self.learned.reporting,
                     &limits,
                     self.now,
                 );
                 let bounds = Bounds::effective(&view.bounds, zero);
-                let mut draft = PendingDecision::new(view, target, figures, transitions, bounds);
+                let mut draft =
+                    PendingDecision::new(view, target, figures, transitions, bounds, start);
                 draft.landing = self.landing(view, target, limits.pending);
                 draft.prospect = self.outlook().prospect(&view.key);
                 draft

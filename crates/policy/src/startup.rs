@@ -222,10 +222,10 @@ impl StartOutlook<'_> {
         let is_late = |pod: &&PodView| {
             pod.readiness == Readiness::Gated && self.now.wall.since(pod.created) >= GATED_FOR
         };
-        let late = match self.prospect(&view.key) {
-            StartProspect::Open => 0,
-            StartProspect::Stalled => view.pods.iter().filter(is_late).count(),
-        };
+        let late = view.pods.iter().filter(is_late).count();
+        if late == 0 || self.prospect(&view.key) == StartProspect::Open {
+            return Replicas::ZERO;
+        }
         Replicas(u32::try_from(late).unwrap_or(u32::MAX))
     }
 

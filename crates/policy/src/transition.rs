@@ -1,11 +1,13 @@
 //! What keeps a variant from taking a step: replicas that are not ready, a published count that
 //! nobody has applied, replicas that do not report. Each may hold it back for a limited time only.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::key::VariantKey;
 use super::learned::Reporting;
 use super::plan::VariantFigures;
 use super::snapshot::{ResolvedTarget, VariantView};
@@ -146,7 +148,7 @@ impl Transitions {
         view: &VariantView,
         target: &ResolvedTarget,
         figures: &VariantFigures,
-        reporting: Option<&Reporting>,
+        reporting: &BTreeMap<VariantKey, Reporting>,
         limits: &TransitionLimits,
         now: Moment,
     ) -> Self {
@@ -180,7 +182,7 @@ impl Transitions {
             found.sort_in(cause, limits.unapplied);
         }
         if found.hearing != Hearing::Complete {
-            let since = match reporting {
+            let since = match reporting.get(&view.key) {
                 Some(Reporting::Silent { since, .. }) => Some(*since),
                 Some(Reporting::Complete) | None => None,
             };

@@ -318,7 +318,7 @@ fn candidates(
         .filter(|draft| may_move(draft))
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.woken_floor(work.key, draft.view);
+            let woken = cycle.woken_floor(work.key, draft);
             let candidate = Candidate {
                 role: draft.view.template.role,
                 cost: draft.view.cost,

@@ -429,7 +429,7 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
             let member = ZeroMember {
                 count: draft.count(),
                 min: draft.bounds.min,
-                woken: cycle.woken(work.key, draft.view),
+                woken: cycle.woken(work.key, draft),
             };
             (key.clone(), member)
         })
