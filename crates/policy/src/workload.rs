@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
-use super::engine_args::ContainerCommand;
+use super::engine_args::Containers;
 use super::limit::{GpuCount, GpuPod, NodeView, Physical, leaving, physical};
 use super::units::Gpus;
 use crate::params::LabelSelector;
@@ -22,7 +22,7 @@ pub struct ReplicaTemplate {
     #[serde(default, skip_serializing_if = "GpuCount::is_counted")]
     pub gpu_count: GpuCount,
     /// Containers of its pod template; empty where they are not known.
-    pub containers: Arc<[ContainerCommand]>,
+    pub containers: Containers,
     /// The service class that the object names.
     pub service_class: Option<Arc<str>>,
 }
@@ -33,7 +33,7 @@ impl Default for ReplicaTemplate {
             role: ServingRole::Both,
             gpus: BTreeMap::new(),
             gpu_count: GpuCount::default(),
-            containers: Arc::from([]),
+            containers: Containers::default(),
             service_class: None,
         }
     }

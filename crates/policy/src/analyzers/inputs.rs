@@ -10,7 +10,7 @@ use super::selection::AnalyzerConfig;
 use super::throughput_input;
 use crate::capacity::AnalyzerName;
 use crate::combine::Participation;
-use crate::engine_args::{EngineArgs, KvTokens, ParsedArgs, parse};
+use crate::engine_args::{KvTokens, ParsedArgs, ReadEngine};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::{DynamicSettings, SaturationPolicy};
 use crate::queueing::assess as queueing;
@@ -111,7 +111,7 @@ pub(crate) fn analyzer_inputs(
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
             let rates = pods.rates.into_iter().collect();
-            let variant = throughput_input::variant(subject, view, counts, engine.as_ref(), rates);
+            let variant = throughput_input::variant(subject, view, counts, engine, rates);
             variants.insert(view.key.clone(), variant);
         }
         by_rate.insert(
@@ -120,7 +120,7 @@ pub(crate) fn analyzer_inputs(
                 role: view.template.role,
                 ready,
                 pending,
-                batch: engine.as_ref().map(|args| args.max_num_seqs),
+                batch: engine.map(|engine| engine.parsed.args.max_num_seqs),
                 replicas: pods.replicas.into_iter().collect(),
             },
         );
@@ -130,7 +130,8 @@ pub(crate) fn analyzer_inputs(
                 role: view.template.role,
                 accelerator: view.accelerator.clone(),
                 gpus: view.template.gpus_per_replica(),
-                engine,
+                engine: engine.map(|engine| engine.parsed.args.clone()),
+                fingerprint: engine.map(|engine| engine.fingerprint.clone()),
                 ready,
                 pending,
                 instances: pods.instances.into_iter().collect(),
@@ -248,18 +249,17 @@ fn counts(
     (target.ready.min(target.current), pending)
 }
 
-/// The arguments of a variant's engine; `None` while its containers are not known.
+/// A variant's engine; `None` while its containers are not known.
 /// What could not be read of them is noted.
-fn engine(
-    view: &VariantView,
+fn engine<'a>(
+    view: &'a VariantView,
     unread: &mut BTreeMap<VariantKey, Vec<String>>,
-) -> Option<EngineArgs> {
-    let containers = &view.template.containers;
-    let parsed = (!containers.is_empty()).then(|| parse(containers))?;
-    if !parsed.faults.is_empty() {
-        unread.insert(view.key.clone(), faults(&parsed));
+) -> Option<&'a ReadEngine> {
+    let engine = view.template.containers.engine()?;
+    if !engine.parsed.faults.is_empty() {
+        unread.insert(view.key.clone(), faults(&engine.parsed));
     }
-    Some(parsed.args)
+    Some(engine)
 }
 
 /// Most faults of the arguments of one variant that are told.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::AnalyzedModel;
 use super::inputs::InputBuilder;
 use crate::capacity::ServingRole;
-use crate::engine_args::EngineArgs;
+use crate::engine_args::ReadEngine;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationPolicy;
 use crate::samples::{PodSamples, RankSamples, Sample};
@@ -60,7 +60,7 @@ pub(super) fn variant(
     subject: AnalyzedModel<'_>,
     view: &VariantView,
     (ready, pending): (Replicas, Replicas),
-    engine: Option<&EngineArgs>,
+    engine: Option<&ReadEngine>,
     replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
 ) -> ThroughputVariantInput {
     let outlook = subject.outlook;
@@ -86,8 +86,10 @@ pub(super) fn variant(
         current: (view.target.resolved()).map_or(Replicas::ZERO, |target| target.current),
         remaining,
         start: start.typical,
-        max_sequences: engine
-            .map(|engine| f64::from(engine.max_num_seqs) * f64::from(engine.data_parallel_size)),
+        max_sequences: engine.map(|engine| {
+            let args = &engine.parsed.args;
+            f64::from(args.max_num_seqs) * f64::from(args.data_parallel_size)
+        }),
         min: view.bounds.min.unwrap_or(Replicas::ONE),
         max,
         cost: Some(view.cost),
@@ -95,10 +97,10 @@ pub(super) fn variant(
     }
 }
 
-fn name(view: &VariantView, engine: &EngineArgs) -> Arc<str> {
+fn name(view: &VariantView, engine: &ReadEngine) -> Arc<str> {
     let accelerator = view.accelerator.label();
     let gpus = view.template.gpus_per_replica();
-    Arc::from(format!("{accelerator}*{gpus} {}", engine.fingerprint()))
+    Arc::from(format!("{accelerator}*{gpus} {}", engine.fingerprint))
 }
 
 /// One ready replica. The latency line is read at the usage of the moment; where only the peak is

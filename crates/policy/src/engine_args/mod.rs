@@ -3,6 +3,7 @@
 //! [`parse`](fn@parse) reads the containers of a pod template. What cannot be read is named and leaves the
 //! value before it in force; nothing in a command line is an error that stops anything.
 
+mod containers;
 mod essence;
 mod expand;
 mod fault;
@@ -20,12 +21,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use containers::Containers;
 pub use essence::essence;
 pub use expand::expand;
 pub use fault::ArgumentFault;
 pub use parse::{ContainerCommand, ParsedArgs, parse};
 pub use quantity::{InvalidTokens, KvTokens, StepTokens};
 pub use words::shell_variables;
+
+pub(crate) use containers::ReadEngine;
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's default of
 /// `--max-num-seqs`.

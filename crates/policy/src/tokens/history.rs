@@ -40,7 +40,8 @@ impl EngineKey {
             model: Arc::clone(&model.model),
             accelerator: variant.accelerator.clone(),
             gpus: variant.gpus,
-            fingerprint: variant.engine.as_ref().map(EngineArgs::fingerprint),
+            fingerprint: (variant.fingerprint.clone())
+                .or_else(|| variant.engine.as_ref().map(EngineArgs::fingerprint)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::ServingRole;
-use crate::engine_args::{EngineArgs, KvTokens};
+use crate::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::key::VariantKey;
 use crate::params::{SaturationThresholds, UtilizationBand};
 use crate::snapshot::Accelerator;
@@ -55,6 +55,9 @@ pub struct TokenVariantInput {
     pub gpus: Gpus,
     /// The arguments of its engine; `None` while its scale target is not known.
     pub engine: Option<EngineArgs>,
+    /// What tells it from other engines, where that is known already.
+    #[serde(skip)]
+    pub fingerprint: Option<EngineFingerprint>,
     /// Replicas that serve.
     #[serde(default)]
     pub ready: Replicas,

@@ -55,6 +55,7 @@ fn variants() -> impl Strategy<Value = TokenVariantInput> {
                     num_gpu_blocks_override: blocks,
                     ..EngineArgs::defaults(EngineKind::Vllm)
                 }),
+                fingerprint: None,
                 ready: Replicas(u32::try_from(instances.len()).unwrap()),
                 pending: Replicas(pending),
                 instances: instances
@@ -315,6 +316,7 @@ proptest! {
             accelerator: Accelerator::Unresolved,
             gpus: Gpus(1),
             engine: None,
+            fingerprint: None,
             ready: Replicas(counts[0]),
             pending: Replicas(counts[1]),
             instances: BTreeMap::from([(Arc::from("a"), instance)]),
@@ -349,6 +351,7 @@ fn the_queue_threshold_decides_what_is_full() {
         accelerator: Accelerator::Unresolved,
         gpus: Gpus(1),
         engine: None,
+        fingerprint: None,
         ready: Replicas(1),
         pending: Replicas::ZERO,
         instances: BTreeMap::from([(Arc::from("a"), instance)]),

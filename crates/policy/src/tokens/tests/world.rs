@@ -99,6 +99,7 @@ impl Variant {
             ),
             gpus: Gpus(self.gpus.unwrap_or(1)),
             engine: self.args.as_deref().map(engine),
+            fingerprint: None,
             ready: Replicas(self.ready.unwrap_or(count)),
             pending: Replicas(self.pending),
             instances,
