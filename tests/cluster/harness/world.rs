@@ -86,7 +86,9 @@ impl World {
         let kinds = async {
             define_own_kind(&client).await?;
             match setup {
-                Setup::Whole | Setup::OldestKubernetes => define_optional_kinds(&client, site).await,
+                Setup::Whole | Setup::OldestKubernetes => {
+                    define_optional_kinds(&client, site).await
+                }
                 Setup::WithoutOptionalKinds => Ok(()),
             }
         };
