@@ -41,7 +41,7 @@ api.apps.v1.StatefulSetSpec:
     replicas: 1
     podManagementPolicy: OrderedReady
     revisionHistoryLimit: 10
-    updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}}
+    updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1}}
     persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}
 api.apps.v1.StatefulSetStatus: {keyed: {type: [conditions]}}
 api.autoscaling.v2.HorizontalPodAutoscalerSpec: {defaults: {minReplicas: 1}}

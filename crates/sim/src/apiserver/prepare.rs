@@ -16,18 +16,13 @@ const OURS: [&str; 5] = [
     "generation",
 ];
 
-const STATEFUL_SET_MOVES: [&str; 7] = [
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
+/// Fields of the spec of a workload that stay as they were created.
+const FIXED: [&str; 4] = [
+    "selector",
+    "volumeClaimTemplates",
+    "serviceName",
+    "podManagementPolicy",
 ];
-const STATEFUL_SET_STAYS: &str = "updates to statefulset spec for fields other than 'replicas', \
-    'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
-    'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 /// Makes a body name its kind and namespace, or refuses another kind or namespace than the path's.
 pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(), ApiRefusal> {
@@ -294,14 +289,14 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
                 let why = "`selector` does not match template `labels`";
                 found.push(Cause::invalid("spec.template.metadata.labels", labels, why));
             }
-            if kind.kind == "StatefulSet" {
-                if live.is_some_and(|live| !same_apart(&live["spec"], spec, &STATEFUL_SET_MOVES)) {
-                    found.push(Cause::forbidden("spec", STATEFUL_SET_STAYS));
-                }
-            } else if live.is_some_and(|live| live["spec"]["selector"] != spec["selector"]) {
-                let why = "field is immutable";
-                found.push(Cause::invalid("spec.selector", &spec["selector"], why));
-            }
+            let before = live.map_or(spec, |live| &live["spec"]);
+            let changed = FIXED
+                .iter()
+                .filter(|field| before[**field] != spec[**field]);
+            found.extend(changed.map(|field| {
+                let path = format!("spec.{field}");
+                Cause::invalid(&path, &spec[*field], "field is immutable")
+            }));
         }
         ("autoscaling", "HorizontalPodAutoscaler") => {
             let bound = |name: &str| spec[name].as_i64().unwrap_or(0);
