@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wva_sim::hpa::{History as Memory, HpaDecision, HpaSpec, Milli, Observed, decide};
+use wva_sim::hpa::{
+    History as Memory, HpaCondition, HpaDecision, HpaSpec, Milli, Observed, decide,
+};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
@@ -331,7 +333,11 @@ fn simulate(row: &Row, hpa: &HorizontalPodAutoscaler) -> Result<Rest> {
         }
         last = Some(outcome);
     }
-    let outcome = last.ok_or_else(|| Fault::new("no look"))?;
+    let mut outcome = last.ok_or_else(|| Fault::new("no look"))?;
+    if way.len() > 1 {
+        let condition = HpaCondition::scaled_to_zero(&spec, wanted);
+        outcome.conditions.push(condition);
+    }
     Ok(rest(way, outcome))
 }
 

@@ -47,7 +47,7 @@ pub struct Observed {
 /// A condition of the status, with the reason and the message of the real controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HpaCondition {
-    /// `AbleToScale`, `ScalingActive` or `ScalingLimited`.
+    /// `AbleToScale`, `ScalingActive`, `ScalingLimited` or `ScaledToZero`.
     pub kind: &'static str,
     /// Whether it holds.
     pub holds: bool,
@@ -68,6 +68,23 @@ impl HpaCondition {
             reason,
             message: message.into(),
         }
+    }
+
+    /// What each change of a count says since Kubernetes 1.37.
+    pub fn scaled_to_zero(spec: &HpaSpec, desired: u32) -> Self {
+        let holds = desired == 0 && spec.min == 0;
+        let why = if holds {
+            (
+                "ScaledToZero",
+                "the HPA controller scaled the workload to zero",
+            )
+        } else {
+            (
+                "NotScaledToZero",
+                "the HPA controller did not scale the workload to zero",
+            )
+        };
+        Self::new("ScaledToZero", holds, why)
     }
 }
 

@@ -332,6 +332,8 @@ impl Look<'_> {
             reason: "SucceededRescale",
             message: format!("the HPA controller was able to update the target scale to {desired}"),
         });
+        self.conditions
+            .push(HpaCondition::scaled_to_zero(spec, desired));
         let reason = reason(spec, seen.wanted, desired);
         let message = format!("New size: {desired}; reason: {reason}");
         self.events

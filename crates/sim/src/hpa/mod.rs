@@ -1,6 +1,7 @@
 //! The horizontal pod autoscaler for external metrics: its arithmetic, and the controller around it.
 //!
-//! Source of the rules: the controller of Kubernetes 1.33, `pkg/controller/podautoscaler`.
+//! Source of the rules: the controller of Kubernetes 1.37, `pkg/controller/podautoscaler`. Unlike there a target at
+//! zero is scaled without the condition `ScaledToZero`, as by the feature gate of earlier versions.
 
 #![expect(
     clippy::indexing_slicing,
@@ -18,7 +19,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{History, HpaDecision, Observed, decide};
+pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
 pub(crate) use driver::SYNC;
 pub(crate) use driver::{Autoscalers, ExternalMetricsSource};
 pub use quantity::Milli;
