@@ -248,7 +248,7 @@ fn check_silent(
     let (Some(base), Some(target)) = (view.base(), decision.target) else {
         return Ok(());
     };
-    let heard = reader.hears(view) && decision.current.is_some();
+    let heard = reader.is_reporting(view) && decision.current.is_some();
     let wakes = step_of(decision).is_some_and(|step| step.from == Replicas::ZERO)
         && decision.current == Some(Replicas::ZERO)
         && !reader.has_failed();
@@ -396,7 +396,7 @@ fn step_of(decision: &Decision) -> Option<&Step> {
     (!is_refused).then_some(step)
 }
 
-/// Whether a variant that nobody hears may have moved all the same: over the boundary to zero in
+/// Whether a variant that nobody is_reporting may have moved all the same: over the boundary to zero in
 /// either direction, or from zero, where there is nobody to hear.
 fn crossed_zero(decision: &Decision) -> bool {
     let is_empty = decision.current == Some(Replicas::ZERO);

@@ -286,8 +286,8 @@ impl<'a> Cycle<'a> {
     }
 
     /// Whether a variant reports anything that an analyzer acts on.
-    fn hears(&self, draft: &PendingDecision<'_>) -> bool {
-        draft.figures.reporting > 0 || self.reader.hears(draft.view)
+    fn is_reporting(&self, draft: &PendingDecision<'_>) -> bool {
+        draft.figures.reporting > 0 || self.reader.is_reporting(draft.view)
     }
 
     /// Why a model cannot be analysed; `None` if it can.

@@ -239,7 +239,7 @@ impl<'a> SampleReader<'a> {
     }
 
     /// Whether any ready pod of a variant reports anything that an analyzer acts on.
-    pub(crate) fn hears(self, view: &VariantView) -> bool {
+    pub(crate) fn is_reporting(self, view: &VariantView) -> bool {
         self.ready(view)
             .filter_map(|(_, samples)| samples)
             .any(|pod| {

@@ -337,7 +337,7 @@ impl<'a> InputBuilder<'a> {
                 let replica = throughput_input::replica(self, samples);
                 read.rates.push((Arc::clone(&pod.name), replica));
             }
-            // Its samples count as too old to shrink on, whoever reads them.
+            // Its samples count as too old to shrink on, even where no analyzer reads them.
             let replica = self.replica(samples);
             if needs.queueing {
                 read.replicas.push((Arc::clone(&pod.name), replica));

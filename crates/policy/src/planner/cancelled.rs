@@ -49,7 +49,7 @@ fn is_full(draft: &PendingDecision<'_>) -> bool {
 
 /// Whether a variant is silent, or no analyzer has an opinion about what its role needs.
 fn is_unjudged(cycle: &Cycle<'_>, draft: &PendingDecision<'_>) -> bool {
-    let is_silent = draft.scale.current > Replicas::ZERO && !cycle.hears(draft);
+    let is_silent = draft.scale.current > Replicas::ZERO && !cycle.is_reporting(draft);
     // Where the queueing model has nothing to say, saturation decides, and did so before.
     let left = |why: &Reason| matches!(why, Reason::LeftToSaturation);
     is_silent

@@ -171,7 +171,7 @@ pub(super) fn held_queue(
 
 /// Why nobody can be asked; `None` if somebody can.
 fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
-    let is_heard = |draft: &PendingDecision<'_>| cycle.hears(draft);
+    let is_heard = |draft: &PendingDecision<'_>| cycle.is_reporting(draft);
     match cycle.unusable(&work.drafts) {
         Some(MetricsState::Missing)
             if work.drafts.iter().any(is_heard) || is_asked_at_zero(cycle, work) =>
@@ -201,7 +201,7 @@ pub(super) fn ask(
     configs: &[AnalyzerConfig],
 ) -> AnalyzerDecision {
     ask_for(cycle, work, configs, |draft| {
-        draft.scale.current == Replicas::ZERO || cycle.hears(draft)
+        draft.scale.current == Replicas::ZERO || cycle.is_reporting(draft)
     })
 }
 
@@ -299,7 +299,7 @@ fn unjudged_role(
         .flatten();
     let is_heard = |role: ServingRole| {
         let mut members = work.drafts.iter();
-        members.any(|draft| draft.view.template.role == role && cycle.hears(draft))
+        members.any(|draft| draft.view.template.role == role && cycle.is_reporting(draft))
     };
     let is_judged = |role: &ServingRole| {
         is_heard(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
@@ -343,7 +343,7 @@ fn candidates(
 
 fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
     for draft in drafts {
-        draft.metrics = draft.metrics_state(cycle.hears(draft));
+        draft.metrics = draft.metrics_state(cycle.is_reporting(draft));
     }
 }
 

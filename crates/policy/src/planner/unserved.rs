@@ -41,7 +41,7 @@ fn name_queue(cycle: &Cycle<'_>, work: &mut Work<'_>) {
         return;
     };
     for draft in &mut work.drafts {
-        let is_silent = draft.scale.current > Replicas::ZERO && !cycle.hears(draft);
+        let is_silent = draft.scale.current > Replicas::ZERO && !cycle.is_reporting(draft);
         let is_named = (draft.judgement())
             .is_some_and(|(_, why)| matches!(why, Reason::NoUsableMetrics { .. }));
         if is_silent && !is_named && draft.count() == draft.base() {

@@ -55,7 +55,7 @@ pub struct TokenVariantInput {
     pub gpus: Gpus,
     /// The arguments of its engine; `None` while its scale target is not known.
     pub engine: Option<EngineArgs>,
-    /// What tells it from other engines, where that is known already.
+    /// What distinguishes its engine from others, where that is known already.
     #[serde(skip)]
     pub fingerprint: Option<EngineFingerprint>,
     /// Replicas that serve.
