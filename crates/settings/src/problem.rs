@@ -79,6 +79,8 @@ pub enum FallbackApplied {
     Below,
     /// A layer above, which shadows it anyway.
     Above,
+    /// What is built in, where layers contradict each other.
+    BuiltIn,
 }
 
 impl fmt::Display for FallbackApplied {
@@ -87,6 +89,7 @@ impl fmt::Display for FallbackApplied {
             Self::Previous => "what was in force stays in force",
             Self::Below => "the layers below apply",
             Self::Above => "a flag or the environment is in force",
+            Self::BuiltIn => "there the built-in values apply",
         })
     }
 }

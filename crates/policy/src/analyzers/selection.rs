@@ -2,7 +2,9 @@
 
 use crate::capacity::AnalyzerName;
 use crate::combine::{Band, Participation, participation};
-use crate::params::{AnalyzerSettings, DynamicSettings, SaturationMethod, SaturationPolicy};
+use crate::params::{
+    AnalyzerSettings, DynamicSettings, SLO_RELEASE, SaturationMethod, SaturationPolicy,
+};
 
 /// Every analyzer, in the order in which they are asked.
 const ANALYZERS: [AnalyzerName; 4] = [
@@ -115,12 +117,15 @@ pub fn analyzer_band(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Band 
     let stated = |read: fn(&AnalyzerSettings) -> Option<f64>, otherwise: f64| {
         own.and_then(read).unwrap_or(otherwise)
     };
+    let scale_up = stated(|entry| entry.scale_up_threshold, common.scale_up_threshold);
+    let below = match analyzer {
+        AnalyzerName::Slo => scale_up * SLO_RELEASE,
+        _ => common.scale_down_boundary,
+    };
+    let scale_down = stated(|entry| entry.scale_down_boundary, below);
     let band = Band {
-        scale_up: stated(|entry| entry.scale_up_threshold, common.scale_up_threshold),
-        scale_down: stated(
-            |entry| entry.scale_down_boundary,
-            common.scale_down_boundary,
-        ),
+        scale_up,
+        scale_down,
     };
     if band.scale_up > band.scale_down {
         band

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::saturation::SaturationMethod;
+
 /// The analyzer that `analyzerName` and `analyzers[]` select today.
 pub const SATURATION: &str = "saturation";
 
@@ -21,4 +23,15 @@ pub struct AnalyzerSettings {
     pub scale_up_threshold: Option<f64>,
     /// Its own utilization floor.
     pub scale_down_boundary: Option<f64>,
+}
+
+impl AnalyzerSettings {
+    /// The analysis that its band is for.
+    pub fn analysis(&self) -> SaturationMethod {
+        if self.kind == SLO {
+            SaturationMethod::Slo
+        } else {
+            SaturationMethod::Tokens
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! settings read them from texts.
 
 mod analyzers;
+mod band;
 mod dynamic;
 mod effective;
 mod entries;
@@ -13,6 +14,8 @@ mod selector;
 mod service_class;
 
 pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
+pub(crate) use band::SLO_RELEASE;
+pub use band::{StatedBand, UtilizationBand};
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
 pub use effective::PolicyValue;
 pub use entries::{
@@ -25,7 +28,7 @@ pub use queueing_model::{
 };
 pub use saturation::{
     BurstReserve, SaturationEntry, SaturationLayers, SaturationMethod, SaturationPolicy,
-    SaturationThresholds, UtilizationBand, kv_fault, queue_fault,
+    SaturationThresholds, kv_fault, queue_fault,
 };
 pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
 pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};

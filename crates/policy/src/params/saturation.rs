@@ -7,14 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
+use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
 use super::entries::{EntryLayer, EntrySet, NamedModel, ScopedEntries};
 use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::slo::SloTerm;
-
-/// Share of the utilization that growth aims at down to which the SLO analyzer releases.
-const SLO_RELEASE: f64 = 0.95;
 
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,48 +107,6 @@ impl BurstReserve {
         (all.find(|one| one.as_str() == name)).ok_or_else(|| {
             format!("burstReserve must be none, economical or strict, got {name:?}: write economical for the usual one")
         })
-    }
-}
-
-/// Shares of a model's capacity between which the token-based analysis leaves it alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct UtilizationBand {
-    /// Utilization that growth aims at; above it the model grows.
-    pub scale_up_threshold: f64,
-    /// Utilization below which the model may shrink.
-    pub scale_down_boundary: f64,
-}
-
-impl Default for UtilizationBand {
-    fn default() -> Self {
-        Self {
-            scale_up_threshold: 0.85,
-            scale_down_boundary: 0.70,
-        }
-    }
-}
-
-impl UtilizationBand {
-    /// What is wrong with the pair, in the documented words.
-    pub fn fault(self) -> Option<String> {
-        let (up, down) = (self.scale_up_threshold, self.scale_down_boundary);
-        let usable = |share: f64| share > 0.0 && share <= 1.0;
-        if !usable(up) {
-            Some(format!(
-                "scaleUpThreshold must be in (0, 1], got {up:.2}: write a share such as 0.85"
-            ))
-        } else if !usable(down) {
-            Some(format!(
-                "scaleDownBoundary must be in (0, 1], got {down:.2}: write a share such as 0.70"
-            ))
-        } else if up <= down {
-            Some(format!(
-                "scaleUpThreshold ({up:.2}) must be > scaleDownBoundary ({down:.2}): raise the first or \
-                 lower the second"
-            ))
-        } else {
-            None
-        }
     }
 }
 
@@ -257,13 +213,7 @@ impl SaturationLayers {
         let top = if top.fault().is_some() { built_in } else { top };
         SaturationPolicy {
             thresholds: self.resolve(model),
-            analysis: if self.selects_slo(model) {
-                SaturationMethod::Slo
-            } else if self.selects_tokens(model) {
-                SaturationMethod::Tokens
-            } else {
-                SaturationMethod::Percentage
-            },
+            analysis: self.analysis(model),
             common_band: top,
             band: band_of(top, &analyzers),
             burst_reserve: self
@@ -403,14 +353,36 @@ impl SaturationLayers {
 
     /// The same of the band.
     pub fn merge_band(&self, model: &ModelKey) -> UtilizationBand {
-        let built_in = UtilizationBand::default();
-        UtilizationBand {
-            scale_up_threshold: self
-                .field(model, |entry| entry.scale_up_threshold)
-                .unwrap_or(built_in.scale_up_threshold),
-            scale_down_boundary: self
-                .field(model, |entry| entry.scale_down_boundary)
-                .unwrap_or(built_in.scale_down_boundary),
+        self.stated_band(model).completed(self.analysis(model))
+    }
+
+    /// What is wrong with the band of an enabled item of `analyzers[]`, over what it inherits.
+    pub fn item_faults(&self, model: &ModelKey) -> Vec<String> {
+        let items = self.field(model, |entry| entry.analyzers.clone());
+        let inherited = self.stated_band(model);
+        let fault = |item: &AnalyzerSettings| {
+            let stated = StatedBand::from(item).over(inherited);
+            let fault = stated.completed(item.analysis()).fault()?;
+            Some(format!("analyzer {:?}: {fault}", item.kind))
+        };
+        let items = items.iter().flatten().filter(|item| item.enabled);
+        items.filter_map(fault).collect()
+    }
+
+    fn stated_band(&self, model: &ModelKey) -> StatedBand {
+        StatedBand {
+            scale_up_threshold: self.field(model, |entry| entry.scale_up_threshold),
+            scale_down_boundary: self.field(model, |entry| entry.scale_down_boundary),
+        }
+    }
+
+    fn analysis(&self, model: &ModelKey) -> SaturationMethod {
+        if self.selects_slo(model) {
+            SaturationMethod::Slo
+        } else if self.selects_tokens(model) {
+            SaturationMethod::Tokens
+        } else {
+            SaturationMethod::Percentage
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use super::document::AnalyzerDocument;
 use super::entry::weight_fault;
-use wva_policy::params::{AnalyzerSettings, UtilizationBand};
+use crate::entries::EntryKind;
+use wva_policy::params::{AnalyzerSettings, StatedBand};
 
 /// Checks one analyzer against the thresholds that it would inherit.
 pub(super) fn judge_analyzer(
     document: AnalyzerDocument,
-    inherited: UtilizationBand,
+    inherited: StatedBand,
+    kind_of_entry: EntryKind,
     faults: &mut Vec<String>,
 ) -> AnalyzerSettings {
     let parameters = document.parameters.unwrap_or_default();
@@ -31,16 +33,11 @@ pub(super) fn judge_analyzer(
     if let Some(fault) = weight_fault("score", settings.score) {
         faults.push(format!("analyzer {label:?}: {fault}"));
     }
-    let band = UtilizationBand {
-        scale_up_threshold: settings
-            .scale_up_threshold
-            .unwrap_or(inherited.scale_up_threshold),
-        scale_down_boundary: settings
-            .scale_down_boundary
-            .unwrap_or(inherited.scale_down_boundary),
+    let stated = StatedBand::from(&settings).over(inherited);
+    let fault = match kind_of_entry {
+        EntryKind::Default => stated.completed(settings.analysis()).fault(),
+        EntryKind::Model | EntryKind::Tier => stated.fault(),
     };
-    if let Some(fault) = band.fault() {
-        faults.push(format!("analyzer {label:?}: {fault}"));
-    }
+    faults.extend(fault.map(|fault| format!("analyzer {label:?}: {fault}")));
     settings
 }

@@ -10,8 +10,8 @@ use wva_base::yaml::DocumentField;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::combine::lacks_saturation_vote;
 use wva_policy::params::{
-    AnalyzerSettings, BurstReserve, SATURATION, SLO, SaturationEntry, UtilizationBand, kv_fault,
-    queue_fault,
+    AnalyzerSettings, BurstReserve, SATURATION, SLO, SaturationEntry, SaturationMethod, StatedBand,
+    kv_fault, queue_fault,
 };
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
@@ -65,10 +65,10 @@ impl Entry for SaturationEntry {
             .collect()
     }
 
-    fn judge(document: SaturationDocument, _kind: EntryKind) -> DocumentVerdict<Self> {
+    fn judge(document: SaturationDocument, kind: EntryKind) -> DocumentVerdict<Self> {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);
-        judge_band(&document, &mut faults);
+        judge_band(&document, kind, &mut faults);
         let burst_reserve = document.burst_reserve.as_deref().map(BurstReserve::parse);
         let burst_reserve = match burst_reserve.transpose() {
             Ok(reserve) => reserve,
@@ -81,7 +81,7 @@ impl Entry for SaturationEntry {
         let analyzers = document.analyzers.map(|analyzers| {
             analyzers
                 .into_iter()
-                .map(|analyzer| judge_analyzer(analyzer, inherited, &mut faults))
+                .map(|analyzer| judge_analyzer(analyzer, inherited, kind, &mut faults))
                 .collect()
         });
         let limiters = document
@@ -245,13 +245,19 @@ pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
 }
 
 /// Rules of the token-based analysis. They bind an entry that selects it; another one may carry
-/// anything in these fields.
-fn judge_band(document: &SaturationDocument, faults: &mut Vec<String>) {
-    if selects_tokens(document)
-        && let Some(fault) = own_band(document).fault()
-    {
-        faults.push(fault);
-    }
+/// anything in these fields. A share that is stated alone meets what the entry inherits, which is known for a default.
+fn judge_band(document: &SaturationDocument, kind: EntryKind, faults: &mut Vec<String>) {
+    let own = own_band(document);
+    let analysis = if document.analyzer_name.as_deref() == Some(SLO) {
+        SaturationMethod::Slo
+    } else {
+        SaturationMethod::Tokens
+    };
+    let fault = match kind {
+        EntryKind::Default => own.completed(analysis).fault(),
+        EntryKind::Model | EntryKind::Tier => own.fault(),
+    };
+    faults.extend(fault.filter(|_| selects_tokens(document)));
 }
 
 fn selects_tokens(document: &SaturationDocument) -> bool {
@@ -260,15 +266,9 @@ fn selects_tokens(document: &SaturationDocument) -> bool {
         || listed.is_some_and(|list| !list.is_empty())
 }
 
-/// The band that the entry states, completed by the built-in one.
-fn own_band(document: &SaturationDocument) -> UtilizationBand {
-    let built_in = UtilizationBand::default();
-    UtilizationBand {
-        scale_up_threshold: document
-            .scale_up_threshold
-            .unwrap_or(built_in.scale_up_threshold),
-        scale_down_boundary: document
-            .scale_down_boundary
-            .unwrap_or(built_in.scale_down_boundary),
+fn own_band(document: &SaturationDocument) -> StatedBand {
+    StatedBand {
+        scale_up_threshold: document.scale_up_threshold,
+        scale_down_boundary: document.scale_down_boundary,
     }
 }

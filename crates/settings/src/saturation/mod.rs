@@ -13,6 +13,7 @@ use super::entries::{place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied};
 use super::sources::PolicySources;
 use wva_policy::capacity::AnalyzerName;
+use wva_policy::key::ModelKey;
 use wva_policy::params::{
     DEFAULT_KEY, NamedModel, SLO, SaturationEntry, SaturationLayers, kv_fault, queue_fault,
 };
@@ -42,6 +43,7 @@ pub fn read(
         ..SaturationLayers::default()
     };
     refuse_conflicts(&mut layers, band, previous, diagnostics);
+    contradicted_at_home(&layers, band, diagnostics);
     layers
 }
 
@@ -141,6 +143,35 @@ fn refuse_conflicts(
     }
 }
 
+/// What the entry of a model for all namespaces contradicts in one of them. It stays for the others.
+fn contradicted_at_home(layers: &SaturationLayers, band: BandUse, diagnostics: &mut Diagnostics) {
+    let all = layers.entries.models_named();
+    let everywhere = all
+        .iter()
+        .filter(|named| named.scope.is_none() && named.model.namespace.is_empty());
+    for named in everywhere.filter(|named| !named.model.model.is_empty()) {
+        for namespace in layers.entries.namespaces.keys() {
+            let model = ModelKey::new(Arc::clone(namespace), named.model.model.clone());
+            let at_home = NamedModel {
+                model,
+                ..named.clone()
+            };
+            let faults = conflicts(layers, &at_home, band);
+            if !faults.is_empty() {
+                let problem = EntryProblem {
+                    place: place(named, Purpose::Saturation),
+                    why: format!(
+                        "together with the entries of namespace {namespace} {}",
+                        faults.join("; ")
+                    ),
+                    instead: FallbackApplied::BuiltIn,
+                };
+                diagnostics.problems.push(problem.into());
+            }
+        }
+    }
+}
+
 fn conflicts(layers: &SaturationLayers, named: &NamedModel<'_>, band: BandUse) -> Vec<String> {
     let layers = layers.seen_by(named);
     let model = &named.model;
@@ -151,7 +182,8 @@ fn conflicts(layers: &SaturationLayers, named: &NamedModel<'_>, band: BandUse) -
         queue_fault(merged.queue_length_threshold, merged.queue_spare_trigger).filter(|_| !tokens),
         (layers.merge_band(model).fault()).filter(|_| tokens || band == BandUse::Everywhere),
     ];
-    faults.into_iter().flatten().collect()
+    let items = layers.item_faults(model);
+    faults.into_iter().flatten().chain(items).collect()
 }
 
 /// The entry `default` of a scope.

@@ -296,3 +296,72 @@ fn what_selects_analyzers_without_effect_is_said() {
         assert_eq!(read.notes.len(), notes, "{text}: {:?}", read.notes);
     }
 }
+
+#[test]
+fn a_share_that_is_stated_alone_meets_what_the_entry_inherits() {
+    let band = |below: &str, own: &str| {
+        let sources = global(&[("default", below), ("e", &format!("model_id: m\n{own}"))]);
+        let (layers, diagnostics) = read(&sources);
+        let band = layers.policy(&ModelKey::new("ns", "m")).band;
+        (
+            [band.scale_up_threshold, band.scale_down_boundary],
+            diagnostics.problems.len(),
+        )
+    };
+    let low = "scaleUpThreshold: 0.6\nscaleDownBoundary: 0.5";
+    let alone = "analyzerName: saturation\nscaleUpThreshold: 0.65";
+    assert_eq!(band("", alone), ([0.85, 0.70], 1));
+    assert_eq!(band(low, alone), ([0.65, 0.5], 0));
+    let item = "analyzers: [{name: saturation, scaleUpThreshold: 0.65}]";
+    assert_eq!(band("", item), ([0.85, 0.70], 1));
+    assert_eq!(band(low, item), ([0.65, 0.5], 0));
+    let both = "analyzerName: saturation\nscaleUpThreshold: 0.6\nscaleDownBoundary: 0.7";
+    assert_eq!(band(low, both), ([0.6, 0.5], 1));
+}
+
+#[test]
+fn layers_that_contradict_each_other_in_one_namespace_are_named() {
+    for (own, home, why) in [
+        ("kvSpareTrigger: 0.5", "kvCacheThreshold: 0.6", None),
+        (
+            "kvSpareTrigger: 0.5",
+            "kvCacheThreshold: 0.4",
+            Some("kvCacheThreshold (0.40) should be >= kvSpareTrigger (0.50)"),
+        ),
+        (
+            "analyzerName: saturation\nscaleUpThreshold: 0.75",
+            "scaleDownBoundary: 0.8",
+            Some("scaleUpThreshold (0.75) must be > scaleDownBoundary (0.80)"),
+        ),
+    ] {
+        let mut sources = global(&[("e", &format!("model_id: m\n{own}"))]);
+        let of_namespace = map(&[("default", home)]);
+        sources.namespaces.insert("ns".into(), of_namespace);
+        let (layers, diagnostics) = read(&sources);
+        let found: Vec<_> = diagnostics
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(found.len(), usize::from(why.is_some()), "{found:?}");
+        for (found, why) in found.iter().zip(why) {
+            let start = format!(
+                "global saturation ConfigMap, entry \"e\": together with the entries of namespace ns {why}"
+            );
+            assert!(found.starts_with(&start), "{found}");
+            assert!(
+                found.ends_with("; there the built-in values apply"),
+                "{found}"
+            );
+            // They do, and elsewhere the entry counts.
+            let policy = |namespace| layers.policy(&ModelKey::new(namespace, "m"));
+            let built_in = SaturationThresholds::default();
+            assert_eq!(policy("ns").thresholds, built_in);
+            assert_eq!(policy("ns").band, UtilizationBand::default());
+            assert_ne!(
+                (policy("other").thresholds, policy("other").band),
+                (built_in, UtilizationBand::default())
+            );
+        }
+    }
+}
