@@ -298,6 +298,11 @@ impl Reader {
         let held = document.held;
         let held = held.map(|held| self.signal(&format!("{path}.held"), held));
         let stated = document.pods_per_replica;
+        if stated.is_some() && !policy.target.is_storm_service() {
+            let why =
+                "it counts for a StormService only, whose replicas have several pods; remove it";
+            self.fault(format!("{path}.podsPerReplica"), why.to_owned());
+        }
         let pods_per_replica = stated.map_or_else(|| presumed(&policy), Ok);
         let pods_per_replica = pods_per_replica.unwrap_or_else(|why| {
             let path = format!("{path}.object.spec.subTargetSelector.roleName");

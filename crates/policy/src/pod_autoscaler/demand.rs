@@ -159,6 +159,23 @@ pub struct MeasuredDemand {
     pub pods: Option<PodCounts>,
     /// Whether it is a total that is no longer fresh.
     pub is_old: bool,
+    /// Whether it has the whole load.
+    pub evidence: DemandEvidence,
+}
+
+/// How much of a load a demand has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DemandEvidence {
+    /// All that is served.
+    Whole,
+    /// Some of what is served was not measured.
+    Partial,
+}
+
+impl DemandEvidence {
+    fn whole_if(whole: bool) -> Self {
+        if whole { Self::Whole } else { Self::Partial }
+    }
 }
 
 impl MeasuredDemand {
@@ -212,10 +229,12 @@ fn total(
         Signal::Stale { .. } => return Err(SourceGap::NoTotal(Failure::TooOld)),
         Signal::Failed { why } => return Err(SourceGap::NoTotal(why)),
     };
+    let is_old = matches!(signal, Signal::Stale { .. });
     Ok(MeasuredDemand {
         range,
         pods: None,
-        is_old: matches!(signal, Signal::Stale { .. }),
+        is_old,
+        evidence: DemandEvidence::whole_if(!is_old),
     })
 }
 
@@ -241,6 +260,8 @@ struct PodSum {
     usable_old: u32,
     old_excess: f64,
     draining: f64,
+    /// Ready for less than a minute, without a sample.
+    unsampled: u32,
 }
 
 impl PodSum {
@@ -281,6 +302,7 @@ impl PodSum {
             (AutoscaledPod::Ready { .. }, Some(Signal::Failed { .. })) => counts.failed += 1,
             (AutoscaledPod::Ready { ready_for }, None) if ready_for < FIRST_SAMPLE => {
                 counts.starting += 1;
+                self.unsampled += 1;
             }
             (AutoscaledPod::Ready { .. }, None) => counts.missing += 1,
         }
@@ -317,6 +339,10 @@ impl PodSum {
             range,
             pods: Some(counts),
             is_old: false,
+            // One that is pending serves nothing yet; one that drains leaves its load to others.
+            evidence: DemandEvidence::whole_if(
+                counts.fresh() == counts.serving() + counts.draining + self.unsampled,
+            ),
         })
     }
 }

@@ -9,13 +9,13 @@ use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
 use super::forecast::ForecastMode;
-use super::formula::{WindowMeans, apa, kpa, limited, wanted};
+use super::formula::{WindowMeans, apa, is_tolerated, kpa, limited, wanted};
 use super::reason::{
     AutoscalerReason as Why, AutoscalerStage as Stage, AutoscalerStep, SourceFigures,
 };
 use super::schedule::EffectiveBounds;
 use super::source::MetricSource;
-use super::state::AutoscalerState;
+use super::state::{AutoscalerState, DemandWindow};
 use crate::bounds::ZeroPolicy;
 use crate::signal::Signal;
 use crate::units::Replicas;
@@ -198,8 +198,12 @@ impl Draft<'_> {
         let is_idle = self.view.current > Replicas::ZERO
             && results.iter().all(idle)
             && self.held_allow_zero();
-        let since = self.state.idle_since.filter(|_| is_idle);
-        self.state.idle_since = since.or_else(|| is_idle.then_some(self.now));
+        // Nothing is known of a gap.
+        let seen = self.state.windows.values().filter_map(DemandWindow::since);
+        let seen = seen.max();
+        let known = self.state.idle_since;
+        let since = known.map(|since| seen.map_or(since, |seen| seen.max(since)));
+        self.state.idle_since = is_idle.then(|| since.unwrap_or(self.now));
         results
     }
 
@@ -210,7 +214,7 @@ impl Draft<'_> {
         let demand = measure(reading, &view.pods, current, per_replica, source.target);
         let window = self.state.windows.entry(source.identity()).or_default();
         if let Ok(demand) = &demand {
-            window.push(self.now, demand.range, lengths.stable);
+            window.push(self.now, demand.range, demand.evidence, lengths.stable);
         }
         let mean = |length| window.mean(self.now, length);
         let demand = demand.and_then(|demand| {
@@ -379,14 +383,18 @@ impl Draft<'_> {
     ) -> (Option<Replicas>, Why) {
         let (current, tuning) = (self.view.current, &self.policy.tuning);
         let target = self.replica_target(source);
-        let wanted = match self.policy.strategy {
+        let band = self.band(source);
+        let (wanted, judged) = match self.policy.strategy {
             ScalingStrategy::Kpa => {
                 let in_panic = self.state.panic.is_some();
-                let band = self.band(source);
-                kpa(means, in_panic, current, band, target, tuning)
+                let wanted = kpa(means, in_panic, current, band, target, tuning);
+                (wanted, means.stable)
             }
-            ScalingStrategy::Apa | ScalingStrategy::Hpa => apa(means, current, target, tuning),
+            ScalingStrategy::Apa | ScalingStrategy::Hpa => {
+                (apa(means, current, target, tuning), means.panic)
+            }
         };
+        let tolerated = wanted == current && is_tolerated(judged.low, band, target, tuning);
         let wanted = self.spare(source, wanted, means);
         let figures = SourceFigures {
             source: source.to_string().into(),
@@ -396,7 +404,7 @@ impl Draft<'_> {
             panic: means.panic,
             pods: demand.pods,
             is_old: demand.is_old,
-            tolerated: wanted == current,
+            tolerated,
         };
         let figures = Box::new(figures);
         (Some(wanted), Why::Measured { figures })

@@ -43,9 +43,7 @@ pub fn wanted(
     target: TargetValue,
     tuning: &Tuning,
 ) -> Replicas {
-    let carried = target.of(band);
-    let upper = carried * (1.0 + tuning.scale_up_tolerance.get());
-    let lower = carried * (1.0 - tuning.scale_down_tolerance.get());
+    let (lower, upper) = tolerances(band, target, tuning);
     if exceeds(demand.low, upper) {
         // The band of a total is one target, so that growth by it may be a release, which the high end limits.
         let room = target.replicas(demand.high).min(current);
@@ -55,6 +53,23 @@ pub fn wanted(
     } else {
         current
     }
+}
+
+fn tolerances(band: Replicas, target: TargetValue, tuning: &Tuning) -> (f64, f64) {
+    let carried = target.of(band);
+    let upper = carried * (1.0 + tuning.scale_up_tolerance.get());
+    (carried * (1.0 - tuning.scale_down_tolerance.get()), upper)
+}
+
+/// Whether a demand lies within the tolerances of what so many replicas as `band` are to carry.
+pub(super) fn is_tolerated(
+    demand: f64,
+    band: Replicas,
+    target: TargetValue,
+    tuning: &Tuning,
+) -> bool {
+    let (lower, upper) = tolerances(band, target, tuning);
+    !exceeds(demand, upper) && !exceeds(lower, demand)
 }
 
 /// APA: growth by the short window, a release by the larger of both, so that a rising demand ends it.

@@ -134,7 +134,7 @@ pub struct PodAutoscalerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_window_seconds: Option<i64>,
     /// `HPA`, `KPA` or `APA`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub scaling_strategy: Arc<str>,
     /// A forecast of demand, for KPA and APA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,10 @@ impl PodAutoscalerSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PredictiveSpec {
     /// `Preview` or `Auto`. Left out: `Preview`.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub mode: Arc<str>,
     /// How far ahead, in seconds. Left out: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,10 +180,13 @@ fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ScaleTargetReference {
     /// Group and version of its kind.
+    #[serde(deserialize_with = "null_as_default")]
     pub api_version: Arc<str>,
     /// Its kind.
+    #[serde(deserialize_with = "null_as_default")]
     pub kind: Arc<str>,
     /// Its name.
+    #[serde(deserialize_with = "null_as_default")]
     pub name: Arc<str>,
     /// Its namespace: that of the object, empty, or left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,6 +228,7 @@ impl ScaleTargetReference {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SubTargetSelector {
     /// The role.
+    #[serde(deserialize_with = "null_as_default")]
     pub role_name: Arc<str>,
 }
 
@@ -230,16 +237,22 @@ pub struct SubTargetSelector {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ScheduleSpec {
     /// Its name, unique in the list.
+    #[serde(deserialize_with = "null_as_default")]
     pub name: Arc<str>,
     /// IANA time zone, the same in all entries. Left out: UTC.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub timezone: Arc<str>,
     /// `Mon` to `Sun`. Left out: every day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days_of_week: Option<Vec<Arc<str>>>,
     /// `HH:MM`, inclusive.
+    #[serde(deserialize_with = "null_as_default")]
     pub start_time: Arc<str>,
     /// `HH:MM`, exclusive, of the same day.
+    #[serde(deserialize_with = "null_as_default")]
     pub end_time: Arc<str>,
     /// Replaces `spec.minReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -254,21 +267,36 @@ pub struct ScheduleSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MetricSourceSpec {
     /// `pod`, `resource`, `custom`, `external`, or its deprecated alias `domain`.
+    #[serde(deserialize_with = "null_as_default")]
     pub metric_source_type: Arc<str>,
     /// `http` or `https`.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub protocol_type: Arc<str>,
     /// `host:port` of an external service.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub endpoint: Arc<str>,
     /// HTTP path of the metrics page.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub path: Arc<str>,
     /// Port of the pods.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(
+        skip_serializing_if = "str::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub port: Arc<str>,
     /// Name of the metric.
+    #[serde(deserialize_with = "null_as_default")]
     pub target_metric: Arc<str>,
     /// What one replica is to carry, as a decimal number.
+    #[serde(deserialize_with = "null_as_default")]
     pub target_value: Arc<str>,
 }

@@ -10,7 +10,8 @@
 //!
 //! A counter that fell began again at zero, and so did one that the read before did not show. The first read
 //! of a counter or a histogram has no value. Without an observation between two reads a histogram has no new
-//! value: the last one stays and ages, so that growth may rest on it for two minutes and no release after one.
+//! value: the last one stays and ages, so that growth may rest on it for two minutes and no release after one, unless
+//! the pod is known to run no request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

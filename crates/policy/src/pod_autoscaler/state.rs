@@ -1,7 +1,7 @@
 //! What one autoscaler remembers between decisions. It begins empty after a restart, and an empty memory
 //! lowers nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::amounts::DemandRange;
 use super::check::WindowLengths;
 use super::condition::ASLEEP;
+use super::demand::DemandEvidence;
 use super::forecast::line_at;
 use super::status::PodAutoscalerStatus;
 use crate::units::Replicas;
@@ -28,11 +29,20 @@ pub struct DemandWindow {
     spare_since: Option<Moment>,
     /// By the second of the monotonic clock.
     slots: BTreeMap<u64, DemandRange>,
+    /// The seconds of those that lack some of the load.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    partial: BTreeSet<u64>,
 }
 
 impl DemandWindow {
     /// Adds a demand and drops what is older than `length`; the slot exactly at the edge stays.
-    pub fn push(&mut self, now: Moment, demand: DemandRange, length: Duration) {
+    pub fn push(
+        &mut self,
+        now: Moment,
+        demand: DemandRange,
+        evidence: DemandEvidence,
+        length: Duration,
+    ) {
         let last = self.slots.keys().next_back();
         let gap = last.map(|last| now.monotonic.saturating_sub(Duration::from_secs(*last)));
         if gap.is_none_or(|gap| gap > length.max(LONGEST_GAP)) {
@@ -40,7 +50,13 @@ impl DemandWindow {
         }
         let oldest = oldest(now, length);
         self.slots.retain(|slot, _| *slot >= oldest);
-        self.slots.insert(now.monotonic.as_secs(), demand);
+        self.partial.retain(|slot| *slot >= oldest);
+        let slot = now.monotonic.as_secs();
+        self.slots.insert(slot, demand);
+        match evidence {
+            DemandEvidence::Whole => self.partial.remove(&slot),
+            DemandEvidence::Partial => self.partial.insert(slot),
+        };
     }
 
     /// The mean of the slots within `length`; `None` if there is none.
@@ -62,16 +78,14 @@ impl DemandWindow {
         })
     }
 
-    /// The demand at a time to come, by the line through the slots within `length` whose pods were all measured: samples
+    /// The demand at a time to come, by the line through the slots within `length` that have the whole load: samples
     /// that come back are no growth. `None` unless they span half of it.
     pub fn forecast(&self, now: Moment, length: Duration, horizon: Duration) -> Option<f64> {
         let oldest = oldest(now, length);
         let seconds = |slot: u64| Duration::from_secs(slot.saturating_sub(oldest)).as_secs_f64();
         let slots = self.slots.range(oldest..);
-        let is_whole =
-            |demand: &DemandRange| demand.high - demand.low <= f64::EPSILON * demand.high;
         let points: Vec<(f64, f64)> = slots
-            .filter(|(_, demand)| is_whole(demand))
+            .filter(|(slot, _)| !self.partial.contains(slot))
             .map(|(slot, demand)| (seconds(*slot), demand.low))
             .collect();
         let at = seconds(now.monotonic.saturating_add(horizon).as_secs());
@@ -80,10 +94,18 @@ impl DemandWindow {
 
     /// How long one replica has carried the mean although more exist; `is_spare` says whether it does now.
     pub(super) fn spare(&mut self, now: Moment, is_spare: bool) -> Duration {
-        let since = self.spare_since.filter(|_| is_spare);
-        self.spare_since = since.or_else(|| is_spare.then_some(now));
+        // Nothing is known of a gap.
+        let since = self
+            .spare_since
+            .max(self.since.filter(|_| self.spare_since.is_some()));
+        self.spare_since = is_spare.then(|| since.unwrap_or(now));
         self.spare_since
             .map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Since when demands are seen without a gap.
+    pub(super) fn since(&self) -> Option<Moment> {
+        self.since
     }
 
     /// How long demands were seen without a gap.

@@ -64,6 +64,25 @@ fn the_last_replica_goes_after_the_longer_of_long_window_and_cooldown() {
     }
 }
 
+#[test]
+fn idle_time_does_not_go_on_through_a_gap() {
+    for gap in [10, 170, 1_700] {
+        let annotations = [ZERO[0], ("scale-down-cooldown-window", "30m")];
+        let mut run = Loop::new(policy(&format!("minReplicas: 0\n{QUEUE}"), &annotations), 1);
+        for _ in 0..10 {
+            run.decide(&idle(1));
+        }
+        run.seconds += gap - 10;
+        let back = run.seconds;
+        while run.current > 0 {
+            run.decide(&idle(1));
+        }
+        // Longer than the window of 180 s, so that load in it would have left no trace.
+        let first = if gap > 180 { back } else { 100_000 };
+        assert_eq!(run.seconds - 10 - first, 1_800, "{gap}");
+    }
+}
+
 /// What is decided on a target at zero after the object was changed.
 fn after(mut run: Loop, spec: &str, annotations: &[(&str, &str)]) -> AutoscalerDecision {
     run.policy = policy(spec, annotations);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::statuses::judged;
-use super::{Loop, at, codes, object, policy};
+use super::{Loop, at, codes, name, object, policy, view};
 use crate::pod_autoscaler::AutoscalerDecision;
 use crate::pod_autoscaler::amounts::DemandRange;
+use crate::pod_autoscaler::demand::{AutoscaledPod, DemandEvidence};
 use crate::pod_autoscaler::forecast::{Forecast, ForecastMode};
 use crate::pod_autoscaler::record::AutoscalerVerdict;
 use crate::pod_autoscaler::state::DemandWindow;
@@ -52,7 +53,7 @@ fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {
                 low: *low,
                 high: *low,
             };
-            window.push(now, demand, length);
+            window.push(now, demand, DemandEvidence::Whole, length);
         }
         let found = window.forecast(now, length, Duration::from_secs(100));
         assert_eq!(found.is_some(), expected.is_some(), "{case}");
@@ -68,12 +69,13 @@ fn samples_that_come_back_are_no_growth() {
     let forecast = |unread: std::ops::Range<u64>| {
         let mut window = DemandWindow::default();
         for second in (0..=300).step_by(10) {
-            let (low, high) = if unread.contains(&second) {
-                (18.0, 98.0)
+            let (low, high, evidence) = if unread.contains(&second) {
+                (18.0, 98.0, DemandEvidence::Partial)
             } else {
-                (90.0, 90.0)
+                (90.0, 90.0, DemandEvidence::Whole)
             };
-            window.push(at(1000 + second), DemandRange { low, high }, length);
+            let demand = DemandRange { low, high };
+            window.push(at(1000 + second), demand, evidence, length);
         }
         window.forecast(at(1300), length, Duration::from_secs(100))
     };
@@ -118,6 +120,29 @@ fn a_forecast_grows_earlier_and_lowers_nothing() {
         );
         let first = |counts: &[u32]| counts.iter().position(|count| *count >= 5);
         assert!(first(&auto) < first(&plain), "{auto:?} {plain:?}");
+    }
+}
+
+/// A pod on its way serves nothing that is unmeasured; one that drains takes its load out of what is measured.
+#[test]
+fn a_pod_on_its_way_ends_no_forecast() {
+    for (pod, is_shown) in [
+        (None, true),
+        (Some(AutoscaledPod::Pending), true),
+        (Some(AutoscaledPod::Draining), false),
+    ] {
+        let spec = "predictive: {mode: Preview, horizonSeconds: 120}";
+        let mut run = Loop::new(policy(spec, &[]), 2);
+        let mut last = Vec::new();
+        for tick in 0..30 {
+            let mut seen = view(2, &[vec![10.0 + f64::from(tick) / 2.0; 2]]);
+            if let Some(pod) = pod {
+                seen.current = Replicas(3);
+                seen.pods.insert(name(2), pod);
+            }
+            last = codes(&run.decide(&seen));
+        }
+        assert_eq!(last.contains(&"Forecast".to_owned()), is_shown, "{pod:?}");
     }
 }
 

@@ -468,3 +468,31 @@ fn a_total_that_one_replica_carries_releases_the_others_after_a_long_window() {
     // Two replicas' worth is no band of one.
     assert_eq!(counts(&mut run, 1_200, 19.0).last(), Some(&2));
 }
+
+/// Whether the decision on a total of so much at a target of 10 and a tolerance of 0.1 is explained by tolerance.
+#[test]
+fn tolerance_is_named_where_the_demand_lies_within_it() {
+    let tolerated = |strategy: &str, current: u32, demand: f64| {
+        let spec = format!("scalingStrategy: {strategy}\nmaxReplicas: 20");
+        let decision = Loop::new(policy(&spec, &[]), current).share(demand);
+        let why = decision.steps.iter().map(|one| one.why.to_string());
+        why.filter(|why| why.ends_with("within tolerance")).count() == 1
+    };
+    for (strategy, current, demand, expected) in [
+        ("APA", 4, 40.0, true),
+        ("APA", 4, 36.0, true),
+        ("APA", 4, 44.0, true),
+        ("APA", 4, 45.0, false),
+        // It rounds up to the count that exists.
+        ("APA", 4, 32.0, false),
+        ("APA", 1, 1.0, false),
+        ("KPA", 4, 36.0, true),
+        ("KPA", 4, 32.0, false),
+    ] {
+        assert_eq!(
+            tolerated(strategy, current, demand),
+            expected,
+            "{strategy} {current} {demand}"
+        );
+    }
+}

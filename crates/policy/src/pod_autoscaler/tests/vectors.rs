@@ -14,6 +14,7 @@ use crate::pod_autoscaler::amounts::{DemandRange, TargetValue};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, Violations};
 use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
 use crate::pod_autoscaler::decide::{AutoscalerDecision, decide};
+use crate::pod_autoscaler::demand::DemandEvidence;
 use crate::pod_autoscaler::formula::{WindowMeans, apa, kpa, limited};
 use crate::pod_autoscaler::hpa::GeneratedHpa;
 use crate::pod_autoscaler::object::PodAutoscalerObject;
@@ -155,7 +156,12 @@ impl Window {
                 monotonic: Duration::from_secs(1000) + Duration::from_secs_f64(*second),
                 wall: WallTime(0),
             };
-            window.push(now, DemandRange::exactly(*value), stable);
+            window.push(
+                now,
+                DemandRange::exactly(*value),
+                DemandEvidence::Whole,
+                stable,
+            );
         }
         let mean = |length| window.mean(now, length).unwrap().low;
         (mean(stable), mean(panic))
