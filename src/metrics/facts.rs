@@ -99,7 +99,7 @@ impl Fact {
             ),
             Self::ScalingBlocked => (
                 "wva_model_scaling_blocked",
-                "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `load-unknown`); absent otherwise.",
+                "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.",
                 &["namespace", "model", "reason"],
             ),
             Self::AnalyzerDemand => (

@@ -10,6 +10,7 @@ use crate::capacity::ServingRole;
 use crate::engine_args::ReadEngine;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationPolicy;
+use crate::sample_reader::SampleReader;
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::snapshot::{Readiness, SignalName, VariantView};
 use crate::startup::StartProspect;
@@ -28,11 +29,14 @@ pub(super) fn model(
 ) -> ThroughputModelInput {
     let router = builder.subject.reader.router(key);
     let queue = builder.subject.reader.queued(key);
+    let (subject, reader) = (builder.subject, builder.subject.reader);
+    let is_possible = (subject.members.iter()).any(|(view, _)| view.router.is_possible());
     ThroughputModelInput {
         params: Params::from(policy),
         arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: builder.queued(key),
-        hides_queue: queue.is_none() && may_hide_queue(builder.subject, key),
+        hides_requests: queue.is_none() && may_hide_queue(reader, key, is_possible)
+            || may_hide_arrivals(reader, key, is_possible),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
         needs_any_variant: false,
@@ -43,17 +47,28 @@ pub(super) fn model(
 
 /// Whether requests may wait in a router that says nothing of them. One whose arrivals are known and that exposes no
 /// queue holds none, and where no pool is in front there is no router.
-fn may_hide_queue(subject: AnalyzedModel<'_>, key: &ModelKey) -> bool {
-    let reader = subject.reader;
-    let is_possible = || (subject.members.iter()).any(|(view, _)| view.router.is_possible());
+fn may_hide_queue(reader: SampleReader<'_>, key: &ModelKey, is_possible: bool) -> bool {
     reader.failed(SignalName::RouterQueueRequests)
         || match reader.router(key) {
             Some(router) => {
                 let arrivals = reader.value(router.arrival_rate, f64::MAX);
                 router.queue_requests.is_some() || arrivals.is_none_or(|(_, is_stale)| is_stale)
             }
-            None => is_possible(),
+            None => is_possible,
         }
+}
+
+/// Whether the arrivals at a router are unknown that counted them, or may count them. One that never shows any has
+/// none: what replicas receive stands for it.
+fn may_hide_arrivals(reader: SampleReader<'_>, key: &ModelKey, is_possible: bool) -> bool {
+    let has_failed = reader.failed(SignalName::RouterArrivalRate);
+    match reader.router(key) {
+        Some(router) => {
+            let is_shown = router.arrival_rate.is_some();
+            has_failed || is_shown && reader.value(router.arrival_rate, f64::MAX).is_none()
+        }
+        None => has_failed && is_possible,
+    }
 }
 
 pub(super) fn variant(
@@ -180,7 +195,7 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
         replica.waiting.is_none() || (is_busy && !is_whole)
     };
     let mut variants = model.variants.values();
-    model.hides_queue
+    model.hides_requests
         || variants.any(|variant| {
             let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
             let mut replicas = variant.replicas.values();
@@ -191,6 +206,10 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reuse::Reuse;
+    use crate::signal::FreshnessBands;
+    use crate::snapshot::{MetricsSnapshot, RouterSamples};
+    use wva_base::moment::{Moment, WallTime};
 
     fn is_partial(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
         let variant = ThroughputVariantInput {
@@ -239,5 +258,51 @@ mod tests {
             ..ThroughputReplicaInput::default()
         };
         assert!(!is_partial(ServingRole::Prefill, idle));
+    }
+
+    #[test]
+    fn arrivals_that_a_router_may_count_are_hidden() {
+        let key = ModelKey::new("ns", "m");
+        let now = Moment {
+            monotonic: Duration::from_hours(1),
+            wall: WallTime(0),
+        };
+        let hidden = |shown: Option<Option<u64>>, has_failed, is_possible| {
+            let mut metrics = MetricsSnapshot {
+                collected: Some(now),
+                failures: BTreeMap::new(),
+                ..MetricsSnapshot::never()
+            };
+            if let Some(age) = shown {
+                let arrival_rate = age.map(|age| Sample {
+                    value: 3.0,
+                    age: Duration::from_secs(age),
+                });
+                let router = RouterSamples {
+                    arrival_rate,
+                    ..RouterSamples::default()
+                };
+                metrics.routers.insert(key.clone(), router);
+            }
+            if has_failed {
+                let why = "timeout".into();
+                metrics.failures.insert(SignalName::RouterArrivalRate, why);
+            }
+            let bands = FreshnessBands::default();
+            let reader = SampleReader::new(&metrics, &bands, Reuse::within(Duration::ZERO), now);
+            may_hide_arrivals(reader, &key, is_possible)
+        };
+        for (shown, has_failed, is_possible, expected) in [
+            (Some(Some(10)), false, true, false),
+            (Some(Some(10_000)), false, true, true),
+            (Some(None), false, true, false),
+            (Some(None), true, true, true),
+            (None, false, true, false),
+            (None, true, true, true),
+            (None, true, false, false),
+        ] {
+            let found = hidden(shown, has_failed, is_possible);
+            assert_eq!(found, expected, "{shown:?} {has_failed} {is_possible}");
+        }
     }
 }

@@ -398,15 +398,24 @@ fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&GpuPoo
     }
 }
 
-/// Whether all that some serving set holds is counted, or not limited.
+/// Whether limits could let some serving set start again: what it holds is counted, and its budget is known and not
+/// smaller.
 fn restart(work: &Work<'_>, pools: Option<&GpuPools>) -> Restart {
-    let can_start = |draft: &PendingDecision<'_>| {
+    let limit = |draft: &PendingDecision<'_>| {
         let view = draft.view;
-        let supply = |pools: &GpuPools| {
+        pools.map_or(Budget::Unlimited, |pools| {
             pools.supply(&view.key.namespace, &view.accelerator, GpuSupply::Limit)
-        };
-        !matches!(view.template.gpu_count, GpuCount::Claimed { .. })
-            || pools.is_none_or(|pools| supply(pools) == Budget::Unlimited)
+        })
+    };
+    let is_counted = |draft: &PendingDecision<'_>| {
+        !matches!(draft.view.template.gpu_count, GpuCount::Claimed { .. })
+    };
+    let can_start = |draft: &PendingDecision<'_>| match limit(draft) {
+        Budget::Unlimited => true,
+        budget => {
+            let one = draft.view.template.gpus_taken();
+            is_counted(draft) && budget.grant(one) == one
+        }
     };
     let of = |role: ServingRole| {
         (work.drafts.iter()).filter(move |draft| draft.view.template.role == role)
@@ -416,6 +425,8 @@ fn restart(work: &Work<'_>, pools: Option<&GpuPools>) -> Restart {
     let is_served = can(ServingRole::Both) || can(ServingRole::Decode) && is_fed;
     if is_served || work.drafts.iter().all(can_start) {
         Restart::Possible
+    } else if work.drafts.iter().all(is_counted) {
+        Restart::NoBudget
     } else {
         Restart::NotCounted
     }

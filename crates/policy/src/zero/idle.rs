@@ -30,6 +30,8 @@ pub(crate) enum Restart {
     Possible,
     /// Whatever serves it holds GPUs that are not counted.
     NotCounted,
+    /// No limit is known to leave GPUs for one replica of what serves it.
+    NoBudget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub enum ZeroBlock {
     NoWakeSignal,
     /// Its GPUs are not counted, so a limit could not start it again.
     GpusNotCounted,
+    /// No limit is known to leave GPUs for one of its replicas, so that it could not start again.
+    GpuBudget,
     /// It is in use.
     Busy,
     /// Running or waiting requests are not known to be zero.
@@ -88,6 +92,7 @@ impl ZeroBlock {
             Self::Woken { .. } => "activation-retention",
             Self::NoWakeSignal => "no-wake-signal",
             Self::GpusNotCounted => "gpus-not-counted",
+            Self::GpuBudget => "gpu-budget",
             Self::Busy => "busy",
             Self::LoadUnknown => "load-unknown",
             Self::Retained { .. } => "retention",
@@ -122,8 +127,10 @@ impl ZeroBlock {
                 hold,
             });
         }
-        if rule.restart == Restart::NotCounted {
-            return Some(Self::GpusNotCounted);
+        match rule.restart {
+            Restart::Possible => {}
+            Restart::NotCounted => return Some(Self::GpusNotCounted),
+            Restart::NoBudget => return Some(Self::GpuBudget),
         }
         match (load.activity(), load.queued, idle) {
             (ModelActivity::Busy, _, _) => Some(Self::Busy),
@@ -189,6 +196,7 @@ impl fmt::Display for ZeroBlock {
                 idle.as_secs(),
                 retention.as_secs()
             ),
+            Self::GpuBudget => f.write_str(": no limit is known to leave GPUs for one replica"),
             _ => Ok(()),
         }
     }

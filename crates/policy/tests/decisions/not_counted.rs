@@ -209,29 +209,32 @@ fn a_start_from_zero_that_cannot_be_counted_says_so() {
     assert_eq!(obstacle, Some((WakeObstacle::GpusNotCounted, 1)));
 }
 
+/// What becomes of an idle model of such roles: how many replicas, and why.
+fn idle(variants: &[(&str, &str)], limit: &str, inventory: &str) -> (u32, String) {
+    let one = |(index, (role, fields)): (usize, &(&str, &str))| {
+        format!(
+            "- {{namespace: ns, name: v{index}, model: m, accelerator: H100, role: {role}, {fields}, target: {{current: 1}}, \
+                 pods: [{{name: v{index}-0, age: 2h, signals: {{kvUsage: 0, queueLength: 0, running: 0}}}}]}}\n"
+        )
+    };
+    let variants: String = variants.iter().enumerate().map(one).collect();
+    let text = format!(
+        "version: 1\nvariants:\n{variants}\
+             models: [{{namespace: ns, model: m, router: {{queueRequests: 0}}}}]\n\
+             learned: {{version: 2, activity: {{ns/m: {{monotonic: {{secs: 86100, nanos: 0}}, wall: 0}}}}}}\n{inventory}\n"
+    );
+    let settings = format!(
+        "scaleToZero: {{default: {{enable_scale_to_zero: true, retention_period: 5m}}}}\nsaturation: {{default: {{{limit}}}}}"
+    );
+    let made = planned(&text, &settings);
+    let said = reason(&made, "v0");
+    (targets(&made).values().sum::<u32>(), said)
+}
+
 /// Nothing could start it again.
 #[test]
-fn what_is_not_counted_does_not_go_to_zero_under_a_limit() {
-    let with = |variants: &[(&str, &str)], limit: &str| {
-        let one = |(index, (role, fields)): (usize, &(&str, &str))| {
-            format!(
-                "- {{namespace: ns, name: v{index}, model: m, accelerator: H100, role: {role}, {fields}, target: {{current: 1}}, \
-                 pods: [{{name: v{index}-0, age: 2h, signals: {{kvUsage: 0, queueLength: 0, running: 0}}}}]}}\n"
-            )
-        };
-        let variants: String = variants.iter().enumerate().map(one).collect();
-        let text = format!(
-            "version: 1\nvariants:\n{variants}\
-             models: [{{namespace: ns, model: m, router: {{queueRequests: 0}}}}]\n\
-             learned: {{version: 2, activity: {{ns/m: {{monotonic: {{secs: 86100, nanos: 0}}, wall: 0}}}}}}\n{FREE}\n"
-        );
-        let settings = format!(
-            "scaleToZero: {{default: {{enable_scale_to_zero: true, retention_period: 5m}}}}\nsaturation: {{default: {{{limit}}}}}"
-        );
-        let made = planned(&text, &settings);
-        let said = reason(&made, "v0");
-        (targets(&made).values().sum::<u32>(), said)
-    };
+fn what_a_limit_could_not_start_again_does_not_go_to_zero() {
+    let with = |variants: &[(&str, &str)], limit: &str| idle(variants, limit, FREE);
     let limit = "enableLimiter: true";
     assert_eq!(with(&[("both", COUNTED)], limit).0, 0);
     assert_eq!(with(&[("both", CLAIMED)], "").0, 0);
@@ -246,6 +249,24 @@ fn what_is_not_counted_does_not_go_to_zero_under_a_limit() {
         ([("prefill", COUNTED), ("prefill", COUNTED)], 0),
     ] {
         assert_eq!(with(&variants, limit).0, count, "{variants:?}");
+    }
+    let kept = "gpu-budget: no limit is known to leave GPUs for one replica";
+    for (inventory, count) in [
+        // Others may go before it comes back.
+        ("inventory: {types: {H100: {total: 8, used: 8}}}", 0),
+        ("inventory: {types: {H100: {total: 1, used: 0}}}", 1),
+        ("inventory: {types: {A100: {total: 8, used: 0}}}", 1),
+        ("inventory: {unknown: forbidden}", 1),
+        ("", 1),
+    ] {
+        let (found, why) = idle(&[("both", COUNTED)], limit, inventory);
+        assert_eq!(found, count, "{inventory}: {why}");
+        assert_eq!(why == kept, count == 1, "{inventory}: {why}");
+        assert_eq!(
+            idle(&[("both", COUNTED)], "", inventory).0,
+            0,
+            "{inventory}"
+        );
     }
 }
 
