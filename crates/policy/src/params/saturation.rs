@@ -81,7 +81,7 @@ pub enum BurstReserve {
     /// What is worth the start of a replica.
     #[default]
     Economical,
-    /// What the bursts of the last hour needed.
+    /// What the needs and the bursts of the last hour take.
     Strict,
 }
 

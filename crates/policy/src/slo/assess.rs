@@ -20,6 +20,7 @@ use super::terms::SloTerm;
 use super::work;
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::key::{ModelKey, VariantKey};
+use crate::params::BurstReserve;
 use crate::throughput::assess::generating_roles;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
@@ -224,11 +225,13 @@ impl Part<'_> {
         let burst = (demand.surge.max(demand.jump) * self.per_request).min(most);
         let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
+        let chosen = self.input.params.burst_reserve;
+        let horizon = memory.map_or(Duration::ZERO, |memory| memory.held(chosen));
         let remembered = memory
             .filter(|_| self.input.params.without != Some(SloTerm::Memory))
-            .map_or(arriving, |memory| memory.peak(now))
+            .map_or(arriving, |memory| memory.peak_within(horizon, now))
             .max(arriving);
-        let reserve = HeldReserve::of(memory, self.input.params.burst_reserve, start, now);
+        let reserve = HeldReserve::of(memory, chosen, start, now);
         let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
@@ -250,8 +253,8 @@ impl Part<'_> {
         });
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
-        let cut =
-            (arriving * imbalance < FALLEN * remembered && ceiling < reserved).then_some(ceiling);
+        let is_past = arriving * imbalance < FALLEN * remembered && ceiling < reserved;
+        let cut = (is_past && chosen != BurstReserve::Strict).then_some(ceiling);
         let kept = cut.unwrap_or(reserved);
         let wanted = (ordered * imbalance).max(kept).max(floor);
         let tolerated = ceiling..=ceiling * (1.0 + TOLERATED_EXCESS);
@@ -270,7 +273,7 @@ impl Part<'_> {
             cut,
             start,
             starting: self.on_their_way(),
-            horizon: memory.map_or(Duration::ZERO, NeedMemory::horizon),
+            horizon,
             landing_backlog,
             drain,
             imbalance,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::params::BurstReserve;
 use crate::rounding;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
@@ -177,9 +178,22 @@ impl NeedMemory {
         self.taken_back = self.taken_back.filter(stands);
     }
 
+    /// For how long needs keep replicas: for the learned horizon, or with the strict reserve for the longest.
+    pub fn held(&self, chosen: BurstReserve) -> Duration {
+        match chosen {
+            BurstReserve::None | BurstReserve::Economical => self.horizon,
+            BurstReserve::Strict => MAX_HORIZON,
+        }
+    }
+
     /// The largest need within the horizon.
     pub fn peak(&self, now: Moment) -> f64 {
-        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= self.horizon);
+        self.peak_within(self.horizon, now)
+    }
+
+    /// The largest need of the last so many seconds.
+    pub fn peak_within(&self, held: Duration, now: Moment) -> f64 {
+        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= held);
         within.map(|bucket| bucket.peak).fold(0.0, f64::max)
     }
 

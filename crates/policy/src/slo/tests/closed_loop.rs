@@ -7,6 +7,7 @@ use super::at;
 use crate::capacity::ServingRole;
 use crate::combine::{Balance, Band};
 use crate::key::{ModelKey, VariantKey};
+use crate::params::BurstReserve;
 use crate::rounding;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
@@ -41,6 +42,7 @@ struct Fleet {
     queue: f64,
     seconds: Vec<Second>,
     learned: LearnedSlo,
+    reserve: BurstReserve,
 }
 
 /// What the loop came to.
@@ -62,6 +64,7 @@ impl Fleet {
             queue: 0.0,
             seconds: Vec::new(),
             learned: LearnedSlo::default(),
+            reserve: BurstReserve::default(),
         }
     }
 
@@ -135,6 +138,7 @@ impl Fleet {
             ..ThroughputModelInput::default()
         };
         input.params.band = BAND;
+        input.params.burst_reserve = self.reserve;
         input
     }
 
@@ -223,4 +227,25 @@ fn a_wave_finds_its_replicas() {
     let outcome = fleet.play(7_200, 16, wave);
     assert!(first.late > 0.0);
     assert!(outcome.late <= 0.0, "{outcome:?}");
+}
+
+/// Half an hour of load, then a tenth of it.
+#[test]
+fn a_need_is_held_for_an_hour_where_the_reserve_is_strict() {
+    for (reserve, held_from, held_until) in [
+        (BurstReserve::None, 900, 1_860),
+        (BurstReserve::Economical, 900, 1_860),
+        (BurstReserve::Strict, 3_600, 3_720),
+    ] {
+        let mut fleet = Fleet::new(4, 16.0);
+        fleet.reserve = reserve;
+        let rate = |now| if now < 1_800 { 30.0 } else { 3.0 };
+        let outcome = fleet.play(7_200, 16, rate);
+        let released = outcome.counts.iter().find(|(at, _)| *at >= 1_800);
+        let held = released.unwrap().0 - 1_800;
+        assert!(
+            (held_from..=held_until).contains(&held),
+            "{reserve:?} {held}"
+        );
+    }
 }
