@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::sample_plan::{RequestSlots, SliceEnd, wanted_samples};
-use crate::policy::pod_autoscaler::metric_name::PageMetric;
+use crate::policy::pod_autoscaler::metric_name::{PageMetric, SeriesType};
 use crate::policy::pod_autoscaler::page_value::{
     EarlierRead, FamilySamples, PageReading, page_value, shown_family,
 };
@@ -25,8 +25,10 @@ const ROUND: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Pages in flight. A pod that hangs holds one slot for its deadline.
 const WIDTH: usize = 64;
-/// After so long without an observation a latency is zero. A value stays fresh for longer.
+/// After so long without an observation a latency of a pod that runs no request is zero. A value stays fresh for longer.
 const IDLE_AFTER: Duration = Duration::from_secs(50);
+/// The name that stands for the running requests of any engine.
+const RUNNING: &str = "num_requests_running";
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
 
@@ -109,6 +111,8 @@ type PageUses = BTreeMap<SampleKey, PageMetric>;
 struct PageSampleState {
     page: Option<PageKey>,
     metric: Option<PageMetric>,
+    /// The requests that a pod runs, where a silence means nothing by itself.
+    running: Option<PageMetric>,
     /// The read before, for series that grow.
     before: Option<(Moment, FamilySamples)>,
     /// Since when pages show no observation, without a read that failed.
@@ -249,7 +253,10 @@ impl PodScraper {
         let Some(uses) = self.uses.get(&page) else {
             return;
         };
-        let series: BTreeSet<&str> = uses.values().flat_map(PageMetric::names).collect();
+        let running = |key| self.samples.get(key)?.running.as_ref();
+        let running = uses.keys().filter_map(running);
+        let series = uses.values().chain(running).flat_map(PageMetric::names);
+        let series: BTreeSet<&str> = series.collect();
         let series = series.into_iter().map(Arc::from).collect();
         let clock = self.shared.clock.clone();
         let read = self.pages.read(page.url.clone(), series, DEADLINE);
@@ -279,7 +286,7 @@ impl PodScraper {
                 continue;
             };
             match &answer {
-                Ok(families) => state.read(metric, shown_family(metric, families), at),
+                Ok(families) => state.read(metric, families, at),
                 Err(error) => state.fail(&page, error, at),
             }
         }
@@ -307,7 +314,9 @@ impl PageSampleState {
             Ok((page, metric)) => (Some(page), Some(metric), None),
             Err(failure) => (None, None, Some(failure)),
         };
+        let running = metric.as_ref().zip(pod);
         Self {
+            running: running.and_then(|(metric, pod)| running_of(metric, pod)),
             page,
             metric,
             before: None,
@@ -338,10 +347,10 @@ impl PageSampleState {
     }
 
     /// Takes what a page shows. The last value stays, with its time, where there is no new one.
-    fn read(&mut self, metric: &PageMetric, family: Option<&FamilySamples>, at: Moment) {
+    fn read(&mut self, metric: &PageMetric, families: &MetricFamilies, at: Moment) {
         self.unavailable_since = None;
         let nothing = FamilySamples::default();
-        let family = family.unwrap_or(&nothing);
+        let family = shown_family(metric, families).unwrap_or(&nothing);
         let earlier = self.before.as_ref().map(|(then, samples)| EarlierRead {
             samples,
             elapsed: at.since(*then),
@@ -361,12 +370,15 @@ impl PageSampleState {
             }
             Ok(PageReading::NotYet(_)) => None,
             Ok(PageReading::NothingObserved) => {
-                let since = *idle_since.get_or_insert(at);
-                // On pages that were read all the time that is known, and zero.
-                if at.since(since) >= IDLE_AFTER {
-                    self.reading.value = Some((0.0, at));
+                // Answers that take long are observed when they end.
+                if !self.is_busy(families) {
+                    let since = *idle_since.get_or_insert(at);
+                    // On pages that were read all the time that is known, and zero.
+                    if at.since(since) >= IDLE_AFTER {
+                        self.reading.value = Some((0.0, at));
+                    }
+                    self.idle_since = idle_since;
                 }
-                self.idle_since = idle_since;
                 let has_none = self.reading.value.is_none();
                 has_none.then(|| {
                     let why = format!("{}: nothing has been observed yet", metric.series);
@@ -377,6 +389,25 @@ impl PageSampleState {
         };
         self.reading.failure = failure;
     }
+
+    /// Whether the page shows requests that run.
+    fn is_busy(&self, families: &MetricFamilies) -> bool {
+        self.running.as_ref().is_some_and(|running| {
+            let family = shown_family(running, families);
+            let shown = family.map(|family| page_value(running, family, None));
+            matches!(shown, Some(Ok(PageReading::Value(requests))) if requests > 0.0)
+        })
+    }
+}
+
+/// The series of the requests that a pod runs, where observations are measured.
+fn running_of(metric: &PageMetric, pod: &MeasuredPod) -> Option<PageMetric> {
+    let may_be_silent = !matches!(
+        metric.kind,
+        Some(SeriesType::Gauge | SeriesType::Ratio | SeriesType::Counter)
+    );
+    let running = may_be_silent.then(|| PageMetric::of_pod(RUNNING, pod.engine.as_deref()))?;
+    running.ok()
 }
 
 fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMetric), ReadFailure> {

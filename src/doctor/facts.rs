@@ -330,10 +330,15 @@ impl Facts {
 
     /// Whether annotations may declare variants: some controller takes them, or none is known.
     pub fn takes_annotations(&self) -> bool {
-        let controllers = self.controllers().iter();
-        let mut settings = controllers.filter_map(|one| one.generation()).peekable();
+        let mut settings = self.generations().peekable();
         settings.peek().is_none()
             || settings.any(|one| one.statics.annotated_scalers == FeatureSwitch::Enabled)
+    }
+
+    /// The settings of the controllers whose settings are known.
+    pub fn generations(&self) -> impl Iterator<Item = &Generation> {
+        let controllers = self.controllers().iter();
+        controllers.filter_map(ControllerFacts::generation)
     }
 
     /// The series of an answer.

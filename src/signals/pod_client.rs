@@ -49,12 +49,28 @@ impl PageUrl {
     pub fn of_service(endpoint: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
         let url = Self::new(endpoint, page, true);
         let is_host = !endpoint.is_empty() && !endpoint.contains(['/', '?', '#', '@', '\\']);
-        if is_host && Url::parse(&url.url).is_ok() {
+        if is_host && Url::parse(&url.url).is_ok_and(|url| url.port() != Some(0)) {
             return Ok(url);
         }
         Err(PageReadError::InvalidUrl {
             why: format!("endpoint {endpoint:?} is none; write host:port"),
         })
+    }
+
+    /// Its whole URL.
+    ///
+    /// # Errors
+    /// It is no URL, or names a host that is not read.
+    pub(crate) fn permitted(&self, hosts: &EndpointHosts) -> Result<Url, PageReadError> {
+        let url = Url::parse(&self.url).map_err(|error| PageReadError::InvalidUrl {
+            why: format!("{self} is no URL ({error}); correct path"),
+        })?;
+        if !self.is_endpoint {
+            return Ok(url);
+        }
+        let url = in_full(url, hosts);
+        check_endpoint(&url, hosts)?;
+        Ok(url)
     }
 
     fn new(authority: &str, page: &MetricsPage, is_endpoint: bool) -> Self {
@@ -227,13 +243,7 @@ async fn fetch(
     page: PageUrl,
     wanted: Vec<Arc<str>>,
 ) -> Result<MetricFamilies, PageReadError> {
-    let mut url = Url::parse(&page.url).map_err(|error| PageReadError::InvalidUrl {
-        why: format!("{page} is no URL ({error}); correct path"),
-    })?;
-    if page.is_endpoint {
-        url = in_full(url, &hosts);
-        check_endpoint(&url, &hosts)?;
-    }
+    let url = page.permitted(&hosts)?;
     let unreachable = |error: reqwest::Error| PageReadError::Unreachable {
         cause: causes(&error),
     };

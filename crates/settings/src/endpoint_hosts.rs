@@ -7,8 +7,15 @@ use std::sync::Arc;
 use super::value::InvalidValue;
 
 /// Patterns of hosts: `*` for any, `*.suffix` for every name below a suffix, or one host.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointHosts(Vec<Arc<str>>);
+
+impl Default for EndpointHosts {
+    /// Every Service.
+    fn default() -> Self {
+        Self(vec!["*.svc".into(), "*.svc.cluster.local".into()])
+    }
+}
 
 impl EndpointHosts {
     /// Reads patterns joined by commas.

@@ -258,6 +258,35 @@ async fn another_address_of_a_pod_forgets_what_the_old_one_showed() {
     assert_eq!(bench.value("a", "x_total"), Some(0.0));
 }
 
+/// Answers that take minutes are no silence.
+#[tokio::test(start_paused = true)]
+async fn a_latency_is_zero_after_a_while_without_requests_only() {
+    let name = "vllm:e2e_request_latency_seconds";
+    let page = |count: u32, running: u32| {
+        format!(
+            "# TYPE {name} histogram\n{name}_sum {}\n{name}_count {count}\nvllm:num_requests_running {running}\n",
+            count * 30
+        )
+    };
+    for (running, expected) in [(0, 0.0), (3, 30.0)] {
+        let records = [record("one", "KPA", &[of_pod(name)], &[A])];
+        let bench = Bench::start(records, &[("10.0.0.1", &page(0, 1))]);
+        bench.at(100).await;
+        bench.pages.show("10.0.0.1", &page(2, 1));
+        bench.at(5_100).await;
+        assert_eq!(bench.value("a", name), Some(30.0));
+        bench.pages.show("10.0.0.1", &page(2, running));
+        bench.at(50_100).await;
+        assert_eq!(bench.value("a", name), Some(30.0));
+        bench.at(65_100).await;
+        let (value, at) = bench.reading("a", name).unwrap().value.unwrap();
+        assert_eq!(value, expected);
+        // What is kept has the time of its read.
+        let age = bench.shared.readers.clock.now().since(at);
+        assert_eq!(age < Duration::from_secs(30), running == 0, "{age:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_what_is_wanted_stays() {
     let both = record("one", "KPA", &[of_pod("x"), of_pod("y")], &[A, B]);

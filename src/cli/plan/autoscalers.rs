@@ -8,7 +8,6 @@ use super::arguments::Detail;
 use super::render::widths;
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
-use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
@@ -94,7 +93,6 @@ impl<'a> AutoscalerPlan<'a> {
 
     pub(super) fn row(&self, explained: bool) -> AutoscalerRow<'_> {
         let decision = &self.decision;
-        let is_direct = self.situation.policy.strategy != ScalingStrategy::Hpa;
         let steps = decision.steps.iter().map(|step| StepLine {
             step,
             reason: step.why.to_string(),
@@ -111,7 +109,7 @@ impl<'a> AutoscalerPlan<'a> {
             next_boundary: decision.next_boundary.map(|at| at.to_string()),
             steps: steps.collect(),
             hpa: hpa.map(GeneratedHpa::manifest),
-            state: (explained && is_direct).then_some(&self.state),
+            state: explained.then_some(&self.state),
         }
     }
 }

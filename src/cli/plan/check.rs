@@ -12,7 +12,6 @@ pub(super) fn contradictions(
     settings: &DynamicSettings,
 ) -> Vec<DocumentFault> {
     let mut faults = Vec::new();
-    let has_classes = settings.service_classes.all().next().is_some();
     for (index, variant) in document.variants.iter().enumerate() {
         let model = ModelKey::new(&*variant.namespace, &*variant.model);
         let policy = ZeroPolicy::from(settings.may_go_to_zero(&model));
@@ -24,21 +23,6 @@ pub(super) fn contradictions(
                 why: format!(
                     "max {max} is below the minimum of {min} ({source}); raise max, write min, or let \
                      the model go to zero"
-                ),
-            });
-        }
-        if let Some(class) = &variant.service_class
-            && has_classes
-            && settings.service_classes.named(class).is_none()
-        {
-            let known: Vec<&str> = (settings.service_classes.all())
-                .map(|class| &*class.name)
-                .collect();
-            faults.push(DocumentFault {
-                path: format!("variants[{index}].serviceClass"),
-                why: format!(
-                    "{class:?} is not defined; write one of {}",
-                    known.join(", ")
                 ),
             });
         }
@@ -69,16 +53,26 @@ pub(super) fn unused_entries(
     told
 }
 
-/// Classes that variants name while there are none, where their targets would act.
+/// Classes that variants name and nobody defines, where their targets would act.
 pub(super) fn classless(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
-    if !settings.acts_on_targets() || settings.service_classes.all().next().is_some() {
+    if !settings.acts_on_targets() {
         return Vec::new();
     }
+    let classes = &settings.service_classes;
+    let known: Vec<&str> = classes.all().map(|class| &*class.name).collect();
+    let or = if known.is_empty() {
+        String::new()
+    } else {
+        format!(", or write one of {}", known.join(", "))
+    };
     let named: BTreeSet<&str> = (document.variants.iter())
         .filter_map(|variant| variant.service_class.as_deref())
+        .filter(|class| classes.named(class).is_none())
         .collect();
     let told = named.iter().take(TOLD).map(|class| {
-        format!("serviceClass {class:?} is not defined, so it has no targets; define it in serviceClasses of the settings")
+        format!(
+            "serviceClass {class:?} is not defined, so it has no targets; define it in serviceClasses of the settings{or}"
+        )
     });
     told.collect()
 }

@@ -199,4 +199,8 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
     for settings in [format!("{asked}}}"), slo] {
         assert_eq!(notes(&labelled, &settings), [note], "{settings}");
     }
+    let defined = "serviceClasses: {p.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}";
+    let settings = format!("{asked}}}\n{defined}");
+    let note = format!("{note}, or write one of Premium");
+    assert!(notes(&labelled, &settings).contains(&note));
 }

@@ -71,6 +71,9 @@ struct Row<'a> {
     metrics: MetricsState,
     reason: String,
     steps: Vec<StepRow<'a>>,
+    /// What the object states and cannot act.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     figures: Option<&'a VariantFigures>,
 }
@@ -151,6 +154,7 @@ fn row(decision: &Decision, explained: bool) -> Row<'_> {
         metrics: decision.metrics,
         reason: decision.reason(),
         steps: steps.collect(),
+        notes: &decision.notes,
         figures: explained.then_some(&decision.figures),
     }
 }
@@ -193,6 +197,9 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
             if detail == Detail::Everything {
                 steps(&mut text, decision);
                 model_notes(&mut text, plan, decision);
+                for note in &decision.notes {
+                    writeln!(text, "    note         {note}").unwrap_or_default();
+                }
             }
         }
     }

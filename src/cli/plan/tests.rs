@@ -304,7 +304,7 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 23] = [
+const REFUSED: [(&str, &str, &str); 22] = [
     (
         "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
         "",
@@ -354,11 +354,6 @@ const REFUSED: [(&str, &str, &str); 23] = [
         "- {namespace: ns, name: a, model: m, target: {current: 1, claimants: [ns/b]}}",
         "",
         "variants[0].target.claimants: only a contested target has claimants",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, serviceClass: gold, target: {current: 1}}",
-        "serviceClasses: {premium.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}",
-        "variants[0].serviceClass: \"gold\" is not defined; write one of Premium",
     ),
     (
         "- {namespace: ns, name: a, model: m, target: {current: x}}",

@@ -246,7 +246,9 @@ impl FleetObjects {
 fn is_of_keda(hpa: &Value) -> bool {
     let owners = hpa.pointer("/metadata/ownerReferences");
     let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
-    owners.any(|owner| text(owner, "/kind") == "ScaledObject")
+    owners.any(|owner| {
+        text(owner, "/kind") == "ScaledObject" && text(owner, "/apiVersion").starts_with("keda.sh/")
+    })
 }
 
 fn target_kind(reference: &Value) -> &str {

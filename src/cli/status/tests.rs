@@ -39,7 +39,7 @@ fn scaler(name: &str, target: &str, owner: Option<&str>) -> Value {
     json!({
         "metadata": {
             "namespace": "serving", "name": name,
-            "ownerReferences": owner.map(|kind| json!([{"kind": kind}])),
+            "ownerReferences": owner.map(|kind| json!([{"apiVersion": "keda.sh/v1alpha1", "kind": kind}])),
         },
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": target}},
     })

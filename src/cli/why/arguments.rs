@@ -8,7 +8,7 @@ use crate::cli::usage::{Refused, to_time};
 use crate::policy::key::ObjectKey;
 use wva_base::moment::WallTime;
 
-/// Shows the steps of a decision, expected against reported, and how far away each threshold is
+/// Shows the steps of a decision, expected against reported, and how far away each threshold of a variant is
 #[derive(Debug, Parser)]
 #[command(
     name = "why",

@@ -20,7 +20,9 @@ use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::settings::FeatureSwitch;
-use crate::signals::PageUrl;
+use crate::settings::endpoint_hosts::EndpointHosts;
+use crate::settings::generation::Generation;
+use crate::signals::{PageReadError, PageUrl};
 use wva_base::moment::WallTime;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -195,7 +197,7 @@ fn sources(facts: &Facts) -> Vec<Finding> {
                 let cause = format!("spec.metricsSources[{index}].{field}: {why}");
                 found.push(code.at(object.title(), cause));
             };
-            if let Err((code, field, why)) = place(source) {
+            if let Err((code, field, why)) = place(facts, source) {
                 are_ports &= code != FindingCode::AutoscalerPort;
                 add(code, field, why);
             }
@@ -210,22 +212,33 @@ fn sources(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether a source states where its page is; else the field, and what is wrong with it.
-fn place(source: &MetricSource) -> Result<(), (FindingCode, &'static str, String)> {
+fn place(facts: &Facts, source: &MetricSource) -> Result<(), (FindingCode, &'static str, String)> {
     let read = match &source.kind {
         SourceKind::Pod { port, page } => {
             // That of the pod is not known yet.
             let address = Ipv4Addr::LOCALHOST.into();
             let url = PageUrl::of_pod(address, port, page);
-            url.map_err(|error| (FindingCode::AutoscalerPort, "port", error))
+            url.map(drop)
+                .map_err(|error| (FindingCode::AutoscalerPort, "port", error))
         }
         SourceKind::Service { endpoint, page } => {
-            let url = PageUrl::of_service(endpoint, page);
+            let url = PageUrl::of_service(endpoint, page).and_then(|url| permitted(facts, &url));
             url.map_err(|error| (FindingCode::AutoscalerMetricsFail, "endpoint", error))
         }
         _ => return Ok(()),
     };
-    read.map(drop)
-        .map_err(|(code, field, error)| (code, field, error.to_string()))
+    read.map_err(|(code, field, error)| (code, field, error.to_string()))
+}
+
+/// Whether some controller reads a page, or one that has no settings.
+fn permitted(facts: &Facts, page: &PageUrl) -> Result<(), PageReadError> {
+    let hosts = |one: &Generation| {
+        page.permitted(&one.statics.pod_pages.endpoint_hosts)
+            .map(drop)
+    };
+    let read = facts.generations().map(hosts);
+    read.reduce(Result::or)
+        .unwrap_or_else(|| page.permitted(&EndpointHosts::default()).map(drop))
 }
 
 /// Why `targetMetric` names nothing on the page of a source.
@@ -339,14 +352,9 @@ fn target_of<'a>(facts: &'a Facts, stored: &StoredAutoscaler) -> Option<&'a Live
 }
 
 fn support(facts: &Facts) -> Vec<Finding> {
-    let mut settings = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
-    let is_enabled = |one: &crate::settings::generation::Generation| {
-        one.statics.pod_autoscalers == FeatureSwitch::Enabled
-    };
-    let is_known = settings.clone().next().is_some() && facts.source == FactSource::Cluster;
+    let mut settings = facts.generations();
+    let is_enabled = |one: &Generation| one.statics.pod_autoscalers == FeatureSwitch::Enabled;
+    let is_known = facts.generations().next().is_some() && facts.source == FactSource::Cluster;
     if !is_known || settings.any(is_enabled) {
         return Vec::new();
     }

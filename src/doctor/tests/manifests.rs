@@ -220,6 +220,24 @@ fn a_source_that_no_pod_can_answer_is_found() {
         let generated = deployed("", source).replace("APA", "HPA");
         assert_eq!(lines("generated", &generated), Vec::<String>::new());
     }
+    let endpoint = |endpoint: &str| {
+        let source = format!("targetMetric: load, endpoint: '{endpoint}'");
+        let external = deployed("", &source).replace("Type: pod", "Type: external");
+        lines("endpoint", &external)
+    };
+    assert_eq!(endpoint("queue.ns.svc:80"), Vec::<String>::new());
+    for (refused, why) in [
+        ("queue.ns.svc:0", "is none; write host:port"),
+        ("169.254.169.254:80", "which is never read"),
+        ("metrics.example.com:80", "is not permitted"),
+    ] {
+        let found = endpoint(refused);
+        let field = "WVA164 spec.metricsSources[0].endpoint: ";
+        assert!(
+            found.len() == 1 && found[0].starts_with(field) && found[0].contains(why),
+            "{refused}: {found:?}"
+        );
+    }
     // The label of the pods names another engine, or is in no manifest.
     let engine = ", model.aibrix.ai/engine: unknown";
     let running = deployed(engine, "port: '8000', targetMetric: num_requests_running");
@@ -368,11 +386,12 @@ fn thresholds_are_judged_without_their_controller() {
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: thresholds}}\ndata:\n  default: |\n    {entry}\n"
         )
     };
-    let fine = "analyzerName: slo";
-    assert_eq!(lines("thresholds", &map(fine)), Vec::<String>::new());
+    let alone = "scaleUpThreshold: 0.6";
+    let fine = map(&format!("analyzerName: slo\n    {alone}"));
+    assert_eq!(lines("thresholds", &fine), Vec::<String>::new());
     let found = lines(
         "contradiction",
-        &map("analyzerName: slo\n    scaleUpThreshold: 0.6"),
+        &map(&format!("analyzerName: saturation\n    {alone}")),
     );
     assert_eq!(found.len(), 1, "{found:?}");
     let cause = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";

@@ -64,7 +64,14 @@ fn a_page_has_the_url_that_the_source_states() {
         service.unwrap().to_string(),
         "http://optimizer.ns:8080/metrics/ns/d"
     );
-    for endpoint in ["", "a/b", "user@host:1", "host:port", "host:99999"] {
+    for endpoint in [
+        "",
+        "a/b",
+        "user@host:1",
+        "host:port",
+        "host:99999",
+        "host:0",
+    ] {
         let error = PageUrl::of_service(endpoint, &page("http", "/")).unwrap_err();
         assert!(error.to_string().contains("write host:port"), "{error}");
     }
