@@ -50,10 +50,10 @@ impl LearnedParameters {
                 .iter()
                 .filter_map(|(variant, input)| {
                     let known = self.get(key, variant);
-                    let next = if model.policy.tuning {
-                        tune(known, &input.observations(), &settings)
-                    } else {
-                        known.copied()
+                    // Without any parameters the variant would never grow.
+                    let next = match known {
+                        Some(known) if !model.policy.tuning => Some(*known),
+                        _ => tune(known, &input.observations(), &settings),
                     };
                     Some((variant.clone(), next?))
                 })
