@@ -284,6 +284,22 @@ fn schema_of(kind: ValueKind, duration: &Value) -> Value {
     }
 }
 
+/// Intervals are those that a ServiceMonitor takes. Source: `Duration` of prometheus-operator.
+#[test]
+fn intervals_of_scrapes_are_those_of_a_service_monitor() {
+    let units = ["y", "w", "d", "h", "m", "s", "ms"].map(|unit| format!("(([0-9]+){unit})?"));
+    let pattern = format!("^(0|{})$", units.concat());
+    let schema = schema();
+    for path in [
+        "/properties/wva/properties/metrics/properties/serviceMonitor/properties/interval",
+        "/properties/vllmService/properties/interval",
+    ] {
+        let found = schema.pointer(path).unwrap();
+        let wanted = json!({ "type": "string", "minLength": 1, "pattern": pattern });
+        assert_eq!(*found, wanted, "{path}");
+    }
+}
+
 /// `wva.config` takes every key that the controller reads from its ConfigMap, and no other.
 #[test]
 fn the_schema_knows_the_keys_that_the_controller_reads() {
