@@ -1,5 +1,6 @@
 //! Takes secrets out of what is handed on.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 
 use flate2::Compression;
@@ -11,12 +12,16 @@ use wva_recording::{MAX_LINE, MAX_RECORDING};
 const REDACTED: &str = "REDACTED";
 
 /// Parts of names whose values are secrets, in small letters without dashes and underscores.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 12] = [
     "token",
     "password",
     "passwd",
+    "passphrase",
+    "pwd",
     "secret",
     "apikey",
+    "accesskey",
+    "accountkey",
     "authorization",
     "credential",
     "privatekey",
@@ -46,7 +51,20 @@ const ANNOTATIONS: [&str; 4] = [
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
 /// Beginnings of words that are secrets by their form.
-const FORMS: [&str; 6] = ["hf_", "sk-", "ghp_", "glpat-", "eyJ", "xoxb-"];
+const FORMS: [&str; 9] = [
+    "hf_",
+    "sk-",
+    "ghp_",
+    "github_pat_",
+    "glpat-",
+    "nvapi-",
+    "eyJ",
+    "xoxb-",
+    "AKIA",
+];
+
+/// Ends the first line of a private key, and its last.
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
 /// Letters from which on a word of such a form is a secret.
 const LEAST: usize = 12;
@@ -60,7 +78,7 @@ fn is_secret_name(name: &str) -> bool {
     // Else "tokens" would take the first letter of the secret.
     let plain = plain.replace("tokensecret", "token secret");
     let rest = (HARMLESS.iter()).fold(plain, |rest, part| rest.replace(part, " "));
-    NAMES.iter().any(|name| rest.contains(name))
+    rest == "bearer" || NAMES.iter().any(|name| rest.contains(name))
 }
 
 /// Drops what no report needs of an object: who wrote it, and annotations of others, which hold it once more as text.
@@ -80,15 +98,24 @@ pub(super) fn redact(value: &mut Value) {
     match value {
         Value::String(text) => *text = redacted(text),
         Value::Array(elements) => {
-            let mut follows_flag = false;
+            let mut reach = Reach::Nothing;
             for element in elements {
-                let is_flag = element.as_str().is_some_and(is_flag);
-                if follows_flag && element.is_string() {
-                    *element = Value::from(REDACTED);
-                } else {
+                let Value::String(text) = element else {
                     redact(element);
+                    reach = Reach::Nothing;
+                    continue;
+                };
+                if reach == Reach::Flag && text.starts_with('-') {
+                    reach = Reach::Nothing;
                 }
-                follows_flag = is_flag;
+                match reach {
+                    Reach::Nothing => (*text, reach) = read(text),
+                    Reach::Word if is_scheme(text) => {}
+                    Reach::Word | Reach::Flag => {
+                        REDACTED.clone_into(text);
+                        reach = reach.after_word();
+                    }
+                }
             }
         }
         Value::Object(fields) => {
@@ -117,15 +144,48 @@ fn blank(value: &mut Value) {
     }
 }
 
-/// Whether a word is a flag or a header whose value, a secret, is the next word.
-fn is_flag(word: &str) -> bool {
-    if let Some((_, value)) = header(word) {
-        return value.is_empty() || is_scheme(value);
+/// How far what follows a word is a secret.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Reach {
+    #[default]
+    Nothing,
+    /// One word, or one text in quotes.
+    Word,
+    /// Everything up to the next flag: some flags take several values.
+    Flag,
+}
+
+impl Reach {
+    /// Of a flag, a header, or a scheme of a header; and whether the word itself holds the secret or its beginning.
+    fn of(word: &str) -> (Self, bool) {
+        if let Some((_, value)) = header(word) {
+            return (Self::Word, !value.is_empty() && !is_scheme(value));
+        }
+        let is_flag = word.starts_with('-');
+        if let Some((name, value)) = word.split_once('=') {
+            return match (is_secret_name(name), is_flag) {
+                (false, _) => Self::of(value),
+                (true, true) => (Self::Flag, true),
+                (true, false) => (Self::Word, true),
+            };
+        }
+        let word = word.trim_end_matches(':');
+        let reach = if is_flag && is_secret_name(word) {
+            Self::Flag
+        } else if word.eq_ignore_ascii_case("bearer") {
+            Self::Word
+        } else {
+            Self::Nothing
+        };
+        (reach, false)
     }
-    let word = word.trim_end_matches(':');
-    let is_bearer = word.eq_ignore_ascii_case("bearer");
-    let is_named = word.starts_with('-') && !word.contains('=') && is_secret_name(word);
-    is_bearer || is_named
+
+    const fn after_word(self) -> Self {
+        match self {
+            Self::Flag => Self::Flag,
+            Self::Word | Self::Nothing => Self::Nothing,
+        }
+    }
 }
 
 fn header(word: &str) -> Option<(&str, &str)> {
@@ -139,40 +199,146 @@ fn is_scheme(word: &str) -> bool {
 }
 
 pub(super) fn redacted(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut follows_flag = false;
-    for part in
-        text.split_inclusive(|letter: char| letter.is_whitespace() || "\"'`,;".contains(letter))
-    {
-        let end = part
-            .trim_end_matches(|letter: char| letter.is_whitespace() || "\"'`,;".contains(letter));
-        let rest = part.get(end.len()..).unwrap_or_default();
-        if end.is_empty() {
-            shown.push_str(part);
-            continue;
+    read(text).0
+}
+
+/// A text without its secrets, and what of the next one is secret.
+fn read(text: &str) -> (String, Reach) {
+    let text = without_private_keys(text);
+    let text = without_fields(&text);
+    let mut words = Words::default();
+    for part in text.split_inclusive(is_end) {
+        let word = part.trim_end_matches(is_end);
+        if !word.is_empty() {
+            words.push(word);
         }
-        let is_scheme = follows_flag && is_scheme(end);
-        if follows_flag && !is_scheme {
-            shown.push_str(REDACTED);
-        } else {
-            shown.push_str(&word(end));
+        if let Some(end) = part.get(word.len()..).and_then(|end| end.chars().next()) {
+            words.end(word, end);
         }
-        shown.push_str(rest);
-        follows_flag = is_scheme || (!follows_flag && is_flag(end));
     }
-    shown
+    let reach = if words.is_begun {
+        Reach::Nothing
+    } else {
+        words.reach
+    };
+    (words.shown, reach)
+}
+
+fn is_end(letter: char) -> bool {
+    letter.is_whitespace() || "\"'`,;".contains(letter)
+}
+
+/// The words of a text, one after the other.
+#[derive(Default)]
+struct Words<'a> {
+    shown: String,
+    reach: Reach,
+    /// Whether a part of the secret was read.
+    is_begun: bool,
+    /// The quotes around the secret.
+    quote: Option<char>,
+    /// Whether something stands before the next word that belongs to it.
+    is_joined: bool,
+    last: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn push(&mut self, word: &'a str) {
+        if self.reach == Reach::Flag && !self.is_joined && word.starts_with('-') {
+            self.reach = Reach::Nothing;
+        }
+        match self.reach {
+            Reach::Nothing => {
+                self.shown.push_str(&self::word(word));
+                (self.reach, self.is_begun) = Reach::of(word);
+                // Of a field: `"name": "secret"`.
+                if word == ":" && is_secret_name(self.last) {
+                    self.reach = Reach::Word;
+                }
+                // The quotes are those of the whole command.
+                if self.reach == Reach::Flag {
+                    self.quote = None;
+                }
+            }
+            Reach::Word if !self.is_begun && is_scheme(word) => self.shown.push_str(word),
+            Reach::Word | Reach::Flag => {
+                self.shown.push_str(REDACTED);
+                self.is_begun |= self.reach == Reach::Word;
+            }
+        }
+        self.last = word;
+    }
+
+    /// Takes in what ends a word, or stands alone.
+    fn end(&mut self, word: &str, end: char) {
+        self.shown.push(end);
+        let is_first = (word.is_empty() && !self.is_joined) || word.ends_with(['=', ':']);
+        let is_quote = "\"'`".contains(end);
+        if end.is_whitespace() {
+            let is_over = self.quote.is_none() && self.is_begun && self.reach == Reach::Word;
+            self.reach = if is_over { Reach::Nothing } else { self.reach };
+        } else if is_quote && self.quote == Some(end) {
+            self.quote = None;
+            self.reach = self.reach.after_word();
+        } else if is_quote && self.quote.is_none() && is_first {
+            self.quote = Some(end);
+        }
+        // A word directly behind quotes may be a flag.
+        self.is_joined = match self.quote {
+            Some(quote) => quote != end,
+            None => !end.is_whitespace() && !(is_quote && word.is_empty()),
+        };
+    }
+}
+
+/// Private keys that stand in a text with their first line.
+fn without_private_keys(text: &str) -> Cow<'_, str> {
+    let Some((before, after)) = text.split_once(PRIVATE_KEY) else {
+        return Cow::Borrowed(text);
+    };
+    let before = before
+        .rsplit_once("-----BEGIN")
+        .map_or("", |(text, _)| text);
+    let rest = after.split_once(PRIVATE_KEY).map_or("", |(_, text)| text);
+    Cow::Owned(format!("{before}{REDACTED}{}", without_private_keys(rest)))
+}
+
+/// Objects of JSON that stand in a text, as in an argument, without their secrets.
+fn without_fields(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, object)) = rest.find('{').and_then(|at| rest.split_at_checked(at)) {
+        let mut values = serde_json::Deserializer::from_str(object).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok);
+        let length = value.as_ref().map_or(1, |_| values.byte_offset());
+        let (own, after) = object.split_at(length);
+        let redacted = value.and_then(|value| {
+            let mut redacted = value.clone();
+            redact(&mut redacted);
+            (redacted != value).then(|| redacted.to_string())
+        });
+        shown.push_str(before);
+        shown.push_str(redacted.as_deref().unwrap_or(own));
+        rest = after;
+    }
+    if shown.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
 }
 
 /// One word: `flag=secret`, an address with a password, or a secret by its form.
 fn word(word: &str) -> String {
-    if let Some((name, value)) = word.split_once('=')
-        && !value.is_empty()
-    {
-        return if is_secret_name(name) {
-            format!("{name}={REDACTED}")
-        } else {
-            format!("{name}={}", self::word(value))
-        };
+    let assigned = word.split_once('=').filter(|(_, value)| !value.is_empty());
+    if let Some((name, _)) = assigned.filter(|(name, _)| is_secret_name(name)) {
+        return format!("{name}={REDACTED}");
+    }
+    if let Some(address) = without_user(word) {
+        return address;
+    }
+    if let Some((name, value)) = assigned {
+        return format!("{name}={}", self::word(value));
     }
     if let Some((name, value)) = header(word)
         && !value.is_empty()
@@ -184,13 +350,21 @@ fn word(word: &str) -> String {
     if is_secret && word.len() >= LEAST {
         return REDACTED.to_owned();
     }
-    if let Some((scheme, rest)) = word.split_once("://")
-        && let Some((user, host)) = rest.split_once('@')
-        && !user.contains('/')
-    {
-        return format!("{scheme}://{REDACTED}@{host}");
-    }
     word.to_owned()
+}
+
+/// An address without user and password. Some passwords have a slash, and a port has digits alone.
+fn without_user(word: &str) -> Option<String> {
+    let (scheme, rest) = word.split_once("://")?;
+    let (authority, _) = rest.split_once('/').unwrap_or((rest, ""));
+    let (_, behind) = authority.split_once(':').unwrap_or_default();
+    let (user, _) = if authority.contains('@') || behind.parse::<u16>().is_ok() {
+        authority.rsplit_once('@')?
+    } else {
+        rest.rsplit_once('@').filter(|_| !behind.is_empty())?
+    };
+    let host = rest.get(user.len()..)?;
+    Some(format!("{scheme}://{REDACTED}{host}"))
 }
 
 /// A recording without secrets. Its decisions are repeated all the same: no plan reads what is redacted.
