@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_secs(5);
                   and nothing else is wrong."
 )]
 pub(in crate::cli) struct DoctorFlags {
-    /// Look at variants of this namespace only
+    /// Look at variants of this namespace only. With --files it is the namespace of manifests that state none
     #[arg(short = 'n', long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
     /// Look at this variant only

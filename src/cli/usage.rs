@@ -181,9 +181,10 @@ fn worded(program: &Program, error: &clap::Error, command: &Command) -> String {
         ErrorKind::ArgumentConflict if context(ContextKind::PriorArg) == argument => {
             format!("{flag} is given more than once; give it once")
         }
-        ErrorKind::ArgumentConflict => {
-            format!("{flag} excludes all other arguments; give it alone")
-        }
+        ErrorKind::ArgumentConflict => match context(ContextKind::PriorArg).as_str() {
+            "" => format!("{flag} excludes all other arguments; give it alone"),
+            other => format!("{flag} excludes {other}; give one of them"),
+        },
         ErrorKind::MissingRequiredArgument => format!("{argument} is missing; give it"),
         _ => error.to_string().trim_end().to_owned(),
     }
@@ -228,6 +229,11 @@ mod tests {
         assert_eq!(
             refused::<DoctorFlags>("--wait 5"),
             "--wait is \"5\"; give a duration with its unit, such as 90s or 5m"
+        );
+        assert_eq!(refused::<DoctorFlags>("--files d -n x --variant y"), "");
+        assert_eq!(
+            refused::<DoctorFlags>("--files d --pre"),
+            "--files excludes --pre; give one of them"
         );
     }
 }
