@@ -98,6 +98,7 @@ live_kinds! {
     AlphaInferencePool: "/apis/inference.networking.x-k8s.io/v1alpha2", "inferencepools", false;
     EndpointSlice: "/apis/discovery.k8s.io/v1", "endpointslices", false;
     DeviceClass: "/apis/resource.k8s.io/v1", "deviceclasses", false;
+    ResourceClaimTemplate: "/apis/resource.k8s.io/v1", "resourceclaimtemplates", false;
     Event: "/apis/events.k8s.io/v1", "events", false;
     APIService: "/apis/apiregistration.k8s.io/v1", "apiservices", true;
     ValidatingWebhookConfiguration: "/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false;

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::targets::{target, templates};
 use super::variants::settings_of;
 use super::{Check, Need};
+use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
+use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, list};
@@ -20,6 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
             Need::Controllers,
             Need::Kind(LiveKind::VariantAutoscaling),
             Need::Kind(LiveKind::Deployment),
+            Need::Kind(LiveKind::ResourceClaimTemplate),
         ],
         run: claims,
     },
@@ -50,19 +53,37 @@ fn targets(facts: &Facts, is_so: impl Fn(&DynamicSettings) -> bool) -> Vec<&Live
 fn claims(facts: &Facts) -> Vec<Finding> {
     let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
     let found = limited.filter_map(|target| {
-        // What a claim from a template holds is counted, or the controller says why it is not.
-        let is_made = |claim: &&Value| claim.get("resourceClaimTemplateName").is_some();
+        let maker = |claim: &Value| {
+            claim
+                .get("resourceClaimTemplateName")?
+                .as_str()
+                .map(str::to_owned)
+        };
         let shared = templates(target).map(|template| {
             let claims = list(template, "/spec/resourceClaims").iter();
-            claims.filter(|claim| !is_made(claim)).count()
+            claims.filter(|claim| maker(claim).is_none()).count()
         });
-        let claims = shared.max()?;
-        let cause = format!(
-            "its pods have {claims} resource claims that no template makes, and growth is limited to GPUs"
-        );
-        (claims > 0).then(|| FindingCode::ClaimsNotCounted.at(target.title(), cause))
+        let mut makers = templates(target)
+            .flat_map(|template| list(template, "/spec/resourceClaims"))
+            .filter_map(maker);
+        let what = match shared.max()? {
+            0 => {
+                let name = makers.find(|name| is_uncounted(facts, target.namespace(), name))?;
+                format!("a resource claim from template {name}, whose GPUs cannot be counted")
+            }
+            claims => format!("{claims} resource claims that no template makes"),
+        };
+        let cause = format!("its pods have {what}, and growth is limited to GPUs");
+        Some(FindingCode::ClaimsNotCounted.at(target.title(), cause))
     });
     found.collect()
+}
+
+/// Whether a template requests GPUs that the controller cannot count.
+fn is_uncounted(facts: &Facts, namespace: &str, name: &str) -> bool {
+    let object = facts.find(LiveKind::ResourceClaimTemplate, namespace, name);
+    let read = object.and_then(|object| object.read::<ResourceClaimTemplate>().ok());
+    read.is_some_and(|template| template.project(&mut Interner::default()).gpus.is_none())
 }
 
 /// Resources that a device class stands behind: nodes offer those of known drivers, and quotas know the names of some.

@@ -117,12 +117,13 @@ pub async fn takes_annotations(client: &Client) -> bool {
 }
 
 /// Kinds that are read where variants and PodAutoscalers are.
-const NEAR_VARIANTS: [LiveKind; 5] = [
+const NEAR_VARIANTS: [LiveKind; 6] = [
     LiveKind::Deployment,
     LiveKind::StatefulSet,
     LiveKind::LeaderWorkerSet,
     LiveKind::Pod,
     LiveKind::ConfigMap,
+    LiveKind::ResourceClaimTemplate,
 ];
 
 async fn version(client: &Client) -> Reading<(u32, u32)> {

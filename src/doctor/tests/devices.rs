@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::causes::{class_of, edit, main_config};
+use super::causes::{class_of, edit, main_config, objects};
 use super::codes;
 use super::healthy::facts;
 use crate::doctor::FindingCode as Code;
 use crate::doctor::facts::LiveKind;
+use crate::doctor::object::LiveObject;
 
 /// Limits of a container, whether growth is limited to GPUs of nodes, and what is found.
 #[test]
@@ -48,6 +49,32 @@ fn claims_are_found_that_no_template_makes() {
         );
         main_config(&mut facts, "WVA_LIMITED_MODE", "true");
         assert_eq!(codes(&facts), expected, "{claim}");
+    }
+}
+
+#[test]
+fn a_template_is_found_whose_gpus_cannot_be_counted() {
+    let exactly =
+        |class: &str, mode: &str| json!({ "deviceClassName": class, "allocationMode": mode });
+    for (request, expected) in [
+        (exactly("gpu.nvidia.com", "ExactCount"), &[][..]),
+        (exactly("gpu.nvidia.com", "All"), &[Code::ClaimsNotCounted]),
+        (
+            exactly("gpu.example.com", "ExactCount"),
+            &[Code::ClaimsNotCounted],
+        ),
+    ] {
+        let mut facts = facts();
+        let claims = "/spec/template/spec/resourceClaims";
+        let claim = json!([{ "name": "gpu", "resourceClaimTemplateName": "one" }]);
+        edit(&mut facts, LiveKind::Deployment, "a", claims, claim);
+        objects(&mut facts, LiveKind::ResourceClaimTemplate).push(LiveObject(json!({
+            "kind": "ResourceClaimTemplate", "metadata": { "namespace": "ns", "name": "one" },
+            "spec": { "spec": { "devices": { "requests": [{ "name": "gpu", "exactly": request }] } } },
+        })));
+        assert_eq!(codes(&facts), Vec::new(), "{request}");
+        main_config(&mut facts, "WVA_LIMITED_MODE", "true");
+        assert_eq!(codes(&facts), expected, "{request}");
     }
 }
 
