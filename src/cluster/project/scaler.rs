@@ -396,10 +396,14 @@ pub fn matched(query: &str, label: &str) -> Option<Arc<str>> {
             return None;
         }
         let rest = query.get(at + label.len()..)?.trim_start();
-        let rest = rest.strip_prefix('=')?.trim_start();
-        let quote = rest.chars().next().filter(|quote| "\"'".contains(*quote))?;
+        let rest = rest.strip_prefix('=')?;
+        let pattern = rest.strip_prefix('~');
+        let rest = pattern.unwrap_or(rest).trim_start();
+        let quote = (rest.chars().next()).filter(|quote| "\"'`".contains(*quote))?;
         let value = rest.get(1..)?.split(quote).next()?;
-        Some(Arc::from(value))
+        // A pattern of what stands in a name alone matches that name.
+        let is_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+        (pattern.is_none() || value.chars().all(is_name)).then(|| Arc::from(value))
     })
 }
 

@@ -93,18 +93,58 @@ fn packed(query: &str) -> String {
     letters.collect::<String>().to_lowercase()
 }
 
-/// Whether the outermost function of a query is an aggregation of this name.
-fn aggregates(packed: &str, name: &str) -> bool {
-    let rest = packed.strip_prefix(name);
-    rest.is_some_and(|rest| {
-        rest.starts_with('(') || rest.starts_with("by(") || rest.starts_with("without(")
+/// The functions around a place of a query.
+fn around(packed: &str, place: usize) -> impl Iterator<Item = &str> {
+    let mut closed = 0_usize;
+    let before = packed.get(..place).unwrap_or_default();
+    let signs = before.rmatch_indices(['(', ')']);
+    let opened = signs.filter_map(move |(at, sign)| {
+        let is_around = sign == "(" && closed == 0;
+        closed = match sign {
+            ")" => closed + 1,
+            _ => closed.saturating_sub(1),
+        };
+        is_around.then_some(at)
+    });
+    opened.filter_map(move |at| Some(function(before.get(..at)?)))
+}
+
+/// The name at the end of a text; of `sum by (a)` that of the aggregation.
+fn function(text: &str) -> &str {
+    let name = text.strip_suffix(')').and_then(|text| {
+        let (text, _) = text.rsplit_once('(')?;
+        text.strip_suffix("by").or(text.strip_suffix("without"))
+    });
+    let name = name.unwrap_or(text);
+    let end = name.rfind(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    name.get(end.map_or(0, |end| end + 1)..).unwrap_or_default()
+}
+
+/// Whether a query adds counts up, over series or over time. Words before the function have no space.
+fn adds_up(packed: &str) -> bool {
+    let mut places = packed.match_indices(DESIRED);
+    places.any(|(place, _)| {
+        around(packed, place).any(|name| {
+            let name = name.trim_end_matches("_over_time");
+            name.ends_with("sum") || name.ends_with("count")
+        })
     })
 }
 
 /// Whether a query has 0 for what is not there. With other labels than the count that is a second series.
 fn invents_zero(packed: &str) -> bool {
-    let fallbacks = ["orvector(0)", "oronvector(0)", "oron()vector(0)"];
-    fallbacks.iter().any(|fallback| packed.contains(fallback))
+    let mut fallbacks = packed.match_indices("or");
+    fallbacks.any(|(at, or)| {
+        let rest = packed.get(at + or.len()..).unwrap_or_default();
+        let mut matching = ["on(", "ignoring("].iter();
+        let matching = matching.find_map(|word| rest.strip_prefix(word)?.split_once(')'));
+        let rest = matching.map_or(rest, |(_, rest)| rest);
+        let rest = rest.trim_start_matches('(');
+        let number = rest.strip_prefix("vector(");
+        let number = number.and_then(|rest| rest.split_once(')')?.0.parse::<f64>().ok());
+        let is_absent = rest.starts_with("absent") && (rest.contains("*0") || rest.contains("-1"));
+        number == Some(0.0) || is_absent || rest.starts_with("0*absent")
+    })
 }
 
 /// What is wrong with the texts of queries.
@@ -112,7 +152,7 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, _, query) in counted(facts) {
         let packed = packed(&query);
-        if aggregates(&packed, "sum") || aggregates(&packed, "count") {
+        if adds_up(&packed) {
             let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
             found.push(FindingCode::QueryAddsUp.at(object.title(), cause));
         }
@@ -133,13 +173,27 @@ fn quantity(text: &str) -> Option<f64> {
     }
 }
 
+/// Whether a query is a share: a metric of one, or its highest, lowest or mean value, and nothing behind.
+fn is_share(metric: &str) -> bool {
+    let packed = packed(metric);
+    let inner = ["max", "min", "avg"].iter().find_map(|name| {
+        let rest = packed.strip_prefix(name)?;
+        let by = rest.strip_prefix("by").or(rest.strip_prefix("without"));
+        let rest = by.map_or(Some(rest), |rest| Some(rest.split_once(')')?.1))?;
+        let (inner, rest) = rest.strip_prefix('(')?.rsplit_once(')')?;
+        rest.is_empty().then_some(inner)
+    });
+    let selector = inner.unwrap_or(&packed);
+    let (name, labels) = selector.split_once('{').unwrap_or((selector, "}"));
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_:".contains(letter);
+    let is_plain = name.chars().all(is_name) && labels.find('}') == Some(labels.len() - 1);
+    is_plain && SHARES.iter().any(|share| name.ends_with(share))
+}
+
 /// Whether a target divides what is at most 1 by the replicas, for an answer of at most a few.
 fn is_hopeless(metric: &str, kind: &str, target: &str) -> bool {
-    let is_share = SHARES.iter().any(|share| metric.contains(share)) && !metric.contains(DESIRED);
-    let packed = packed(metric);
-    let adds_up = aggregates(&packed, "sum") || aggregates(&packed, "count");
     let is_below_one = quantity(target).is_some_and(|target| target > 0.0 && target <= 1.0);
-    is_share && !adds_up && kind == "AverageValue" && is_below_one
+    kind == "AverageValue" && is_below_one && is_share(metric)
 }
 
 fn hopeless(object: &LiveObject, metric: &str, target: &str) -> Finding {

@@ -146,7 +146,7 @@ fn query(facts: &mut Facts, text: &str) {
 }
 
 /// Another HorizontalPodAutoscaler, of a target that is no variant's.
-fn share(facts: &mut Facts, metric: &str, target: &str) {
+pub(super) fn share(facts: &mut Facts, metric: &str, target: &str) {
     let object = json!({
         "kind": "HorizontalPodAutoscaler", "metadata": { "namespace": "ns", "name": "share" },
         "spec": {
