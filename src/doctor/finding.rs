@@ -91,7 +91,7 @@ codes! {
         "wva crds | kubectl apply --server-side -f -";
     ControllerMissing = 20, Controller, Error,
         "no controller is installed",
-        "VariantAutoscalings exist, and no Deployment of the controller was found.",
+        "No Deployment of the controller was found, so nothing decides.",
         "helm install workload-variant-autoscaler charts/workload-variant-autoscaler --namespace workload-variant-autoscaler-system --create-namespace --set wva.image.repository=REGISTRY/workload-variant-autoscaler --set wva.prometheus.baseURL=https://PROMETHEUS:9090";
     ControllerNotReady = 21, Controller, Error,
         "no replica of the controller is ready",
@@ -239,7 +239,7 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     PodsGated = 90, Variants, Warning,
         "pods wait for admission",
-        "A scheduling gate, such as Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead.",
+        "A scheduling gate, such as Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead, unless percentages decide.",
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
