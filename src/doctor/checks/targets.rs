@@ -35,6 +35,8 @@ const SCALERS: [&str; 4] = [
     "wva",
     "workload-variant-autoscaler",
 ];
+/// Words in names of models that say how the same weights are stored.
+const FORMS: [&str; 6] = ["hf", "gguf", "awq", "gptq", "fp8", "bf16"];
 
 const WORKLOADS: &[Need] = &[
     Need::Kind(LiveKind::VariantAutoscaling),
@@ -240,32 +242,38 @@ fn contested(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// The value of an argument of the containers of a target, as `--name=value` or `--name value`.
-fn argument<'a>(target: &'a LiveObject, name: &str) -> Option<&'a str> {
-    let containers = target.list("/spec/template/spec/containers").iter();
+/// The model that the containers of a target load: an argument, or the word after `serve`. `None` also of a path or a
+/// variable, which do not show what is loaded.
+fn loaded(target: &LiveObject) -> Option<&str> {
+    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
     let words = containers.flat_map(|container| {
         let command = list(container, "/command").iter();
         command.chain(list(container, "/args"))
     });
     let words = words.filter_map(Value::as_str);
-    let mut words = words.flat_map(str::split_whitespace);
+    let mut words = words.flat_map(str::split_whitespace).peekable();
+    let mut model = None;
     while let Some(word) = words.next() {
-        if let Some(rest) = word.strip_prefix(name) {
-            match rest.strip_prefix('=') {
-                Some(value) => return Some(value),
-                None if rest.is_empty() => return words.next(),
-                None => {}
-            }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        let is_model = matches!(name, "--model" | "--model-path" | "--model_path" | "serve");
+        if is_model {
+            let next = || words.next_if(|next| !next.starts_with('-'));
+            model = value.or_else(next).or(model);
         }
     }
-    None
+    let model = model.map(|model| model.trim_matches(['"', '\'']))?;
+    let is_shown = !model.starts_with(['/', '.', '~']) && !model.contains(['$', ':']);
+    is_shown.then_some(model)
 }
 
 fn names(facts: &Facts) -> Vec<Finding> {
     let found = models(facts).into_iter().filter_map(|(model, variants)| {
         let run = variants.iter().filter_map(|variant| {
             let target = target(facts, variant)?;
-            Some((*variant, argument(target, "--model")?))
+            Some((*variant, loaded(target)?))
         });
         let run: Vec<(&LiveObject, &str)> = run.collect();
         let (_, first) = run.first()?;
@@ -279,19 +287,17 @@ fn names(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Whether two paths may be one model: quantized forms and mounted copies keep its name.
+/// Whether two names may be of one model: copies and quantized forms keep its name, with words before or behind it.
 fn are_alike(one: &str, other: &str) -> bool {
     let base = |path: &str| {
-        let name = path
-            .trim_end_matches('/')
-            .rsplit('/')
-            .next()
-            .unwrap_or_default();
-        let letters = name.chars().filter(|letter| letter.is_alphanumeric());
-        letters.collect::<String>().to_lowercase()
+        let name = path.trim_end_matches('/').rsplit('/').next();
+        let name = name.unwrap_or_default().to_lowercase();
+        let words = name.split(|letter: char| !letter.is_alphanumeric());
+        let words = words.filter(|word| !FORMS.contains(word));
+        words.collect::<String>()
     };
     let (one, other) = (base(one), base(other));
-    one.starts_with(&other) || other.starts_with(&one)
+    one.contains(&other) || other.contains(&one)
 }
 
 /// Managers that own the field of replicas: name, operation, subresource.
