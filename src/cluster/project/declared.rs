@@ -24,6 +24,7 @@ use crate::policy::ownership::StatusOwner;
 use crate::policy::params::DEFAULT_KEY;
 use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::{Cost, Replicas};
+use wva_base::nearest::nearest;
 use wva_base::text::shortened;
 
 /// What a scaler may state of the variant that it declares.
@@ -53,6 +54,7 @@ impl StatedField {
     }
 }
 
+const GROUP: &str = "llm-d.ai/";
 const BLANK_MODEL: &str = "is blank; set it to the model name that the engine reports";
 
 pub(super) const MODEL: StatedField = StatedField {
@@ -88,6 +90,22 @@ const START: StatedField = StatedField {
 };
 /// Everything that a scaler may state of its variant, the model first.
 pub const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
+
+/// The annotation of a variant that another key of llm-d nearly is.
+pub fn nearly_stated(key: &str) -> Option<&'static str> {
+    let name = |key: &'static str| key.strip_prefix(GROUP);
+    let known = STATED.map(|field| field.annotation);
+    let known = [MANAGED_ANNOTATION, COUNT_ANNOTATION]
+        .into_iter()
+        .chain(known);
+    let is_known = known.clone().any(|own| own == key);
+    let near = nearest(key.strip_prefix(GROUP)?, known.clone().filter_map(name))?;
+    // A longer name is more than a slip: `managed-by`.
+    let is_slip = (near.len() + GROUP.len()).abs_diff(key.len()) <= 1 && !is_known;
+    known
+        .filter(|_| is_slip)
+        .find(|own| name(own) == Some(near))
+}
 
 /// Longer answers are no guess.
 const MAX_OUTPUT: u32 = 1_000_000;

@@ -10,7 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, MODEL, declared};
-pub use super::declared::{STATED, StatedField};
+pub use super::declared::{STATED, StatedField, nearly_stated};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
@@ -182,13 +182,10 @@ impl Projected for ScaledObject {
         let status = self.status.unwrap_or_default();
         let metrics = &status.external_metric_names;
         let triggers = spec.triggers.iter().enumerate();
-        let standing = match (annotation(&self.metadata, MANAGED_ANNOTATION), &declared) {
-            (Some("false"), _) => TriggerStanding::Excluded,
-            (_, Some(_)) => TriggerStanding::Variant,
-            (_, None) => TriggerStanding::Other,
-        };
-        let inputs = triggers
-            .map(|(at, one)| external(at, one, metrics, standing).unwrap_or_else(|| trigger(one)));
+        let is_excluded = annotation(&self.metadata, MANAGED_ANNOTATION) == Some("false");
+        let inputs = triggers.map(|(at, one)| {
+            external(at, one, metrics, is_excluded).unwrap_or_else(|| trigger(one))
+        });
         let min = spec.idle_replica_count.or(spec.min_replica_count);
         let scaler = Scaler {
             kind: ScalerKind::ScaledObject,
@@ -329,30 +326,15 @@ fn declares(metadata: &BTreeMap<String, String>) -> bool {
     metadata.contains_key(MODEL_KEY) && !metadata.contains_key(EXTERNAL_VARIANT)
 }
 
-/// What the object of a trigger is to us.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TriggerStanding {
-    Variant,
-    /// Excluded by its annotation: that of another scaler may state a model too.
-    Excluded,
-    Other,
-}
-
 /// A trigger of an external scaler that is ours: it names or declares a variant, or KEDA has our metric in its status.
-/// Before that status, an address alone is ours where the object is a variant.
-fn external(
-    at: usize,
-    trigger: &Trigger,
-    metrics: &[String],
-    standing: TriggerStanding,
-) -> Option<Input> {
+/// Before that status, an address alone may be ours. That of another scaler, which may state a model too, is excluded by
+/// an annotation of its object.
+fn external(at: usize, trigger: &Trigger, metrics: &[String], is_excluded: bool) -> Option<Input> {
     let metric = format!("s{at}-{DESIRED}");
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
     let is_bare = || trigger.metadata.keys().all(|key| is_of_keda(key));
-    let is_ours = variant.is_some()
-        || (standing != TriggerStanding::Excluded && declares(&trigger.metadata))
-        || metrics.contains(&metric)
-        || (standing == TriggerStanding::Variant && metrics.is_empty() && is_bare());
+    let may_be = declares(&trigger.metadata) || (metrics.is_empty() && is_bare());
+    let is_ours = variant.is_some() || metrics.contains(&metric) || (!is_excluded && may_be);
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.

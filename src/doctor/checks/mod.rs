@@ -1,6 +1,7 @@
 //! The checks: pure functions from facts to findings.
 
 mod autoscalers;
+mod behavior;
 mod clocks;
 mod cluster;
 mod controller;

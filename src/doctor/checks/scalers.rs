@@ -1,10 +1,12 @@
 //! HorizontalPodAutoscalers and ScaledObjects, as the controller judges them, and what it does not judge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
+use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
@@ -14,7 +16,7 @@ use super::{Check, Need};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
-use crate::cluster::project::scaler::{ScalerObject, is_external};
+use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
@@ -27,9 +29,6 @@ use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::serve::external_scaler::refused;
 use wva_base::text::shortened;
-
-/// The longest window that does not matter, in seconds.
-const SHORT_WINDOW: i64 = 30;
 
 const NEEDS: &[Need] = &[
     Need::Kind(LiveKind::VariantAutoscaling),
@@ -97,6 +96,13 @@ pub(in crate::doctor) fn scaled_target(object: &LiveObject) -> Option<TargetKey>
     reference.resolve(&Arc::from(object.namespace()))
 }
 
+/// The VariantAutoscalings that name each target.
+pub(super) type Claimed<'a> = BTreeMap<TargetKey, Vec<&'a LiveObject>>;
+
+fn is_claimed(kept: &ScalerObject, claimed: &Claimed<'_>) -> bool {
+    (kept.target.as_ref()).is_some_and(|key| claimed.contains_key(key))
+}
+
 /// A scaler with the object that it was read from.
 #[derive(Debug)]
 pub(super) struct ReadScaler<'a> {
@@ -114,9 +120,16 @@ impl ReadScaler<'_> {
         })
     }
 
-    /// Whether it reads a count of ours, from anywhere.
-    fn reads_count(&self) -> bool {
-        self.kept.reads_count()
+    /// Whether it reads a count of ours, from anywhere. An address of an external scaler shows that only on the target
+    /// of a variant.
+    pub(super) fn reads_count(&self, claimed: &Claimed<'_>) -> bool {
+        let is_named = |input: &Input| match input {
+            Input::Published(_) => true,
+            Input::ExternalScaler { variant, .. } => variant.is_some(),
+            Input::Other => false,
+        };
+        let is_named = self.kept.scaler.inputs.iter().any(is_named) || self.kept.declared.is_some();
+        self.kept.reads_count() && (is_named || is_claimed(&self.kept, claimed))
     }
 }
 
@@ -146,17 +159,19 @@ pub(super) fn scalers(facts: &Facts) -> Vec<ReadScaler<'_>> {
 
 fn shapes(facts: &Facts) -> Vec<Finding> {
     let takes_annotations = facts.takes_annotations();
+    let claimed = claimed(facts);
     let found = objects(facts).filter_map(|object| {
         let why = match read(object) {
             Err(error) => error.to_string(),
             Ok(kept) => {
                 let is_copy = kept.scaler.made_for.is_some() || kept.generated.is_some();
                 let is_switch = takes_annotations && !is_copy;
-                let declared = kept.declared.filter(|_| takes_annotations);
+                let declared = (kept.declared.as_ref()).filter(|_| takes_annotations);
                 let malformed = declared.and_then(|record| variant::read(&record.object).err());
                 let malformed = malformed.map(|why| why.to_string());
                 let malformed = malformed.or_else(|| unclear_switch(object, is_switch));
-                malformed.or_else(|| refused_trigger(object))?
+                let malformed = malformed.or_else(|| misspelt(object, declared.is_some()));
+                malformed.or_else(|| refused_trigger(object, &kept, &claimed))?
             }
         };
         Some(FindingCode::VariantMalformed.at(object.title(), why))
@@ -168,7 +183,6 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         .collect()
 }
 
-/// What is wrong with the annotation that makes a scaler a variant. That of a generated one is a copy.
 /// Whether a scaler is, or follows, a variant that is looked at.
 fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
     let Some(name) = &facts.variant else {
@@ -183,12 +197,24 @@ fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
     scaler.name == *name || own.any(|one| follows(&one))
 }
 
+/// What is wrong with the annotation that makes a scaler a variant. That of a generated one is a copy.
 fn unclear_switch(object: &LiveObject, is_switch: bool) -> Option<String> {
     let value = object.annotation(MANAGED_ANNOTATION)?;
     (is_switch && !matches!(value, "true" | "false")).then(|| {
         let value = shortened(value);
         format!("annotation {MANAGED_ANNOTATION}={value:?} is neither true nor false, and makes no variant; write one")
     })
+}
+
+/// An annotation of a variant that is no key of ours, and nearly one. Others may be keys of llm-d.
+fn misspelt(object: &LiveObject, is_variant: bool) -> Option<String> {
+    let annotations = object.0.pointer("/metadata/annotations")?.as_object()?;
+    let mut keys = annotations.keys().filter(|_| is_variant);
+    let (key, known) = keys.find_map(|key| Some((key, nearly_stated(key)?)))?;
+    let key = shortened(key);
+    Some(format!(
+        "annotation {key:?} has no effect; write {known}, or remove it"
+    ))
 }
 
 /// Scalers that would be variants if a controller took them. What its trigger alone declares may be scaled by a
@@ -201,8 +227,7 @@ fn ignored(facts: &Facts) -> Vec<Finding> {
     let claimed = claimed(facts);
     let declaring = declaring.filter(|one| {
         let is_annotated = || one.object.annotation(MANAGED_ANNOTATION).is_some();
-        let is_claimed = || (one.kept.target.as_ref()).is_some_and(|key| claimed.contains_key(key));
-        one.kept.declared.is_some() && (is_annotated() || !is_claimed())
+        one.kept.declared.is_some() && (is_annotated() || !is_claimed(&one.kept, &claimed))
     });
     let found = declaring.map(|one| {
         let cause = "it declares a variant, and no controller has ANNOTATED_SCALERS_ENABLED=true";
@@ -215,13 +240,18 @@ fn ignored(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Why the external scaler refuses a trigger of a ScaledObject, if it does. Of a variant that reads no count otherwise,
-/// every external trigger is to be one of ours.
-fn refused_trigger(object: &LiveObject) -> Option<String> {
-    if object.annotation(MANAGED_ANNOTATION) == Some("false") {
+/// every external trigger is to be one of ours; on the target of a VariantAutoscaling until KEDA has other metrics of it.
+fn refused_trigger(
+    object: &LiveObject,
+    kept: &ScalerObject,
+    claimed: &Claimed<'_>,
+) -> Option<String> {
+    if kept.is_excluded {
         return None;
     }
-    let kept = read(object).ok()?;
-    let is_needed = kept.declared.is_some() && !kept.reads_count();
+    let is_unasked = object.list("/status/externalMetricNames").is_empty();
+    let is_of_variant = kept.declared.is_some() || (is_unasked && is_claimed(kept, claimed));
+    let is_needed = is_of_variant && !kept.reads_count();
     object.list("/spec/triggers").iter().find_map(|value| {
         let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;
         let key = ObjectKey::new(object.namespace(), object.name());
@@ -264,7 +294,8 @@ fn bounds(variant: &LiveObject) -> DeclaredBounds {
 
 fn followed(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
-    let claimed = [claimed(facts), claims(facts, &declaring(facts))];
+    let of_objects = claimed(facts);
+    let claimed = [&of_objects, &claims(facts, &declaring(facts))];
     let misread: Vec<ObjectName> = answers(facts)
         .into_iter()
         .chain(texts(facts))
@@ -288,15 +319,16 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .iter()
             .filter(|one| one.kept.target.as_ref() == Some(&target))
             .collect();
-        // Manifests may hold alternatives, and the scaler may be elsewhere.
+        // Files may hold alternatives, and the scaler may be elsewhere.
         if facts.source == FactSource::Files {
-            let is_scaler = own.iter().any(|one| one.object.title() == variant.title());
-            for one in own {
-                if is_scaler && one.object.title() != variant.title() {
-                    continue;
-                }
-                let mut judged = judged(variant, &[one]);
-                judged.retain(|found| !is_refused(&[one], found));
+            let is_variant = |one: &&ReadScaler<'_>| one.object.title() == variant.title();
+            let is_scaler = own.iter().any(is_variant);
+            for own in &of_one_file(facts, &own) {
+                let is_other = is_scaler && !own.iter().any(is_variant);
+                let mut judged = judged(variant, own);
+                judged.retain(|one| !is_other && !is_refused(own, one, &of_objects));
+                // That is said of both variants.
+                judged.retain(|one| !is_contested || one.code != FindingCode::SeveralScalers);
                 found.extend(judged);
             }
         } else {
@@ -306,7 +338,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             let mut judged = judged(variant, &own);
             judged.retain(|one| !is_explained || one.code != FindingCode::ScalerFails);
             judged.retain(|one| !is_unserved || !one.cause.contains("(FailedGetExternalMetric"));
-            judged.retain(|one| !is_refused(&own, one));
+            judged.retain(|one| !is_refused(&own, one, &of_objects));
             // Where zero is forbidden, another check says that the target is there.
             let is_new = may_go_to_zero(facts, variant);
             judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
@@ -316,11 +348,28 @@ fn followed(facts: &Facts) -> Vec<Finding> {
     found
 }
 
+/// Scalers that stand in one file. Of two with one name only one can exist.
+fn of_one_file<'a>(facts: &Facts, all: &[&'a ReadScaler<'a>]) -> Vec<Vec<&'a ReadScaler<'a>>> {
+    let mut groups: Vec<Vec<&ReadScaler<'_>>> = Vec::new();
+    for one in all {
+        let title = one.object.title();
+        let is_near = |other: &&ReadScaler<'_>| {
+            let other = other.object.title();
+            other != title && facts.file_of(&other) == facts.file_of(&title)
+        };
+        match groups.iter_mut().find(|group| group.iter().all(is_near)) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups
+}
+
 /// Whether a scaler reads no count because a key of its trigger is refused, which is a finding of its own.
-fn is_refused(scalers: &[&ReadScaler<'_>], finding: &Finding) -> bool {
+fn is_refused(scalers: &[&ReadScaler<'_>], finding: &Finding, claimed: &Claimed<'_>) -> bool {
     let mut scalers = scalers.iter();
     finding.code == FindingCode::CountNotRead
-        && scalers.any(|one| refused_trigger(one.object).is_some())
+        && scalers.any(|one| refused_trigger(one.object, &one.kept, claimed).is_some())
 }
 
 /// The findings of the controller's own judge about one variant.
@@ -348,9 +397,29 @@ fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
             || object.title(),
             |key| ObjectName::new(key.kind.to_string(), &*key.namespace, &*key.name),
         );
-        code.at(title, obstacle.text(&key))
+        let named = scalers.iter().find_map(|one| other_variant(&one.kept));
+        let named = named.filter(|_| code == FindingCode::CountNotRead);
+        let text = named.map_or_else(
+            || obstacle.text(&key),
+            |named| {
+                format!(
+                    "its trigger reads the count of {named:?}; set {EXTERNAL_VARIANT} to {:?}, or remove it",
+                    &*key.name
+                )
+            },
+        );
+        code.at(title, text)
     });
     found.collect()
+}
+
+/// The variant that a trigger of the external scaler names.
+fn other_variant(kept: &ScalerObject) -> Option<&str> {
+    let mut inputs = kept.scaler.inputs.iter();
+    inputs.find_map(|input| match input {
+        Input::ExternalScaler { variant, .. } => variant.as_deref(),
+        Input::Published(_) | Input::Other => None,
+    })
 }
 
 /// A manifest without a namespace goes wherever it is applied.
@@ -381,33 +450,8 @@ pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> Fi
     }
 }
 
-/// The window before growth, in seconds.
-fn window(object: &LiveObject) -> Option<i64> {
-    let paths = [
-        "/spec/behavior/scaleUp/stabilizationWindowSeconds",
-        "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp/stabilizationWindowSeconds",
-    ];
-    paths.iter().find_map(|path| object.number(path))
-}
-
-fn windows(facts: &Facts) -> Vec<Finding> {
-    let all = scalers(facts);
-    let slow = all.iter().filter_map(|one| {
-        // That of KEDA repeats its ScaledObject.
-        if !one.reads_count() || one.kept.scaler.made_for.is_some() {
-            return None;
-        }
-        let window = window(one.object).filter(|window| *window > SHORT_WINDOW)?;
-        let cause = format!("behavior.scaleUp.stabilizationWindowSeconds is {window}; the controller smooths already, so 0 is enough");
-        Some(FindingCode::SlowScaleUp.at(one.object.title(), cause))
-    });
-    let mut found: Vec<Finding> = slow.collect();
-    found.extend(unattached(facts, &all));
-    found
-}
-
 /// What is wrong with scalers of manifests whose variant is elsewhere.
-fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
+pub(super) fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
     if facts.source != FactSource::Files {
         return Vec::new();
     }
@@ -439,31 +483,4 @@ fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
         );
     }
     found
-}
-
-/// Whether KEDA itself takes a target to zero, or to its idle count. At an error it does so unless a fallback has
-/// replicas, or there is none. Source: `scale_scaledobjects.go` of KEDA 2.21.
-fn may_rest_at_zero(object: &LiveObject) -> bool {
-    let min = object.number("/spec/minReplicaCount").unwrap_or(0);
-    min == 0 || object.number("/spec/idleReplicaCount").is_some()
-}
-
-fn fallbacks(facts: &Facts) -> Vec<Finding> {
-    let all = scalers(facts);
-    let zero = all.iter().filter(|one| {
-        let behavior = one.object.text("/spec/fallback/behavior");
-        let is_kept = matches!(behavior, "currentReplicas" | "currentReplicasIfHigher");
-        let is_kept = is_kept && !may_rest_at_zero(one.object);
-        one.reads_count() && one.object.number("/spec/fallback/replicas") == Some(0) && !is_kept
-    });
-    let found = zero.map(|one| {
-        let cause = if may_rest_at_zero(one.object) {
-            "spec.fallback.replicas is 0, so that at an error KEDA goes to zero, whatever the behavior; remove the \
-             fallback, with which KEDA holds the scale"
-        } else {
-            "spec.fallback.replicas is 0 without a behavior that keeps what there is"
-        };
-        FindingCode::FallbackZero.at(one.object.title(), cause)
-    });
-    found.collect()
 }

@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "every target has one variant",
-        needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
         run: contested,
     },
     Check {
@@ -233,9 +233,10 @@ pub(in crate::doctor) fn claimed(facts: &Facts) -> BTreeMap<TargetKey, Vec<&Live
 
 fn contested(facts: &Facts) -> Vec<Finding> {
     let found = claimed(facts).into_iter().filter_map(|(key, variants)| {
-        let [first, .., last] = variants.as_slice() else {
-            return None;
-        };
+        let first = variants.first()?;
+        // Manifests may have one object more than once.
+        let mut others = variants.iter().rev();
+        let last = others.find(|one| one.title() != first.title())?;
         let cause = format!("{} and {} name {}", first.name(), last.name(), key.name);
         Some(FindingCode::TargetContested.at(last.title(), cause))
     });

@@ -56,7 +56,6 @@ pub(super) const CHECKS: &[Check] = &[
         group: FindingGroup::Variants,
         title: "costs differ between variants",
         needs: &[
-            Need::Cluster,
             Need::Kind(LiveKind::VariantAutoscaling),
             Need::Kind(LiveKind::Deployment),
         ],
@@ -361,6 +360,11 @@ fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
     role.unwrap_or_default()
 }
 
+/// Variants that share work. Files may hold alternatives.
+fn variant_group<'a>(facts: &'a Facts, variant: &LiveObject) -> (Option<String>, &'a str) {
+    (facts.file_of(&variant.title()), role(facts, variant))
+}
+
 /// The groups of at least two variants that all cost the same, each with its cost.
 pub(in crate::doctor) fn equal_costs<G: Ord, C: PartialEq, V>(
     variants: impl Iterator<Item = (G, C, V)>,
@@ -386,10 +390,13 @@ pub(in crate::doctor) fn equal_costs<G: Ord, C: PartialEq, V>(
 
 fn costs(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (model, variants) in models(facts) {
+    for (model, mut variants) in models(facts) {
+        // Manifests may have one object more than once.
+        variants.sort_by_key(|one| one.title());
+        variants.dedup_by_key(|one| one.title());
         let priced = variants
             .into_iter()
-            .map(|variant| (role(facts, variant), cost(variant), variant));
+            .map(|variant| (variant_group(facts, variant), cost(variant), variant));
         for (price, variants) in equal_costs(priced) {
             if let (Some(price), Some(first)) = (price, variants.first()) {
                 let count = variants.len();

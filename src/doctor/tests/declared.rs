@@ -100,6 +100,10 @@ const CAUSES: &[Cause] = &[
         let place = "/metadata/annotations/llm-d.ai~1managed";
         edit(facts, HPA, "a", place, json!("True"));
     }),
+    (Code::VariantMalformed, |facts| {
+        let place = "/metadata/annotations/llm-d.ai~1variantcost";
+        edit(facts, HPA, "a", place, json!("4"));
+    }),
     (Code::TierWithoutEffect, |facts| {
         tier(facts, HPA, "a", "gold");
     }),
@@ -157,6 +161,23 @@ fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
         *objects(&mut facts, LiveKind::Event) = events.into_iter().cloned().collect();
         facts.declare();
         assert_eq!(codes(&facts), expected);
+    }
+}
+
+#[test]
+fn annotations_of_others_are_no_misspelt_ones() {
+    for key in [
+        "model",
+        "variant",
+        "managed-by",
+        "role",
+        "model-name",
+        "variant-cost-note",
+    ] {
+        let mut facts = fleet();
+        let place = format!("/metadata/annotations/llm-d.ai~1{key}");
+        edit(&mut facts, HPA, "a", &place, json!("x"));
+        assert_eq!(codes(&facts), Vec::new(), "{key}");
     }
 }
 

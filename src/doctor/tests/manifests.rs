@@ -8,7 +8,7 @@ use crate::doctor::look::files;
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, FindingCode, examine};
 
-fn samples(folder: &str) -> std::path::PathBuf {
+pub(super) fn samples(folder: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
@@ -288,7 +288,7 @@ fn of_file(name: &str, text: &str) -> Diagnosis {
 }
 
 /// Code, cause and remedy of each finding, with the name of the file alone.
-fn lines(name: &str, text: &str) -> Vec<String> {
+pub(super) fn lines(name: &str, text: &str) -> Vec<String> {
     let diagnosis = of_file(name, text);
     let line = diagnosis.findings().map(|one| {
         let file = one.file.clone().unwrap_or_default();
@@ -302,7 +302,7 @@ fn lines(name: &str, text: &str) -> Vec<String> {
     line.collect()
 }
 
-const VARIANT: &str = "\
+pub(super) const VARIANT: &str = "\
 apiVersion: llmd.ai/v1alpha1
 kind: VariantAutoscaling
 metadata: {name: a, namespace: ns}

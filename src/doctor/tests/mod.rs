@@ -7,6 +7,7 @@ mod cluster;
 mod declared;
 mod devices;
 mod fleets;
+mod folders;
 mod harmless;
 mod healthy;
 mod look;

@@ -384,6 +384,8 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
     let model = json!({ "type": "external", "metadata": { "modelID": "m" } });
     assert_eq!(inputs(json!([model]), &[]), [ours(None)]);
     assert_eq!(inputs(json!([unnamed]), &[metric]), [Input::Other]);
+    // KEDA has not asked it yet.
+    assert_eq!(inputs(json!([unnamed]), &[]), [ours(None)]);
     let both = json!([cron, unnamed]);
     assert_eq!(
         inputs(both, &["s0-cron", metric]),
@@ -398,18 +400,23 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
 
 #[test]
 fn an_excluded_object_reads_no_count_by_the_model_of_its_trigger() {
-    let reads = |managed: &str| {
+    let reads = |managed: &str, metadata: Value| {
         let fields = json!({
             "metadata": { "namespace": "ns", "name": "so", "annotations": { "llm-d.ai/managed": managed } },
             "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [
-                { "type": "external", "metadata": { "scalerAddress": "x", "modelID": "m" } },
+                { "type": "external", "metadata": metadata },
             ] },
         });
         let inputs = project::<ScaledObject>(&fields).scaler.inputs;
         inputs.iter().any(|input| *input != Input::Other)
     };
-    assert!(reads("true"));
-    assert!(!reads("false"));
+    for metadata in [
+        json!({ "scalerAddress": "x", "modelID": "m" }),
+        json!({ "scalerAddress": "x" }),
+    ] {
+        assert!(reads("true", metadata.clone()), "{metadata}");
+        assert!(!reads("false", metadata.clone()), "{metadata}");
+    }
 }
 
 #[test]

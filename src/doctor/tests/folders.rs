@@ -1,0 +1,170 @@
+//! What several manifests show together: disputes, models of one name, triggers of targets.
+
+use serde_json::json;
+
+use super::manifests::{VARIANT, lines, samples};
+use crate::doctor::look::files;
+use crate::doctor::{FindingCode, examine};
+
+/// Variants of a folder dispute a target. Costs, and scalers of one target, are compared within one file.
+#[test]
+fn disputes_of_a_folder_are_found() {
+    let hpa = std::fs::read_to_string(samples("config/samples/scalers/hpa.yaml")).unwrap();
+    let second = hpa.replacen("name: llama-8b", "name: second", 1);
+    let variant = VARIANT.replace("name: a", "name: llama-8b");
+    let variant = variant.replace("minReplicas: 2\n  maxReplicas: 4", "maxReplicas: 10");
+    let variant = variant.replace("namespace: ns", "namespace: llm-d");
+    let hpa = hpa.replace("metadata:\n", "metadata:\n  namespace: llm-d\n");
+    let second = second.replace("metadata:\n", "metadata:\n  namespace: llm-d\n");
+    let other = variant.replacen("llama-8b", "b", 1);
+    let elsewhere = other.replace("llama-8b", "b");
+    let folder = std::env::temp_dir().join(format!("wva-disputes-{}", std::process::id()));
+    for (first, last, expected) in [
+        (
+            vec![&variant],
+            vec![&elsewhere.replace("3.0", "4")],
+            &[][..],
+        ),
+        (vec![&variant], vec![&variant], &[]),
+        (
+            vec![&variant],
+            vec![&other.replace("3.0", "4")],
+            &[FindingCode::TargetContested],
+        ),
+        (vec![&variant], vec![&elsewhere], &[]),
+        (
+            vec![&variant, &elsewhere],
+            vec![],
+            &[FindingCode::CostsEqual],
+        ),
+        (vec![&variant, &hpa], vec![&second], &[]),
+        (
+            vec![&variant],
+            vec![&hpa, &second],
+            &[FindingCode::SeveralScalers],
+        ),
+    ] {
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, texts) in [("a.yaml", &first), ("b.yaml", &last)] {
+            let texts: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
+            std::fs::write(folder.join(name), texts.join("---\n")).unwrap();
+        }
+        let facts = files::read(&folder, None).unwrap();
+        assert_eq!(
+            super::codes(&facts),
+            expected,
+            "{first:?} {last:?}: {}",
+            examine(&facts).to_text()
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+/// A Deployment with arguments, and a variant of it.
+fn engine(name: &str, cost: u8, arguments: &[&str]) -> String {
+    let target = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": "ns" },
+        "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": "i", "args": arguments }] } } },
+    });
+    let variant = VARIANT.replace("name: a", &format!("name: {name}"));
+    let variant = variant.replace("3.0", &cost.to_string());
+    format!("{target}\n---\n{variant}---\n")
+}
+
+#[test]
+fn models_of_one_name_are_compared_by_what_is_loaded() {
+    let served = "--served-model-name=m";
+    for (one, other, differ) in [
+        (
+            &["serve", "org/m"][..],
+            &["serve", "other/z", served][..],
+            true,
+        ),
+        (
+            &["--model-path", "org/m"],
+            &["--model-path=other/z", served],
+            true,
+        ),
+        (&["--model", "org/m"], &["--model=other/z", served], true),
+        (
+            &["--model", "meta-llama/Llama-3.1-8B-Instruct", served],
+            &["--model", "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", served],
+            false,
+        ),
+        (
+            &["serve", "a/Llama-2-7B-Chat-GGUF"],
+            &["serve", "b/Llama-2-7b-chat-hf"],
+            false,
+        ),
+        (
+            &["--model=/mnt/models", served],
+            &["--model=org/z", served],
+            false,
+        ),
+        (
+            &["serve", "$(MODEL)", served],
+            &["serve", "org/z", served],
+            false,
+        ),
+    ] {
+        let text = [engine("a", 3, one), engine("b", 4, other)].concat();
+        let found = lines("names", &text);
+        let expected = usize::from(differ);
+        assert_eq!(found.len(), expected, "{one:?} {other:?} {found:?}");
+        assert!(
+            found.iter().all(|line| line.starts_with("WVA088")),
+            "{found:?}"
+        );
+    }
+}
+
+/// A trigger of KEDA on the target of a VariantAutoscaling, before KEDA has asked it.
+#[test]
+fn an_external_trigger_of_a_variants_target_is_ours() {
+    let scaler = |target: &str, metadata: &str, more: &str| {
+        let text = format!(
+            "{VARIANT}---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: {target}}}\n  minReplicaCount: 1\n  maxReplicaCount: 4\n{more}\
+             \x20 advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{scaleUp: {{tolerance: '0'}}, \
+             scaleDown: {{tolerance: '0'}}}}}}}}\n  triggers: [{{type: external-push, metadata: {{{metadata}}}}}]\n"
+        );
+        lines("external", &text)
+    };
+    let zero = "  fallback: {failureThreshold: 3, replicas: 0}\n";
+    for (target, metadata, more, expected) in [
+        ("a", "scalerAddress: x", "", None),
+        ("a", "scalerAddress: x, enableTLS: 'true'", "", None),
+        (
+            "a",
+            "scalerAddress: x, variantNam: a",
+            "",
+            Some("WVA080 trigger metadata of ScaledObject ns/s: \"variantNam\""),
+        ),
+        (
+            "a",
+            "scalerAddress: x, warmPool: 'true'",
+            "",
+            Some("WVA080 trigger metadata of ScaledObject ns/s: \"warmPool\""),
+        ),
+        (
+            "a",
+            "scalerAddress: x, variantName: z",
+            "",
+            Some("WVA122 its trigger reads the count of \"z\"; set variantName"),
+        ),
+        ("a", "scalerAddress: x", zero, Some("WVA131")),
+        ("other", "scalerAddress: x", zero, None),
+        ("other", "scalerAddress: x, warmPool: 'true'", "", None),
+    ] {
+        let found = scaler(target, metadata, more);
+        let case = format!("{target} {metadata} {more} {found:?}");
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{case}");
+        assert!(
+            found
+                .iter()
+                .zip(expected)
+                .all(|(line, start)| line.starts_with(start)),
+            "{case}"
+        );
+    }
+}
