@@ -286,7 +286,7 @@ impl<'a> Words<'a> {
         // A word directly behind quotes may be a flag.
         self.is_joined = match self.quote {
             Some(quote) => quote != end,
-            None => !end.is_whitespace() && !(is_quote && word.is_empty()),
+            None => !end.is_whitespace() && (!is_quote || !word.is_empty()),
         };
     }
 }

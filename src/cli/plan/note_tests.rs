@@ -191,6 +191,12 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
             "{told}"
         );
     }
+}
+
+#[test]
+fn a_class_that_nobody_defines_is_noted() {
+    let snapshot = block("`fleet.yaml`:");
+    let asked = "queueingModel: {default: {}";
     let labelled = snapshot.replace("cost: 40", "cost: 40\n  serviceClass: gold");
     assert_eq!(notes(&labelled, ""), Vec::<String>::new());
     let note = "fleet.yaml: serviceClass \"gold\" is not defined, so it has no targets; define it in \

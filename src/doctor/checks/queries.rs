@@ -113,7 +113,8 @@ fn around(packed: &str, place: usize) -> impl Iterator<Item = &str> {
 fn function(text: &str) -> &str {
     let name = text.strip_suffix(')').and_then(|text| {
         let (text, _) = text.rsplit_once('(')?;
-        text.strip_suffix("by").or(text.strip_suffix("without"))
+        text.strip_suffix("by")
+            .or_else(|| text.strip_suffix("without"))
     });
     let name = name.unwrap_or(text);
     let end = name.rfind(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -178,7 +179,7 @@ fn is_share(metric: &str) -> bool {
     let packed = packed(metric);
     let inner = ["max", "min", "avg"].iter().find_map(|name| {
         let rest = packed.strip_prefix(name)?;
-        let by = rest.strip_prefix("by").or(rest.strip_prefix("without"));
+        let by = (rest.strip_prefix("by")).or_else(|| rest.strip_prefix("without"));
         let rest = by.map_or(Some(rest), |rest| Some(rest.split_once(')')?.1))?;
         let (inner, rest) = rest.strip_prefix('(')?.rsplit_once(')')?;
         rest.is_empty().then_some(inner)

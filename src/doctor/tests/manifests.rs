@@ -173,6 +173,28 @@ fn a_scaler_of_the_manifests_keeps_a_podautoscaler_from_its_target() {
 }
 
 #[test]
+fn an_endpoint_that_is_not_read_is_found() {
+    let endpoint = |endpoint: &str| {
+        let source = format!("targetMetric: load, endpoint: '{endpoint}'");
+        let external = deployed("", &source).replace("Type: pod", "Type: external");
+        lines("endpoint", &external)
+    };
+    assert_eq!(endpoint("queue.ns.svc:80"), Vec::<String>::new());
+    for (refused, why) in [
+        ("queue.ns.svc:0", "is none; write host:port"),
+        ("169.254.169.254:80", "which is never read"),
+        ("metrics.example.com:80", "is not permitted"),
+    ] {
+        let found = endpoint(refused);
+        let field = "WVA164 spec.metricsSources[0].endpoint: ";
+        assert!(
+            found.len() == 1 && found[0].starts_with(field) && found[0].contains(why),
+            "{refused}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn a_source_that_no_pod_can_answer_is_found() {
     let metric = "spec.metricsSources[0].targetMetric: ";
     let no_port = |port: &str| {
@@ -219,24 +241,6 @@ fn a_source_that_no_pod_can_answer_is_found() {
         // A generated object reads no pages.
         let generated = deployed("", source).replace("APA", "HPA");
         assert_eq!(lines("generated", &generated), Vec::<String>::new());
-    }
-    let endpoint = |endpoint: &str| {
-        let source = format!("targetMetric: load, endpoint: '{endpoint}'");
-        let external = deployed("", &source).replace("Type: pod", "Type: external");
-        lines("endpoint", &external)
-    };
-    assert_eq!(endpoint("queue.ns.svc:80"), Vec::<String>::new());
-    for (refused, why) in [
-        ("queue.ns.svc:0", "is none; write host:port"),
-        ("169.254.169.254:80", "which is never read"),
-        ("metrics.example.com:80", "is not permitted"),
-    ] {
-        let found = endpoint(refused);
-        let field = "WVA164 spec.metricsSources[0].endpoint: ";
-        assert!(
-            found.len() == 1 && found[0].starts_with(field) && found[0].contains(why),
-            "{refused}: {found:?}"
-        );
     }
     // The label of the pods names another engine, or is in no manifest.
     let engine = ", model.aibrix.ai/engine: unknown";

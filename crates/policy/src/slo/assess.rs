@@ -237,12 +237,9 @@ impl Part<'_> {
         let band = self.input.params.band;
         let imbalance = model.imbalances.get(&self.role);
         let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
-        let growth = memory
-            .filter(|_| self.input.params.without != Some(SloTerm::Growth))
-            .map_or(0.0, |memory| {
-                let ahead = start + REACTION + LONG_WINDOW;
-                arriving * memory.growth(ahead, demand.noise(), now)
-            });
+        let growth = memory.map_or(0.0, |memory| {
+            arriving * self.growth(memory, demand, start, now)
+        });
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
         let reserved = reserve.with(remembered);
@@ -280,6 +277,20 @@ impl Part<'_> {
             hold,
             stated,
         })
+    }
+
+    /// The share by which needs will have grown once a replica is ready that is ordered now.
+    fn growth(
+        &self,
+        memory: &NeedMemory,
+        demand: &DemandTrack,
+        start: Duration,
+        now: Moment,
+    ) -> f64 {
+        if self.input.params.without == Some(SloTerm::Growth) {
+            return 0.0;
+        }
+        memory.growth(start + REACTION + LONG_WINDOW, demand.noise(), now)
     }
 
     /// Why replicas are not released, and the share of them that needs known so far do not explain.
