@@ -15,7 +15,7 @@ use super::reason::{
 };
 use super::schedule::EffectiveBounds;
 use super::source::MetricSource;
-use super::state::{AutoscalerState, DemandWindow};
+use super::state::AutoscalerState;
 use crate::bounds::ZeroPolicy;
 use crate::signal::Signal;
 use crate::units::Replicas;
@@ -198,12 +198,7 @@ impl Draft<'_> {
         let is_idle = self.view.current > Replicas::ZERO
             && results.iter().all(idle)
             && self.held_allow_zero();
-        // Nothing is known of a gap.
-        let seen = self.state.windows.values().filter_map(DemandWindow::since);
-        let seen = seen.max();
-        let known = self.state.idle_since;
-        let since = known.map(|since| seen.map_or(since, |seen| seen.max(since)));
-        self.state.idle_since = is_idle.then(|| since.unwrap_or(self.now));
+        self.state.update_idle(is_idle, self.now);
         results
     }
 

@@ -103,11 +103,6 @@ impl DemandWindow {
             .map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Since when demands are seen without a gap.
-    pub(super) fn since(&self) -> Option<Moment> {
-        self.since
-    }
-
     /// How long demands were seen without a gap.
     pub fn seen(&self, now: Moment) -> Duration {
         self.since.map_or(Duration::ZERO, |since| now.since(since))
@@ -201,6 +196,15 @@ impl AutoscalerState {
             self.windows.clear();
         }
         self.lengths = Some(lengths);
+    }
+
+    /// Takes in whether nothing is asked for. What a gap in the windows hides is no idle time.
+    pub(super) fn update_idle(&mut self, is_idle: bool, now: Moment) {
+        let seen = self.windows.values().filter_map(|window| window.since);
+        let since = self
+            .idle_since
+            .max(seen.max().filter(|_| self.idle_since.is_some()));
+        self.idle_since = is_idle.then(|| since.unwrap_or(now));
     }
 
     /// Enters panic, holds it, or leaves it one long window after the threshold was exceeded last.
