@@ -53,7 +53,7 @@ pub(super) fn unused_entries(
     told
 }
 
-/// Classes that variants name and nobody defines, where their targets would act.
+/// Classes that variants name and that are not defined, where their targets would act.
 pub(super) fn classless(document: &SnapshotDocument, settings: &DynamicSettings) -> Vec<String> {
     if !settings.acts_on_targets() {
         return Vec::new();

@@ -94,11 +94,8 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             read(&place)
         };
-        assert!(
-            read_entry("{analyzerName: slo, scaleUpThreshold: 0.6, scaleDownBoundary: 0.45}")
-                .is_ok()
-        );
-        let error = read_entry("{analyzerName: slo, scaleUpThreshold: 0.6}").unwrap_err();
+        assert!(read_entry("{analyzerName: slo, scaleUpThreshold: 0.6}").is_ok());
+        let error = read_entry("{analyzerName: saturation, scaleUpThreshold: 0.6}").unwrap_err();
         let why = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";
         assert!(error.contains(why), "{error}");
         std::fs::remove_file(&path).unwrap();
