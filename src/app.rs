@@ -17,7 +17,7 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
     autoscaler_writer, collector, config, emitter, event_recorder, leadership, optimizer,
-    pod_autoscalers, pod_marker, scale_reader, status_writer, variants,
+    pod_autoscalers, rounds, scale_reader, status_writer, variants,
 };
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
@@ -162,7 +162,8 @@ struct Addresses {
     leadership: Address<leadership::LeadershipMessage>,
     emitter: Address<emitter::EmitterMessage>,
     status_writer: Address<status_writer::StatusWriterMessage>,
-    pod_marker: Address<pod_marker::PodMarkerMessage>,
+    pod_marker: Address<rounds::RoundMessage>,
+    target_scaler: Address<rounds::RoundMessage>,
     event_recorder: Address<event_recorder::EventRecorderMessage>,
     collector: Address<collector::CollectorMessage>,
     optimizer: Address<optimizer::OptimizerMessage>,
@@ -192,6 +193,7 @@ impl Addresses {
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
             pod_marker: Address::vacant(),
+            target_scaler: Address::vacant(),
             event_recorder: Address::vacant(),
             collector: Address::vacant(),
             optimizer: Address::vacant(),
@@ -253,12 +255,14 @@ impl Wiring {
                 let status_writer = waker(&addresses.status_writer, || {
                     status_writer::StatusWriterMessage::Work
                 });
-                let pod_marker = waker(&addresses.pod_marker, || {
-                    pod_marker::PodMarkerMessage::Published
-                });
+                let rounds = [&addresses.pod_marker, &addresses.target_scaler];
+                let rounds =
+                    rounds.map(|address| waker(address, || rounds::RoundMessage::Published));
                 move || {
                     status_writer();
-                    pod_marker();
+                    for begin in &rounds {
+                        begin();
+                    }
                 }
             }),
             events: Events::new(

@@ -32,6 +32,8 @@ pub enum Role {
     AutoscalerWriter,
     /// Marks the pods that are to go first.
     PodMarker,
+    /// Writes the counts of targets that no scaler scales.
+    TargetScaler,
     /// Creates Kubernetes events.
     EventRecorder,
     /// Supervisor of measuring and deciding.
@@ -68,7 +70,7 @@ pub enum Role {
 
 impl Role {
     /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
-    pub const SINGLE: [Self; 21] = [
+    pub const SINGLE: [Self; 22] = [
         Self::Root,
         Self::Config,
         Self::Leadership,
@@ -77,6 +79,7 @@ impl Role {
         Self::StatusWriter,
         Self::AutoscalerWriter,
         Self::PodMarker,
+        Self::TargetScaler,
         Self::EventRecorder,
         Self::Engine,
         Self::Collector,
@@ -108,6 +111,7 @@ impl TreeRole for Role {
             Self::StatusWriter => "status-writer",
             Self::AutoscalerWriter => "autoscaler-writer",
             Self::PodMarker => "pod-marker",
+            Self::TargetScaler => "target-scaler",
             Self::EventRecorder => "event-recorder",
             Self::Engine => "engine",
             Self::Collector => "collector",
@@ -143,6 +147,7 @@ impl TreeRole for Role {
             | Self::StatusWriter
             | Self::AutoscalerWriter
             | Self::PodMarker
+            | Self::TargetScaler
             | Self::EventRecorder => Some(Self::Egress),
             Self::Collector
             | Self::Optimizer
@@ -181,6 +186,7 @@ impl TreeRole for Role {
             },
             Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
             Self::PodMarker
+            | Self::TargetScaler
             | Self::Collector
             | Self::RouterScraper
             | Self::PodScraper

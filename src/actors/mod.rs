@@ -1,5 +1,5 @@
 //! One file per role, and what roles share: the wiring of watchers, actors by object, the status patch, the retry queue,
-//! the reporter of missing rights.
+//! writes in rounds, the reporter of missing rights.
 
 pub mod autoscaler_writer;
 pub mod collector;
@@ -18,11 +18,13 @@ pub mod pod_autoscalers;
 pub mod pod_marker;
 pub mod pod_scraper;
 pub mod retry_queue;
+pub mod rounds;
 pub mod router_scraper;
 pub mod sample_plan;
 pub mod scale_reader;
 pub mod status_patch;
 pub mod status_writer;
+pub mod target_scaler;
 pub mod variant;
 pub mod variants;
 pub mod watcher;

@@ -2,13 +2,11 @@
 //! takes the annotation back when the scale-down is off or done.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
-
-use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::rounds::{RoundWork, Rounds};
 use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, PodMark};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::status::is_manager;
@@ -18,70 +16,67 @@ use crate::policy::object::{DeletionCost, Lifecycle};
 use crate::policy::ownership::Ownership;
 use crate::policy::snapshot::VariantView;
 use crate::state::Readers;
-use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event};
 
-/// From one round to the next: counts fall, and pods go, without a new decision.
-const ROUND: Duration = Duration::from_secs(5);
-/// Least time between two rounds: many decisions are one round.
-const PAUSE: Duration = Duration::from_secs(1);
-const IN_FLIGHT: usize = 8;
-/// Most pods of one round. With the longest request it stays below the limit on silence.
-const AT_A_TIME: usize = 64;
-/// How long nothing is written after a write that is not allowed.
-const DENIED_PAUSE: Duration = Duration::from_mins(1);
+/// The role.
+pub type PodMarker = Rounds<PodMarks>;
 
-/// Messages of the pod marker.
+/// What its rounds write.
 #[derive(Debug)]
-pub enum PodMarkerMessage {
-    /// Something was published.
-    Published,
-    /// To itself: time for the next round.
-    Round {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
-}
-
-/// The pump behind the role. The pods themselves hold what it did, so that it has nothing to lose.
-#[derive(Debug)]
-pub struct PodMarker {
+pub struct PodMarks {
     shared: Readers,
-    requests: Arc<RequestReporter>,
-    permissions: PermissionReporter,
     api: AutoscalerApi,
-    last: Option<Moment>,
-    /// The last pod of the round before.
-    reached: Option<ObjectKey>,
-    /// Until when the API server is left alone.
-    spared: Option<Moment>,
-    timer_epoch: u64,
 }
 
-impl PodMarker {
-    /// A new life of the role.
-    pub fn new(
-        shared: Readers,
-        requests: Arc<RequestReporter>,
-        permissions: PermissionReporter,
-        api: AutoscalerApi,
-    ) -> Self {
-        Self {
-            shared,
-            requests,
-            permissions,
-            api,
-            last: None,
-            reached: None,
-            spared: None,
-            timer_epoch: 0,
+impl PodMarks {
+    /// Of the pods of all variants.
+    pub fn new(shared: Readers, api: AutoscalerApi) -> Self {
+        Self { shared, api }
+    }
+
+    /// The pods of a variant that are to go first; `None` while its count is not decided.
+    fn chosen(
+        &self,
+        key: &VariantKey,
+        view: &VariantView,
+        now: Moment,
+    ) -> Option<BTreeSet<Arc<str>>> {
+        let target = view.target.resolved()?;
+        let published = self.shared.records.decided(key, &view.uid)?;
+        // Most of the time nothing is to go, and no sample needs to be read.
+        if target.current_excluding_surge() <= published {
+            return Some(BTreeSet::new());
         }
+        let (metrics, settings) = (self.shared.metrics.load(), self.shared.settings.load());
+        let choice = DeletionChoice {
+            metrics: &metrics,
+            settings: &settings.generation.dynamic,
+            now,
+            manager: &self.api.manager,
+        };
+        let names = choice.of(view, published, |name| {
+            let pod = self.shared.mirrors.pods.get(&pod_key(view, name));
+            pod.map_or(DeletionCost::None, |pod| pod.deletion_cost.clone())
+        });
+        Some(names)
+    }
+}
+
+impl RoundWork for PodMarks {
+    type Object = ObjectKey;
+    type Change = PodMark;
+
+    const ABOUT: &str = "deletion cost of a pod";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// Counts fall, and pods go.
+    fn until_next(&self) -> Duration {
+        Duration::from_secs(5)
     }
 
     /// Pods that are not as they are to be. None before this term has a plan: what an earlier one has chosen may be
     /// right, and nothing is known yet of variants that are not on the board.
-    fn differences(&self, now: Moment) -> Vec<(ObjectKey, PodMark)> {
+    fn differences(&mut self, now: Moment) -> Vec<(ObjectKey, PodMark)> {
         let term = self.shared.claim.term();
         let plan = self.shared.plan.load();
         let is_planned = plan.as_ref().as_ref().is_some_and(|one| one.term == term);
@@ -122,104 +117,14 @@ impl PodMarker {
         differences.collect()
     }
 
-    /// The pods of a variant that are to go first; `None` while its count is not decided.
-    fn chosen(
-        &self,
-        key: &VariantKey,
-        view: &VariantView,
-        now: Moment,
-    ) -> Option<BTreeSet<Arc<str>>> {
-        let target = view.target.resolved()?;
-        let published = self.shared.records.decided(key, &view.uid)?;
-        // Most of the time nothing is to go, and no sample needs to be read.
-        if target.current_excluding_surge() <= published {
-            return Some(BTreeSet::new());
-        }
-        let (metrics, settings) = (self.shared.metrics.load(), self.shared.settings.load());
-        let choice = DeletionChoice {
-            metrics: &metrics,
-            settings: &settings.generation.dynamic,
-            now,
-            manager: &self.api.manager,
-        };
-        let names = choice.of(view, published, |name| {
-            let pod = self.shared.mirrors.pods.get(&pod_key(view, name));
-            pod.map_or(DeletionCost::None, |pod| pod.deletion_cost.clone())
-        });
-        Some(names)
+    async fn write(&self, pod: &ObjectKey, mark: PodMark) -> Result<(), AutoscalerWriteError> {
+        let now = self.shared.clock.now();
+        let permit = self.shared.permit(now, self.api.timeout);
+        let permit = permit.ok_or(AutoscalerWriteError::Expired)?;
+        let found = self.shared.mirrors.pods.get(pod);
+        let found = found.ok_or(AutoscalerWriteError::Gone)?;
+        self.api.mark_pod(permit, &found, mark).await
     }
-
-    async fn round(&mut self, now: Moment) {
-        self.last = Some(now);
-        let is_spared = |until: Moment| now.monotonic < until.monotonic;
-        if self.spared.is_some_and(is_spared) {
-            return;
-        }
-        let due = turn(self.differences(now), self.reached.as_ref());
-        self.reached = due.last().map(|(pod, _)| pod.clone());
-        let this = &*self;
-        let write = async |(pod, mark): (ObjectKey, PodMark)| {
-            let now = this.shared.clock.now();
-            let Some(permit) = this.shared.permit(now, this.api.timeout) else {
-                return (pod, Err(AutoscalerWriteError::Expired));
-            };
-            let written = match this.shared.mirrors.pods.get(&pod) {
-                Some(found) => this.api.mark_pod(permit, &found, mark).await,
-                None => Err(AutoscalerWriteError::Gone),
-            };
-            (pod, written)
-        };
-        let outcomes: BTreeMap<_, _> = stream::iter(due.into_iter().map(write))
-            .buffer_unordered(IN_FLIGHT)
-            .collect()
-            .await;
-        for (pod, outcome) in outcomes {
-            match outcome {
-                Ok(()) => self.requests.worked(),
-                Err(error) => self.failed(now, &pod, &error),
-            }
-        }
-    }
-
-    /// The next round finds what is left to do.
-    fn failed(&mut self, now: Moment, pod: &ObjectKey, error: &AutoscalerWriteError) {
-        let asked = self.shared.hooks.retry_after(error.retry_after());
-        self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
-        if error.concerns_everything() {
-            self.requests.failed(&error.to_string());
-        }
-        match error {
-            // The next round sees what became of it.
-            AutoscalerWriteError::Gone
-            | AutoscalerWriteError::Outdated
-            | AutoscalerWriteError::Expired => return,
-            AutoscalerWriteError::Denied { .. } => {
-                self.permissions.tell("Write", error);
-                self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));
-            }
-            _ => {}
-        }
-        tracing::warn!(namespace = &*pod.namespace, pod = &*pod.name, %error, "deletion cost of a pod not written");
-    }
-
-    fn arm(&mut self, cx: &Context<PodMarkerMessage>, after: Duration) {
-        self.timer_epoch += 1;
-        let timer_epoch = self.timer_epoch;
-        cx.arm(after, PodMarkerMessage::Round { timer_epoch });
-    }
-}
-
-/// The pods of a round: those after the last one of the round before come first, so that pods that are refused do not keep
-/// the others from their turn.
-fn turn(
-    mut differences: Vec<(ObjectKey, PodMark)>,
-    reached: Option<&ObjectKey>,
-) -> Vec<(ObjectKey, PodMark)> {
-    differences.sort_by(|one, other| one.0.cmp(&other.0));
-    let done = differences.partition_point(|(pod, _)| reached.is_some_and(|last| pod <= last));
-    differences.rotate_left(done);
-    differences.truncate(AT_A_TIME);
-    differences
 }
 
 fn pod_keys(view: &VariantView) -> impl Iterator<Item = ObjectKey> {
@@ -229,35 +134,6 @@ fn pod_keys(view: &VariantView) -> impl Iterator<Item = ObjectKey> {
 fn pod_key(view: &VariantView, name: &Arc<str>) -> ObjectKey {
     let namespace = Arc::clone(&view.key.namespace);
     ObjectKey::new(namespace, Arc::clone(name))
-}
-
-impl Actor for PodMarker {
-    type Msg = PodMarkerMessage;
-
-    async fn handle(
-        &mut self,
-        cx: &Context<PodMarkerMessage>,
-        event: Event<PodMarkerMessage>,
-    ) -> Result<(), ActorError> {
-        match event {
-            Event::Message(PodMarkerMessage::Round { timer_epoch })
-                if timer_epoch != self.timer_epoch =>
-            {
-                return Ok(());
-            }
-            Event::Message(PodMarkerMessage::Published) => {
-                let since = self.last.map(|last| cx.now().since(last));
-                if let Some(rest) = since.and_then(|since| PAUSE.checked_sub(since)) {
-                    self.arm(cx, rest);
-                    return Ok(());
-                }
-            }
-            Event::Started | Event::Message(PodMarkerMessage::Round { .. }) => {}
-        }
-        self.round(cx.now()).await;
-        self.arm(cx, ROUND);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -188,6 +188,7 @@ mod tests {
     use crate::policy::key::VariantKey;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
     use crate::policy::ownership::Ownership;
+    use crate::policy::params::ActuationMode;
     use crate::policy::record::{AllocationStatus, Decided, GaugeValues, PublishedRecord};
     use crate::policy::snapshot::{Accelerator, CycleId};
     use crate::policy::units::Replicas;
@@ -227,6 +228,7 @@ mod tests {
             uid: Arc::from("uid"),
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 4,
+            actuation: ActuationMode::default(),
             allocation: if desired.is_some() {
                 AllocationStatus::Written
             } else {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{Env, Wiring};
 use crate::actors::event_recorder::EventRecorder;
-use crate::actors::pod_marker::PodMarker;
+use crate::actors::pod_marker::PodMarks;
+use crate::actors::rounds::Rounds;
+use crate::actors::target_scaler::DirectScales;
 use crate::actors::{autoscaler_writer, emitter, status_writer};
 use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
@@ -23,7 +25,7 @@ impl Wiring {
         if self.statics.deletion_costs == FeatureSwitch::Enabled {
             children.push(self.pod_marker(env));
         }
-        children.push(self.event_recorder(env));
+        children.extend([self.target_scaler(env), self.event_recorder(env)]);
         children
     }
 
@@ -129,11 +131,28 @@ impl Wiring {
         let (shared, permissions) = (self.readers.clone(), self.permissions(env));
         let api = self.autoscaler_api(env);
         wva_supervise::child(Role::PodMarker, &self.addresses.pod_marker, move |_epoch| {
-            PodMarker::new(
+            let marks = PodMarks::new(shared.clone(), api.clone());
+            Rounds::new(
+                marks,
                 shared.clone(),
                 Arc::clone(&requests),
                 permissions.clone(),
-                api.clone(),
+            )
+        })
+    }
+
+    fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
+        let requests = Arc::clone(&self.writers.target_scaler);
+        let (shared, permissions) = (self.readers.clone(), self.permissions(env));
+        let (api, named) = (self.autoscaler_api(env), self.named.clone());
+        let address = &self.addresses.target_scaler;
+        wva_supervise::child(Role::TargetScaler, address, move |_epoch| {
+            let scales = DirectScales::new(shared.clone(), api.clone(), named.clone());
+            Rounds::new(
+                scales,
+                shared.clone(),
+                Arc::clone(&requests),
+                permissions.clone(),
             )
         })
     }

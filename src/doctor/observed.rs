@@ -15,6 +15,7 @@ use crate::policy::filter::Admission;
 use crate::policy::key::ObjectKey;
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::ownership::{Exposure, Ownership};
+use crate::policy::params::ActuationMode;
 use crate::policy::record::PublishedRecord;
 use crate::policy::snapshot::{TargetView, VariantView};
 use crate::policy::{self};
@@ -123,7 +124,10 @@ pub(super) fn of_variant(
     if record.standing != Ownership::Alone {
         found.insert(FindingCode::NotApplied);
     }
-    if let (Scalers::Known(scalers), Some(_)) = (&view.scalers, view.target.resolved()) {
+    let is_direct = record.actuation == ActuationMode::Direct;
+    if let (Scalers::Known(scalers), Some(_)) = (&view.scalers, view.target.resolved())
+        && !(is_direct && scalers.is_empty())
+    {
         let desired = record.values.map(|values| values.desired);
         let obstacles = judge(scalers, &view.key, view.bounds, desired);
         found.extend(obstacles.iter().map(obstacle_code));

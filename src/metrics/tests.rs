@@ -1,6 +1,7 @@
 use super::{Metrics, UnhealthyCondition, VariantLabels, Visibility, analyzer_name};
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::params::ActuationMode;
 use crate::policy::plan::{
     Action, Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, VariantFigures,
 };
@@ -238,6 +239,7 @@ fn decision(steps: Vec<Step>) -> Decision {
         metrics: MetricsState::Available,
         figures: VariantFigures::default(),
         steps,
+        actuation: ActuationMode::default(),
         notes: Vec::new(),
     }
 }

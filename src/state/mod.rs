@@ -160,6 +160,7 @@ pub struct Writers {
     pub status_writer: Arc<RequestReporter>,
     pub autoscaler_writer: Arc<RequestReporter>,
     pub pod_marker: Arc<RequestReporter>,
+    pub target_scaler: Arc<RequestReporter>,
     pub event_recorder: Arc<RequestReporter>,
     pub pod_scraper: Arc<Writer<SampleTable>>,
     pub metrics_reader: Arc<MetricsReaderWriters>,
@@ -261,6 +262,7 @@ impl Writers {
             status_writer: Arc::new(requests.reporter(Asker::Status)),
             autoscaler_writer: Arc::new(requests.reporter(Asker::Autoscalers)),
             pod_marker: Arc::new(requests.reporter(Asker::Pods)),
+            target_scaler: Arc::new(requests.reporter(Asker::Targets)),
             event_recorder: Arc::new(requests.reporter(Asker::Events)),
             pod_scraper: Arc::new(Writer::new(SampleTable::new())),
             metrics_reader: Arc::new(MetricsReaderWriters {

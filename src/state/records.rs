@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::policy::key::VariantKey;
+use crate::policy::params::ActuationMode;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
 use wva_supervise::{Reader, Writer};
@@ -51,6 +52,13 @@ impl Records {
             |record: &Arc<PublishedRecord>| *record.uid == *uid && !record.awaits_decision();
         let record = self.get(key).filter(counts)?;
         record.values.map(|values| values.desired)
+    }
+
+    /// The records of variants whose targets the controller scales itself.
+    pub fn scaled_directly(&self) -> Vec<Arc<PublishedRecord>> {
+        let is_direct = |record: &&Arc<PublishedRecord>| record.actuation == ActuationMode::Direct;
+        self.0
+            .read(|table| table.records.values().filter(is_direct).cloned().collect())
     }
 
     /// The record of one variant.

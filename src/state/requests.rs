@@ -15,6 +15,8 @@ pub(super) enum Asker {
     Autoscalers,
     /// The marker of pods.
     Pods,
+    /// The scaler of targets.
+    Targets,
     MetricsApis,
     /// The event recorder.
     Events,
@@ -29,6 +31,7 @@ impl Asker {
             Self::Status => "write/status",
             Self::Autoscalers => "write/podautoscalers",
             Self::Pods => "write/pods",
+            Self::Targets => "write/scale",
             Self::MetricsApis => "read/metrics-apis",
             Self::Events => "write/events",
             Self::Scale => "read/scale",

@@ -52,6 +52,10 @@ fn copies_are_equal() {
             "annotated-scaler-role.yaml",
         ),
         ("config/pod-marker/role.yaml", "pod-marker-role.yaml"),
+        (
+            "config/direct-actuation/role.yaml",
+            "target-scaler-role.yaml",
+        ),
         ("config/prometheus/alerts.yaml", "alerts.yaml"),
         ("config/grafana/dashboard.json", "dashboard.json"),
     ] {

@@ -103,6 +103,7 @@ wva.serviceAccount.annotations {}
 podAutoscalers.enabled true
 annotatedScalers.enabled false
 podDeletionCost.enabled false
+directActuation.enabled false
 externalMetrics.enabled false
 externalMetrics.port 6443
 externalMetrics.apiService true

@@ -13,6 +13,7 @@
 mod accelerators;
 mod analyzers;
 mod deletion_cost;
+mod direct;
 mod groups;
 mod incidents;
 mod pairs;

@@ -201,7 +201,9 @@ fn actors_md_names_every_message() {
             .file_stem()
             .unwrap()
             .to_string_lossy()
-            .replace('_', "-");
+            .replace('_', "-")
+            // Two roles have the messages of rounds.
+            .replace("rounds", "target-scaler");
         let section = page
             .split("\n### `")
             .find(|section| section.starts_with(&format!("{role}`")))

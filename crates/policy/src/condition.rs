@@ -111,6 +111,8 @@ pub enum ConditionReason {
     AwaitingFirstDecision,
     /// A scaler follows, as far as can be seen.
     ScalerFollows,
+    /// The controller scales the target itself.
+    ScaledDirectly,
     /// Scalers have not been listed yet.
     ScalersUnknown,
     /// Nothing scales the target.
@@ -165,6 +167,7 @@ impl ConditionReason {
             Self::SkippedProcessing => "SkippedProcessing",
             Self::AwaitingFirstDecision => "AwaitingFirstDecision",
             Self::ScalerFollows => "ScalerFollows",
+            Self::ScaledDirectly => "ScaledDirectly",
             Self::ScalersUnknown => "ScalersUnknown",
             Self::NoScaler => "NoScaler",
             Self::SeveralScalers => "SeveralScalers",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::bounds::Bounds;
 use super::key::{TargetKind, VariantKey};
+use super::params::ActuationMode;
 use super::plan::{
     Decision, DecisionOutcome, MetricsState, PlanStage, Reason, SpareTrigger, Step,
     TransitionReason, VariantFigures, decisive, grows_by_load,
@@ -295,6 +296,7 @@ impl<'a> PendingDecision<'a> {
             metrics: self.metrics,
             figures: self.figures,
             steps: self.steps,
+            actuation: ActuationMode::default(),
             notes: Vec::new(),
         }
     }

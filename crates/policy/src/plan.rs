@@ -10,6 +10,7 @@ use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::key::{ModelKey, VariantKey};
 use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
+use super::params::ActuationMode;
 use super::queueing::assess as queueing;
 use super::slo::SloReport;
 use super::snapshot::{Accelerator, CycleId};
@@ -71,6 +72,9 @@ pub struct Decision {
     pub figures: VariantFigures,
     /// Every stage that touched it, in order.
     pub steps: Vec<Step>,
+    /// Who writes the count of its target.
+    #[serde(default, skip_serializing_if = "ActuationMode::is_scaler")]
+    pub actuation: ActuationMode,
     /// What its object states and cannot act, with the remedy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -132,13 +132,12 @@ impl<'a> Work<'a> {
                 .collect();
             plan.models.insert(self.key.clone(), figures);
         }
-        for draft in self.drafts {
-            let decision = draft.finish();
+        let resolved = self.drafts.into_iter().map(PendingDecision::finish);
+        let others = self.group.others.iter();
+        let others = others.map(|view| plan_other(view, self.zero));
+        for mut decision in resolved.chain(others) {
+            decision.actuation = self.policy.actuation;
             plan.decisions.insert(decision.key.clone(), decision);
-        }
-        for view in &self.group.others {
-            let decision = plan_other(view, self.zero);
-            plan.decisions.insert(view.key.clone(), decision);
         }
     }
 }

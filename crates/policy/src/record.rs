@@ -10,6 +10,7 @@ use super::condition::{
 };
 use super::key::VariantKey;
 use super::ownership::Ownership;
+use super::params::ActuationMode;
 use super::plan::{Action, Decision, Plan};
 use super::series::VariantGauges;
 use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
@@ -47,6 +48,8 @@ pub struct PublishedRecord {
     pub conditions: Conditions,
     /// How this controller stands towards others that claim the object.
     pub standing: Ownership,
+    /// Who writes the count of its target.
+    pub actuation: ActuationMode,
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
@@ -130,6 +133,7 @@ impl PublishedRecord {
             conditions: judged(view, decision, hints, quarantine)
                 .map(|condition| as_before(condition, previous)),
             standing,
+            actuation: decision.map_or_else(ActuationMode::default, |decision| decision.actuation),
             decided: Decided {
                 cycle: plan.map(|plan| plan.cycle),
                 at: now.wall,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::params::ActuationMode;
 use super::pending_decision::PendingDecision;
 use super::plan::{
     Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TargetProblem, VariantFigures,
@@ -128,6 +129,7 @@ pub(super) fn unpublished(
             to: count,
             why: Reason::TargetUnusable { problem },
         }],
+        actuation: ActuationMode::default(),
         notes: Vec::new(),
     }
 }

@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::{DENIED_PAUSE, PodMarker, turn};
+use super::{PodMarker, PodMarks};
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::rounds::{DENIED_PAUSE, Rounds, turn};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::autoscaler::{AutoscalerApi, PodMark};
@@ -132,7 +133,8 @@ fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {
         timeout: Duration::from_secs(1),
     };
     let requests = Arc::clone(&shared.writers.pod_marker);
-    PodMarker::new(shared.readers.clone(), requests, permissions, api)
+    let marks = PodMarks::new(shared.readers.clone(), api);
+    Rounds::new(marks, shared.readers.clone(), requests, permissions)
 }
 
 /// What a round asks the API server for, where each request is accepted.

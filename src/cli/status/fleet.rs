@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::objects::FleetObjects;
 use crate::cluster::project::variant::MANAGED_ANNOTATION;
+use crate::policy::condition::ConditionReason;
 use crate::policy::units::Cost;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -337,12 +338,18 @@ fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
         target: format!("{}/{}", place.1, place.2),
         replicas,
         desired: desired(object),
-        scaler: targets.scalers.get(&place).map(|found| found.join(", ")),
+        scaler: (targets.scalers.get(&place).map(|found| found.join(", ")))
+            .or_else(|| is_scaled_directly(object).then(|| "direct".to_owned())),
         is_ready: condition(object, "Ready").map(|found| text(found, "/status").to_owned()),
         cost,
         signal_age: None,
         decision: decision(object),
     }
+}
+
+fn is_scaled_directly(object: &Value) -> bool {
+    condition(object, "ActuationReady")
+        .is_some_and(|found| text(found, "/reason") == ConditionReason::ScaledDirectly.as_str())
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {

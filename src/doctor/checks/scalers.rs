@@ -20,8 +20,9 @@ use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_externa
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
-use crate::doctor::object::{LiveObject, ObjectName};
+use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
+use crate::policy::condition::ConditionReason;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::TargetReference;
 use crate::policy::snapshot::DeclaredBounds;
@@ -342,10 +343,18 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             // Where zero is forbidden, another check says that the target is there.
             let is_new = may_go_to_zero(facts, variant);
             judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
+            let is_direct = is_scaled_directly(variant);
+            judged.retain(|one| !is_direct || one.code != FindingCode::NoScaler);
             found.extend(judged);
         }
     }
     found
+}
+
+/// Whether the controller says that it scales the target itself.
+fn is_scaled_directly(variant: &LiveObject) -> bool {
+    let mut conditions = variant.list("/status/conditions").iter();
+    conditions.any(|one| text(one, "/reason") == ConditionReason::ScaledDirectly.as_str())
 }
 
 /// Scalers that stand in one file. Of two with one name only one can exist.

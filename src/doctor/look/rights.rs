@@ -119,6 +119,9 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
     if statics.deletion_costs == FeatureSwitch::Enabled {
         needed.push(access("patch", "", "pods", place));
     }
+    if generation.dynamic.saturation.any_direct() {
+        needed.push(access("update", "apps", "deployments/scale", place));
+    }
     needed.push(access("create", "events.k8s.io", "events", place));
     if statics.leader_election.enabled {
         let system = &statics.scope.system_namespace;

@@ -4,6 +4,7 @@ use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::actuation::{ActuationObstacle, Scalers, growing_only, judge};
 use crate::key::TargetKey;
 use crate::ownership::Exposure;
+use crate::params::ActuationMode;
 use crate::plan::Decision;
 use crate::snapshot::VariantView;
 
@@ -15,6 +16,7 @@ pub(super) fn ready(
 ) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
+    let is_direct = decision.is_some_and(|decision| decision.actuation == ActuationMode::Direct);
     let (status, reason, message) = match (&view.scalers, view.target.resolved()) {
         (_, None) => (
             Unknown,
@@ -26,6 +28,14 @@ pub(super) fn ready(
             Reason::ScalersUnknown,
             "HorizontalPodAutoscalers and ScaledObjects have not been listed yet".to_owned(),
         ),
+        (Scalers::Known(scalers), Some(target)) if is_direct && scalers.is_empty() => {
+            let TargetKey { kind, name, .. } = &target.key;
+            (
+                True,
+                Reason::ScaledDirectly,
+                format!("The controller scales {kind} {name} itself"),
+            )
+        }
         (Scalers::Known(scalers), Some(target)) => {
             let desired = decision.and_then(|decision| decision.target);
             let obstacles = judge(scalers, &view.key, view.bounds, desired);
@@ -46,11 +56,15 @@ pub(super) fn ready(
                 (True, Reason::ScalerFollows)
             };
             texts.extend(growing_only(scalers));
+            texts.extend(is_direct.then(|| RESTS.to_owned()));
             (status, reason, sentence(&texts))
         }
     };
     Condition::new(ConditionType::ActuationReady, status, reason, message)
 }
+
+/// A scaler is asked for by an object, and direct actuation by a setting for many.
+const RESTS: &str = "the setting actuation: direct rests while a scaler is attached";
 
 /// The likeliest cause where a scaler gets no count that Prometheus should have.
 const UNSCRAPED: &str = "Prometheus has no series wva_desired_replicas of this variant; unless the controller serves external metrics itself, have Prometheus scrape the controller: its ServiceMonitor, the label by which Prometheus selects it, its token and network policies";

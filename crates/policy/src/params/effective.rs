@@ -70,6 +70,12 @@ impl SaturationLayers {
                 policy.burst_reserve.as_str().to_owned(),
                 |entry| Some(entry.burst_reserve?.as_str().to_owned()),
             ),
+            self.value(
+                model,
+                "actuation",
+                policy.actuation.as_str().to_owned(),
+                |entry| Some(entry.actuation?.as_str().to_owned()),
+            ),
             number("priority", policy.priority, |entry| entry.priority),
             self.value(
                 model,

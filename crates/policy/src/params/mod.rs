@@ -1,6 +1,7 @@
 //! The parameters of decisions: types, lookups by model, and what holds where nothing is stated. The
 //! settings read them from texts.
 
+mod actuation;
 mod analyzers;
 mod band;
 mod dynamic;
@@ -13,6 +14,7 @@ mod scale_to_zero;
 mod selector;
 mod service_class;
 
+pub use actuation::ActuationMode;
 pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub(crate) use band::SLO_RELEASE;
 pub use band::{StatedBand, UtilizationBand};

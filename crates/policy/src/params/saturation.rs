@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::actuation::ActuationMode;
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
 use super::entries::{EntryLayer, EntrySet, NamedModel, ScopedEntries};
@@ -51,6 +52,8 @@ pub struct SaturationPolicy {
     pub band: UtilizationBand,
     /// What is held for bursts.
     pub burst_reserve: BurstReserve,
+    /// Who writes the counts of targets.
+    pub actuation: ActuationMode,
     /// A term that the SLO analyzer leaves out.
     pub without: Option<SloTerm>,
     /// Weight among models that share GPUs; positive.
@@ -133,6 +136,9 @@ pub struct SaturationEntry {
     pub scale_down_boundary: Option<f64>,
     /// What is held for bursts.
     pub burst_reserve: Option<BurstReserve>,
+    /// Who writes the counts of targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actuation: Option<ActuationMode>,
     /// A term that the SLO analyzer leaves out; no document states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<SloTerm>,
@@ -219,6 +225,9 @@ impl SaturationLayers {
             burst_reserve: self
                 .field(model, |entry| entry.burst_reserve)
                 .unwrap_or_default(),
+            actuation: self
+                .field(model, |entry| entry.actuation)
+                .unwrap_or_default(),
             without: self.field(model, |entry| entry.without),
             // Zero is documented as "not set".
             priority: self
@@ -250,6 +259,11 @@ impl SaturationLayers {
 
     pub(super) fn any_by_tokens(&self) -> bool {
         self.any_policy(|policy| policy.analysis != SaturationMethod::Percentage)
+    }
+
+    /// Whether targets of any model are scaled directly.
+    pub fn any_direct(&self) -> bool {
+        self.any_policy(|policy| policy.actuation == ActuationMode::Direct)
     }
 
     /// Whether the throughput analyzer looks at any model.

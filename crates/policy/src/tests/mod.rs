@@ -3,6 +3,7 @@
 mod conditions;
 mod decisions;
 mod deletion;
+mod direct;
 pub(super) mod fleet;
 mod gated;
 mod metrics_gaps;

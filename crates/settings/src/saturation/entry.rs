@@ -10,8 +10,8 @@ use wva_base::yaml::DocumentField;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::combine::lacks_saturation_vote;
 use wva_policy::params::{
-    AnalyzerSettings, BurstReserve, SATURATION, SLO, SaturationEntry, SaturationMethod, StatedBand,
-    kv_fault, queue_fault,
+    ActuationMode, AnalyzerSettings, BurstReserve, SATURATION, SLO, SaturationEntry,
+    SaturationMethod, StatedBand, kv_fault, queue_fault,
 };
 
 /// Priorities and scores lie between this and its reciprocal, so that weighted claims stay numbers.
@@ -69,14 +69,16 @@ impl Entry for SaturationEntry {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);
         judge_band(&document, kind, &mut faults);
-        let burst_reserve = document.burst_reserve.as_deref().map(BurstReserve::parse);
-        let burst_reserve = match burst_reserve.transpose() {
-            Ok(reserve) => reserve,
-            Err(fault) => {
-                faults.push(fault);
-                None
-            }
-        };
+        let burst_reserve = named(
+            document.burst_reserve.as_deref(),
+            BurstReserve::parse,
+            &mut faults,
+        );
+        let actuation = named(
+            document.actuation.as_deref(),
+            ActuationMode::parse,
+            &mut faults,
+        );
         let inherited = own_band(&document);
         let analyzers = document.analyzers.map(|analyzers| {
             analyzers
@@ -101,6 +103,7 @@ impl Entry for SaturationEntry {
             scale_up_threshold: document.scale_up_threshold,
             scale_down_boundary: document.scale_down_boundary,
             burst_reserve,
+            actuation,
             without: None,
             priority: document.priority,
             analyzers,
@@ -108,6 +111,16 @@ impl Entry for SaturationEntry {
             scale_to_zero: document.scale_to_zero.and_then(|zero| zero.enabled),
         })
     }
+}
+
+/// One of several names, where one is written.
+fn named<T>(
+    written: Option<&str>,
+    parse: impl Fn(&str) -> Result<T, String>,
+    faults: &mut Vec<String>,
+) -> Option<T> {
+    let parsed = written.map(parse)?;
+    parsed.map_err(|fault| faults.push(fault)).ok()
 }
 
 /// Analyzers that are listed again. The documented rule is that the first enabled one counts.

@@ -147,8 +147,7 @@ enum Actuation {
     Hpa(HpaActuation),
     /// By the HPAs of the world, which KEDA owns, and by KEDA between zero and one.
     Keda(KedaActuation),
-    /// What the controller publishes is written at once.
-    Direct,
+    /// By the policy itself.
     Scale,
 }
 
@@ -156,7 +155,7 @@ impl Actuation {
     fn of(spec: &LabScenario) -> Self {
         let given = &spec.actuation;
         if given.direct.is_some() {
-            return Self::Direct;
+            return Self::Scale;
         }
         if let Some(keda) = given.keda {
             return Self::Keda(keda);
@@ -167,7 +166,7 @@ impl Actuation {
     fn sync(&self) -> Duration {
         match self {
             Self::Hpa(hpa) => hpa.sync.0,
-            Self::Keda(_) | Self::Direct | Self::Scale => HpaActuation::default().sync.0,
+            Self::Keda(_) | Self::Scale => HpaActuation::default().sync.0,
         }
     }
 
@@ -198,7 +197,7 @@ impl Actuation {
                     }});
                     server.merge(&path, &change).await?;
                 }
-                Self::Direct | Self::Scale => {
+                Self::Scale => {
                     server.delete(&path, &json!({})).await?;
                 }
             }
@@ -324,14 +323,6 @@ impl Stage {
     }
 
     async fn act(&mut self, world: &World, frame: &Frame, now: Duration) -> Result<(), PlayError> {
-        if matches!(self.actuation, Actuation::Direct) {
-            for variant in frame.models.iter().flat_map(|model| &model.variants) {
-                let desired = variant.desired.filter(|one| *one != variant.scaled_to);
-                if let Some(desired) = desired {
-                    scale(&self.server, &variant.name, desired).await?;
-                }
-            }
-        }
         if let Actuation::Keda(keda) = self.actuation {
             for (variant, replicas) in self.activation.steps(keda, frame, now) {
                 scale(&self.server, &variant, replicas).await?;

@@ -19,11 +19,12 @@ use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
 const SYSTEM: &str = "workload-variant-autoscaler-system";
-const FOLDERS: [&str; 19] = [
+const FOLDERS: [&str; 20] = [
     "crd",
     "rbac",
     "annotated-scalers",
     "pod-marker",
+    "direct-actuation",
     "manager",
     "default",
     "prometheus",
@@ -139,6 +140,11 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
             "-annotated-scalers",
         ),
         ("podDeletionCost.enabled", "pod-marker", "-pod-markers"),
+        (
+            "directActuation.enabled",
+            "direct-actuation",
+            "-target-scalers",
+        ),
     ] {
         let values = set(&[(value, "true")]);
         let on = shipping.template(RELEASE, "default", &values).await?;

@@ -3,8 +3,8 @@
 use super::{BOTH, ENGINE, Story, key, model, near, replica, variant};
 use crate::combine::Band;
 use crate::params::{
-    AnalyzerSettings, BurstReserve, SaturationMethod, SaturationPolicy, SaturationThresholds,
-    UtilizationBand,
+    ActuationMode, AnalyzerSettings, BurstReserve, SaturationMethod, SaturationPolicy,
+    SaturationThresholds, UtilizationBand,
 };
 use crate::throughput::variant::RateSource;
 use crate::throughput::{Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputReport};
@@ -106,6 +106,7 @@ fn the_entry_of_the_analyzer_overrides_the_band() {
             common_band: UtilizationBand::default(),
             band: UtilizationBand::default(),
             burst_reserve: BurstReserve::default(),
+            actuation: ActuationMode::default(),
             without: None,
             priority: 1.0,
             analyzers,

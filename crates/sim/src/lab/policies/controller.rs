@@ -6,6 +6,9 @@ use super::{BAND, PolicyChoice};
 use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
 use crate::world::ConfigMap;
 
+const SATURATION: &str = "wva-saturation-scaling-config";
+const DIRECT: &str = "actuation: direct\n";
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::lab) struct ControllerSetup {
     pub(in crate::lab) config: Vec<ConfigMap>,
@@ -17,10 +20,6 @@ pub(in crate::lab) struct ControllerSetup {
 
 pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) -> ControllerSetup {
     let mut setup = ControllerSetup::default();
-    let saturation = |text: String| ConfigMap {
-        name: "wva-saturation-scaling-config",
-        data: vec![("default", text)],
-    };
     // The analyzers refuse a lower threshold that is not below the upper one.
     let band = choice.knob.map_or_else(String::new, |up| {
         format!("scaleUpThreshold: {up}\nscaleDownBoundary: {}\n", up - BAND)
@@ -72,7 +71,27 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             ..HpaActuation::default()
         });
     }
+    if scenario.actuation.direct.is_some() && setup.hpa.is_none() {
+        setup.config = scaled_directly(setup.config);
+    }
     setup
+}
+
+/// The same settings, with which the controller writes the counts itself.
+fn scaled_directly(mut config: Vec<ConfigMap>) -> Vec<ConfigMap> {
+    let mut entries = config.iter_mut().filter(|map| map.name == SATURATION);
+    match entries.next().and_then(|map| map.data.first_mut()) {
+        Some((_, text)) => text.insert_str(0, DIRECT),
+        None => config.push(saturation(DIRECT.to_owned())),
+    }
+    config
+}
+
+fn saturation(text: String) -> ConfigMap {
+    ConfigMap {
+        name: SATURATION,
+        data: vec![("default", text)],
+    }
 }
 
 fn service_class(scenario: &LabScenario) -> ConfigMap {

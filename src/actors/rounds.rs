@@ -1,0 +1,188 @@
+//! A pump that writes in rounds: it compares what is with what is to be, and writes the differences. The cluster holds
+//! what it did, so that it has nothing to lose.
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::cluster::autoscaler::AutoscalerWriteError;
+use crate::state::Readers;
+use crate::state::requests::RequestReporter;
+use wva_base::moment::Moment;
+use wva_supervise::{Actor, ActorError, Context, Event};
+
+const IN_FLIGHT: usize = 8;
+/// Most writes of one round. With the longest request it stays below the limit on silence.
+pub(super) const AT_A_TIME: usize = 64;
+/// How long nothing is written after a write that is not allowed.
+pub(super) const DENIED_PAUSE: Duration = Duration::from_mins(1);
+
+/// Messages of a pump of rounds.
+#[derive(Debug)]
+pub enum RoundMessage {
+    /// Something was published.
+    Published,
+    /// To itself: time for the next round.
+    Round {
+        /// Only the newest timer counts.
+        timer_epoch: u64,
+    },
+}
+
+/// What the rounds of one role write.
+pub trait RoundWork: Debug + Send + Sync + 'static {
+    /// What is written to.
+    type Object: Ord + Clone + Debug + Display + Send + Sync;
+    /// What is written to it.
+    type Change: Debug + Send + Sync;
+
+    /// What a write that failed was about, in the log.
+    const ABOUT: &str;
+    /// Least time between two rounds: many decisions are one round.
+    const PAUSE: Duration;
+
+    /// From one round to the next: things change without a new decision.
+    fn until_next(&self) -> Duration;
+
+    /// What is not as it is to be.
+    fn differences(&mut self, now: Moment) -> Vec<(Self::Object, Self::Change)>;
+
+    /// Makes one of them good.
+    fn write(
+        &self,
+        object: &Self::Object,
+        change: Self::Change,
+    ) -> impl Future<Output = Result<(), AutoscalerWriteError>> + Send;
+}
+
+/// The pump behind such a role.
+#[derive(Debug)]
+pub struct Rounds<W: RoundWork> {
+    work: W,
+    shared: Readers,
+    requests: Arc<RequestReporter>,
+    permissions: PermissionReporter,
+    last: Option<Moment>,
+    /// The last object of the round before.
+    reached: Option<W::Object>,
+    /// Until when the API server is left alone.
+    pub(super) spared: Option<Moment>,
+    timer_epoch: u64,
+}
+
+impl<W: RoundWork> Rounds<W> {
+    /// A new life of the role.
+    pub fn new(
+        work: W,
+        shared: Readers,
+        requests: Arc<RequestReporter>,
+        permissions: PermissionReporter,
+    ) -> Self {
+        Self {
+            work,
+            shared,
+            requests,
+            permissions,
+            last: None,
+            reached: None,
+            spared: None,
+            timer_epoch: 0,
+        }
+    }
+
+    pub(super) async fn round(&mut self, now: Moment) {
+        self.last = Some(now);
+        let is_spared = |until: Moment| now.monotonic < until.monotonic;
+        if self.spared.is_some_and(is_spared) {
+            return;
+        }
+        let due = turn(self.work.differences(now), self.reached.as_ref());
+        self.reached = due.last().map(|(object, _)| object.clone());
+        let work = &self.work;
+        let write = async |(object, change): (W::Object, W::Change)| {
+            let written = work.write(&object, change).await;
+            (object, written)
+        };
+        let outcomes: BTreeMap<_, _> = stream::iter(due.into_iter().map(write))
+            .buffer_unordered(IN_FLIGHT)
+            .collect()
+            .await;
+        for (object, outcome) in outcomes {
+            match outcome {
+                Ok(()) => self.requests.worked(),
+                Err(error) => self.failed(now, &object, &error),
+            }
+        }
+    }
+
+    /// A later round finds what is left to do.
+    fn failed(&mut self, now: Moment, object: &W::Object, error: &AutoscalerWriteError) {
+        let asked = self.shared.hooks.retry_after(error.retry_after());
+        self.spared = self.spared.max(asked.map(|asked| now.later(asked)));
+        if error.concerns_everything() {
+            self.requests.failed(&error.to_string());
+        }
+        match error {
+            // A later round sees what became of it.
+            AutoscalerWriteError::Gone
+            | AutoscalerWriteError::Outdated
+            | AutoscalerWriteError::Expired => return,
+            AutoscalerWriteError::Denied { .. } => {
+                self.permissions.tell("Write", error);
+                self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));
+            }
+            _ => {}
+        }
+        tracing::warn!(%object, %error, "{} not written", W::ABOUT);
+    }
+
+    fn arm(&mut self, cx: &Context<RoundMessage>, after: Duration) {
+        self.timer_epoch += 1;
+        let timer_epoch = self.timer_epoch;
+        cx.arm(after, RoundMessage::Round { timer_epoch });
+    }
+}
+
+/// The differences of a round: those after the last object of the round before come first, so that objects that are
+/// refused do not keep the others from their turn.
+pub(super) fn turn<O: Ord, C>(mut differences: Vec<(O, C)>, reached: Option<&O>) -> Vec<(O, C)> {
+    differences.sort_by(|one, other| one.0.cmp(&other.0));
+    let done =
+        differences.partition_point(|(object, _)| reached.is_some_and(|last| object <= last));
+    differences.rotate_left(done);
+    differences.truncate(AT_A_TIME);
+    differences
+}
+
+impl<W: RoundWork> Actor for Rounds<W> {
+    type Msg = RoundMessage;
+
+    async fn handle(
+        &mut self,
+        cx: &Context<RoundMessage>,
+        event: Event<RoundMessage>,
+    ) -> Result<(), ActorError> {
+        match event {
+            Event::Message(RoundMessage::Round { timer_epoch })
+                if timer_epoch != self.timer_epoch =>
+            {
+                return Ok(());
+            }
+            Event::Message(RoundMessage::Published) => {
+                let since = self.last.map(|last| cx.now().since(last));
+                if let Some(rest) = since.and_then(|since| W::PAUSE.checked_sub(since)) {
+                    self.arm(cx, rest);
+                    return Ok(());
+                }
+            }
+            Event::Started | Event::Message(RoundMessage::Round { .. }) => {}
+        }
+        self.round(cx.now()).await;
+        self.arm(cx, self.work.until_next());
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! What a round writes: the published count where nothing else scales, once it may, and not again at once.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::actors::emitter::tests::{key, leading, view};
+use crate::actors::event_recorder::Events;
+use crate::actors::permission_reporter::PermissionReporter;
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::kinds::WatchedKind;
+use crate::policy;
+use crate::policy::actuation::Scalers;
+use crate::policy::params::ActuationMode;
+use crate::policy::record::Troubles;
+use crate::policy::snapshot::{CycleId, VariantView};
+use crate::roles::Role;
+use crate::state::SharedState;
+use crate::state::mirrors::tests::list;
+use crate::state::records::RecordTable;
+use wva_supervise::Epoch;
+
+const SCALE: &str = "/apis/apps/v1/namespaces/ns/deployments/v/scale";
+
+/// Three replicas are stated and stored, and this many are published.
+fn published(count: u32) -> SharedState {
+    let shared = leading(3);
+    let stated = json!({
+        "metadata": {"namespace": "ns", "name": "v", "uid": "d"},
+        "spec": {"replicas": 3, "selector": {}, "template": {}},
+    });
+    let deployments = &shared.writers.mirrors.deployments;
+    list::<Deployment>(deployments, WatchedKind::Deployment, [stated]);
+    let view = VariantView {
+        scalers: Scalers::Known(Arc::from([])),
+        ..view(1)
+    };
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(view.clone())).unwrap();
+    let generation = &shared.settings.load().generation;
+    let mut plan = policy::plan(
+        &shared.snapshot(CycleId(1)),
+        &shared.learned.load(),
+        &generation.dynamic,
+        generation.number,
+        shared.clock.now(),
+    );
+    let decision = plan.decisions.get_mut(&key()).unwrap();
+    decision.target = Some(Replicas(count));
+    decision.actuation = ActuationMode::Direct;
+    let now = shared.clock.now();
+    let record = PublishedRecord::of(&view, Some(&plan), None, Troubles::default(), now);
+    let put = |records: &mut RecordTable| {
+        records.term = 1;
+        records.put(Arc::new(record));
+    };
+    let epoch = Epoch::for_test(Role::Emitter, 1);
+    let writers = &shared.writers.emitter;
+    writers.records.update(&epoch, put).unwrap();
+    shared
+}
+
+fn scaler(shared: &SharedState, server: &FakeServer) -> TargetScaler {
+    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let api = AutoscalerApi {
+        client: server.client(),
+        manager: Arc::from("wva-me"),
+        timeout: Duration::from_secs(1),
+    };
+    let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
+    let requests = Arc::clone(&shared.writers.target_scaler);
+    Rounds::new(scales, shared.readers.clone(), requests, permissions)
+}
+
+fn kinds() -> FakeResponse {
+    let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
+    let resources = [
+        resource("deployments", "Deployment"),
+        resource("deployments/scale", "Scale"),
+    ];
+    let list = json!({
+        "kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources,
+    });
+    FakeResponse::Json(200, list)
+}
+
+fn scale(replicas: u32) -> FakeResponse {
+    let object = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"namespace": "ns", "name": "v"}, "spec": {"replicas": replicas},
+    });
+    FakeResponse::Json(200, object)
+}
+
+fn written(server: &FakeServer) -> Vec<(String, Value)> {
+    let asked = server.asked().into_iter();
+    let written = asked.filter(|asked| asked.method != "GET");
+    written
+        .map(|asked| (asked.path, asked.body["spec"]["replicas"].clone()))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_published_count_is_written_once_it_may_be() {
+    let shared = published(5);
+    let server = FakeServer::new([kinds(), scale(3), scale(5)]);
+    let mut scaler = scaler(&shared, &server);
+    let begin = shared.clock.now();
+    scaler.round(begin).await;
+    assert_eq!(written(&server), [], "its status is not stored yet");
+    let later = begin.later(Duration::from_secs(2));
+    scaler.round(later).await;
+    assert_eq!(written(&server), [(SCALE.to_owned(), json!(5))]);
+    // The mirror is behind, and the count is not written at each round.
+    scaler.round(later.later(Duration::from_secs(4))).await;
+    assert_eq!(written(&server).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_is_written_again() {
+    let shared = published(2);
+    let server = FakeServer::new([
+        kinds(),
+        scale(3),
+        refusal(409, "Conflict", "the object has been modified"),
+        kinds(),
+        scale(3),
+        scale(2),
+    ]);
+    let mut scaler = scaler(&shared, &server);
+    let due = shared.clock.now().later(Duration::from_secs(5));
+    scaler.round(due).await;
+    assert_eq!(written(&server).len(), 1, "a conflict");
+    scaler.round(due.later(AGAIN)).await;
+    let again = (SCALE.to_owned(), json!(2));
+    assert_eq!(written(&server), [again.clone(), again]);
+}
+
+/// The target has another count by now: the watch brings it, and the next round goes by that.
+#[tokio::test(start_paused = true)]
+async fn a_count_that_was_not_seen_is_left_as_it_is() {
+    let shared = published(2);
+    let server = FakeServer::new([kinds(), scale(7)]);
+    let due = shared.clock.now().later(Duration::from_secs(5));
+    scaler(&shared, &server).round(due).await;
+    assert_eq!(server.asked().len(), 2);
+    assert_eq!(written(&server), []);
+}
