@@ -24,6 +24,10 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("actuation::native_scalers_are_judged", native),
         Case::shared("actuation::scaled_objects_are_judged", keda),
+        Case::shared(
+            "actuation::direct_writes_the_scale_until_a_scaler_comes",
+            direct,
+        ),
     ]
 }
 
@@ -113,6 +117,36 @@ async fn native(cx: &Cx) -> Result {
     assert!(!message.contains("at most"), "{message}");
     hpas.delete("two", &DeleteParams::default()).await?;
     lacks(variants, "NoScaler").await.map(drop)
+}
+
+/// By the rights that are shipped: the published count, past what is written by hand, and nothing once an HPA is there.
+async fn direct(cx: &Cx) -> Result {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "wva-saturation-scaling-config" },
+        "data": { "default": "actuation: direct" },
+    });
+    cx.system().await?.apply(map).await?;
+    let controller = controller(cx).await?;
+    let variants = Variants::new(&cx.namespace, &controller);
+    let says = async |reason: &str| {
+        let wanted = [("ActuationReady", reason)];
+        variants.says(NAME, &wanted, SOON).await
+    };
+    says("True/ScaledDirectly").await?;
+    let bounds = json!({ "minReplicas": 3, "maxReplicas": 8 });
+    variants.apply(NAME, NAME, bounds).await?;
+    cx.namespace.settles(NAME, 3, SOON).await?;
+    cx.namespace.scale(NAME, 5).await?;
+    cx.namespace.settles(NAME, 3, SOON).await?;
+
+    cx.namespace
+        .apply(hpa(cx, "one", NAME, &json!({}))?)
+        .await?;
+    let message = says("False/ScalerFailing").await?;
+    let rests = "the setting actuation: direct rests while a scaler is attached";
+    assert!(message.ends_with(rests), "{message}");
+    Ok(())
 }
 
 async fn keda(cx: &Cx) -> Result {

@@ -38,7 +38,12 @@ const ROLES: [[&[&str]; 2]; 4] = [
         ],
     ],
     [
-        &["ingress", "autoscaler-writer", "optimizer"],
+        &[
+            "ingress",
+            "autoscaler-writer",
+            "target-scaler",
+            "optimizer",
+        ],
         &[
             "emitter",
             "status-writer",
