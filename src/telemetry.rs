@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use crate::policy::snapshot::CycleId;
+use crate::settings::logging::LogFormatSetting;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,15 +16,6 @@ pub fn in_cycle(cycle: Option<CycleId>) -> tracing::Span {
     cycle.map_or_else(tracing::Span::none, |cycle| {
         tracing::info_span!("cycle", cycle = cycle.0)
     })
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON object per line.
-    Json,
-    /// For people.
-    Text,
 }
 
 /// Changes the level while running.
@@ -52,11 +44,11 @@ fn filter(level: &str) -> EnvFilter {
 ///
 /// # Errors
 /// When one is installed already.
-pub fn install(format: LogFormat, level: &str) -> Result<LevelHandle, TryInitError> {
+pub fn install(format: LogFormatSetting, level: &str) -> Result<LevelHandle, TryInitError> {
     let (level, handle) = reload::Layer::new(filter(level));
     let registry = tracing_subscriber::registry().with(level);
     match format {
-        LogFormat::Json => {
+        LogFormatSetting::Json => {
             let layer = fmt::layer()
                 .json()
                 .flatten_event(true)
@@ -65,7 +57,7 @@ pub fn install(format: LogFormat, level: &str) -> Result<LevelHandle, TryInitErr
                 .with_writer(std::io::stderr);
             registry.with(layer).try_init()?;
         }
-        LogFormat::Text => {
+        LogFormatSetting::Text => {
             let colours = std::io::stderr().is_terminal();
             registry
                 .with(fmt::layer().with_ansi(colours).with_writer(std::io::stderr))

@@ -19,7 +19,6 @@ use crate::hooks::ControllerHooks;
 use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::generation::Generation;
 use crate::settings::layers::resolve;
-use crate::settings::logging::LogFormatSetting;
 use crate::settings::print::{SettingsReport, changed};
 use crate::settings::problem::Layer;
 use crate::settings::schema;
@@ -182,11 +181,7 @@ async fn prepare(
     } = started(&sources)?;
     let statics = Arc::clone(&generation.statics);
     let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
-    let format = match statics.log_format {
-        LogFormatSetting::Json => telemetry::LogFormat::Json,
-        LogFormatSetting::Text => telemetry::LogFormat::Text,
-    };
-    let levels = telemetry::install(format, generation.log_level().as_str())
+    let levels = telemetry::install(statics.log_format, generation.log_level().as_str())
         .map_err(|error| vec![error.to_string()])?;
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);

@@ -20,8 +20,6 @@ const LONGEST_ASKED: Duration = Duration::from_secs(30);
 pub enum KubeconfigSource {
     /// The environment's kubeconfig if there is one, else the pod's service account.
     Infer,
-    /// The pod's service account.
-    InCluster,
     /// A kubeconfig file.
     File {
         /// The file.
@@ -48,9 +46,6 @@ async fn configuration(source: &KubeconfigSource) -> Result<Config, ConnectError
         KubeconfigSource::Infer => Config::infer()
             .await
             .map_err(|error| ConnectError::Infer(error.to_string())),
-        KubeconfigSource::InCluster => {
-            Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))
-        }
         KubeconfigSource::File { path, context } => {
             let refuse = |error: kube::config::KubeconfigError| ConnectError::File {
                 path: path.clone(),
@@ -76,9 +71,6 @@ pub enum ConnectError {
         "no way to the API server: {0}; set KUBECONFIG, or run in a pod with a service account"
     )]
     Infer(String),
-    /// No service account.
-    #[error("the service account of this pod cannot be used: {0}")]
-    InCluster(String),
     /// The kubeconfig file does not serve.
     #[error("kubeconfig {path:?} cannot be used: {why}")]
     File {
