@@ -1,5 +1,6 @@
 //! Flags of the controller, in the forms that Go programs accept.
 
+use crate::settings::help::dashed;
 pub use crate::settings::help::help as help_text;
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
@@ -234,15 +235,6 @@ fn unknown(argument: &str) -> String {
     let known = schema::all().flat_map(|spec| spec.flags.iter().copied());
     let known = known.chain(["help", "print-config", "version"]);
     usage::unknown(&super::PROGRAM, argument, known, "wva controller --help")
-}
-
-/// A flag as people write it: one letter has one dash.
-pub(super) fn dashed(name: &str) -> String {
-    if name.len() == 1 {
-        format!("-{name}")
-    } else {
-        format!("--{name}")
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, Command};
 
-use super::{MISUSED, args, complain, completions, misused, print, print_version, usage};
+use super::{MISUSED, complain, completions, misused, print, print_version, usage};
+use crate::settings::help::dashed;
 
 /// A program with commands.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +97,7 @@ impl Program {
         }
         let flags = self.flags();
         let known = flags.iter().map(String::as_str);
-        let meant = usage::likeliest(flag, known.chain(["help", "version"])).map(args::dashed);
+        let meant = usage::likeliest(flag, known.chain(["help", "version"])).map(dashed);
         let owners = meant.as_deref().map(|meant| self.commands_with(meant));
         match (meant, owners.as_deref()) {
             (Some(meant), Some(owners @ [first, ..])) => {

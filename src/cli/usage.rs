@@ -8,8 +8,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Parser};
 use strsim::jaro;
 
-use super::args::dashed;
 use super::program::Program;
+use crate::settings::help::dashed;
 use wva_base::duration::parse_duration;
 
 /// Likeness from 0 to 1 above which a flag is suggested. Above 0.7, as clap has it, `--verbose` is like

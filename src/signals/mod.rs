@@ -13,7 +13,7 @@ pub mod exposition;
 mod history;
 mod join;
 pub mod metrics_page;
-pub(crate) mod names;
+mod names;
 pub mod page_lines;
 pub mod pod_client;
 pub mod promql;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::join::Ignored;
-use super::names::{is_dns_label, is_dns_subdomain, is_model_name};
+use super::names::is_model_name;
 use super::query::{
     ASIDE, BLOCK_SIZE, BLOCKS, ENDPOINTS, MODEL, NAMESPACE, PODS, QueryName, QueryTerm, RANKS,
     SOURCE, TARGET_MODEL, TermKind,
 };
 use super::result::{Interner, QueryResult, SampleRef, Symbol};
 use crate::policy::snapshot::Unlabelled;
+use wva_base::names::{is_dns_label, is_dns_subdomain};
 
 const MAX_RANK: usize = 63;
 

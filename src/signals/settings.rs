@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use http::HeaderValue;
 use reqwest::Url;
 
-use super::names::is_dns_subdomain;
+use wva_base::names::is_dns_subdomain;
 
 /// Largest answer that is accepted by default, in bytes: 10 000 variants of 20 pods each need
 /// about a fifth.

@@ -2,8 +2,9 @@
 
 use super::text::shortened;
 
-/// Longest label, and so longest namespace (RFC 1123).
+/// Longest DNS-1123 label, and so the longest namespace name.
 const MAX_LABEL: usize = 63;
+/// Longest DNS-1123 subdomain, and so the longest pod name.
 const MAX_SUBDOMAIN: usize = 253;
 
 /// A text that is no name of the wanted form.
@@ -37,7 +38,7 @@ pub fn check_namespace(text: &str) -> Result<(), InvalidName> {
 
 /// Checks the name of a ConfigMap or Lease (DNS-1123 subdomain).
 pub fn check_object_name(text: &str) -> Result<(), InvalidName> {
-    if text.len() <= MAX_SUBDOMAIN && text.split('.').all(is_dns_part) {
+    if is_dns_subdomain(text) {
         Ok(())
     } else {
         Err(InvalidName::Object(shortened(text)))
@@ -58,8 +59,14 @@ pub fn check_label_value(text: &str) -> Result<(), InvalidName> {
     }
 }
 
-fn is_dns_label(text: &str) -> bool {
+/// Whether `text` is a DNS-1123 label: a namespace name.
+pub fn is_dns_label(text: &str) -> bool {
     text.len() <= MAX_LABEL && is_dns_part(text)
+}
+
+/// Whether `text` is a DNS-1123 subdomain: a pod name. Its parts have no length limit of their own.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= MAX_SUBDOMAIN && text.split('.').all(is_dns_part)
 }
 
 fn is_dns_part(text: &str) -> bool {
@@ -80,7 +87,7 @@ mod tests {
     #[test]
     fn namespaces_follow_dns_1123() {
         let longest = "a".repeat(63);
-        for text in ["a", "team-a", "0", "a1", longest.as_str()] {
+        for text in ["a", "team-a", "0", "a1", "a--b", longest.as_str()] {
             assert_eq!(check_namespace(text), Ok(()), "{text}");
         }
         let too_long = "a".repeat(64);
@@ -114,6 +121,26 @@ mod tests {
         }
         for text in ["-a", "a.", "a b", "a/b"] {
             assert!(check_label_value(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pods_are_dns_subdomains() {
+        for good in ["llama-7d9f8c6b5-abcde", "a.b", &"a".repeat(253)] {
+            assert!(is_dns_subdomain(good), "{good:?}");
+        }
+        for bad in [
+            "",
+            ".",
+            "a.",
+            ".a",
+            "a..b",
+            "a.-b",
+            "A",
+            "a/b",
+            &"a".repeat(254),
+        ] {
+            assert!(!is_dns_subdomain(bad), "{bad:?}");
         }
     }
 

@@ -56,8 +56,8 @@ fn entry(spec: &Spec) -> String {
     text
 }
 
-/// `-v`, `--leader-elect`.
-fn dashed(flag: &str) -> String {
+/// A flag as people write it: one letter has one dash.
+pub fn dashed(flag: &str) -> String {
     if flag.len() == 1 {
         format!("-{flag}")
     } else {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::help::dashed;
 use super::problem::{Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Warning};
 use super::schema::{self, Mutability, Reach, SettingState, Spec};
 use super::sources::{Data, MainConfigMap, Sources};
@@ -300,15 +301,6 @@ impl<'a> Texts<'a> {
         };
         let layer = self.layer;
         Some((Origin { layer, name }, text))
-    }
-}
-
-/// A flag as people write it: one letter has one dash.
-fn dashed(name: &str) -> String {
-    if name.len() == 1 {
-        format!("-{name}")
-    } else {
-        format!("--{name}")
     }
 }
 

@@ -7,7 +7,7 @@ use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
 use crate::cluster::project::scaler::{MODEL_KEY, STATED, is_of_keda};
 use crate::policy::key::ObjectKey;
-use crate::signals::names::is_dns_subdomain;
+use wva_base::names::is_dns_subdomain;
 use wva_base::text::shortened;
 
 /// The keys of this scaler. All but the first are read from the ScaledObject itself, which they make a variant.
