@@ -299,16 +299,6 @@ impl StartTimes {
             },
         }
     }
-
-    /// Number of variants that something is known about.
-    pub fn len(&self) -> usize {
-        self.variants.len()
-    }
-
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.variants.is_empty()
-    }
 }
 
 impl StartEstimate {

@@ -25,16 +25,6 @@ impl LearnedParameters {
         self.models.get(model)?.get(variant)
     }
 
-    /// Number of variants that something is known about.
-    pub fn len(&self) -> usize {
-        self.models.values().map(BTreeMap::len).sum()
-    }
-
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.models.is_empty()
-    }
-
     /// Learns from one collection. `models` names every model and variant that there is, whether or
     /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.

@@ -263,11 +263,6 @@ impl NeedMemory {
         within.map(|bucket| bucket.burst).fold(0.0, f64::max)
     }
 
-    /// How long a need is remembered.
-    pub fn horizon(&self) -> Duration {
-        self.horizon
-    }
-
     /// Share of so many replicas that may serve a need that was not seen: all of them while the first needs settle,
     /// then those that were found, until needs have been seen for as long as they are remembered.
     pub fn unexplained(&self, replicas: Replicas, now: Moment) -> f64 {

@@ -44,11 +44,6 @@ impl LearnedThroughput {
         self.models.get(model)
     }
 
-    /// Number of variants that something is known about.
-    pub fn len(&self) -> usize {
-        self.models.values().map(|model| model.variants.len()).sum()
-    }
-
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()

@@ -103,11 +103,11 @@ fn parameters_are_kept_by_model_and_forgotten_with_it() {
     let gone = BTreeMap::from([(key("other"), model(&[4.0]))]);
     let learned = learned.learn(&gone);
     assert_eq!(learned.get(&key("llama"), &variant()), None);
-    assert_eq!(learned.len(), 1);
-    assert!(
-        learned
-            .learn(&BTreeMap::<_, QueueingModelInput>::new())
-            .is_empty()
+    assert!(learned.get(&key("other"), &variant()).is_some());
+    assert_eq!(learned, LearnedParameters::default().learn(&gone));
+    assert_eq!(
+        learned.learn(&BTreeMap::<_, QueueingModelInput>::new()),
+        LearnedParameters::default()
     );
 }
 

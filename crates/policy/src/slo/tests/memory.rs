@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::at;
 use super::parts::close;
+use crate::params::BurstReserve;
 use crate::slo::memory::NeedMemory;
 use crate::units::Replicas;
 
@@ -88,7 +89,7 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
         let end = at(until - 30);
         (
             memory.peak(end),
-            memory.horizon().as_secs(),
+            memory.held(BurstReserve::Economical).as_secs(),
             memory.unexplained(Replicas(4), end),
         )
     };
