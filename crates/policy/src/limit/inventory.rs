@@ -16,7 +16,7 @@ use crate::units::Gpus;
 /// A vendor of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vendor {
-    /// Prefix of the labels that tell the product of a node's GPUs and their memory.
+    /// Prefix of the label that names the product of a node's GPUs.
     pub prefix: &'static str,
     /// Another label that tells the product, where the first one is absent.
     pub otherwise: Option<&'static str>,
@@ -58,7 +58,7 @@ pub(crate) const VENDORS: [Vendor; 3] = [
 
 impl Vendor {
     /// The product of a node's GPUs, if they are this vendor's.
-    pub(super) fn product(self, node: &NodeView) -> Option<&Arc<str>> {
+    fn product(self, node: &NodeView) -> Option<&Arc<str>> {
         let stated = |label: &str| node.labels.get(label).filter(|product| !product.is_empty());
         stated(format!("{}/gpu.product", self.prefix).as_str())
             .or_else(|| self.otherwise.and_then(stated))
@@ -199,33 +199,6 @@ impl NodeView {
     fn offers(&self, resource: &str) -> Gpus {
         Gpus(self.allocatable.get(resource).copied().unwrap_or_default())
     }
-}
-
-/// GPUs of one product on one node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeGpus {
-    /// How many.
-    pub count: Gpus,
-    /// Memory of each in MiB, where a label says so.
-    pub memory: Option<u32>,
-}
-
-/// GPUs of one node by product: the vendors whose product label it carries.
-pub fn discover(node: &NodeView) -> BTreeMap<Arc<str>, NodeGpus> {
-    VENDORS
-        .iter()
-        .filter_map(|vendor| {
-            let product = vendor.product(node)?;
-            let memory = node
-                .labels
-                .get(format!("{}/gpu.memory", vendor.prefix).as_str());
-            let gpus = NodeGpus {
-                count: vendor.offered(node),
-                memory: memory.and_then(|text| text.parse().ok()),
-            };
-            Some((Arc::clone(product), gpus))
-        })
-        .collect()
 }
 
 /// Limits and use by short type name over the selected nodes that pods may be placed on. What runs on a

@@ -29,12 +29,12 @@ pub use figures::{PoolFigures, PoolScope};
 pub use gpu_demand::HeadroomShare;
 pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
-pub use inventory::{NodeGpus, NodeView, Scheduling, discover, is_gpu_device};
+pub use inventory::{NodeView, Scheduling, is_gpu_device};
 pub use not_counted::{GpuCount, NotCounted, ReplicaClaim};
 pub use pool::GpuPool;
 pub use pools::Physical;
 pub use rescale::BudgetClaim;
-pub use usage::{GpuPod, PodPhase, pod_gpus, usage_by_product};
+pub use usage::{GpuPod, PodPhase, pod_gpus};
 pub use withheld::{DemandGap, Withheld};
 
 pub(crate) use accelerator_name::short_name;

@@ -71,27 +71,3 @@ pub(crate) fn usage_by_node(
         .map(|(node, pods)| (Arc::clone(node), by_vendor(node, &pods)))
         .collect()
 }
-
-/// GPUs in use by the product name that nodes carry, and those on nodes that state no product.
-pub fn usage_by_product(
-    nodes: &BTreeMap<Arc<str>, NodeView>,
-    pods: &[GpuPod],
-) -> (BTreeMap<Arc<str>, Gpus>, Gpus) {
-    let mut products: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
-    let mut unattributed = Gpus::ZERO;
-    for (node, by_vendor) in usage_by_node(nodes, pods) {
-        for (prefix, held) in by_vendor {
-            let vendor = VENDORS.iter().find(|vendor| vendor.prefix == prefix);
-            let product =
-                (vendor.zip(nodes.get(&node))).and_then(|(vendor, node)| vendor.product(node));
-            match product {
-                Some(product) => {
-                    let sum = products.entry(Arc::clone(product)).or_default();
-                    *sum = sum.plus(held);
-                }
-                None => unattributed = unattributed.plus(held),
-            }
-        }
-    }
-    (products, unattributed)
-}

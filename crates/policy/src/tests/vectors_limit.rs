@@ -10,7 +10,7 @@ use super::vectors::{Tally, run};
 use crate::key::VariantKey;
 use crate::limit::{
     Budget, GpuCount, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical,
-    PodPhase, Scheduling, allocate, discover, physical, short_name, usage_by_product,
+    PodPhase, Scheduling, allocate, physical, short_name,
 };
 use crate::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
 use crate::reason::Reason;
@@ -168,9 +168,7 @@ fn short_names() {
     }
 }
 
-type NodeGiven = (String, Option<String>, Option<u32>, Option<String>);
-/// Count and memory by product.
-type Products = BTreeMap<Arc<str>, (Gpus, Option<u32>)>;
+type NodeGiven = (String, Option<String>, Option<u32>);
 type PodGiven = (Arc<str>, Vec<u32>, Vec<u32>, String);
 
 #[derive(Deserialize)]
@@ -184,7 +182,7 @@ struct Cluster {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Discovered {
-    nodes: BTreeMap<Arc<str>, Products>,
+    nodes: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Gpus>>,
     usage: BTreeMap<Arc<str>, Gpus>,
 }
 
@@ -192,17 +190,14 @@ impl Cluster {
     fn nodes(&self) -> BTreeMap<Arc<str>, NodeView> {
         self.nodes
             .iter()
-            .map(|(name, (vendor, product, count, memory))| {
-                let label = |kind: &str, value: &Option<String>| {
-                    let key: Arc<str> = format!("{vendor}/gpu.{kind}").into();
-                    value.as_deref().map(|value| (key, value.into()))
+            .map(|(name, (vendor, product, count))| {
+                let label = |product: &String| {
+                    let key: Arc<str> = format!("{vendor}/gpu.product").into();
+                    (key, Arc::<str>::from(product.as_str()))
                 };
                 let resource: Arc<str> = format!("{vendor}/gpu").into();
                 let node = NodeView {
-                    labels: [label("product", product), label("memory", memory)]
-                        .into_iter()
-                        .flatten()
-                        .collect(),
+                    labels: product.iter().map(label).collect(),
                     allocatable: count.map(|count| (resource, count)).into_iter().collect(),
                     uncounted: BTreeSet::new(),
                     scheduling: Scheduling::Open,
@@ -241,18 +236,26 @@ fn gpu_discovery() {
         include_str!("../../../../tests/vectors/gpu-discovery.yaml"),
         |id, given: Cluster, expect: Discovered| {
             let nodes = given.nodes();
-            let found: BTreeMap<_, BTreeMap<_, _>> = nodes
+            let all = LabelSelector::default();
+            let known = |nodes: &BTreeMap<Arc<str>, NodeView>, pods: &[GpuPod]| match physical(
+                Some(nodes),
+                Some(pods),
+                &all,
+            ) {
+                Physical::Known { limits, used, .. } => (limits, used),
+                Physical::Unknown | Physical::Unlimited => panic!("{id}"),
+            };
+            let found: BTreeMap<_, _> = nodes
                 .iter()
                 .map(|(name, node)| {
-                    let gpus = discover(node).into_iter();
-                    let gpus = gpus.map(|(product, gpus)| (product, (gpus.count, gpus.memory)));
-                    (Arc::clone(name), gpus.collect())
+                    let alone = BTreeMap::from([(Arc::clone(name), node.clone())]);
+                    (Arc::clone(name), known(&alone, &[]).0)
                 })
                 .collect();
             assert_eq!(found, expect.nodes, "{id}");
-            let (usage, unattributed) = usage_by_product(&nodes, &given.pods());
+            let (_, mut usage) = known(&nodes, &given.pods());
+            usage.retain(|_, gpus| *gpus > Gpus::ZERO);
             assert_eq!(usage, expect.usage, "{id}");
-            assert_eq!(unattributed, Gpus::ZERO, "{id}");
         },
     );
     assert_eq!(tally.passed, 7);
@@ -261,9 +264,9 @@ fn gpu_discovery() {
 #[test]
 fn only_open_selected_nodes_count_and_any_pod_uses_them() {
     let cluster: Cluster = serde_yaml::from_str(
-        "{ nodes: { n1: [nvidia.com, NVIDIA-A100-PCIE-80GB, 8, null],
-                    n2: [nvidia.com, NVIDIA-A100-PCIE-80GB, 8, null],
-                    n3: [nvidia.com, NVIDIA-H100, 4, null] },
+        "{ nodes: { n1: [nvidia.com, NVIDIA-A100-PCIE-80GB, 8],
+                    n2: [nvidia.com, NVIDIA-A100-PCIE-80GB, 8],
+                    n3: [nvidia.com, NVIDIA-H100, 4] },
            pods: { a: [n1, [3], [], active], b: [n2, [5], [], active] } }",
     )
     .unwrap();
