@@ -2,18 +2,11 @@
 //! member has more to spare; where there is less, it goes without less.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use crate::key::VariantKey;
 use crate::units::Gpus;
-use wva_base::moment::Moment;
 
-/// Release times for which a transfer is not undone.
-const REVERSAL_HOLD: u32 = 2;
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Claimant {
     /// The heavier, the more headroom; positive. The classes are 0.5, 1, 2 and 4.
     pub weight: f64,
@@ -59,61 +52,5 @@ pub(crate) fn headroom(
             shares.extend(next.into_iter().map(|(key, share)| (key.clone(), share)));
             return shares;
         }
-    }
-}
-
-/// A transfer of whole replicas.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Transfer {
-    /// Who gives.
-    pub donor: VariantKey,
-    /// Who takes.
-    pub taker: VariantKey,
-}
-
-/// How a transfer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TransferEnd {
-    /// The donor's pods are gone: the move is not undone for a while.
-    Released,
-    /// It was called off before that: it is not begun again for a while, its opposite may be.
-    Cancelled,
-}
-
-/// Transfers that may not be begun for a while. Holds none that has run out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TransferHolds {
-    holds: Vec<(Transfer, Moment, Duration)>,
-}
-
-impl TransferHolds {
-    /// Takes note of a transfer that ended; `release` is the time that a release takes.
-    #[must_use]
-    pub fn end(
-        mut self,
-        transfer: Transfer,
-        ending: TransferEnd,
-        release: Duration,
-        now: Moment,
-    ) -> Self {
-        let blocked = match ending {
-            TransferEnd::Cancelled => transfer,
-            TransferEnd::Released => Transfer {
-                donor: transfer.taker,
-                taker: transfer.donor,
-            },
-        };
-        self.holds
-            .retain(|(known, since, hold)| *known != blocked && now.since(*since) < *hold);
-        let hold = release.saturating_mul(REVERSAL_HOLD);
-        self.holds.push((blocked, now, hold));
-        self
-    }
-
-    /// Whether a transfer may begin.
-    pub fn allow(&self, transfer: &Transfer, now: Moment) -> bool {
-        (self.holds.iter())
-            .all(|(held, since, hold)| held != transfer || now.since(*since) >= *hold)
     }
 }

@@ -27,7 +27,6 @@ mod withheld;
 pub use budget::Budget;
 pub use figures::{PoolFigures, PoolScope};
 pub use gpu_demand::HeadroomShare;
-pub use headroom::{Transfer, TransferEnd, TransferHolds};
 pub use held::HeldGpus;
 pub use inventory::{NodeView, Scheduling, is_gpu_device};
 pub use not_counted::{GpuCount, NotCounted, ReplicaClaim};
