@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::args::parse;
+use super::controller::prometheus_settings;
 use crate::settings::{MainConfigMap, Problem, Sources, schema, start};
+use crate::signals::InvalidPrometheusSettings;
 
 const CASES: &str = include_str!("../../tests/vectors/config.yaml");
 
@@ -26,7 +28,7 @@ struct Case {
     expect: BTreeMap<String, String>,
     error: Option<String>,
     reported: Option<String>,
-    required_files: Option<Vec<String>>,
+    missing_files: Option<Vec<String>>,
 }
 
 impl Case {
@@ -86,17 +88,18 @@ fn start_up_cases() {
             .collect();
         let expected: Vec<&str> = case.reported.iter().map(String::as_str).collect();
         assert_eq!(reported, expected, "{}", case.id);
-        if let Some(files) = &case.required_files {
-            let required: Vec<String> = started
-                .generation
-                .statics
-                .prometheus
-                .tls
-                .required_files()
+        if let Some(files) = &case.missing_files {
+            let faults = prometheus_settings(&started.generation.statics).validate();
+            let missing: Vec<String> = faults
                 .into_iter()
-                .map(|(words, path)| format!("{words} {}", path.display()))
+                .filter_map(|fault| match fault {
+                    InvalidPrometheusSettings::FileNotFound { what, path, .. } => {
+                        Some(format!("{what} {path}"))
+                    }
+                    _ => None,
+                })
                 .collect();
-            assert_eq!(&required, files, "{}", case.id);
+            assert_eq!(&missing, files, "{}", case.id);
         }
     }
 }

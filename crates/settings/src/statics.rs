@@ -115,27 +115,6 @@ pub struct CertificatePair {
     pub key: PathBuf,
 }
 
-impl PrometheusTls {
-    /// Files that must exist before the first query, with the words for a message when one does not.
-    /// With verification off none has to.
-    pub fn required_files(&self) -> Vec<(&'static str, &PathBuf)> {
-        if self.insecure_skip_verify {
-            return Vec::new();
-        }
-        let client = self.client.iter().flat_map(|client| {
-            [
-                ("client certificate file", &client.certificate),
-                ("client key file", &client.key),
-            ]
-        });
-        let ca = self
-            .ca_path
-            .iter()
-            .map(|path| ("CA certificate file", path));
-        ca.chain(client).collect()
-    }
-}
-
 /// What is served, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServingSettings {
