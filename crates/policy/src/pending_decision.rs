@@ -206,14 +206,10 @@ impl<'a> PendingDecision<'a> {
     }
 
     /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
-    fn unapplied_release(&self) -> Option<Replicas> {
+    pub(super) fn unapplied_release(&self) -> Option<Replicas> {
         let kept = self.bounds.clamp(self.scale.current_excluding_surge()).0;
         let published = self.count.max(self.base());
         (published < kept && published < self.scale.current_excluding_surge()).then_some(kept)
-    }
-
-    pub(super) fn has_unapplied_release(&self) -> bool {
-        self.unapplied_release().is_some()
     }
 
     /// Keeps the replicas of a release that is published and not applied. Returns whether there was one.

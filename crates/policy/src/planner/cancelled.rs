@@ -14,11 +14,7 @@ use crate::units::Replicas;
 /// Percentages have done so already, instead of growing.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
-        if !work
-            .drafts
-            .iter()
-            .any(PendingDecision::has_unapplied_release)
-        {
+        if !(work.drafts.iter()).any(|draft| draft.unapplied_release().is_some()) {
             continue;
         }
         let waiting = waiting_of(work.key, work.subject(cycle));
