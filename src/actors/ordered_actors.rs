@@ -66,7 +66,6 @@ impl<K: Ord + Clone, M: Send + 'static> OrderedActors<K, M> {
         known.map_or_else(Address::vacant, |(address, _)| address.clone())
     }
 
-    /// The keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = K> {
         self.actors.keys().cloned()
     }

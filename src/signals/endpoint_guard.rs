@@ -62,7 +62,6 @@ pub(super) fn in_full(mut url: Url, hosts: &EndpointHosts) -> Url {
     url
 }
 
-/// Checks the host of an endpoint.
 pub(super) fn check_endpoint(url: &Url, hosts: &EndpointHosts) -> Result<(), PageReadError> {
     let host = url.host_str().unwrap_or_default();
     let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();

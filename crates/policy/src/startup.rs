@@ -205,7 +205,6 @@ impl StartOutlook<'_> {
         self.starts.expect(variant, self.seeds.of_variant(variant))
     }
 
-    /// Replicas of a variant that are late.
     pub(crate) fn late(&self, view: &VariantView) -> Replicas {
         let estimate = self.of(&view.key);
         let is_late = |pod: &&PodView| {

@@ -181,7 +181,6 @@ impl FleetObjects {
         &self.notes
     }
 
-    /// All scalers.
     pub(in crate::cli) fn scalers(&self) -> Vec<StoredScaler<'_>> {
         let hpas = self.hpas.iter();
         let hpas = hpas.map(|object| (ScalerKind::HorizontalPodAutoscaler, object));

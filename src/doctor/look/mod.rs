@@ -245,7 +245,6 @@ async fn leases(client: &Client, facts: &mut Facts) {
     facts.objects.insert(LiveKind::Lease, read);
 }
 
-/// Adds objects to those of a kind.
 fn add(facts: &mut Facts, kind: LiveKind, more: Reading<Vec<LiveObject>>) {
     let known = facts
         .objects

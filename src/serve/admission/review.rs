@@ -40,7 +40,6 @@ pub(super) struct AdmissionRequest {
 }
 
 impl AdmissionRequest {
-    /// Reads a body.
     pub(super) fn read(body: &[u8]) -> Result<Self, NotAReview> {
         let review: Review = serde_json::from_slice(body)
             .map_err(|error| NotAReview(shortened(&error.to_string())))?;

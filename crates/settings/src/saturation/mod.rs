@@ -56,7 +56,6 @@ pub(super) fn rescaling(layers: &SaturationLayers) -> Vec<EntryPlace> {
         .collect()
 }
 
-/// The tiers.
 pub(super) fn tiers(layers: &SaturationLayers) -> impl Iterator<Item = EntryPlace> {
     let all = layers.entries.models_named().into_iter();
     let tiers = all.filter(|named| named.tier.is_some());
