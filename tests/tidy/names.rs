@@ -6,13 +6,14 @@ use std::path::Path;
 use super::{is_test, root, sources};
 
 /// Modules that only tests have and whose path does not say so.
-const TEST_MODULES: [&str; 7] = [
+const TEST_MODULES: [&str; 8] = [
     "crates/sim/src/cli/demo/sample.rs",
     "src/cli/plan/cases.rs",
     "src/cli/vectors.rs",
     "src/cluster/fake.rs",
     "src/docs/",
     "crates/sim/src/documents.rs",
+    "crates/settings/src/docs.rs",
     "crates/settings/src/vectors/",
 ];
 

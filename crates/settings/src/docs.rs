@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::help::dashed;
 use super::schema::{self, Mutability, Reach, SettingGroup, SettingState, Spec};
 use super::{queueing_model, saturation, scale_to_zero, service_class};
 use wva_base::yaml::DocumentField;
@@ -56,8 +57,7 @@ const SECTIONS: [(&str, &[DocumentField]); 4] = [
     ("Service classes", service_class::FIELDS),
 ];
 
-/// The whole page.
-pub fn page() -> String {
+fn page() -> String {
     let mut text = INTRODUCTION.to_owned();
     for group in SettingGroup::ALL {
         write!(
@@ -89,15 +89,8 @@ fn row(spec: &Spec) -> String {
         Reach::Process => format!("{} (environment only)", code(spec.name)),
         Reach::Flag => "flag only".to_owned(),
     };
-    let flags: Vec<String> = spec
-        .flags
-        .iter()
-        .map(|flag| {
-            code(&format!(
-                "{}{flag}",
-                if flag.len() == 1 { "-" } else { "--" }
-            ))
-        })
+    let flags: Vec<String> = (spec.flags.iter())
+        .map(|flag| code(&dashed(flag)))
         .collect();
     let aliases: Vec<String> = spec.aliases.iter().map(|alias| code(alias)).collect();
     let default = match spec.default {

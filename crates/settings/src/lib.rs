@@ -9,7 +9,8 @@ pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
 mod controllers;
-pub mod docs;
+#[cfg(test)]
+mod docs;
 mod dynamic;
 pub mod endpoint_hosts;
 mod entries;
