@@ -141,13 +141,6 @@ pub struct Posted {
     count: i32,
 }
 
-impl Posted {
-    /// How often it has happened.
-    pub fn count(&self) -> i32 {
-        self.count
-    }
-}
-
 /// Why an event is not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {

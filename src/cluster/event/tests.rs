@@ -66,7 +66,7 @@ async fn post(server: &FakeServer, notice: &EventNotice) -> Posted {
 async fn an_event_says_who_what_when_and_why() {
     let server = FakeServer::new([stored()]);
     let posted = post(&server, &notice("a", "no")).await;
-    assert_eq!(posted.count(), 1);
+    assert_eq!(posted.count, 1);
     let asked = &server.asked()[0];
     assert_eq!(asked.method, "POST");
     assert_eq!(asked.path, "/apis/events.k8s.io/v1/namespaces/a/events");
@@ -111,7 +111,7 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
         )
         .await
         .unwrap();
-        assert_eq!(posted.count(), count);
+        assert_eq!(posted.count, count);
         let asked = server.asked().pop().unwrap();
         assert_eq!(asked.method, "PATCH");
         assert_eq!(asked.content_type, "application/merge-patch+json");
@@ -128,7 +128,7 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     )
     .await
     .unwrap();
-    assert_eq!(posted.count(), 1);
+    assert_eq!(posted.count, 1);
     assert_eq!(server.asked().last().unwrap().method, "POST");
 }
 

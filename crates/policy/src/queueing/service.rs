@@ -113,16 +113,6 @@ impl ServiceParameters {
         }
     }
 
-    /// The larger of each parameter.
-    #[must_use]
-    pub fn max(&self, other: &Self) -> Self {
-        Self {
-            alpha: self.alpha.max(other.alpha),
-            beta: self.beta.max(other.beta),
-            gamma: self.gamma.max(other.gamma),
-        }
-    }
-
     /// Requests finished per ms while 1, 2, … `batch` are worked on: `n / (P(n) + O·G(n))`.
     pub(super) fn rates(
         &self,
