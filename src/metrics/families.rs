@@ -235,9 +235,7 @@ impl EngineSeries {
             )?,
         })
     }
-}
 
-impl EngineSeries {
     /// Drops the series of every other namespace. Counters of one that is gone would stay for ever.
     pub fn keep_namespaces(&self, live: &BTreeSet<&str>) {
         for family in self.mapping_misses.collect() {

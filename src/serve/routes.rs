@@ -77,9 +77,7 @@ impl MetricsRoutes {
             }
         }
     }
-}
 
-impl MetricsRoutes {
     fn recording(&self) -> HttpResponse {
         match self.shared.recorder.recording() {
             Some(recording) => typed(StatusCode::OK, "application/gzip", recording),

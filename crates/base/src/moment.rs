@@ -37,9 +37,7 @@ impl Moment {
             wall: WallTime(self.wall.0.saturating_sub(milliseconds)),
         }
     }
-}
 
-impl Moment {
     /// So much later.
     #[must_use]
     pub fn later(self, by: Duration) -> Self {

@@ -214,9 +214,7 @@ impl Condition {
             message: message.into(),
         }
     }
-}
 
-impl Condition {
     /// `Ready` turned false, for a variant whose own actor keeps failing; the others stay.
     #[must_use]
     pub fn quarantined(self, why: &str) -> Self {
@@ -233,9 +231,7 @@ impl Condition {
             message,
         )
     }
-}
 
-impl Condition {
     /// The same in the words of before, where only figures of a foreign text differ: an error that
     /// comes with another time or port in every cycle is not worth a write of the status.
     #[must_use]

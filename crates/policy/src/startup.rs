@@ -377,9 +377,7 @@ impl VariantStarts {
     fn begun(&self, pod: &StartingPod) -> WallTime {
         *self.gated.get(&pod.name).unwrap_or(&pod.created)
     }
-}
 
-impl VariantStarts {
     /// Compares the pods that are late with those that became ready and are as young. One without a node never
     /// had a start; of one with a node it is known that it never served. Behind a gate none is to become ready while
     /// none did for as long as it may wait there.

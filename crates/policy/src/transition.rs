@@ -67,9 +67,7 @@ impl TransitionReason {
             Self::Silent { .. } => "not every replica reports",
         }
     }
-}
 
-impl TransitionReason {
     /// Whether it is of replicas that do not serve.
     fn is_overdue(&self) -> bool {
         matches!(self, Self::Pending { .. } | Self::Gated { .. })

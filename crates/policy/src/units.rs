@@ -147,9 +147,7 @@ impl Cost {
         }
         (millionths.map(Self)).ok_or_else(|| InvalidCost::TooLarge { text: text_of() })
     }
-}
 
-impl Cost {
     /// As a floating-point number of millionths, in which sums of ordinary costs are exact.
     pub fn millionths(self) -> f64 {
         let part = |bits: u64| f64::from(u32::try_from(bits & 0xFFFF_FFFF).unwrap_or(u32::MAX));

@@ -79,9 +79,7 @@ impl Field {
             _ => return None,
         })
     }
-}
 
-impl Field {
     pub(super) fn shown(self, args: &EngineArgs) -> String {
         let stated = |amount: Option<String>| amount.unwrap_or_else(|| "none".to_owned());
         let named = |name: &Option<Arc<str>>| stated(name.as_deref().map(str::to_owned));
