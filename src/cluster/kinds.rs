@@ -72,17 +72,15 @@ const fn pools(name: &'static str, group: &'static str) -> KindSpec {
 
 impl KindSpec {
     const fn required(self) -> Self {
-        let is_required = true;
         Self {
-            is_required,
+            is_required: true,
             ..self
         }
     }
 
     const fn for_settings(self) -> Self {
-        let is_for_settings = true;
         Self {
-            is_for_settings,
+            is_for_settings: true,
             ..self
         }
     }
@@ -94,18 +92,16 @@ impl KindSpec {
 
     /// Dynamic resource allocation is served as v1 from Kubernetes 1.34 on, before it only in these, if at all.
     const fn of_devices(self) -> Self {
-        let older_versions = &["v1beta2", "v1beta1"];
         Self {
-            older_versions,
+            older_versions: &["v1beta2", "v1beta1"],
             ..self
         }
     }
 
     /// No version of it is published.
     const fn discovered(self) -> Self {
-        let is_discovered = true;
         Self {
-            is_discovered,
+            is_discovered: true,
             ..self
         }
     }
