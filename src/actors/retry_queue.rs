@@ -97,22 +97,12 @@ impl<K: Ord + Clone> RetryQueue<K> {
             .min()
     }
 
-    /// How many keys wait.
-    pub fn len(&self) -> usize {
-        self.waiting().len()
-    }
-
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Drops everything: what was intended under another claim is not ours to do.
     pub fn clear(&self) {
         self.waiting().clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, RetryEntry>> {
+    pub(super) fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, RetryEntry>> {
         self.0
             .waiting
             .lock()
@@ -146,9 +136,12 @@ mod tests {
         for _ in 0..1000 {
             intents.add("a");
         }
-        assert_eq!((intents.len(), wakes.load(Ordering::Relaxed)), (1, 1));
+        assert_eq!(
+            (intents.waiting().len(), wakes.load(Ordering::Relaxed)),
+            (1, 1)
+        );
         assert_eq!(intents.take_due(at(0), 8).len(), 1);
-        assert!(intents.is_empty());
+        assert!(intents.waiting().is_empty());
         intents.add("a");
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
     }

@@ -236,14 +236,14 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     foreign["metadata"]["managedFields"][0]["manager"] = json!("wva-other");
     hold(&shared, foreign);
     writer.full_pass();
-    assert!(writer.intents.is_empty());
+    assert!(writer.intents.waiting().is_empty());
     let outcome = writer.write(now, &key()).await;
     assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
     assert!(server.asked().is_empty());
 
     hold(&shared, scaler.clone());
     writer.full_pass();
-    assert_eq!(writer.intents.len(), 1, "whoever leads next goes on");
+    assert_eq!(writer.intents.waiting().len(), 1, "the next leader goes on");
     server.then(refusal(403, "Forbidden", "no"));
     server.then(FakeResponse::Json(200, stored("3", "7")));
     let outcome = writer.write(now, &key()).await;
