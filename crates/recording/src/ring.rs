@@ -12,7 +12,7 @@ const PARTS: usize = 4;
 pub struct DecisionRing {
     limit: usize,
     segments: VecDeque<Vec<u8>>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl DecisionRing {
@@ -51,11 +51,6 @@ impl DecisionRing {
         }
         let last = self.segments.back().map_or(usize::MAX, Vec::len);
         last > self.limit / PARTS
-    }
-
-    /// Bytes that it holds.
-    pub fn len(&self) -> usize {
-        self.bytes
     }
 
     /// Whether it holds nothing.

@@ -286,8 +286,8 @@ fn the_ring_holds_the_newest_cycles_within_its_bytes() {
         if ring.push(&line) {
             encoder.begin_segment();
         }
-        assert!(ring.len() <= 40_000);
-        assert_eq!(ring.recording().len(), ring.len());
+        assert!(ring.bytes <= 40_000);
+        assert_eq!(ring.recording().len(), ring.bytes);
         last = Some(cycle);
     }
     let recording = ring.recording();
