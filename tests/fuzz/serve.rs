@@ -254,7 +254,6 @@ fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
         resource_version: "".into(),
         lifecycle: Lifecycle::Live,
         data,
-        oversized: BTreeMap::new(),
     };
     mirror
         .apply(&epoch, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)

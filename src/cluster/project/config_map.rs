@@ -8,10 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::{Interner, Projected, name, namespace_of, shared_key, uid};
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::Lifecycle;
-
-/// Longest entry that is kept, in bytes. The API server takes 1 MiB for all of them; a parser's
-/// work grows faster than its text.
-pub const ENTRY_LIMIT: usize = 256 * 1024;
+use wva_base::yaml::MAX_TEXT;
 
 /// What is kept of a ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,21 +23,19 @@ pub struct ConfigMapObject {
     pub resource_version: Arc<str>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
-    /// Its entries, apart from binary ones.
+    /// Its entries, apart from binary ones. Of one above [`MAX_TEXT`], which nothing reads, only as much as shows that
+    /// it is.
     pub data: BTreeMap<String, String>,
-    /// Entries above [`ENTRY_LIMIT`], which are not kept, with their size in bytes.
-    pub oversized: BTreeMap<String, usize>,
 }
 
 impl Projected for ConfigMap {
     type View = ConfigMapObject;
 
     fn project(self, texts: &mut Interner) -> ConfigMapObject {
-        let (data, oversized): (BTreeMap<_, _>, BTreeMap<_, _>) = self
-            .data
-            .unwrap_or_default()
-            .into_iter()
-            .partition(|(_, text)| text.len() <= ENTRY_LIMIT);
+        let mut data = self.data.unwrap_or_default();
+        for text in data.values_mut() {
+            text.truncate(text.ceil_char_boundary(MAX_TEXT + 1));
+        }
         ConfigMapObject {
             namespace: namespace_of(&self.metadata, texts),
             name: name(&self.metadata),
@@ -53,10 +48,6 @@ impl Projected for ConfigMap {
             ),
             lifecycle: super::lifecycle(&self.metadata),
             data,
-            oversized: oversized
-                .into_iter()
-                .map(|(key, text)| (key, text.len()))
-                .collect(),
         }
     }
 

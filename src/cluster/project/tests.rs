@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::config_map::ENTRY_LIMIT;
 use super::{Interner, Projected};
 use crate::api::pod::SlimPod;
 use crate::api::service_monitor::ServiceMonitor;
@@ -21,6 +20,7 @@ use crate::policy::object::{Lifecycle, SpecReading};
 use crate::policy::snapshot::{Accelerator, Readiness};
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
+use wva_base::yaml::MAX_TEXT;
 
 fn project<K: Projected + DeserializeOwned>(object: &Value) -> K::View {
     let object: K = serde_json::from_value(object.clone()).unwrap();
@@ -390,25 +390,26 @@ fn a_namespace_says_true_or_nothing() {
 }
 
 #[test]
-fn an_entry_that_is_too_large_is_named_and_not_kept() {
-    let largest = "x".repeat(ENTRY_LIMIT);
+fn of_an_entry_that_is_too_large_only_as_much_is_kept_as_shows_that() {
+    let largest = "x".repeat(MAX_TEXT);
     let object = json!({
         "metadata": {"namespace": "a", "name": "c", "uid": "u", "resourceVersion": "5"},
-        "data": {"small": "1", "largest": largest, "larger": format!("{largest}x")},
+        "data": {"small": "1", "largest": largest, "larger": "\u{e4}".repeat(MAX_TEXT)},
         "binaryData": {"b": "AA=="},
     });
     let config_map = project::<ConfigMap>(&object);
-    assert_eq!(
-        config_map.data.keys().collect::<Vec<_>>(),
-        ["largest", "small"]
-    );
-    assert_eq!(
-        config_map.oversized,
-        BTreeMap::from([("larger".to_owned(), ENTRY_LIMIT + 1)])
-    );
+    let sizes: Vec<_> = (config_map.data.iter())
+        .map(|(key, text)| (key.as_str(), text.len()))
+        .collect();
+    let expected = [
+        ("larger", MAX_TEXT + 2),
+        ("largest", MAX_TEXT),
+        ("small", 1),
+    ];
+    assert_eq!(sizes, expected);
     assert_eq!(&*config_map.resource_version, "5");
     let empty = project::<ConfigMap>(&json!({"metadata": {"namespace": "a", "name": "c"}}));
-    assert!(empty.data.is_empty() && empty.oversized.is_empty());
+    assert!(empty.data.is_empty());
 }
 
 #[test]

@@ -38,12 +38,7 @@ const ROLES: [[&[&str]; 2]; 4] = [
         ],
     ],
     [
-        &[
-            "ingress",
-            "autoscaler-writer",
-            "target-scaler",
-            "optimizer",
-        ],
+        &["ingress", "autoscaler-writer", "target-scaler", "optimizer"],
         &[
             "emitter",
             "status-writer",

@@ -30,9 +30,9 @@ const MAX_FLOW_DEPTH: usize = 64;
 pub enum YamlError {
     /// Too long to look at.
     #[error(
-        "the text has {0} bytes and at most {MAX_TEXT} are read; split it, or remove what is not needed"
+        "the text is longer than {MAX_TEXT} bytes, and no more are read; split it, or remove what is not needed"
     )]
-    TooLarge(usize),
+    TooLarge,
     /// Too many brackets inside each other.
     #[error(
         "brackets are nested deeper than {MAX_FLOW_DEPTH}; close them, or write blocks of lines"
@@ -190,7 +190,7 @@ fn check_form(text: &str) -> Result<(), YamlError> {
 
 fn outline(text: &str) -> Result<Outline, YamlError> {
     if text.len() > MAX_TEXT {
-        return Err(YamlError::TooLarge(text.len()));
+        return Err(YamlError::TooLarge);
     }
     check_form(text)?;
     if is_blank(text) {

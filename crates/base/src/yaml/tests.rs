@@ -82,7 +82,7 @@ fn what_is_no_number_or_stands_twice_is_refused_with_its_position() {
 fn size_depth_and_aliases_are_bounded() {
     assert_eq!(
         read(&"#".repeat(MAX_TEXT + 1)).unwrap_err(),
-        YamlError::TooLarge(MAX_TEXT + 1)
+        YamlError::TooLarge
     );
     assert_eq!(read(&"[".repeat(100_000)).unwrap_err(), YamlError::TooDeep);
     refused(&"- ".repeat(100_000), "recursion limit");
