@@ -1,92 +1,27 @@
 //! Scenes of the embedded world: what the controller shows at `/metrics` and stores in statuses at
 //! fixed virtual moments.
 
+#[path = "../scenes/one_model.rs"]
+mod one_model;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use wva::policy::capacity::ServingRole;
-use wva_base::moment::WallTime;
 use wva_sim::apiserver::Insider;
-use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
 use wva_sim::load::{RateProfile, RateStage};
-use wva_sim::router::{Binding, FlowControl};
-use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
-    ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
-    Slo, World, scenario,
+    ConfigMap, LoadSource, Pose, Scenario, ScenarioFault, ScenarioVariant, World,
 };
+
+use one_model::{A100, DATE, H100, MINUTE, MIX, model, node, small, variant};
 
 use super::is_golden;
 use super::page::{series, write_series, write_status};
 
-const DATE: WallTime = WallTime(1_767_225_600_000);
 const SEED: u64 = 1;
-const H100: &str = "NVIDIA-H100-80GB-HBM3";
-const A100: &str = "NVIDIA-A100-SXM4-80GB";
 /// Moments lie between the cycles, which have whole seconds.
 const BETWEEN: Duration = Duration::from_millis(7_500);
-const MINUTE: Duration = Duration::from_mins(1);
-
-/// One model on eight GPUs, whose servers start within seconds.
-fn small(load: LoadSource) -> Scenario {
-    Scenario {
-        name: "small",
-        about: "One model in one variant.",
-        nodes: vec![node("h100", 8, H100)],
-        models: vec![model("m", load, vec![variant("v")])],
-        config: Vec::new(),
-        interval: Duration::from_secs(15),
-        scrape_interval: Duration::from_secs(5),
-        ..scenario("quiet").unwrap()
-    }
-}
-
-fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
-    NodeGroup {
-        name: name.to_owned(),
-        count: 1,
-        gpus,
-        product: product.to_owned(),
-    }
-}
-
-fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -> ScenarioModel {
-    ScenarioModel {
-        name,
-        id: name,
-        slo: Slo {
-            first_token: Duration::from_secs(2),
-            per_token: Duration::from_millis(60),
-        },
-        load,
-        dialect: Dialect::Vllm,
-        binding: Binding::Late,
-        handover: Duration::ZERO,
-        flow_control: Some(FlowControl::default()),
-        variants,
-    }
-}
-
-fn variant(name: &'static str) -> ScenarioVariant {
-    ScenarioVariant {
-        name,
-        role: ServingRole::Both,
-        accelerator: "H100",
-        product: H100,
-        replica: Replica::Pod,
-        gpus: 1,
-        cost: 10.0,
-        profile: Profile::QWEN3_8B_BF16_H100,
-        limits: Limits {
-            max_model_len: 32_768,
-            ..Limits::default()
-        },
-        start_up: StartUp::WAKING,
-        replicas: 1,
-        bounds: (1, 6),
-    }
-}
 
 /// Requests at these rates per second, each for so many minutes.
 fn rates(stages: &[(u32, f64)]) -> LoadSource {
@@ -94,14 +29,9 @@ fn rates(stages: &[(u32, f64)]) -> LoadSource {
         lasts: MINUTE * *minutes,
         rate: *rate,
     });
-    let mix = Mix {
-        prompt_tokens: 1_000,
-        output_tokens: 200,
-        cached: 0.0,
-    };
     LoadSource::Flow {
         shape: RateProfile::Stages(stages.collect()),
-        mixes: vec![(Duration::ZERO, mix)],
+        mixes: vec![(Duration::ZERO, MIX)],
     }
 }
 

@@ -19,12 +19,6 @@ fn scaled_directly() -> Scenario {
     scenario
 }
 
-/// Replicas that the Deployment states.
-fn stated(frame: &Frame) -> u32 {
-    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
-    variants.find(|one| one.name == "v").unwrap().scaled_to
-}
-
 /// Reason of the condition about what follows.
 fn actuation(world: &World) -> String {
     let reader = Insider::new(world.server.clone(), "reader");

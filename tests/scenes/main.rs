@@ -16,6 +16,7 @@ mod deletion_cost;
 mod direct;
 mod groups;
 mod incidents;
+mod one_model;
 mod pairs;
 mod pod_autoscalers;
 mod refused_wake;
@@ -32,91 +33,18 @@ use serde_json::json;
 
 use wva::policy::capacity::ServingRole;
 use wva::policy::plan::{Decision, ModelFigures};
-use wva_base::moment::WallTime;
 use wva_sim::apiserver::Insider;
-use wva_sim::engine::{Dialect, Limits, Mix, Profile, StartUp};
+use wva_sim::engine::{Dialect, Mix, StartUp};
 use wva_sim::load::{RateProfile, RateStage};
-use wva_sim::router::{Binding, FlowControl};
 use wva_sim::workloads::NodeGroup;
 use wva_sim::world::{
-    ConfigMap, Frame, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel,
-    ScenarioVariant, Slo, World, scenario,
+    ConfigMap, Frame, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioVariant, World,
 };
 
-const DATE: WallTime = WallTime(1_767_225_600_000);
-const H100: &str = "NVIDIA-H100-80GB-HBM3";
-const A100: &str = "NVIDIA-A100-SXM4-80GB";
-const MINUTE: Duration = Duration::from_mins(1);
-/// How often the controller decides in these stories.
-const CYCLE: Duration = Duration::from_secs(15);
+use one_model::{A100, CYCLE, DATE, H100, MINUTE, MIX, model, node, small, variant};
+
 /// The ConfigMap that chooses analyzers, thresholds and limits.
 const SATURATION: &str = "wva-saturation-scaling-config";
-
-/// Requests of 1 000 tokens that are answered with 200.
-const MIX: Mix = Mix {
-    prompt_tokens: 1_000,
-    output_tokens: 200,
-    cached: 0.0,
-};
-
-/// One model on one node of eight GPUs, whose servers start within seconds.
-fn small(load: LoadSource) -> Scenario {
-    Scenario {
-        name: "small",
-        about: "One model in one variant.",
-        nodes: vec![node("h100", 8, H100)],
-        models: vec![model("m", load, vec![variant("v")])],
-        interval: CYCLE,
-        scrape_interval: Duration::from_secs(5),
-        ..scenario("quiet").unwrap()
-    }
-}
-
-fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
-    NodeGroup {
-        name: name.to_owned(),
-        count: 1,
-        gpus,
-        product: product.to_owned(),
-    }
-}
-
-fn model(name: &'static str, load: LoadSource, variants: Vec<ScenarioVariant>) -> ScenarioModel {
-    ScenarioModel {
-        name,
-        id: name,
-        slo: Slo {
-            first_token: Duration::from_secs(2),
-            per_token: Duration::from_millis(60),
-        },
-        load,
-        dialect: Dialect::Vllm,
-        binding: Binding::Late,
-        handover: Duration::ZERO,
-        flow_control: Some(FlowControl::default()),
-        variants,
-    }
-}
-
-fn variant(name: &'static str) -> ScenarioVariant {
-    ScenarioVariant {
-        name,
-        role: ServingRole::Both,
-        accelerator: "H100",
-        product: H100,
-        replica: Replica::Pod,
-        gpus: 1,
-        cost: 10.0,
-        profile: Profile::QWEN3_8B_BF16_H100,
-        limits: Limits {
-            max_model_len: 32_768,
-            ..Limits::default()
-        },
-        start_up: StartUp::WAKING,
-        replicas: 1,
-        bounds: (1, 6),
-    }
-}
 
 /// Requests at these rates per second, each from its moment on.
 fn rates(steps: &[(Duration, f64)]) -> LoadSource {
@@ -211,6 +139,12 @@ async fn throughout(world: &World, lasts: Duration, look: impl Fn(&Frame)) {
 fn desired(frame: &Frame, variant: &str) -> Option<u32> {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);
     variants.find(|one| one.name == variant)?.desired
+}
+
+/// Replicas that the Deployment of variant `v` states.
+fn stated(frame: &Frame) -> u32 {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    variants.find(|one| one.name == "v").unwrap().scaled_to
 }
 
 /// Replicas of a variant that are ready.

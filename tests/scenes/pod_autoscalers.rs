@@ -40,12 +40,6 @@ fn day() -> LoadSource {
     rates(&[at(0, 1.0), at(3, 15.0), at(12, 1.0)])
 }
 
-/// Replicas that the Deployment states.
-fn stated(frame: &Frame) -> u32 {
-    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
-    variants.find(|one| one.name == "v").unwrap().scaled_to
-}
-
 fn stored(world: &World, resource: &str, name: &str) -> Option<Arc<Value>> {
     let reader = Insider::new(world.server.clone(), "reader");
     reader.get(resource, "llm-d", name)
