@@ -48,6 +48,10 @@ use wva_supervise::{
     ActorRegistry, Address, ChildSpec, Clock, DirtySet, Epoch, ExitReason, Kit, SeedTree, Slot, run,
 };
 
+mod usage;
+
+use usage::{cpu, peak_memory_kib};
+
 const PODS: usize = 10;
 const INTERVAL: &str = "12s";
 
@@ -397,26 +401,4 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
             ],
         ),
     ]
-}
-
-/// CPU time of this process, all threads, in ticks of 10 ms.
-fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
-    Duration::from_millis((ticks(11) + ticks(12)) * 10)
-}
-
-fn peak_memory_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

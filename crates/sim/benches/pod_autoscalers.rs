@@ -30,8 +30,11 @@ use wva_sim::socket;
 use wva_supervise::{Clock, ExitReason, SeedTree};
 
 mod process;
+#[path = "../../../benches/usage.rs"]
+mod usage;
 
 use process::{NAMESPACE, cluster, controller, prepare};
+use usage::{cpu, peak_memory_kib};
 
 const OBJECTS: usize = 1_000;
 const PODS: usize = 3;
@@ -267,22 +270,4 @@ fn lateness(key: &ObjectKey, at: Duration) -> (u64, Duration) {
     let phase = fingerprint(&[&key.namespace, &key.name]) % period;
     let since = u64::try_from(at.as_millis()).unwrap() + period - phase;
     (since / period, Duration::from_millis(since % period))
-}
-
-/// CPU time of this process, all threads, in ticks of 10 ms.
-fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields = stat.rsplit(')').next().unwrap().split_whitespace();
-    let fields: Vec<&str> = fields.collect();
-    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
-    Duration::from_millis((ticks(11) + ticks(12)) * 10)
-}
-
-fn peak_memory_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
