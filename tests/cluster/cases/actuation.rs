@@ -33,8 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 async fn controller(cx: &Cx) -> Result<Controller> {
     cx.namespace.deploy(&Workload::new(NAME, 1)).await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     let bounds = json!({ "minReplicas": 1, "maxReplicas": 8 });
     variants.apply(NAME, NAME, bounds).await?;

@@ -50,9 +50,7 @@ async fn controller(cx: &Cx) -> Result<Controller> {
     let mut spec = ControllerSpec::scoped(cx);
     let switch = ("ANNOTATED_SCALERS_ENABLED", "true".to_owned());
     spec.environment.push(switch);
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &spec).await
 }
 
 async fn what_is_wrong_is_said(cx: &Cx) -> Result {

@@ -137,8 +137,7 @@ async fn replica(cx: &Cx, name: &str, folder: &Path) -> Result<(Arc<Controller>,
         "--external-scaler-cert-key=own.key".to_owned(),
         format!("--external-scaler-client-ca-path={place}/clients.crt"),
     ]);
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     Ok((Arc::new(controller), port))
 }
 
@@ -210,8 +209,7 @@ async fn in_plain_text(cx: &Cx) -> Result<(Controller, u16)> {
         ],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     Ok((controller, port))
 }
 

@@ -35,8 +35,7 @@ async fn instance_label(cx: &Cx) -> Result {
     let mut spec = without_cycles(ControllerSpec::scoped(cx));
     spec.environment
         .push(("CONTROLLER_INSTANCE", "blue".to_owned()));
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     let names = ["ours", "theirs", "nobodys"];
     for (name, instance) in names.iter().zip([Some("blue"), Some("green"), None]) {
@@ -80,8 +79,7 @@ async fn excluded_namespace(cx: &Cx) -> Result {
     // It sees the variants of every case.
     let instance = cx.namespace.name.clone();
     spec.environment.push(("CONTROLLER_INSTANCE", instance));
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let mirrored = controller.readiness().await?;
     assert!(mirrored.contains("[+] mirror/Namespace:"), "{mirrored}");
     let variants = Variants::new(&cx.namespace, &controller);
@@ -123,8 +121,8 @@ async fn sees_one_of(cx: &Cx, other: &Namespace) -> Result {
         namespace.deploy(&Workload::new("llama", 1)).await?;
         namespace.apply(variant("v", "llama", &json!({}))).await?;
     }
-    let controller = Controller::start(cx, &without_cycles(ControllerSpec::scoped(cx))).await?;
-    controller.ready().await?;
+    let controller =
+        Controller::start_ready(cx, &without_cycles(ControllerSpec::scoped(cx))).await?;
     let mirrored = controller.readiness().await?;
     assert!(!mirrored.contains("mirror/Namespace"), "{mirrored}");
     assert!(

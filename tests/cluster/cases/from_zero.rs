@@ -48,9 +48,7 @@ async fn controller(
         environment,
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &spec).await
 }
 
 /// A model without replicas behind a router.

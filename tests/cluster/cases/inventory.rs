@@ -59,8 +59,7 @@ async fn cordon(cx: &Cx, cordoned: bool) -> Result {
 }
 
 async fn follows_nodes_and_pods(cx: &Cx) -> Result {
-    let plain = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    plain.ready().await?;
+    let plain = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     assert_eq!(gpus(&plain).await?, Value::Null);
     let text = plain.readiness().await?;
     assert!(!text.contains("mirror/Node"), "{text}");
@@ -71,8 +70,7 @@ async fn follows_nodes_and_pods(cx: &Cx) -> Result {
         environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let outcome = see_nodes_and_pods(cx, &controller).await;
     cordon(cx, false).await?;
     outcome
@@ -132,8 +130,7 @@ fn without_nodes() -> Result<Value> {
 
 /// Settings come to need nodes after the right to see them is gone.
 async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let system = cx.system().await?;
     let account = Account::create(system, ACCOUNT).await?;
     account
@@ -188,8 +185,7 @@ async fn counts_claims_where_quotas_limit(cx: &Cx) -> Result {
     deployments
         .patch(CLAIMER, &params, &Patch::Strategic(patch))
         .await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(CLAIMER, CLAIMER, json!({})).await?;
     let held = async |gpus: Value, claims: Value| {
@@ -276,8 +272,7 @@ async fn see_devices(cx: &Cx) -> Result {
         environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     see_slices(cx, &controller).await?;
     see_claims(cx, &controller).await
 }

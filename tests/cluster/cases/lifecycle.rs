@@ -33,9 +33,7 @@ async fn controller(cx: &Cx) -> Result<Controller> {
         environment: vec![("GLOBAL_OPT_INTERVAL", "10m".to_owned())],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &spec).await
 }
 
 async fn target_comes_goes_and_comes_back(cx: &Cx) -> Result {
@@ -74,8 +72,7 @@ async fn target_comes_goes_and_comes_back(cx: &Cx) -> Result {
 }
 
 async fn changes_are_told(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     cx.namespace.deploy(&Workload::new("llama", 1)).await?;
     variants.apply("v", "llama", json!({})).await?;

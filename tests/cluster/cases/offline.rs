@@ -173,8 +173,7 @@ async fn every_signal(cx: &Cx) -> Result {
         environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(namespace, &controller);
     variants
         .apply("vllm", "vllm", json!({ "maxReplicas": 2 }))

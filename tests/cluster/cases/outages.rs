@@ -58,8 +58,7 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
         api: Some(bridge.port),
         ..candidate(cx, "wva-0", QUICK)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(NAME, NAME, json!({})).await?;
     variants.publishes(NAME, Some(3.0), SOON).await?;
@@ -149,8 +148,7 @@ async fn readers(cx: &Cx) -> Result {
         arguments: vec!["--metrics-secure=true".to_owned()],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let account = Account::create(&cx.namespace, "prometheus").await?;
     account.bind_shipped("rbac/metrics_reader.yaml").await?;
     account.bind_shipped("rbac/debug_reader.yaml").await?;

@@ -53,9 +53,7 @@ struct Stage<'a> {
 }
 
 async fn started(cx: &Cx) -> Result<Controller> {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await
 }
 
 impl<'a> Stage<'a> {

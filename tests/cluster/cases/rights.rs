@@ -64,8 +64,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
         build: Build::Killable,
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let text = controller.readiness().await?;
     assert!(text.contains("[+] mirror/Pod: heard from"), "{text}");
 
@@ -90,8 +89,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
 /// Who writes says what it may not, and hurts nobody else meanwhile.
 async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(NAME, NAME, json!({})).await?;
     names(&controller, "[+] write/status: ", "accepted").await?;
@@ -397,8 +395,7 @@ async fn does_everything(cx: &Cx) -> Result {
         ],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     eventually("the former owner is gone", SOON, async || {
         let object = objects.get(NAME).await?;
         let owners = object.metadata.managed_fields.unwrap_or_default();

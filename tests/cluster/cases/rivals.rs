@@ -51,8 +51,7 @@ async fn conflict(variants: Variants<'_>, wanted: Option<&str>) -> Result {
 
 async fn the_second_gives_way(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    let first = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    first.ready().await?;
+    let first = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &first);
     variants
         .apply(NAME, NAME, json!({ "minReplicas": 2 }))
@@ -77,8 +76,7 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
         environment: vec![("POD_NAMESPACE", other.name.clone())],
         ..ControllerSpec::scoped(cx)
     };
-    let second = Controller::start(cx, &spec).await?;
-    second.ready().await?;
+    let second = Controller::start_ready(cx, &spec).await?;
     let of_first = Variants::new(&cx.namespace, &first);
     let of_second = Variants::new(&cx.namespace, &second);
     conflict(of_second, Some("True/OtherController")).await?;
@@ -180,8 +178,7 @@ async fn instance(cx: &Cx, instance: &str) -> Result<Controller> {
         environment: vec![("CONTROLLER_INSTANCE", instance.to_owned())],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     claim(cx, instance, NAME).await?;
     Ok(controller)
 }
@@ -236,8 +233,7 @@ async fn instances_that_name_one_target_say_so(cx: &Cx) -> Result {
 
 async fn a_second_series_is_said(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(NAME, NAME, json!({})).await?;
     variants.publishes(NAME, Some(2.0), SOON).await?;

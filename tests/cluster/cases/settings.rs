@@ -56,9 +56,7 @@ async fn controller(cx: &Cx, name: &str) -> Result<Controller> {
         pace: Pace::Settings,
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &spec).await
 }
 
 async fn gauge_is(controller: &Controller, name: &str, wanted: f64) -> Result {
@@ -227,8 +225,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     cx.namespace
         .apply(variant("v", "llama", &json!({})))
         .await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let wants_more = async |wanted: bool| {
         eventually(format!("growth is {wanted}"), SOON * 3, async || {
             let plan = controller.debug("decisions").await?;
@@ -306,8 +303,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
     cx.namespace
         .apply(variant("v", "llama", &json!({})))
         .await?;
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let wants = async |wanted: f64| {
         let labels = [
             ("variant_name", "v"),

@@ -40,9 +40,7 @@ async fn impatient(cx: &Cx) -> Result<Controller> {
         ],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
-    Ok(controller)
+    Controller::start_ready(cx, &spec).await
 }
 
 /// A Deployment with an engine for each of its pods.

@@ -108,8 +108,7 @@ async fn optional_kinds_are(controller: &Controller, mark: &str) -> Result {
 }
 
 async fn a_kind_that_appears_is_resolved_without_restart(cx: &Cx) -> Result {
-    let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     optional_kinds_are(&controller, "!").await?;
     let variants = Variants::new(&cx.namespace, &controller);
     for (name, target, fields) in [

@@ -296,8 +296,7 @@ async fn started(cx: &Cx, arguments: Vec<String>) -> Result<(Controller, String)
         arguments,
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     let text = controller.readiness().await?;
     Ok((controller, text))
 }

@@ -148,7 +148,14 @@ impl Controller {
         })
     }
 
-    /// The same, where Prometheus is not let in from now on.
+    /// Starts it, and waits until it is ready.
+    pub(crate) async fn start_ready(cx: &Cx, spec: &ControllerSpec<'_>) -> Result<Self> {
+        let controller = Self::start(cx, spec).await?;
+        controller.ready().await?;
+        Ok(controller)
+    }
+
+    /// The same controller, where Prometheus is not let in from now on.
     #[must_use]
     pub(crate) fn unscraped(mut self) -> Self {
         self.target = None;

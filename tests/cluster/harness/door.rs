@@ -43,8 +43,7 @@ impl Door {
         let mut arguments = spec.arguments.clone();
         arguments.push(format!("--external-metrics-bind-address=127.0.0.1:{port}"));
         arguments.push(format!("--external-metrics-cert-path={}", folder.display()));
-        let controller = Controller::start(cx, &ControllerSpec { arguments, ..spec }).await?;
-        controller.ready().await?;
+        let controller = Controller::start_ready(cx, &ControllerSpec { arguments, ..spec }).await?;
         Ok(Self {
             controller: Arc::new(controller),
             port,

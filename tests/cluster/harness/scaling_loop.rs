@@ -92,8 +92,7 @@ impl<'a> ScalingLoop<'a> {
         let fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::cache(kv_caches));
         engines_report(cx, replicas).await?;
         cx.namespace.apply(variant(cx)).await?;
-        let controller = Controller::start(cx, &controller(cx, bound)).await?;
-        controller.ready().await?;
+        let controller = Controller::start_ready(cx, &controller(cx, bound)).await?;
         let controller = Arc::new(controller);
         let journal = Journal::follow(&controller, &cx.namespace.name, NAME);
         let scaled_object = ScaledObject {

@@ -200,8 +200,7 @@ impl<'a> Fleet<'a> {
             environment: vec![("CONTROLLER_INSTANCE", own.to_owned())],
             ..ControllerSpec::scoped(cx)
         };
-        let process = Controller::start(cx, &spec).await?;
-        process.ready().await?;
+        let process = Controller::start_ready(cx, &spec).await?;
         create(cx, controller(cx, CONTROLLER, own), Some(&system)).await?;
         cx.system().await?.settles(CONTROLLER, 1, SOON).await?;
         for (name, cost) in VARIANTS {

@@ -39,8 +39,7 @@ async fn log(cx: &Cx, setting: Option<(&'static str, &str)>) -> Result<Vec<Strin
         environment: setting.into_iter().collect(),
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     eventually("a decision", SOON, async || {
         let plan = controller.debug("decisions").await?;
         let cycle = plan["cycle"].as_u64().unwrap_or_default();
@@ -109,8 +108,7 @@ async fn record(cx: &Cx) -> Result {
         ],
         ..ControllerSpec::scoped(cx)
     };
-    let controller = Controller::start(cx, &spec).await?;
-    controller.ready().await?;
+    let controller = Controller::start_ready(cx, &spec).await?;
     eventually("a recorded decision", SOON, async || {
         let bytes = fs::read(&file)?;
         let mut reader = wva_recording::RecordingReader::new(&*bytes);
