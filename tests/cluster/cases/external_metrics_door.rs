@@ -163,11 +163,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
 
 async fn believes_a_new_authority(cx: &Cx) -> Result {
     let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
-    let folder = cx
-        .world
-        .site
-        .conf(&format!("front-proxies-of-{}", cx.namespace.name));
-    std::fs::create_dir_all(&folder)?;
+    let folder = cx.folder("front-proxies")?;
     let authority = Authority::make(&folder, "new-ca")?;
     authority.issue(&folder, "new", &Subject::user("front-proxy-client"))?;
     authority.issue(&folder, "other", &Subject::user("somebody-else"))?;

@@ -81,11 +81,7 @@ fn trigger(port: u16) -> Value {
 
 /// Certificates of the scaler and of KEDA, each of an authority of its own, under names that no default has.
 async fn trust(cx: &Cx) -> Result<PathBuf> {
-    let folder = cx
-        .world
-        .site
-        .conf(&format!("scaler-of-{}", cx.namespace.name));
-    fs::create_dir_all(&folder)?;
+    let folder = cx.folder("scaler")?;
     let subject = Subject {
         hosts: &["127.0.0.1"],
         ..Subject::user("external-scaler")

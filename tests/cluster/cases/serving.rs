@@ -210,11 +210,7 @@ fn base64_url(bytes: &[u8]) -> Result<String> {
 }
 
 async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
-    let folder = cx
-        .world
-        .site
-        .conf(&format!("certificates-of-{}", cx.namespace.name));
-    fs::create_dir_all(&folder)?;
+    let folder = cx.folder("certificates")?;
     let path = |file: &str| folder.join(file).display().to_string();
     let server = Subject {
         hosts: &["127.0.0.1"],

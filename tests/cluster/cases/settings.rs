@@ -59,13 +59,6 @@ async fn controller(cx: &Cx, name: &str) -> Result<Controller> {
     Controller::start_ready(cx, &spec).await
 }
 
-async fn gauge_is(controller: &Controller, name: &str, wanted: f64) -> Result {
-    eventually(format!("{name} is {wanted}"), SOON, async || {
-        seen(&controller.value(name, &[]).await?, &Some(wanted))
-    })
-    .await
-}
-
 /// Number of the last cycle, and when it was made, in seconds since the process started.
 async fn last_cycle(controller: &Controller) -> Result<(u64, f64)> {
     let plan = controller.debug("decisions").await?;
@@ -102,14 +95,14 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
     };
     set("60s").await?;
     let controller = controller(cx, "wva-0").await?;
-    gauge_is(&controller, INTERVAL, 60.0).await?;
+    controller.shows(INTERVAL, 60.0, SOON).await?;
     let begun = eventually("the first cycle", SOON, async || {
         last_cycle(&controller).await
     })
     .await?;
 
     set("2s").await?;
-    gauge_is(&controller, INTERVAL, 2.0).await?;
+    controller.shows(INTERVAL, 2.0, SOON).await?;
     // The first cycle at the new pace comes long before the old tick.
     let first = gap_after(&controller, begun, SOON).await?;
     assert!(first < 40.0, "{first} s");
@@ -122,7 +115,7 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
     }
 
     set("10s").await?;
-    gauge_is(&controller, INTERVAL, 10.0).await?;
+    controller.shows(INTERVAL, 10.0, SOON).await?;
     let last = last_cycle(&controller).await?;
     let gap = gap_after(&controller, last, SOON).await?;
     assert!(gap > 7.0, "{gap} s at an interval of 10 s");
@@ -152,7 +145,7 @@ async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
     let set = async |data: Value| system.apply(config_map(MAIN, &data)).await.map(drop);
     set(json!({ "GLOBAL_OPT_INTERVAL": "60s", "LEADER_ELECTION_ID": "one" })).await?;
     let controller = controller(cx, "wva-0").await?;
-    gauge_is(&controller, GENERATION, 1.0).await?;
+    controller.shows(GENERATION, 1.0, SOON).await?;
     let rejected = async |key: &str| {
         let name = "wva_config_changes_rejected_total";
         controller.value(name, &[("key", key)]).await
@@ -160,8 +153,8 @@ async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
     seen(&rejected("LEADER_ELECTION_ID").await?, &None)?;
 
     set(json!({ "GLOBAL_OPT_INTERVAL": "30s", "LEADER_ELECTION_ID": "two" })).await?;
-    gauge_is(&controller, INTERVAL, 30.0).await?;
-    gauge_is(&controller, GENERATION, 2.0).await?;
+    controller.shows(INTERVAL, 30.0, SOON).await?;
+    controller.shows(GENERATION, 2.0, SOON).await?;
     seen(&rejected("LEADER_ELECTION_ID").await?, &Some(1.0))?;
     let [note] = one_event(system, REASON, 1).await?;
     for part in ["Leader election ID", "\"one\"", "\"two\"", "rejected"] {
@@ -179,8 +172,8 @@ async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
         "PROMETHEUS_BASE_URL": "https://user:hunter2@elsewhere",
     }))
     .await?;
-    gauge_is(&controller, INTERVAL, 20.0).await?;
-    gauge_is(&controller, GENERATION, 3.0).await?;
+    controller.shows(INTERVAL, 20.0, SOON).await?;
+    controller.shows(GENERATION, 3.0, SOON).await?;
     seen(&rejected("PROMETHEUS_BASE_URL").await?, &Some(1.0))?;
     let notes = one_event::<2>(system, REASON, 2).await?;
     let second = notes
@@ -239,7 +232,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
         .await
     };
     wants_more(false).await?;
-    gauge_is(&controller, GENERATION, 1.0).await?;
+    controller.shows(GENERATION, 1.0, SOON).await?;
     let invalid = async || {
         let labels = [("namespace", cx.namespace.name.as_str())];
         controller
@@ -253,7 +246,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     };
     set("kvSpareTrigger: 0.3").await?;
     wants_more(true).await?;
-    gauge_is(&controller, GENERATION, 2.0).await?;
+    controller.shows(GENERATION, 2.0, SOON).await?;
     seen(&invalid().await?, &None)?;
 
     set("kvSpareTrigger: a lot").await?;
@@ -268,7 +261,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
 
     set("kvSpareTrigger: 0.05").await?;
     wants_more(false).await?;
-    gauge_is(&controller, GENERATION, 3.0).await?;
+    controller.shows(GENERATION, 3.0, SOON).await?;
     eventually("nothing is invalid any more", SOON, async || {
         seen(&invalid().await?, &None)
     })

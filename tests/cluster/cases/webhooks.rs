@@ -231,9 +231,7 @@ fn shipped(file: &str) -> Result<Vec<Value>> {
 
 /// The folder with the certificate that the controller shows.
 fn certificate(cx: &Cx, service: &str, system: &str) -> Result<PathBuf> {
-    let folder = format!("webhooks-of-{}", cx.namespace.name);
-    let folder = cx.world.site.conf(&folder);
-    fs::create_dir_all(&folder)?;
+    let folder = cx.folder("webhooks")?;
     let host = format!("{service}.{system}.svc");
     let subject = Subject {
         hosts: &[&host],

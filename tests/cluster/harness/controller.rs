@@ -227,6 +227,14 @@ impl Controller {
         }
     }
 
+    /// Waits until the one series of this name has a value.
+    pub(crate) async fn shows(&self, name: &str, wanted: f64, within: Duration) -> Result {
+        eventually(format!("{name} is {wanted}"), within, async || {
+            seen(&self.value(name, &[]).await?, &Some(wanted))
+        })
+        .await
+    }
+
     /// A debug page: `tree`, `decisions`, `snapshot`.
     pub(crate) async fn debug(&self, page: &str) -> Result<Value> {
         let url = format!("http://{}/debug/{page}", self.metrics);

@@ -111,10 +111,7 @@ impl Door {
 /// The folder with the authority and the certificate of the doors of a case, made when first asked
 /// for.
 fn certificate(cx: &Cx, system: &str) -> Result<PathBuf> {
-    let folder = cx
-        .world
-        .site
-        .conf(&format!("door-of-{}", cx.namespace.name));
+    let folder = cx.conf("door");
     if folder.is_dir() {
         return Ok(folder);
     }

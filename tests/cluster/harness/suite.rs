@@ -1,7 +1,9 @@
 //! Cases, their classes, and how they are run: many at once in one world, or alone.
 
 use std::cell::{Cell, RefCell};
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,6 +84,19 @@ impl Cx {
         self.system
             .get_or_try_init(async || Namespace::create(&self.world, &name).await)
             .await
+    }
+
+    /// Where files of the case alone may lie.
+    pub(crate) fn conf(&self, what: &str) -> PathBuf {
+        let name = format!("{what}-of-{}", self.namespace.name);
+        self.world.site.conf(&name)
+    }
+
+    /// A folder for files of the case alone.
+    pub(crate) fn folder(&self, what: &str) -> Result<PathBuf> {
+        let folder = self.conf(what);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     fn namespaces(&self) -> impl Iterator<Item = &Namespace> {

@@ -36,11 +36,7 @@ struct Thanos {
 
 impl Thanos {
     async fn new(cx: &Cx) -> Result<Self> {
-        let folder = cx
-            .world
-            .site
-            .conf(&format!("thanos-of-{}", cx.namespace.name));
-        fs::create_dir_all(&folder)?;
+        let folder = cx.folder("thanos")?;
         let subject = Subject {
             hosts: &[HOST],
             ..Subject::user("thanos")

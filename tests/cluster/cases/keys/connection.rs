@@ -69,9 +69,7 @@ struct Site {
 
 impl Site {
     async fn new(cx: &Cx, host: &str) -> Result<Self> {
-        let name = format!("prometheus-of-{}", cx.namespace.name);
-        let folder = cx.world.site.conf(&name);
-        fs::create_dir_all(&folder)?;
+        let folder = cx.folder("prometheus")?;
         let authority = Authority::make(&folder, "ca")?;
         let subject = Subject {
             hosts: &[host],

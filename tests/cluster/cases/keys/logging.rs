@@ -95,10 +95,7 @@ async fn level(cx: &Cx) -> Result {
 
 /// Decisions are in the file, whose older files are within their bytes, and not in memory.
 async fn record(cx: &Cx) -> Result {
-    let file = cx
-        .world
-        .site
-        .conf(&format!("decisions-of-{}", cx.namespace.name));
+    let file = cx.conf("decisions");
     let spec = ControllerSpec {
         name: "recorded",
         environment: vec![

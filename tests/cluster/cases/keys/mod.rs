@@ -239,13 +239,6 @@ async fn gave_up(controller: Controller) -> Result<String> {
     Ok(text)
 }
 
-async fn gauge_is(controller: &Controller, name: &str, wanted: f64) -> Result {
-    eventually(format!("{name} is {wanted}"), SOON, async || {
-        seen(&controller.value(name, &[]).await?, &Some(wanted))
-    })
-    .await
-}
-
 /// Waits until a part of the verbose readiness is there.
 async fn readiness_has(controller: &Controller, part: &str) -> Result<String> {
     eventually(format!("readiness has {part}"), SOON, async || {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Proof, SOON, gauge_is, gave_up, started};
+use super::{Proof, SOON, gave_up, started};
 use crate::harness::controller::{Controller, ControllerSpec, Pace};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
@@ -193,26 +193,23 @@ async fn file(cx: &Cx) -> Result {
     )
     .await?;
     let controller = settled(cx, Vec::new(), Vec::new()).await?;
-    gauge_is(&controller, INTERVAL, 20.0).await?;
+    controller.shows(INTERVAL, 20.0, SOON).await?;
     controller.crash();
-    let path = cx
-        .world
-        .site
-        .conf(&format!("config-of-{}", cx.namespace.name));
+    let path = cx.conf("config");
     fs::write(&path, "GLOBAL_OPT_INTERVAL: 7s\n")?;
     let argument = format!("--config-file={}", path.display());
     let controller = settled(cx, Vec::new(), vec![argument]).await?;
-    gauge_is(&controller, INTERVAL, 7.0).await
+    controller.shows(INTERVAL, 7.0, SOON).await
 }
 
 async fn main_map(cx: &Cx) -> Result {
     config_map(cx, "own", json!({ "GLOBAL_OPT_INTERVAL": "7s" })).await?;
     let controller = settled(cx, Vec::new(), Vec::new()).await?;
-    gauge_is(&controller, INTERVAL, 60.0).await?;
+    controller.shows(INTERVAL, 60.0, SOON).await?;
     controller.crash();
     let own = vec![("CONFIG_MAP_NAME", "own".to_owned())];
     let controller = settled(cx, own, Vec::new()).await?;
-    gauge_is(&controller, INTERVAL, 7.0).await
+    controller.shows(INTERVAL, 7.0, SOON).await
 }
 
 /// Each map holds an entry that is refused, so that it is seen to be read.

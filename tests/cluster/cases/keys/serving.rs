@@ -1,6 +1,5 @@
 //! What the protected servers are served with.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,9 +43,7 @@ pub(super) fn proofs() -> Vec<Proof> {
 
 /// A folder with an authority, and a certificate by it under this name.
 fn issued(cx: &Cx, name: &str) -> Result<PathBuf> {
-    let folder = format!("certificates-of-{}", cx.namespace.name);
-    let folder = cx.world.site.conf(&folder);
-    fs::create_dir_all(&folder)?;
+    let folder = cx.folder("certificates")?;
     let authority = Authority::make(&folder, "ca")?;
     let subject = Subject {
         hosts: &["127.0.0.1"],
