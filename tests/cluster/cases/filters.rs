@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use super::settings::MAIN;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
 use crate::harness::namespace::{Namespace, Workload};
@@ -143,12 +144,10 @@ async fn sees_one_of(cx: &Cx, other: &Namespace) -> Result {
         (cx.system().await?, "3m"),
     ] {
         let settings = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "wva-variantautoscaling-config" },
-            "data": { "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD": "50s",
-                      "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD": data },
+            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD": "50s",
+            "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD": data,
         });
-        namespace.apply(settings).await?;
+        namespace.configure(MAIN, settings).await?;
     }
     eventually("the settings are in force", SOON, async || {
         seen(&generation().await?, &Some(2.0))

@@ -8,6 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::settings::SATURATION;
 use crate::harness::account::Account;
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
@@ -138,13 +139,8 @@ async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
         .await?;
     account.unbind(MANAGER_ROLE).await?;
 
-    system
-        .apply(json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "wva-saturation-scaling-config" },
-            "data": { "default": "enableLimiter: true" },
-        }))
-        .await?;
+    let limited = json!({ "default": "enableLimiter: true" });
+    system.configure(SATURATION, limited).await?;
     let right = "cannot list resource \"nodes\"";
     eventually("the right is named", SOON, async || {
         let text = controller.readiness().await?;
@@ -169,14 +165,9 @@ async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
 /// A pod of the target holds four GPUs by a claim that is made from a template, once the template is there.
 async fn counts_claims_where_quotas_limit(cx: &Cx) -> Result {
     let quotas = "enableLimiter: true\nlimiters:\n- {name: q, type: quota, scope: cluster, quotas: {H100: 8}}";
-    cx.system()
-        .await?
-        .apply(json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "wva-saturation-scaling-config" },
-            "data": { "default": quotas },
-        }))
-        .await?;
+    let system = cx.system().await?;
+    let limited = json!({ "default": quotas });
+    system.configure(SATURATION, limited).await?;
     cx.namespace.deploy(&Workload::new(CLAIMER, 1)).await?;
     let deployments: Api<Deployment> = cx.namespace.api();
     let claims = json!([{ "name": "gpu", "resourceClaimTemplateName": "four" }]);

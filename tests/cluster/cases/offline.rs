@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::settings::SATURATION;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
@@ -162,13 +163,7 @@ async fn every_signal(cx: &Cx) -> Result {
     let _gate = prometheus.scrape(&namespace.name, "epp-0", gate.address)?;
 
     let policy = json!({ "default": POLICY });
-    let system = cx.system().await?;
-    system
-        .apply(json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "data": policy,
-            "metadata": { "name": "wva-saturation-scaling-config" },
-        }))
-        .await?;
+    cx.system().await?.configure(SATURATION, policy).await?;
     let spec = ControllerSpec {
         environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
         ..ControllerSpec::scoped(cx)

@@ -17,8 +17,8 @@ use crate::harness::variants::{DESIRED, MODEL, variant};
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_secs(30);
-const MAIN: &str = "wva-variantautoscaling-config";
-const SATURATION: &str = "wva-saturation-scaling-config";
+pub(super) const MAIN: &str = "wva-variantautoscaling-config";
+pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
 const GENERATION: &str = "wva_config_generation";
 const INTERVAL: &str = "wva_config_optimization_interval_seconds";
 
@@ -41,12 +41,6 @@ pub(crate) fn cases() -> Vec<Case> {
             an_older_name_counts_and_is_told_of,
         ),
     ]
-}
-
-fn config_map(name: &str, data: &Value) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data,
-    })
 }
 
 /// A controller that takes its interval from the main ConfigMap.
@@ -91,7 +85,7 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
     let system = cx.system().await?;
     let set = async |interval: &str| {
         let data = json!({ "GLOBAL_OPT_INTERVAL": interval });
-        system.apply(config_map(MAIN, &data)).await.map(drop)
+        system.configure(MAIN, data).await
     };
     set("60s").await?;
     let controller = controller(cx, "wva-0").await?;
@@ -142,7 +136,7 @@ async fn events(namespace: &Namespace, name: &str, reason: &str) -> Result<Vec<S
 async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
     const REASON: &str = "ImmutableConfigChangeRejected";
     let system = cx.system().await?;
-    let set = async |data: Value| system.apply(config_map(MAIN, &data)).await.map(drop);
+    let set = async |data: Value| system.configure(MAIN, data).await;
     set(json!({ "GLOBAL_OPT_INTERVAL": "60s", "LEADER_ELECTION_ID": "one" })).await?;
     let controller = controller(cx, "wva-0").await?;
     controller.shows(GENERATION, 1.0, SOON).await?;
@@ -241,8 +235,8 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     };
 
     let set = async |entry: &str| {
-        let map = config_map(SATURATION, &json!({ "default": entry }));
-        cx.namespace.apply(map).await.map(drop)
+        let data = json!({ "default": entry });
+        cx.namespace.configure(SATURATION, data).await
     };
     set("kvSpareTrigger: 0.3").await?;
     wants_more(true).await?;
@@ -315,7 +309,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
         "default": "scaleToZero: {enabled: true}",
         "other": "{modelId: other, namespace: ns, kvSpareTrigger: much}",
     });
-    system.apply(config_map(OLDER, &entry)).await?;
+    system.configure(OLDER, entry).await?;
     eventually("the older map is told", SOON, async || {
         let notes = events(system, OLDER, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)
@@ -340,7 +334,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
     assert_eq!(before, [1, 1]);
     let broken = json!({ "default": "[" });
     let classes = "service-classes-config";
-    system.apply(config_map(classes, &broken)).await?;
+    system.configure(classes, broken).await?;
     eventually("the other map is told", SOON, async || {
         let notes = events(system, classes, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)

@@ -135,6 +135,15 @@ impl Namespace {
         manifest::apply(&self.world.client, object, Some(&self.name)).await
     }
 
+    /// Applies a ConfigMap with these entries.
+    pub(crate) async fn configure(&self, name: &str, data: Value) -> Result {
+        let metadata = json!({ "name": name });
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data,
+        });
+        self.apply(map).await.map(drop)
+    }
+
     pub(crate) async fn deploy(&self, workload: &Workload<'_>) -> Result {
         self.apply(workload.manifest()).await?;
         Ok(())

@@ -127,11 +127,8 @@ pub(super) async fn chart_asks_thanos(cx: &Cx) -> Result {
     let thanos = Thanos::new(cx).await?;
     let shipping = Shipping::to(&cx.world)?;
     let namespace = &cx.namespace.name;
-    let brought = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": BROUGHT }, "data": { KEY: thanos.authority },
-    });
-    cx.namespace.apply(brought).await?;
+    let brought = json!({ KEY: thanos.authority });
+    cx.namespace.configure(BROUGHT, brought).await?;
     let account = format!("{RELEASE}-workload-variant-autoscaler-controller-manager");
     let token = folder_of(cx, namespace, &account).join("token");
     let authority = folder_of(cx, namespace, BROUGHT).join(KEY);

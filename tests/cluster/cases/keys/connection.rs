@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::{Proof, asking, first, gave_up, readiness_has, started};
+use super::{Proof, asking, first, gave_up, readiness_has};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
@@ -90,16 +90,11 @@ impl Site {
 
     async fn asking(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller> {
         let url = format!("https://127.0.0.1:{}", self.oracle.port);
-        let mut environment = vec![
-            ("PROMETHEUS_BASE_URL", url),
-            ("PROMETHEUS_ALLOW_HTTP", String::new()),
+        let own = [
+            ("PROMETHEUS_BASE_URL", &*url),
+            ("PROMETHEUS_ALLOW_HTTP", ""),
         ];
-        environment.extend(
-            settings
-                .iter()
-                .map(|(key, value)| (*key, (*value).to_owned())),
-        );
-        started(cx, environment, &[]).await
+        asking(cx, &self.oracle, &[&own[..], settings].concat()).await
     }
 
     /// How it is asked by a controller with these settings.

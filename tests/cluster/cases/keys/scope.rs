@@ -179,10 +179,7 @@ async fn settled(
 }
 
 async fn config_map(cx: &Cx, name: &str, data: Value) -> Result {
-    let object = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": data,
-    });
-    cx.system().await?.apply(object).await.map(drop)
+    cx.system().await?.configure(name, data).await
 }
 
 async fn file(cx: &Cx) -> Result {
