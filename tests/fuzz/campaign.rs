@@ -27,11 +27,29 @@ impl<T, E> From<&Result<T, E>> for Outcome {
     }
 }
 
+impl From<bool> for Outcome {
+    fn from(is_accepted: bool) -> Self {
+        if is_accepted {
+            Self::Accepted
+        } else {
+            Self::Refused
+        }
+    }
+}
+
 /// Most bytes that may be held at once while an input is read: so many, and so many per byte of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) base: usize,
     pub(crate) per_byte: usize,
+}
+
+impl Memory {
+    /// `base` in units of 1 024 bytes.
+    pub(crate) const fn kib(base: usize, per_byte: usize) -> Self {
+        let base = base * 1024;
+        Self { base, per_byte }
+    }
 }
 
 /// A parser with its inputs.

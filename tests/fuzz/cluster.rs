@@ -82,10 +82,7 @@ fn variant_object() {
     Campaign {
         name: "cluster::variant_object",
         grammar: Grammar::new(seeds, words, 4 * 1024),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 600,
-        },
+        memory: Memory::kib(64, 600),
         check: &check,
     }
     .run();
@@ -113,19 +110,12 @@ fn other_objects() {
             project::<ConfigMap>(input),
             project::<ScaledObject>(input),
         ];
-        if outcomes.contains(&Outcome::Accepted) {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(outcomes.contains(&Outcome::Accepted))
     };
     Campaign {
         name: "cluster::other_objects",
         grammar: Grammar::new(seeds.map(|seed| seed.to_string()), [], 4 * 1024),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 600,
-        },
+        memory: Memory::kib(64, 600),
         check: &check,
     }
     .run();

@@ -101,19 +101,12 @@ fn server_arguments() {
         );
         assert!(args.step_budget().0 > 0 && args.max_num_seqs > 0 && args.block_size > 0);
         assert!(args.fingerprint().to_string().len() <= 2_000);
-        if parsed.faults.is_empty() {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(parsed.faults.is_empty())
     };
     Campaign {
         name: "engine::server_arguments",
         grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory {
-            base: 32 * 1024,
-            per_byte: 250,
-        },
+        memory: Memory::kib(32, 250),
         check: &check,
     }
     .run();

@@ -85,10 +85,7 @@ fn prometheus_answer() {
     Campaign {
         name: "prometheus::prometheus_answer",
         grammar: grammar(),
-        memory: Memory {
-            base: 32 * 1024,
-            per_byte: 40,
-        },
+        memory: Memory::kib(32, 40),
         check: &check,
     }
     .run();
@@ -101,19 +98,12 @@ fn prometheus_error() {
         let text = error_text(&body);
         assert!(text.len() <= LONGEST_ERROR, "{text}");
         assert!(!text.contains(char::is_control), "{text:?}");
-        if text.contains("bad_data") {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(text.contains("bad_data"))
     };
     Campaign {
         name: "prometheus::prometheus_error",
         grammar: grammar(),
-        memory: Memory {
-            base: 16 * 1024,
-            per_byte: 40,
-        },
+        memory: Memory::kib(16, 40),
         check: &check,
     }
     .run();

@@ -67,10 +67,7 @@ fn router_page() {
     let campaign = Campaign {
         name: "router_page",
         grammar: grammar(),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 40,
-        },
+        memory: Memory::kib(64, 40),
         check: &check,
     };
     campaign.run();

@@ -90,11 +90,7 @@ fn request_head() {
         assert!(access.len() <= 1_000 + 8 * input.len(), "{access:.400}");
         let status = routes.answer(&head).status();
         assert!(status != 500, "{status}");
-        if status.is_success() {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(status.is_success())
     };
     Campaign {
         name: "serve::request_head",
@@ -103,10 +99,7 @@ fn request_head() {
             owned(["labelSelector=", "%2C", "%3D", "Authorization: Bearer "]),
             1024,
         ),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 200,
-        },
+        memory: Memory::kib(64, 200),
         check: &check,
     }
     .run();
@@ -145,10 +138,7 @@ fn admission_review() {
             owned(["{}", "[]", "null", "-1", "\"\"", "\"spec\":"]),
             2 * 1024,
         ),
-        memory: Memory {
-            base: 256 * 1024,
-            per_byte: 400,
-        },
+        memory: Memory::kib(256, 400),
         check: &check,
     }
     .run();
@@ -218,10 +208,7 @@ fn front_proxy() {
             owned(["[\"a\"]", "\u{1}", "X-Remote-User", "\n##\n"]),
             2 * 1024,
         ),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 200,
-        },
+        memory: Memory::kib(64, 200),
         check: &check,
     }
     .run();
@@ -289,10 +276,7 @@ fn certificate_files() {
             [],
             4 * 1024,
         ),
-        memory: Memory {
-            base: 64 * 1024,
-            per_byte: 40,
-        },
+        memory: Memory::kib(64, 40),
         check: &check,
     }
     .run();

@@ -18,10 +18,7 @@ use crate::seeds::{all, blocks, owned, texts, vectors, yaml};
 const BETWEEN: &str = "\n%%\n";
 
 /// A parser of YAML holds several times its text, by kind of token.
-const YAML: Memory = Memory {
-    base: 256 * 1024,
-    per_byte: 1_500,
-};
+const YAML: Memory = Memory::kib(256, 1_500);
 
 const LONGEST_ERROR: usize = 8_000;
 
@@ -85,11 +82,7 @@ fn policy<L: PartialEq + std::fmt::Debug>(
         }
         let again = read(&sources, Some(&layers), &mut Diagnostics::default());
         assert_eq!(layers, again, "what was in force is the same text");
-        if diagnostics.problems.is_empty() {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(diagnostics.problems.is_empty())
     };
     Campaign {
         name,
@@ -287,10 +280,7 @@ fn sources() {
     Campaign {
         name: "settings::sources",
         grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory {
-            base: 512 * 1024,
-            per_byte: 2_000,
-        },
+        memory: Memory::kib(512, 2_000),
         check: &check,
     }
     .run();
@@ -325,10 +315,7 @@ fn bundle() {
     Campaign {
         name: "settings::bundle",
         grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory {
-            base: 512 * 1024,
-            per_byte: 2_000,
-        },
+        memory: Memory::kib(512, 2_000),
         check: &check,
     }
     .run();

@@ -91,10 +91,7 @@ fn run(name: &str, seeds: Vec<String>) {
     Campaign {
         name,
         grammar: Grammar::new(seeds, words, 6 * 1024),
-        memory: Memory {
-            base: 1024 * 1024,
-            per_byte: 2_000,
-        },
+        memory: Memory::kib(1024, 2_000),
         check: &check,
     }
     .run();

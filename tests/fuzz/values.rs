@@ -14,10 +14,7 @@ use crate::seeds::owned;
 /// Longest text of an error.
 const LONGEST_ERROR: usize = 2_000;
 
-const SMALL: Memory = Memory {
-    base: 16 * 1024,
-    per_byte: 60,
-};
+const SMALL: Memory = Memory::kib(16, 60);
 
 fn bounded(error: &impl ToString) {
     let text = error.to_string();
@@ -116,10 +113,7 @@ fn selector() {
     Campaign {
         name: "values::selector",
         grammar: Grammar::new(seeds, [], 1024),
-        memory: Memory {
-            per_byte: 300,
-            ..SMALL
-        },
+        memory: Memory::kib(16, 300),
         check: &check,
     }
     .run();
@@ -187,10 +181,7 @@ fn setting() {
     Campaign {
         name: "values::setting",
         grammar: Grammar::new(seeds, words, 512),
-        memory: Memory {
-            per_byte: 300,
-            ..SMALL
-        },
+        memory: Memory::kib(16, 300),
         check: &check,
     }
     .run();
@@ -213,11 +204,7 @@ fn arguments() {
             assert!(error.to_string().len() <= LONGEST_ERROR + 8 * text.len());
         }
         let _: Option<&str> = parsed.config_file();
-        if errors.is_empty() {
-            Outcome::Accepted
-        } else {
-            Outcome::Refused
-        }
+        Outcome::from(errors.is_empty())
     };
     Campaign {
         name: "values::arguments",
