@@ -55,11 +55,11 @@ impl Memory {
 /// A parser with its inputs.
 pub(crate) struct Campaign<'a> {
     /// Name of the test.
-    pub(crate) name: &'a str,
-    pub(crate) grammar: Grammar,
-    pub(crate) memory: Memory,
+    name: &'a str,
+    grammar: Grammar,
+    memory: Memory,
     /// Reads an input and asserts what must hold of the result.
-    pub(crate) check: &'a dyn Fn(&[u8]) -> Outcome,
+    check: &'a dyn Fn(&[u8]) -> Outcome,
 }
 
 /// What a run is asked for, by the environment.
@@ -95,33 +95,42 @@ struct Tally {
     slowest: (Duration, u64),
 }
 
-impl Campaign<'_> {
-    /// Runs it. Of a short run, which nobody has narrowed, some inputs must be accepted and some
-    /// refused: otherwise it looks at nothing.
-    pub(crate) fn run(self) {
+impl<'a> Campaign<'a> {
+    /// Of a short run that is not narrowed, some inputs must be accepted and some refused: otherwise
+    /// it looks at nothing.
+    pub(crate) fn run(
+        name: &'a str,
+        grammar: Grammar,
+        memory: Memory,
+        check: &'a dyn Fn(&[u8]) -> Outcome,
+    ) {
+        let campaign = Self {
+            name,
+            grammar,
+            memory,
+            check,
+        };
         let wanted = Wanted::read();
         let tree = SeedTree::new(wanted.seed);
         let mut tally = Tally::default();
         for number in wanted.first..wanted.first + wanted.inputs {
-            let mut generator = tree.child(&format!("{}/{number}", self.name));
-            let input = self.grammar.input(&mut generator);
-            self.one(&wanted, number, &input, &mut tally);
+            let mut generator = tree.child(&format!("{name}/{number}"));
+            let input = campaign.grammar.input(&mut generator);
+            campaign.one(&wanted, number, &input, &mut tally);
         }
         let (slowest, number) = tally.slowest;
         println!(
-            "{}: {} inputs, {} accepted, {} MB, at most {} kB held, slowest {slowest:?} (input {number})",
-            self.name,
+            "{name}: {} inputs, {} accepted, {} MB, at most {} kB held, slowest {slowest:?} (input {number})",
             wanted.inputs,
             tally.accepted,
             tally.bytes / 1_000_000,
             tally.peak / 1_000,
         );
         if wanted.inputs >= SHORT {
-            assert!(tally.accepted > 0, "{}: nothing was accepted", self.name);
+            assert!(tally.accepted > 0, "{name}: nothing was accepted");
             assert!(
                 tally.accepted < wanted.inputs,
-                "{}: nothing was refused",
-                self.name
+                "{name}: nothing was refused"
             );
         }
     }

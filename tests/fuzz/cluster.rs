@@ -79,13 +79,12 @@ fn variant_object() {
         }
         project::<VariantAutoscaling>(input)
     };
-    Campaign {
-        name: "cluster::variant_object",
-        grammar: Grammar::new(seeds, words, 4 * 1024),
-        memory: Memory::kib(64, 600),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "cluster::variant_object",
+        Grammar::new(seeds, words, 4 * 1024),
+        Memory::kib(64, 600),
+        &check,
+    );
 }
 
 #[test]
@@ -112,11 +111,10 @@ fn other_objects() {
         ];
         Outcome::from(outcomes.contains(&Outcome::Accepted))
     };
-    Campaign {
-        name: "cluster::other_objects",
-        grammar: Grammar::new(seeds.map(|seed| seed.to_string()), [], 4 * 1024),
-        memory: Memory::kib(64, 600),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "cluster::other_objects",
+        Grammar::new(seeds.map(|seed| seed.to_string()), [], 4 * 1024),
+        Memory::kib(64, 600),
+        &check,
+    );
 }

@@ -103,11 +103,10 @@ fn server_arguments() {
         assert!(args.fingerprint().to_string().len() <= 2_000);
         Outcome::from(parsed.faults.is_empty())
     };
-    Campaign {
-        name: "engine::server_arguments",
-        grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory::kib(32, 250),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "engine::server_arguments",
+        Grammar::new(seeds, words, 2 * 1024),
+        Memory::kib(32, 250),
+        &check,
+    );
 }

@@ -82,13 +82,12 @@ fn prometheus_answer() {
         }
         Outcome::from(&whole)
     };
-    Campaign {
-        name: "prometheus::prometheus_answer",
-        grammar: grammar(),
-        memory: Memory::kib(32, 40),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "prometheus::prometheus_answer",
+        grammar(),
+        Memory::kib(32, 40),
+        &check,
+    );
 }
 
 #[test]
@@ -100,11 +99,10 @@ fn prometheus_error() {
         assert!(!text.contains(char::is_control), "{text:?}");
         Outcome::from(text.contains("bad_data"))
     };
-    Campaign {
-        name: "prometheus::prometheus_error",
-        grammar: grammar(),
-        memory: Memory::kib(16, 40),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "prometheus::prometheus_error",
+        grammar(),
+        Memory::kib(16, 40),
+        &check,
+    );
 }

@@ -64,11 +64,5 @@ fn router_page() {
         }
         Outcome::from(&whole)
     };
-    let campaign = Campaign {
-        name: "router_page",
-        grammar: grammar(),
-        memory: Memory::kib(64, 40),
-        check: &check,
-    };
-    campaign.run();
+    Campaign::run("router_page", grammar(), Memory::kib(64, 40), &check);
 }

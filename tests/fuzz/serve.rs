@@ -92,17 +92,16 @@ fn request_head() {
         assert!(status != 500, "{status}");
         Outcome::from(status.is_success())
     };
-    Campaign {
-        name: "serve::request_head",
-        grammar: Grammar::new(
+    Campaign::run(
+        "serve::request_head",
+        Grammar::new(
             seeds,
             owned(["labelSelector=", "%2C", "%3D", "Authorization: Bearer "]),
             1024,
         ),
-        memory: Memory::kib(64, 200),
-        check: &check,
-    }
-    .run();
+        Memory::kib(64, 200),
+        &check,
+    );
 }
 
 /// Bodies of the validating webhook.
@@ -131,17 +130,16 @@ fn admission_review() {
         400 => Outcome::Refused,
         other => panic!("{other}"),
     };
-    Campaign {
-        name: "serve::admission_review",
-        grammar: Grammar::new(
+    Campaign::run(
+        "serve::admission_review",
+        Grammar::new(
             seeds,
             owned(["{}", "[]", "null", "-1", "\"\"", "\"spec\":"]),
             2 * 1024,
         ),
-        memory: Memory::kib(256, 400),
-        check: &check,
-    }
-    .run();
+        Memory::kib(256, 400),
+        &check,
+    );
 }
 
 /// An authority of front proxies, made for this test alone; inputs must be the same in every run.
@@ -201,17 +199,16 @@ fn front_proxy() {
             None => Outcome::Refused,
         }
     };
-    Campaign {
-        name: "serve::front_proxy",
-        grammar: Grammar::new(
+    Campaign::run(
+        "serve::front_proxy",
+        Grammar::new(
             seeds,
             owned(["[\"a\"]", "\u{1}", "X-Remote-User", "\n##\n"]),
             2 * 1024,
         ),
-        memory: Memory::kib(64, 200),
-        check: &check,
-    }
-    .run();
+        Memory::kib(64, 200),
+        &check,
+    );
 }
 
 fn split<'a>(text: &'a [u8], at: &[u8]) -> (&'a [u8], &'a [u8]) {
@@ -266,9 +263,9 @@ fn certificate_files() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "serve::certificate_files",
-        grammar: Grammar::new(
+    Campaign::run(
+        "serve::certificate_files",
+        Grammar::new(
             [
                 format!("{CERTIFICATE}\n%%\n{KEY}"),
                 format!("{CERTIFICATE}{CERTIFICATE}\n%%\n{KEY}"),
@@ -276,8 +273,7 @@ fn certificate_files() {
             [],
             4 * 1024,
         ),
-        memory: Memory::kib(64, 40),
-        check: &check,
-    }
-    .run();
+        Memory::kib(64, 40),
+        &check,
+    );
 }

@@ -84,13 +84,7 @@ fn policy<L: PartialEq + std::fmt::Debug>(
         assert_eq!(layers, again, "what was in force is the same text");
         Outcome::from(diagnostics.problems.is_empty())
     };
-    Campaign {
-        name,
-        grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: YAML,
-        check: &check,
-    }
-    .run();
+    Campaign::run(name, Grammar::new(seeds, words, 2 * 1024), YAML, &check);
 }
 
 #[test]
@@ -277,13 +271,12 @@ fn sources() {
         }
         Outcome::from(&started)
     };
-    Campaign {
-        name: "settings::sources",
-        grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory::kib(512, 2_000),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "settings::sources",
+        Grammar::new(seeds, words, 2 * 1024),
+        Memory::kib(512, 2_000),
+        &check,
+    );
 }
 
 /// The settings file of `wva plan`.
@@ -312,11 +305,10 @@ fn bundle() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "settings::bundle",
-        grammar: Grammar::new(seeds, words, 2 * 1024),
-        memory: Memory::kib(512, 2_000),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "settings::bundle",
+        Grammar::new(seeds, words, 2 * 1024),
+        Memory::kib(512, 2_000),
+        &check,
+    );
 }

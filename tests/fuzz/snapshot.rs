@@ -88,13 +88,12 @@ fn run(name: &str, seeds: Vec<String>) {
         }
         Outcome::from(&read)
     };
-    Campaign {
+    Campaign::run(
         name,
-        grammar: Grammar::new(seeds, words, 6 * 1024),
-        memory: Memory::kib(1024, 2_000),
-        check: &check,
-    }
-    .run();
+        Grammar::new(seeds, words, 6 * 1024),
+        Memory::kib(1024, 2_000),
+        &check,
+    );
 }
 
 fn documents() -> Vec<String> {

@@ -55,13 +55,12 @@ fn duration() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "values::duration",
-        grammar: Grammar::new(seeds, words, 200),
-        memory: SMALL,
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "values::duration",
+        Grammar::new(seeds, words, 200),
+        SMALL,
+        &check,
+    );
 }
 
 #[test]
@@ -75,13 +74,12 @@ fn cost() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "values::cost",
-        grammar: Grammar::new(owned(["10.0", "40", "0.5", "00012.500"]), [], 400),
-        memory: SMALL,
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "values::cost",
+        Grammar::new(owned(["10.0", "40", "0.5", "00012.500"]), [], 400),
+        SMALL,
+        &check,
+    );
 }
 
 #[test]
@@ -110,13 +108,12 @@ fn selector() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "values::selector",
-        grammar: Grammar::new(seeds, [], 1024),
-        memory: Memory::kib(16, 300),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "values::selector",
+        Grammar::new(seeds, [], 1024),
+        Memory::kib(16, 300),
+        &check,
+    );
 }
 
 #[test]
@@ -137,13 +134,7 @@ fn role() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "values::role",
-        grammar: Grammar::new(seeds, [], 400),
-        memory: SMALL,
-        check: &check,
-    }
-    .run();
+    Campaign::run("values::role", Grammar::new(seeds, [], 400), SMALL, &check);
 }
 
 /// The text of every setting, whatever its kind: the name of the setting, and the text.
@@ -178,13 +169,12 @@ fn setting() {
         }
         Outcome::from(&read)
     };
-    Campaign {
-        name: "values::setting",
-        grammar: Grammar::new(seeds, words, 512),
-        memory: Memory::kib(16, 300),
-        check: &check,
-    }
-    .run();
+    Campaign::run(
+        "values::setting",
+        Grammar::new(seeds, words, 512),
+        Memory::kib(16, 300),
+        &check,
+    );
 }
 
 /// Command lines of the controller, one argument a line.
@@ -206,15 +196,14 @@ fn arguments() {
         let _: Option<&str> = parsed.config_file();
         Outcome::from(errors.is_empty())
     };
-    Campaign {
-        name: "values::arguments",
-        grammar: Grammar::new(seeds, [], 1024),
-        memory: Memory {
+    Campaign::run(
+        "values::arguments",
+        Grammar::new(seeds, [], 1024),
+        Memory {
             // An unknown flag is looked up in the flags of every command.
             base: 128 * 1024,
             per_byte: 400,
         },
-        check: &check,
-    }
-    .run();
+        &check,
+    );
 }
