@@ -69,14 +69,14 @@ pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
     if state["waiting"]["reason"] == "CrashLoopBackOff" {
         let last = pod.at("/status/containerStatuses/0/lastState/terminated/finishedAt");
         let died = wall_time(last).unwrap_or(now);
-        return Next::after(died, back_off(restarts(pod)), now, || run(pod, now));
+        return Next::after(died, back_off(pod.restarts()), now, || run(pod, now));
     }
     let started = pod.time("/status/startTime").unwrap_or(now);
     Next::after(started, start_up.image_pull, now, || run(pod, now))
 }
 
 pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
-    let restarts = restarts(pod).saturating_add(1);
+    let restarts = pod.restarts().saturating_add(1);
     let mut container = container(pod);
     container["ready"] = false.into();
     container["started"] = false.into();
@@ -144,11 +144,7 @@ fn start_up(pod: &Object) -> StartUp {
 /// Each start of each pod draws by itself, so that no other one changes it.
 fn drawer(pod: &Object, seed: &SeedTree) -> wva_supervise::Generator {
     let (namespace, name) = (pod.namespace(), pod.name());
-    seed.child(&format!("start-up/{namespace}/{name}/{}", restarts(pod)))
-}
-
-fn restarts(pod: &Object) -> i64 {
-    pod.number("/status/containerStatuses/0/restartCount")
+    seed.child(&format!("start-up/{namespace}/{name}/{}", pod.restarts()))
 }
 
 fn back_off(restarts: i64) -> Duration {

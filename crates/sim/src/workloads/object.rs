@@ -88,6 +88,10 @@ impl Object {
             .is_some_and(|one| one["status"] == "True")
     }
 
+    pub(super) fn restarts(&self) -> i64 {
+        self.number("/status/containerStatuses/0/restartCount")
+    }
+
     /// The conditions with one of them set; its time moves when its status does.
     pub(super) fn with_condition(&self, mut condition: Value, now: WallTime) -> Vec<Value> {
         let kind = condition["type"].as_str().unwrap_or_default().to_owned();

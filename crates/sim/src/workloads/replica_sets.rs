@@ -125,7 +125,7 @@ fn compare(
             }
             _ => Ordering::Equal,
         })
-        .then_with(|| restarts(other).cmp(&restarts(one)))
+        .then_with(|| other.restarts().cmp(&one.restarts()))
         .then_with(|| younger(one, other, (one.created(), other.created()), now))
 }
 
@@ -138,8 +138,4 @@ fn younger(one: &Object, other: &Object, (a, b): (WallTime, WallTime), now: Wall
     magnitude(a)
         .cmp(&magnitude(b))
         .then_with(|| one.uid().cmp(other.uid()))
-}
-
-fn restarts(pod: &Object) -> i64 {
-    pod.number("/status/containerStatuses/0/restartCount")
 }

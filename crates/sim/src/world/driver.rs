@@ -447,8 +447,8 @@ impl Driver {
             queue: reading.queue,
             shortest_queue: reading.shortest_queue,
             kv_usage: reading.kv_usage,
-            first_token_p95_ms: service.score.first_token_p95(),
-            per_token_p95_ms: service.score.per_token_p95(),
+            first_token_p95_ms: service.score.percentiles.first_token,
+            per_token_p95_ms: service.score.percentiles.per_token,
             slo_ms: (
                 slo.first_token.as_secs_f64() * 1e3,
                 slo.per_token.as_secs_f64() * 1e3,

@@ -38,10 +38,10 @@ pub(super) struct Batch {
 
 /// 95th percentiles in milliseconds, and when they were taken.
 #[derive(Debug, Clone, Copy, Default)]
-struct Percentiles {
+pub(super) struct Percentiles {
     taken: Option<Duration>,
-    first_token: Option<f64>,
-    per_token: Option<f64>,
+    pub(super) first_token: Option<f64>,
+    pub(super) per_token: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) struct Score {
     arrivals: VecDeque<(Duration, u64)>,
     /// Requests among `arrivals`.
     arriving: u64,
-    percentiles: Percentiles,
+    pub(super) percentiles: Percentiles,
     pub(super) requests: u64,
     pub(super) answered: u64,
     pub(super) failed: u64,
@@ -189,14 +189,6 @@ impl Score {
 
     pub(super) fn ended_and_good(&self) -> (u64, u64) {
         (self.answered.saturating_add(self.failed), self.good)
-    }
-
-    pub(super) fn first_token_p95(&self) -> Option<f64> {
-        self.percentiles.first_token
-    }
-
-    pub(super) fn per_token_p95(&self) -> Option<f64> {
-        self.percentiles.per_token
     }
 }
 

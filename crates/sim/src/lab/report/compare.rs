@@ -1,14 +1,13 @@
 //! Two laboratory folders against each other, as Markdown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use super::super::number::length;
 use super::error::ReportError;
 use super::record::{read_run, run_files};
 use super::results::Spread;
-use super::text::{cell, percent, quantity};
+use super::text::{cell, percent, put, quantity};
 
 /// The pairs of seeds from which on a sign test is made.
 const TESTED: usize = 5;
@@ -64,10 +63,6 @@ pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
         );
     }
     Ok(text)
-}
-
-fn put(out: &mut String, text: &str) {
-    out.write_str(text).unwrap_or_default();
 }
 
 fn name((scenario, policy): &(String, String)) -> String {

@@ -1,13 +1,12 @@
 //! One moment of a run, as text.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use super::super::record::ScaleChange;
 use super::error::ReportError;
 use super::record::{ModelSeries, RunRecord, Samples, read_run};
-use super::text::{optional, percent, quantity, seconds, tick};
+use super::text::{optional, percent, put, quantity, seconds, tick};
 use super::timeline::moment;
 use crate::lab::record::SizingTerms;
 
@@ -55,10 +54,6 @@ pub(super) fn explanation(path: &Path, at: f64) -> Result<String, ReportError> {
     text.push_str(&decisions_text(&run, at));
     text.push_str(&terms_text(&run, at));
     Ok(text)
-}
-
-fn put(out: &mut String, text: &str) {
-    out.write_str(text).unwrap_or_default();
 }
 
 fn model_text(name: &str, model: &ModelSeries, index: usize) -> String {

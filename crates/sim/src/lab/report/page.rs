@@ -1,7 +1,6 @@
 //! The page: one file with its style, its script and its charts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use super::super::fluid::FEASIBLE;
 use super::super::record::{BestStatic, GroupScore, Quantiles, ScenarioSummary};
@@ -11,7 +10,7 @@ use super::error::ReportError;
 use super::front::front_chart;
 use super::results::{PolicyLabel, PolicyOutcome, Results, ScenarioResult};
 use super::tables::{load_text, overall_table, score_table};
-use super::text::{escape, optional, percent, quantity, seconds};
+use super::text::{escape, optional, percent, put, quantity, seconds};
 use super::timeline::{moment, timeline_charts, variant_number};
 
 const STYLE: &str = include_str!("page.css");
@@ -60,10 +59,6 @@ const SCORES_NOTE: &str = "<p>Each cell: requests within SLO in percent / GPU-ho
 const OVERALL_NOTE: &str = "<p>Means of the scenario means; infeasible scenarios are left out. \
     GPU-hours to clairvoyant is the mean ratio of GPU-hours to those of the clairvoyant bound (1 is \
     no regret). A ratio below 1 with a low attainment means that requests were not served.</p>\n";
-
-fn put(out: &mut String, text: &str) {
-    out.write_str(text).unwrap_or_default();
-}
 
 fn head(results: &Results) -> String {
     let seeds: Vec<String> = results.seeds.iter().map(ToString::to_string).collect();

@@ -1,12 +1,10 @@
 //! The tables of the page: scenarios by policies, and each policy over all scenarios.
 
-use std::fmt::Write as _;
-
 use super::page::missed;
 use super::results::{
     Overall, PolicyLabel, PolicyOutcome, Results, ScenarioResult, Spread, overall,
 };
-use super::text::{escape, optional, percent, quantity, seconds, tick};
+use super::text::{escape, optional, percent, put, quantity, seconds, tick};
 
 pub(super) fn score_table(results: &Results) -> String {
     let mut table = String::from("<table class=\"scores\"><thead><tr><th>policy</th>");
@@ -41,10 +39,6 @@ pub(super) fn score_table(results: &Results) -> String {
     ));
     table.push_str("</tbody></table>");
     table
-}
-
-fn put(out: &mut String, text: &str) {
-    out.write_str(text).unwrap_or_default();
 }
 
 fn policy_head(policy: &PolicyLabel) -> String {

@@ -1,5 +1,11 @@
 //! Numbers and names as texts.
 
+use std::fmt::Write as _;
+
+pub(super) fn put(out: &mut String, text: &str) {
+    out.write_str(text).unwrap_or_default();
+}
+
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
