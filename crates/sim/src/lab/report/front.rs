@@ -1,7 +1,5 @@
 //! The chart of one scenario: attainment against GPU-hours, and what no policy dominates.
 
-use std::fmt::Write as _;
-
 use plotters::drawing::IntoDrawingArea as _;
 use plotters::series::LineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -329,7 +327,7 @@ fn label_place(
 
 fn tooltip(point: &Point<'_>) -> String {
     let (share, hours) = (point.attainment, point.outcome.gpu_hours);
-    let mut text = format!("{}: {} %", point.policy.name, percent(share.mean));
+    let text = format!("{}: {} %", point.policy.name, percent(share.mean));
     let seeds = point.outcome.seeds;
     let spread = format!(
         " ({}–{}), {} GPU-hours ({}–{}), seeds: {seeds}",
@@ -341,6 +339,5 @@ fn tooltip(point: &Point<'_>) -> String {
     );
     let single = format!(", {} GPU-hours, seeds: 1", quantity(hours.mean));
     let rest = if seeds > 1 { spread } else { single };
-    text.write_str(&rest).unwrap_or_default();
-    text
+    text + &rest
 }
