@@ -191,11 +191,11 @@ impl MetricFamily {
             && self.series.iter().zip(&other.series).all(same)
     }
 
-    fn tell_values(&self, tell: &mut impl FnMut(f64)) {
+    fn visit_values(&self, visit: &mut impl FnMut(f64)) {
         for (_, reading) in &self.series {
             let histogram = match reading {
                 SeriesValue::Value(value) => {
-                    tell(*value);
+                    visit(*value);
                     continue;
                 }
                 SeriesValue::Buckets(histogram) => histogram,
@@ -203,10 +203,10 @@ impl MetricFamily {
             let mut below = 0;
             for count in &histogram.counts {
                 below += count;
-                tell(super::number::real(below));
+                visit(super::number::real(below));
             }
-            tell(histogram.sum);
-            tell(super::number::real(below));
+            visit(histogram.sum);
+            visit(super::number::real(below));
         }
     }
 
@@ -263,9 +263,9 @@ impl Page {
             && pairs.all(|(one, other)| one.same_series(other))
     }
 
-    pub(super) fn tell_values(&self, tell: &mut impl FnMut(f64)) {
+    pub(super) fn visit_values(&self, visit: &mut impl FnMut(f64)) {
         for family in &self.families {
-            family.tell_values(tell);
+            family.visit_values(visit);
         }
     }
 

@@ -55,7 +55,7 @@ pub struct Scope {
 
 impl Owner {
     /// Nobody in particular: what it holds is not counted.
-    pub const NOBODY: Self = Self(0);
+    pub const NONE: Self = Self(0);
 
     /// Somebody who holds nothing yet.
     #[expect(clippy::new_without_default, reason = "each one is another")]
@@ -104,7 +104,7 @@ impl Owner {
     }
 
     fn add(self, grown: usize, freed: usize) {
-        if self == Self::NOBODY {
+        if self == Self::NONE {
             return;
         }
         self.count(|count| {

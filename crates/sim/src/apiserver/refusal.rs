@@ -236,7 +236,7 @@ impl ApiRefusal {
             504 => "Timeout",
             _ => "Unknown",
         };
-        let message = "the server has been told to refuse this request";
+        let message = "the server is set to refuse this request";
         Self::new(code, reason, message)
     }
 

@@ -147,7 +147,7 @@ impl WatchStream {
                 return vec![line("ERROR", &ApiRefusal::expired(text).document())];
             };
             let events = changes
-                .filter_map(|change| self.tell(state, change))
+                .filter_map(|change| self.seen_event(state, change))
                 .collect();
             self.cursor = self.cursor.max(state.store.revision());
             events
@@ -155,7 +155,7 @@ impl WatchStream {
     }
 
     /// What a change means to somebody who sees only what the selector lets through.
-    fn tell(&self, state: &State, change: &StoredChange) -> Option<String> {
+    fn seen_event(&self, state: &State, change: &StoredChange) -> Option<String> {
         let kind = &*self.target.kind;
         let fits = |object: &Arc<Value>| self.selector.matches(&view::seen(kind, object));
         let before = change.before.as_ref().filter(|object| fits(object));

@@ -53,9 +53,9 @@ impl State {
         self.hits.get(&id).is_some_and(|hits| *hits > 0)
     }
 
-    fn newest(&self, is_such: impl Fn(&ChaosFault) -> bool) -> Option<usize> {
+    fn newest(&self, is_meant: impl Fn(&ChaosFault) -> bool) -> Option<usize> {
         let mut newest = self.faults.iter().rev();
-        let (id, _) = newest.find(|(_, (fault, _))| is_such(fault))?;
+        let (id, _) = newest.find(|(_, (fault, _))| is_meant(fault))?;
         Some(*id)
     }
 }
@@ -123,8 +123,8 @@ impl ActiveFaults {
         self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Cut)));
     }
 
-    fn hit_newest(&self, is_such: impl Fn(&ChaosFault) -> bool) {
-        let newest = self.state().newest(is_such);
+    fn hit_newest(&self, is_meant: impl Fn(&ChaosFault) -> bool) {
+        let newest = self.state().newest(is_meant);
         if let Some(id) = newest {
             self.hit(id);
         }
@@ -263,7 +263,7 @@ mod tests {
             ills.within(id, late).await;
             began.elapsed().as_secs()
         };
-        assert_eq!(took(1).await, 0, "no such fault");
+        assert_eq!(took(1).await, 0, "an unknown fault");
         for id in [1, 2] {
             ills.inject(id, ChaosFault::Api(0, Api::Delayed(late)), 0);
         }

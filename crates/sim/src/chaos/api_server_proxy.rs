@@ -141,9 +141,9 @@ impl ApiServerProxy {
         fate
     }
 
-    fn tell(&self, request: &str, fate: &RequestOutcome) {
+    fn note_miss(&self, request: &str, fate: &RequestOutcome) {
         let why = if fate.unreachable {
-            "nobody there".to_owned()
+            "out of reach".to_owned()
         } else if fate.hang {
             "no answer".to_owned()
         } else if let Some((code, ..)) = fate.refuse {
@@ -182,7 +182,7 @@ impl ApiServerProxy {
             self.perish().await;
         }
         let asked = asked(&Sent::new(&method, &uri, b""));
-        self.tell(&asked, &fate);
+        self.note_miss(&asked, &fate);
         if fate.unreachable {
             return Err("connection refused".into());
         }
@@ -196,7 +196,7 @@ impl ApiServerProxy {
             return Ok(answer);
         }
         if let Some(later) = self.later(&fate) {
-            tokio::spawn(Owner::NOBODY.does(self.arrive(request, stored, later)));
+            tokio::spawn(Owner::NONE.does(self.arrive(request, stored, later)));
             return std::future::pending().await;
         }
         let request = aged(request, fate.version);
@@ -413,7 +413,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         // What the world does on the way is not held by who asks.
-        Box::pin(Owner::NOBODY.does(self.clone().carry(request)))
+        Box::pin(Owner::NONE.does(self.clone().carry(request)))
     }
 }
 

@@ -332,10 +332,10 @@ impl Checker {
     }
 
     /// Whether a process that lives has been told of what changed at one kind after a version.
-    pub(super) fn was_told(&self, (plural, version): (&str, u64)) -> bool {
+    pub(super) fn has_delivered(&self, (plural, version): (&str, u64)) -> bool {
         let bench = self.bench();
         let mut seats = bench.seats.values();
-        seats.any(|seat| seat.watches.told(plural) > version)
+        seats.any(|seat| seat.watches.newest(plural) > version)
     }
 
     pub(super) fn take_met(&self) -> Met {

@@ -87,7 +87,7 @@ impl Misses {
 
     pub(super) fn note(&self, request: &str, why: &str, by: &[usize]) {
         // Nothing of the trace is held by who asked.
-        let _scope = Owner::NOBODY.enter();
+        let _scope = Owner::NONE.enter();
         let by: Vec<String> = by.iter().map(|id| format!("#{id}")).collect();
         let text = if by.is_empty() {
             format!("{request}: {why}")
@@ -106,12 +106,12 @@ impl Misses {
 pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>) {
     let who = format!("c{place}");
     let mut claims = door.shared.claim.follow();
-    let mut told = (0, false);
+    let mut shown = (0, false);
     loop {
         let claim = *claims.take();
         let now = door.shared.clock.now();
         let leads = claim.hold.covers(now);
-        if told != (claim.term, leads) {
+        if shown != (claim.term, leads) {
             let text = match claim.hold {
                 ClaimDuration::Until(end) if leads => format!(
                     "leads in term {}, until {:.3} for now",
@@ -123,7 +123,7 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>
                 ClaimDuration::NotOurs => format!("does not lead, in term {}", claim.term),
             };
             trace.note(&who, "claim", &text);
-            told = (claim.term, leads);
+            shown = (claim.term, leads);
         }
         let end = match claim.hold {
             ClaimDuration::Until(end) if leads => end.saturating_sub(now.monotonic),

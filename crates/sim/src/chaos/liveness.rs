@@ -32,14 +32,10 @@ pub(super) fn wanting(
     scenario: &Scenario,
     is_kept: &dyn Fn(&VariantKey) -> bool,
 ) -> Vec<InvariantViolation> {
-    let hears_routers = is_by_tokens(scenario);
+    let by_routers = is_by_tokens(scenario);
     let may_grow = |variant: &ScenarioVariant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
-        let enough = if hears_routers {
-            most
-        } else {
-            least.max(1) + 1
-        };
+        let enough = if by_routers { most } else { least.max(1) + 1 };
         seen.desired < Some(enough)
     };
     let models = scenario.models.iter().zip(&frame.models);
@@ -48,7 +44,7 @@ pub(super) fn wanting(
         let keys = model.variants.iter();
         let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
         let mut variants = model.variants.iter().zip(&seen.variants);
-        let (is_short, can_grow) = if hears_routers {
+        let (is_short, can_grow) = if by_routers {
             let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
             (seen.queue.max(held) > QUEUE, can_grow)
         } else {
@@ -246,7 +242,7 @@ mod tests {
     use super::*;
     use crate::world::{ConfigMap, ModelFrame, scenario};
 
-    fn told(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
+    fn want(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
         let mut scenario = scenario("days").unwrap();
         scenario.models.truncate(1);
         scenario.config = vec![ConfigMap {
@@ -291,7 +287,7 @@ mod tests {
             (false, 0, 9.0, 9.0, [1, 1], true),
             (false, 0, 9.0, 9.0, [1, 2], false),
         ] {
-            let found = told(by_tokens, held, queue, shortest, desired);
+            let found = want(by_tokens, held, queue, shortest, desired);
             assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");
         }
     }

@@ -430,11 +430,11 @@ fn speak_for_the_silent(snapshot: &mut ClusterSnapshot) {
         };
         let ready = view.pods.iter();
         let ready = ready.filter(|pod| pod.readiness == Readiness::Ready);
-        let (heard, silent): (Vec<_>, Vec<_>) = ready.partition(|pod| {
+        let (speaking, silent): (Vec<_>, Vec<_>) = ready.partition(|pod| {
             let own = samples.get(&pod.name);
             own.is_some_and(|own| own.kv_usage.is_some() && own.queue_length.is_some())
         });
-        let one = heard
+        let one = speaking
             .first()
             .and_then(|pod| samples.get(&pod.name).cloned());
         let Some(one) = one else {

@@ -27,7 +27,7 @@ pub(super) struct PageReads(Arc<Mutex<BTreeMap<String, PageRead>>>);
 
 impl PageReads {
     fn note(&self, address: &str, at: Duration, page: &MetricFamilies) {
-        let _scope = Owner::NOBODY.enter();
+        let _scope = Owner::NONE.enter();
         let samples = page.values().flat_map(|family| family.samples.values());
         let sum = samples.map(|sample| sample.value).sum();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);

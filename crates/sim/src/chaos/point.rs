@@ -118,7 +118,7 @@ mod tests {
             "Pair/before/7",
             "Pair/before/0/collector",
             "Pair/before/seven/collector",
-            "Pair/before/7/nobody",
+            "Pair/before/7/unknown",
             "Pair/during/7/collector",
             "Pair/during-write/7/collector",
             "Pair/during-write/0",

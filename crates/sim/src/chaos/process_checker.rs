@@ -42,7 +42,7 @@ use wva_supervise::RoleReport;
 mod autoscaled;
 mod knows;
 mod shows;
-mod told;
+mod statuses;
 
 /// After a server went back in time, until every list is new.
 pub(super) const RELISTED: Duration = Duration::from_mins(12);
@@ -78,7 +78,7 @@ const FOLLOWED: [&str; 7] = [
 
 pub(super) struct ProcessChecker {
     pub(super) door: Arc<ControllerView>,
-    pub(super) heard: PodObservations,
+    pub(super) observed: PodObservations,
     pub(super) watches: Watches,
     pub(super) reads: PageReads,
     ills: ActiveFaults,
@@ -134,13 +134,13 @@ impl ProcessChecker {
     /// and file.
     pub(super) fn new(
         door: Arc<ControllerView>,
-        (heard, watches, reads): (PodObservations, Watches, PageReads),
+        (observed, watches, reads): (PodObservations, Watches, PageReads),
         ills: ActiveFaults,
         fixed: Sources,
     ) -> Self {
         Self {
             door,
-            heard,
+            observed,
             watches,
             reads,
             ills,
@@ -305,10 +305,10 @@ impl ProcessChecker {
         // Its one handler serves for ever.
         hanging.retain(|role| *role != Role::Http);
         let is_whole = self.tree.is_whole(&self.report) && hanging.is_empty();
-        let is_told = self.watches.hear(&FOLLOWED);
+        let is_followed = self.watches.live(&FOLLOWED);
         let since = |holds: bool, before: Option<Duration>| holds.then(|| before.unwrap_or(now));
-        self.calm = since(is_free && is_whole && is_told, self.calm);
-        self.awake = since(is_whole && is_told, self.awake);
+        self.calm = since(is_free && is_whole && is_followed, self.calm);
+        self.awake = since(is_whole && is_followed, self.awake);
         self.free = since(is_free && is_whole, self.free);
         self.whole = since(is_whole, self.whole);
         let leads = self
@@ -358,7 +358,7 @@ impl ProcessChecker {
             .filter(|key| self.attempts.none_within(key, TRIED_AGAIN, now.monotonic));
         let limit = TRIED_AGAIN.as_secs();
         let text = |key| {
-            format!("{key} is not stored as it is shown, and nobody has tried to for {limit} s")
+            format!("{key} is not stored as it is shown, and no write was tried for {limit} s")
         };
         untried
             .map(|key| InvariantViolation::new("E6", text(key)))

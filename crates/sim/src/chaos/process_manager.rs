@@ -59,7 +59,7 @@ pub(super) struct ProcessSetting {
 pub(super) struct Process {
     pub(super) pod: String,
     pub(super) ills: ActiveFaults,
-    heard: PodObservations,
+    observed: PodObservations,
     lives: u64,
     running: Option<Running>,
     back_at: Option<Duration>,
@@ -214,7 +214,7 @@ impl ProcessManager {
         member.lives += 1;
         member.back_at = None;
         // What the one before it heard is not known to this one.
-        member.heard = PodObservations::default();
+        member.observed = PodObservations::default();
         let life = ProcessState::new(Arc::clone(&stage.ended));
         let listener = RequestObserver {
             judge: stage.judge.clone(),
@@ -236,7 +236,7 @@ impl ProcessManager {
             ills: member.ills.clone(),
             life: life.clone(),
             clock: stage.clock.clone(),
-            heard: member.heard.clone(),
+            observed: member.observed.clone(),
             misses,
             listener,
             memory: Arc::default(),
@@ -274,8 +274,8 @@ impl ProcessManager {
         let skew = skew::words(member.ahead);
         stage.note(place, &format!("begins as {name}{skew}"));
         stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-        let hears = (member.heard.clone(), watches, reads);
-        let seat = ProcessChecker::new(Arc::clone(&door), hears, member.ills.clone(), of_process);
+        let news = (member.observed.clone(), watches, reads);
+        let seat = ProcessChecker::new(Arc::clone(&door), news, member.ills.clone(), of_process);
         stage.judge.came(place, seat);
         member.running = Some(stage.run(place, controller, door, life));
     }

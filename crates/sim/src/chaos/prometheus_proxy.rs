@@ -26,7 +26,7 @@ pub(super) struct PrometheusProxy {
     pub(super) ills: ActiveFaults,
     pub(super) life: ProcessState,
     pub(super) clock: Clock,
-    pub(super) heard: PodObservations,
+    pub(super) observed: PodObservations,
     pub(super) misses: Misses,
     pub(super) listener: RequestObserver,
     pub(super) memory: Arc<Mutex<Memory>>,
@@ -48,15 +48,15 @@ pub(super) struct Memory {
     ghosts: Known,
 }
 
-/// What answers told of each pod, and under no name when one last held anything.
+/// What answers said of each pod, and under no name when one last held anything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PodObservations(Arc<Mutex<BTreeMap<String, PodAnswers>>>);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PodAnswers {
     pub(super) taken: Duration,
-    /// When an answer last held one, be it an answer that was told before.
-    pub(super) told: Duration,
+    /// When an answer last held one, be it an answer that was given before.
+    pub(super) seen: Duration,
 }
 
 impl PodObservations {
@@ -74,15 +74,15 @@ impl PodObservations {
     /// Takes in an answer by a clock that is ahead by so many seconds; a repeated one, by none, says nothing
     /// new of a pod but that it is there.
     fn note(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
-        let _scope = Owner::NOBODY.enter();
+        let _scope = Owner::NONE.enter();
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if ahead.is_some() && !answer.is_empty() {
-            let (taken, told) = (now.monotonic, now.monotonic);
-            table.insert(String::new(), PodAnswers { taken, told });
+            let (taken, seen) = (now.monotonic, now.monotonic);
+            table.insert(String::new(), PodAnswers { taken, seen });
         }
-        for (pod, sample) in told(promql, answer) {
+        for (pod, sample) in pod_times(promql, answer) {
             let news = table.entry(pod.to_owned()).or_default();
-            news.told = now.monotonic;
+            news.seen = now.monotonic;
             if let Some(ahead) = ahead {
                 let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
                 let taken = WallTime(i64::try_from(taken.as_millis()).unwrap_or(i64::MAX));
@@ -93,11 +93,11 @@ impl PodObservations {
     }
 }
 
-fn told<'a>(
+fn pod_times<'a>(
     promql: &str,
     answer: &'a QueryResult,
 ) -> impl Iterator<Item = (&'a str, SampleRef<'a>)> + use<'a> {
-    let are_times = tells_times(promql);
+    let are_times = holds_times(promql);
     let times = answer.samples().filter(move |_| are_times);
     let times = times.filter(|sample| sample.value.is_finite());
     times.filter_map(|sample| {
@@ -113,7 +113,7 @@ fn why(failure: &QueryError) -> String {
     }
 }
 
-fn tells_times(promql: &str) -> bool {
+fn holds_times(promql: &str) -> bool {
     promql.contains("timestamp(")
 }
 
@@ -135,13 +135,13 @@ impl PrometheusProxy {
         deadline: Duration,
     ) -> Result<QueryResult, QueryError> {
         if !self.life.is_dead() {
-            let _scope = Owner::NOBODY.enter();
+            let _scope = Owner::NONE.enter();
             self.listener.asked();
         }
         self.life.gate().await;
         for (id, fault, _) in self.ills.prometheus() {
             if matches!(fault, Prom::Hang | Prom::Slow(_)) {
-                // Whoever asks may give up before there is an answer.
+                // The process may give up before there is an answer.
                 self.ills.hit(id);
             }
             if fault == Prom::Hang {
@@ -153,7 +153,7 @@ impl PrometheusProxy {
                 return Err(failure);
             }
         }
-        Owner::NOBODY.does(self.ills.asked()).await;
+        Owner::NONE.does(self.ills.asked()).await;
         let answer = match of {
             Of::Now => self.inner.query(promql, deadline).await,
             Of::ThePast => self.inner.history(promql, deadline).await,
@@ -175,21 +175,21 @@ impl PrometheusProxy {
             }
             answer = bent;
         }
-        let mut is_told_again = false;
+        let mut is_repeated = false;
         for (id, fault, _) in self.ills.prometheus() {
             if fault == Prom::Old {
-                let told = self.old(id, promql, &answer);
-                is_told_again = !is_same(&told, &answer);
-                if is_told_again {
+                let old = self.old(id, promql, &answer);
+                is_repeated = !is_same(&old, &answer);
+                if is_repeated {
                     self.ills.hit(id);
                 }
-                answer = told;
+                answer = old;
             }
         }
         self.life.gate().await;
         if of == Of::Now {
-            let ahead = (!is_told_again).then_some(ahead);
-            self.heard.note(promql, &answer, ahead, self.clock.now());
+            let ahead = (!is_repeated).then_some(ahead);
+            self.observed.note(promql, &answer, ahead, self.clock.now());
         }
         Ok(answer)
     }
@@ -220,7 +220,7 @@ impl PrometheusProxy {
     }
 
     fn bend(&self, fault: Prom, promql: &str, answer: QueryResult) -> (QueryResult, bool) {
-        let is_time = tells_times(promql);
+        let is_time = holds_times(promql);
         let seconds = |time: Duration| time.as_secs_f64();
         let shifted = |by: f64| {
             let value = move |value: f64| if is_time { value + by } else { value };
@@ -263,7 +263,7 @@ impl PrometheusProxy {
     /// that whatever else is wrong with it was so then.
     fn old(&self, id: usize, promql: &str, answer: &QueryResult) -> QueryResult {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = Owner::NOBODY.enter();
+        let scope = Owner::NONE.enter();
         let known = memory.old.entry(id).or_default();
         let known = known.entry(promql.to_owned());
         let known = known.or_insert_with(|| answer.clone());
@@ -274,7 +274,7 @@ impl PrometheusProxy {
     /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
     fn remember(&self, promql: &str, answer: &QueryResult) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let _scope = Owner::NOBODY.enter();
+        let _scope = Owner::NONE.enter();
         match memory.ghosts.get_mut(promql) {
             Some(known) if known.len() >= answer.len() => {}
             Some(known) => *known = answer.clone(),

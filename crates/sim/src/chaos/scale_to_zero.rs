@@ -18,7 +18,7 @@ use wva::state::Readers;
 use wva_base::moment::Moment;
 
 /// How old what a decision knows of use may be: a sample that is still fresh, and a collection.
-const HEARD: Duration = Duration::from_secs(90);
+const KNOWN_AGE: Duration = Duration::from_secs(90);
 /// How much sooner than its retention a model may sleep: seconds are looked at, and retention is counted
 /// from the last collection that saw a use.
 const SLACK: Duration = Duration::from_secs(20);
@@ -119,13 +119,13 @@ impl Sleep {
         &self.of.model
     }
 
-    fn used_of_late(
+    fn used_lately(
         &self,
-        (retention, heard): (Duration, Duration),
+        (retention, age): (Duration, Duration),
         now: Duration,
     ) -> Option<Duration> {
         let from = now.saturating_sub(retention.saturating_sub(SLACK));
-        let to = now.checked_sub(heard)?;
+        let to = now.checked_sub(age)?;
         let mut known = self.used.iter().rev();
         let (_, last) = known.find(|(begin, end)| *begin <= to && *end >= from)?;
         Some(now.saturating_sub(*last))
@@ -166,12 +166,12 @@ impl Sleep {
         }
         let since = |at: Duration| now.saturating_sub(at);
         // However long the interval is, use is looked for once a minute.
-        let heard = HEARD.max(widest.fresh + widest.interval.min(LOOK));
+        let age = KNOWN_AGE.max(widest.fresh + widest.interval.min(LOOK));
         let started = self.started.map(since);
         let started = started.filter(|ago| *ago < retention);
-        let is_misled = misled.is_some_and(|ago| ago < retention + heard);
+        let is_misled = misled.is_some_and(|ago| ago < retention + age);
         let used = self
-            .used_of_late((retention, heard), now)
+            .used_lately((retention, age), now)
             .filter(|_| !is_misled);
         let (what, ago) = match (started, used) {
             (Some(ago), _) => ("started", ago),

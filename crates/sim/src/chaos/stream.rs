@@ -22,15 +22,15 @@ struct Ailing {
     kind: String,
     ready: VecDeque<Bytes>,
     over: bool,
-    /// The fault by which it tells nothing from the start: a server that stands still.
+    /// The fault by which it delivers nothing from the start: a server that stands still.
     mute: Option<usize>,
-    /// Nothing where it tells nothing any more.
+    /// Nothing where it delivers nothing any more.
     open: Option<Open>,
 }
 
 pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
     let faults = line.ills.api();
-    // A server that stands still tells nothing.
+    // A server that stands still delivers nothing.
     let mut older = faults.iter().filter_map(|(id, fault, _)| match fault {
         Api::Older(_) => Some(*id),
         _ => None,
@@ -46,7 +46,7 @@ pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
         mute,
     };
     let frames = futures::stream::unfold(ailing, |mut ailing| async move {
-        let bytes = Owner::NOBODY.does(ailing.next()).await?;
+        let bytes = Owner::NONE.does(ailing.next()).await?;
         Some((Ok::<_, Infallible>(Frame::data(bytes)), ailing))
     });
     StreamBody::new(frames.boxed()).boxed_unsync()
@@ -58,7 +58,7 @@ impl Ailing {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(self.delivered(ready));
             }
-            let mut bytes = self.told().await?;
+            let mut bytes = self.receive().await?;
             self.line.life.gate().await;
             if self.open.is_none() {
                 self.mute.iter().for_each(|id| self.line.ills.hit(*id));
@@ -67,7 +67,7 @@ impl Ailing {
             let mut doubled = Vec::new();
             for (id, fault, _) in self.line.ills.api() {
                 let hit = match fault {
-                    // Nobody tells an open connection that its other end is out of reach.
+                    // An open connection does not notice that its other end is out of reach.
                     Api::Silent | Api::Partition => {
                         self.line.ills.hit(id);
                         self.open = None;
@@ -108,7 +108,7 @@ impl Ailing {
             }
             self.line.life.gate().await;
             if !bytes.is_empty() {
-                // Twice is what is told after all.
+                // What is delivered after all comes twice.
                 for id in doubled {
                     self.line.ills.hit(id);
                     self.ready.push_back(bytes.clone());
@@ -120,28 +120,28 @@ impl Ailing {
 
     fn delivered(&self, bytes: Bytes) -> Bytes {
         if let Some(open) = &self.open {
-            open.heard(&String::from_utf8_lossy(&bytes));
+            open.deliver(&String::from_utf8_lossy(&bytes));
         }
         bytes
     }
 
-    async fn told(&mut self) -> Option<Bytes> {
+    async fn receive(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
         }
-        let told = self.line.next(&mut self.body).await;
-        self.over = told.is_none();
+        let received = self.line.next(&mut self.body).await;
+        self.over = received.is_none();
         let is_error = |bytes: &Bytes| bytes.starts_with(br#"{"type":"ERROR""#);
-        if told.as_ref().is_some_and(is_error) {
+        if received.as_ref().is_some_and(is_error) {
             self.line.ills.expired();
         }
-        told
+        received
     }
 
     async fn gather(&mut self, first: Bytes, until: impl Future<Output = ()>) -> Vec<u8> {
         let mut all = first.to_vec();
         let mut until = pin!(until);
-        while let Either::Left((Some(more), _)) = select(pin!(self.told()), &mut until).await {
+        while let Either::Left((Some(more), _)) = select(pin!(self.receive()), &mut until).await {
             all.extend_from_slice(&more);
         }
         all
@@ -160,11 +160,11 @@ fn without_bookmarks(bytes: &Bytes) -> Bytes {
     Bytes::from(kept)
 }
 
-/// The events as a server that has fallen behind tells them: of what happened to an object one after the other only
-/// what came of it, in the place of the last, so that versions ascend.
+/// The events as a server that has fallen behind sends them: of what happened to an object one after the other only
+/// the result, in the place of the last, so that versions ascend.
 fn coalesced(text: &str) -> Bytes {
-    let mut told: Vec<String> = Vec::new();
-    // By object: the place of the event that was told last, and of which type it is.
+    let mut sent: Vec<String> = Vec::new();
+    // By object: the place of the event that was sent last, and of which type it is.
     let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for line in text.lines() {
         let mut line = format!("{line}\n");
@@ -174,24 +174,24 @@ fn coalesced(text: &str) -> Bytes {
         if let Some((mut kind, uid)) = identity {
             let before = last.get(&uid);
             let folded = before.and_then(|(place, first)| Some((*place, folded(first, &kind)?)));
-            if let Some((place, told_as)) = folded {
-                told.get_mut(place).into_iter().for_each(String::clear);
-                if kind != told_as
+            if let Some((place, folded_as)) = folded {
+                sent.get_mut(place).into_iter().for_each(String::clear);
+                if kind != folded_as
                     && let Some(known) = event.get_mut("type")
                 {
-                    *known = Value::from(told_as);
+                    *known = Value::from(folded_as);
                     line = format!("{event}\n");
-                    told_as.clone_into(&mut kind);
+                    folded_as.clone_into(&mut kind);
                 }
             }
-            last.insert(uid, (told.len(), kind));
+            last.insert(uid, (sent.len(), kind));
         }
-        told.push(line);
+        sent.push(line);
     }
-    Bytes::from(told.concat())
+    Bytes::from(sent.concat())
 }
 
-/// As what two events of one object are told that are told as one. What came and went again is told as gone, and not
+/// The type of one event that stands for two of one object. What came and went again is sent as gone, and not
 /// left out: who watches may have it from a list that is newer than where the watch began.
 fn folded(first: &str, then: &str) -> Option<&'static str> {
     match (first, then) {
@@ -211,18 +211,18 @@ mod tests {
         serde_json::json!({"type": kind, "object": object}).to_string() + "\n"
     }
 
-    fn told(events: &[String]) -> Vec<String> {
+    fn sent(events: &[String]) -> Vec<String> {
         let kept = coalesced(&events.concat());
         let kept = String::from_utf8_lossy(&kept);
         kept.lines().map(|line| format!("{line}\n")).collect()
     }
 
     #[test]
-    fn of_several_changes_what_came_of_them_is_told() {
+    fn of_several_changes_the_result_is_delivered() {
         let of = |kinds: &[&str]| -> Vec<String> {
             let events = kinds.iter().zip(1..);
             let events: Vec<String> = events.map(|(kind, at)| event(kind, "a", at)).collect();
-            told(&events)
+            sent(&events)
         };
         for kinds in [&["ADDED"][..], &["MODIFIED"], &["DELETED"]] {
             assert_eq!(of(kinds), [event(kinds[0], "a", 1)]);
@@ -257,6 +257,6 @@ mod tests {
             events[4].clone(),
             events[5].clone(),
         ];
-        assert_eq!(told(&events), expected);
+        assert_eq!(sent(&events), expected);
     }
 }

@@ -145,7 +145,7 @@ fn goes_on(plot: &ChaosWorkload, faults: &[(u64, ChaosFault)]) -> RunOutcome {
 /// Who leads is told of no write that it was carried out, for longer than anybody may be without a leader: the
 /// lease was renewed by a process that did not know it, and kept from everybody else (seed 4009 of `storm`).
 #[test]
-fn whoever_is_never_answered_leads_on() {
+fn a_leader_that_is_never_answered_leads_on() {
     let mut plot = plot("probe", 1).unwrap();
     plot.controllers = 2;
     plot.faults_until = Duration::from_mins(8);

@@ -11,7 +11,7 @@ pub(super) struct Watches(Arc<Mutex<BTreeMap<String, Kind>>>);
 struct Kind {
     open: u64,
     /// The newest version that a watch has told, or a list before it.
-    told: u64,
+    newest: u64,
 }
 
 #[derive(Debug)]
@@ -34,15 +34,15 @@ impl Watches {
             of: self.clone(),
             plural,
         };
-        open.tell(number_after(query, "resourceVersion="));
+        open.reach(number_after(query, "resourceVersion="));
         open
     }
 
-    pub(super) fn told(&self, plural: &str) -> u64 {
-        self.table().get(plural).map_or(0, |kind| kind.told)
+    pub(super) fn newest(&self, plural: &str) -> u64 {
+        self.table().get(plural).map_or(0, |kind| kind.newest)
     }
 
-    pub(super) fn hear(&self, plurals: &[&str]) -> bool {
+    pub(super) fn live(&self, plurals: &[&str]) -> bool {
         let table = self.table();
         let watched = |plural: &&str| table.get(*plural).is_some_and(|kind| kind.open > 0);
         plurals.iter().all(watched)
@@ -58,15 +58,15 @@ impl Open {
         &self.plural
     }
 
-    pub(super) fn heard(&self, events: &str) {
+    pub(super) fn deliver(&self, events: &str) {
         let last = events.lines().next_back().unwrap_or_default();
-        self.tell(number_after(last, "\"resourceVersion\":\""));
+        self.reach(number_after(last, "\"resourceVersion\":\""));
     }
 
-    fn tell(&self, version: Option<u64>) {
+    fn reach(&self, version: Option<u64>) {
         let mut table = self.of.table();
         if let (Some(kind), Some(version)) = (table.get_mut(&self.plural), version) {
-            kind.told = kind.told.max(version);
+            kind.newest = kind.newest.max(version);
         }
     }
 }
@@ -90,31 +90,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_heard_as_long_as_one_watch_of_it_is_open() {
+    fn a_kind_is_followed_as_long_as_one_watch_of_it_is_open() {
         let watches = Watches::default();
         let _bound = watches.open("/api/v1/pods", "fieldSelector=spec.nodeName!=");
-        assert!(!watches.hear(&["pods"]));
+        assert!(!watches.live(&["pods"]));
         let one = watches.open("/api/v1/pods", "watch=true");
         let other = watches.open("/api/v1/namespaces/n/pods", "");
-        assert!(watches.hear(&["pods"]));
-        assert!(!watches.hear(&["pods", "nodes"]));
+        assert!(watches.live(&["pods"]));
+        assert!(!watches.live(&["pods", "nodes"]));
         drop(one);
-        assert!(watches.hear(&["pods"]));
+        assert!(watches.live(&["pods"]));
         drop(other);
-        assert!(!watches.hear(&["pods"]));
+        assert!(!watches.live(&["pods"]));
     }
 
     #[test]
-    fn a_kind_was_told_up_to_the_newest_version_of_any_of_its_watches() {
+    fn a_kind_is_known_up_to_the_newest_version_of_any_of_its_watches() {
         let watches = Watches::default();
-        assert_eq!(watches.told("pods"), 0);
+        assert_eq!(watches.newest("pods"), 0);
         let one = watches.open("/api/v1/pods", "watch=true&resourceVersion=17");
-        assert_eq!(watches.told("pods"), 17);
+        assert_eq!(watches.newest("pods"), 17);
         let event =
             |version: u64| format!("{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}\n");
-        one.heard(&(event(19) + &event(23)));
-        assert_eq!(watches.told("pods"), 23);
+        one.deliver(&(event(19) + &event(23)));
+        assert_eq!(watches.newest("pods"), 23);
         let _older = watches.open("/api/v1/pods", "resourceVersion=5");
-        assert_eq!((watches.told("pods"), watches.told("nodes")), (23, 0));
+        assert_eq!((watches.newest("pods"), watches.newest("nodes")), (23, 0));
     }
 }

@@ -82,7 +82,7 @@ pub(crate) const PLOTS: [(&str, &str); 6] = [
     ("quiet", "As storm, without faults."),
     (
         "probe",
-        "One model and one controller until it comes to rest, without faults.",
+        "One model and one controller until it rests, without faults.",
     ),
 ];
 

@@ -103,7 +103,7 @@ fn text_and_samples_say_the_same() {
 #[test]
 fn buckets_cumulate_and_include_their_bound() {
     let page = page();
-    let told: Vec<_> = page
+    let found: Vec<_> = page
         .samples()
         .filter(|sample| sample.name.starts_with("c_seconds"))
         .map(|sample| {
@@ -118,7 +118,7 @@ fn buckets_cumulate_and_include_their_bound() {
     let bucket =
         |bound: &str, value| ("c_seconds_bucket".to_owned(), Some(bound.to_owned()), value);
     assert_eq!(
-        told,
+        found,
         [
             bucket("0.5", 1.0),
             bucket("1.0", 2.0),

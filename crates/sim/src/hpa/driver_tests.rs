@@ -80,11 +80,11 @@ fn condition(server: &Insider, kind: &str) -> (String, String) {
 
 fn events(server: &Insider) -> Vec<(String, String)> {
     let events = server.list("events");
-    let told = |event: &Arc<Value>| {
+    let reason_and_message = |event: &Arc<Value>| {
         let text = |field: &str| event[field].as_str().unwrap().to_owned();
         (text("reason"), text("message"))
     };
-    events.iter().map(told).collect()
+    events.iter().map(reason_and_message).collect()
 }
 
 fn pair(one: &str, other: &str) -> (String, String) {

@@ -35,7 +35,7 @@ impl InProcess {
         }
         let answer = {
             // What the server needs for an answer is not held by who asks.
-            let _scope = Owner::NOBODY.enter();
+            let _scope = Owner::NONE.enter();
             let answer = server.query(promql, now);
             answer.map_err(|refusal| refused(&refusal))?
         };

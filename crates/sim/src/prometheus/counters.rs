@@ -44,7 +44,7 @@ impl Counters {
         std::mem::take(&mut self.falls)
     }
 
-    pub(super) fn told(&mut self, id: SeriesId, shown: f64) -> f64 {
+    pub(super) fn value(&mut self, id: SeriesId, shown: f64) -> f64 {
         let Some(counter) = self.known.get_mut(&id) else {
             return shown;
         };

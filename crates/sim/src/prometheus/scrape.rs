@@ -184,9 +184,9 @@ fn store_values(
         return None;
     }
     let mut shown = scraping.shown.iter();
-    page.tell_values(&mut |value| {
+    page.visit_values(&mut |value| {
         if let Some(shown) = shown.next() {
-            let value = scraping.counters.told(shown.id, value);
+            let value = scraping.counters.value(shown.id, value);
             store.append(shown.id, Point { time, value });
         }
     });
@@ -218,7 +218,7 @@ fn store_lines(
     for (line, id) in lines.iter().zip(&found) {
         let point = Point {
             time: line.time.unwrap_or(time),
-            value: scraping.counters.told(*id, line.value),
+            value: scraping.counters.value(*id, line.value),
         };
         store.append(*id, point);
     }

@@ -153,7 +153,7 @@ impl<'a> Rollout<'a> {
         ));
         if first > 0 {
             let message = format!("Scaled up replica set {name} from 0 to {first}");
-            self.tell(&message, writes, now);
+            self.announce(&message, writes, now);
         }
     }
 
@@ -171,7 +171,7 @@ impl<'a> Rollout<'a> {
             "Scaled {direction} replica set {} from {from} to {to}",
             set.name()
         );
-        self.tell(&message, writes, now);
+        self.announce(&message, writes, now);
     }
 
     /// Takes from old sets what is not needed any more: first what never became available.
@@ -211,7 +211,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    fn tell(&self, message: &str, writes: &mut Vec<Write>, now: WallTime) {
+    fn announce(&self, message: &str, writes: &mut Vec<Write>, now: WallTime) {
         let about = ("apps/v1", "Deployment", self.deployment);
         let what = (Volume::Normal, "ScalingReplicaSet");
         writes.push(event(about, COMPONENT, what, message, now));

@@ -41,7 +41,7 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
             let options = json!({"preconditions": {"uid": pod.uid()}});
             writes.push(Write::Delete(pod_path(pod), options));
             let message = format!("Deleted pod: {}", pod.name());
-            tell(set, "SuccessfulDelete", &message, &mut writes, now);
+            announce(set, "SuccessfulDelete", &message, &mut writes, now);
         }
     }
     let least = set.number("/spec/minReadySeconds").saturating_mul(1000);
@@ -72,7 +72,7 @@ pub(super) fn created(set: &Object, pod: &str, now: WallTime) -> Write {
     event(about, COMPONENT, what, &format!("Created pod: {pod}"), now)
 }
 
-fn tell(set: &Object, reason: &str, message: &str, writes: &mut Vec<Write>, now: WallTime) {
+fn announce(set: &Object, reason: &str, message: &str, writes: &mut Vec<Write>, now: WallTime) {
     let about = ("apps/v1", "ReplicaSet", set);
     let what = (Volume::Normal, reason);
     writes.push(event(about, COMPONENT, what, message, now));

@@ -153,16 +153,16 @@ impl<'a> Ranks<'a> {
         leader_worker_sets::admit(&mut pod, self.set.namespace());
         let collection = path("v1", self.set.namespace(), "pods", "");
         writes.push(Write::Create(collection, pod));
-        self.tell("SuccessfulCreate", "create", &name, writes, now);
+        self.note("SuccessfulCreate", "create", &name, writes, now);
     }
 
     fn delete(&self, pod: &Object, writes: &mut Vec<Write>, now: WallTime) {
         let options = json!({"preconditions": {"uid": pod.uid()}});
         writes.push(Write::Delete(pod_path(pod), options));
-        self.tell("SuccessfulDelete", "delete", pod.name(), writes, now);
+        self.note("SuccessfulDelete", "delete", pod.name(), writes, now);
     }
 
-    fn tell(&self, reason: &str, verb: &str, pod: &str, writes: &mut Vec<Write>, now: WallTime) {
+    fn note(&self, reason: &str, verb: &str, pod: &str, writes: &mut Vec<Write>, now: WallTime) {
         let about = ("apps/v1", "StatefulSet", self.set);
         let message = format!(
             "{verb} Pod {pod} in StatefulSet {} successful",

@@ -245,14 +245,14 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
         .await
         .unwrap();
     pass(30).await;
-    assert_eq!(stage.status("readyReplicas"), 1, "nobody has noticed yet");
+    assert_eq!(stage.status("readyReplicas"), 1, "not noticed yet");
     pass(30).await;
     assert_eq!(stage.status("readyReplicas"), 0);
     assert_eq!(stage.pods().len(), 1);
     pass(600).await;
     assert_eq!(stage.status("readyReplicas"), 1);
     let pods = stage.pods();
-    assert_eq!(pods.len(), 2, "nobody can tell that the lost one has ended");
+    assert_eq!(pods.len(), 2, "whether the lost one has ended is unknown");
     let node = lost.clone();
     stage
         .workloads

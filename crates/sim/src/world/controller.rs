@@ -206,7 +206,7 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     let door = ControllerView {
         shared,
         actors,
-        owner: Owner::NOBODY,
+        owner: Owner::NONE,
         routes,
         probes,
     };

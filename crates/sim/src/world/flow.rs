@@ -96,7 +96,7 @@ impl Flow {
             self.lost += surplus;
         }
         self.now = to;
-        self.tell(score);
+        self.report(score);
     }
 
     fn count(&mut self, requests: f64, score: &mut Score) {
@@ -107,7 +107,7 @@ impl Flow {
         score.came_many(self.now, u64::from(whole));
     }
 
-    fn tell(&mut self, score: &mut Score) {
+    fn report(&mut self, score: &mut Score) {
         // Little's law: what is held over the rate at which it comes.
         let rate = self.shape.rate(self.now);
         let held = if rate > 0.0 { self.held / rate } else { 0.0 };

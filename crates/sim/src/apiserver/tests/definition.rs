@@ -101,7 +101,7 @@ fn every_pattern_and_rule_of_the_definition_is_enforced() {
 }
 
 #[test]
-fn nobody_is_refused_for_what_was_wrong_before() {
+fn an_edit_is_not_refused_for_what_was_wrong_before() {
     let live = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 1}});
     let cause = |reason, field: &str| Cause {
         reason,

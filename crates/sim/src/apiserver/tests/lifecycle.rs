@@ -24,7 +24,7 @@ fn maps(server: &ApiServer) -> Api<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_changes_as_they_come_and_bookmarks_when_it_is_quiet() {
+async fn a_watch_delivers_changes_as_they_come_and_bookmarks_when_it_is_quiet() {
     let server = server().await;
     let api = maps(&server);
     let listed = api.list(&ListParams::default()).await.unwrap();

@@ -16,7 +16,7 @@ pub(crate) struct Ready(BTreeMap<VariantKey, Serving>);
 #[derive(Debug, Default)]
 struct Serving {
     pods: BTreeMap<Arc<str>, Duration>,
-    told: Replicas,
+    stated: Replicas,
 }
 
 impl Ready {
@@ -30,8 +30,8 @@ impl Ready {
             let before = before.remove(key).unwrap_or_default().pods;
             let since = |pod: &Arc<str>| before.get(pod).copied().unwrap_or(now);
             let pods = pods.map(|pod| (Arc::clone(pod), since(pod))).collect();
-            let told = serving(target);
-            self.0.insert(key.clone(), Serving { pods, told });
+            let stated = serving(target);
+            self.0.insert(key.clone(), Serving { pods, stated });
         }
     }
 
@@ -41,13 +41,13 @@ impl Ready {
     pub(crate) fn silent(
         &self,
         view: &VariantView,
-        heard: impl Fn(&str) -> bool,
+        speaks: impl Fn(&str) -> bool,
         before: Duration,
     ) -> Option<Arc<str>> {
         let known = self.0.get(&view.key)?;
-        let least = serving(view.target.resolved()?).min(known.told);
-        let (heard, silent): (Vec<_>, Vec<_>) = ready(view).partition(|pod| heard(pod));
-        let count = Replicas(u32::try_from(heard.len()).unwrap_or(u32::MAX));
+        let least = serving(view.target.resolved()?).min(known.stated);
+        let (speaking, silent): (Vec<_>, Vec<_>) = ready(view).partition(|pod| speaks(pod));
+        let count = Replicas(u32::try_from(speaking.len()).unwrap_or(u32::MAX));
         let is_known = |pod: &&Arc<str>| known.pods.get(*pod).is_some_and(|since| *since < before);
         let silent = silent.into_iter().find(is_known)?;
         (count < least).then(|| Arc::clone(silent))

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_belongs_to_who_allocated_it_whoever_frees_it() {
+    fn a_block_belongs_to_who_allocated_it_wherever_it_is_freed() {
         let (one, other) = (Owner::new(), Owner::new());
         let scope = one.enter();
         let mut kept: Vec<u8> = Vec::with_capacity(1_000);

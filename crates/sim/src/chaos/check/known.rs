@@ -67,9 +67,9 @@ impl Content {
     }
 
     /// What a mirror holds otherwise than it was stored at the last look, of the kinds that are watched just now.
-    pub(crate) fn unlike(&self, mirrors: &Mirrors, is_heard: &dyn Fn(&str) -> bool) -> Unlike {
+    pub(crate) fn unlike(&self, mirrors: &Mirrors, is_followed: &dyn Fn(&str) -> bool) -> Unlike {
         let mut unlike = Unlike::default();
-        for kind in self.0.iter().filter(|kind| is_heard(kind.plural())) {
+        for kind in self.0.iter().filter(|kind| is_followed(kind.plural())) {
             kind.compare(mirrors, &mut unlike);
         }
         unlike

@@ -41,9 +41,9 @@ const READ: u64 = 120;
 const READ_FOR_EACH: u64 = 2;
 /// Events of one reason about one object. One is sent in a minute, and eight at most tell what came since the last;
 /// each may be counted up in vain before it is stored anew. An orderly end sends what still waits.
-const TOLD: u64 = 40;
+const NEWS: u64 = 40;
 /// The same about a ConfigMap: each edit that is refused has its event, two storms may have 82 edits.
-const TOLD_OF_SETTINGS: u64 = 200;
+const SETTINGS_NEWS: u64 = 200;
 /// All events: of that there are few variants with a few reasons each, and settings.
 const EVENTS: u64 = 600;
 /// The same for each variant and pod: in a crowd each has its own, of five reasons at most, twice over, and each
@@ -177,11 +177,7 @@ fn collection(path: &str, query: &str) -> String {
 /// name it has.
 fn subject(sent: &Sent<'_>) -> (String, u64) {
     let bound = |is_of_settings| {
-        if is_of_settings {
-            TOLD_OF_SETTINGS
-        } else {
-            TOLD
-        }
+        if is_of_settings { SETTINGS_NEWS } else { NEWS }
     };
     let event: Value = serde_json::from_slice(sent.body).unwrap_or_default();
     let word = |pointer: &str| {
@@ -249,7 +245,7 @@ mod tests {
             (Method::GET, selected, LISTED),
             (Method::GET, watch, LISTED),
             (Method::GET, (STATUS, ""), READ + 3 * READ_FOR_EACH),
-            (Method::PATCH, (&format!("{EVENTS_OF_N}/v.1"), ""), TOLD),
+            (Method::PATCH, (&format!("{EVENTS_OF_N}/v.1"), ""), NEWS),
         ] {
             let found = most(&mut Pace::default(), &method, to, b"{}");
             assert_eq!(found, expected, "{method} {to:?}");
@@ -314,10 +310,10 @@ mod tests {
             most(pace, &Method::POST, (EVENTS_OF_N, ""), body.as_bytes())
         };
         let mut pace = Pace::default();
-        assert_eq!(of(&mut pace, "VariantAutoscaling", "v", "ScaledUp"), TOLD);
-        assert_eq!(of(&mut pace, "VariantAutoscaling", "v", "NoScaler"), TOLD);
-        assert_eq!(of(&mut pace, "ConfigMap", "c", "Refused"), TOLD_OF_SETTINGS);
-        let known: u64 = 2 * (TOLD + 1) + TOLD_OF_SETTINGS + 1;
+        assert_eq!(of(&mut pace, "VariantAutoscaling", "v", "ScaledUp"), NEWS);
+        assert_eq!(of(&mut pace, "VariantAutoscaling", "v", "NoScaler"), NEWS);
+        assert_eq!(of(&mut pace, "ConfigMap", "c", "Refused"), SETTINGS_NEWS);
+        let known: u64 = 2 * (NEWS + 1) + SETTINGS_NEWS + 1;
         let all = EVENTS + 3 * EVENTS_FOR_EACH;
         let odd = (known..10_000).find(|number| {
             let body = event("VariantAutoscaling", &number.to_string(), "ScaledUp");

@@ -57,7 +57,7 @@ pub(in crate::chaos) struct Circumstances<'a> {
     pub(crate) stored: Inherited,
     pub(crate) shared: &'a Readers,
     pub(crate) views: BTreeMap<VariantKey, Arc<VariantView>>,
-    pub(crate) heard: &'a PodObservations,
+    pub(crate) observed: &'a PodObservations,
     pub(crate) ready: &'a Ready,
     pub(crate) stood: &'a BTreeMap<VariantKey, Replicas>,
     /// When the collection ended that the plan rests on; `None` where another one has been published since.
@@ -104,7 +104,7 @@ impl Circumstances<'_> {
 
     fn unheard(&self, prefix: &str) -> Duration {
         self.now
-            .saturating_sub(self.heard.last(prefix).unwrap_or_default())
+            .saturating_sub(self.observed.last(prefix).unwrap_or_default())
     }
 
     fn variant_unheard(&self, key: &VariantKey) -> Duration {
@@ -117,13 +117,13 @@ impl Circumstances<'_> {
     /// A ready replica of which the collection has no sample, or none that is fresh.
     fn mute(&self, key: &VariantKey) -> Option<Arc<str>> {
         let collected = self.collected?;
-        let is_heard = |pod: &str| {
-            let news = self.heard.of(pod);
+        let speaks = |pod: &str| {
+            let news = self.observed.of(pod);
             news.is_some_and(|news| {
-                news.told + ASKED >= collected && news.taken + self.fresh >= self.now
+                news.seen + ASKED >= collected && news.taken + self.fresh >= self.now
             })
         };
-        self.ready.silent(self.views.get(key)?, is_heard, collected)
+        self.ready.silent(self.views.get(key)?, speaks, collected)
     }
 
     /// Whether a variant has had no series since the last plan: what was decided before is about a target that is
@@ -408,7 +408,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
     };
     if unheard > limit {
         let text = format!(
-            "{key} is lowered to {target} although nothing was heard for {} s",
+            "{key} is lowered to {target} although there was no sample for {} s",
             unheard.as_secs()
         );
         return Some(InvariantViolation::new("D4", text));

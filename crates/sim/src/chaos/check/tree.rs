@@ -205,7 +205,7 @@ impl Seen {
             since.is_some_and(|since| now.saturating_sub(since) > limit)
         };
         if supervised && for_long(self.stopped, ARRANGEMENT) {
-            let text = format!("{role} has ended and nobody starts it again");
+            let text = format!("{role} has ended and is not started again");
             return Some(InvariantViolation::new("T1", text));
         }
         let planned = match one.state {

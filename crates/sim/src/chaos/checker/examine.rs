@@ -82,7 +82,7 @@ impl Checker {
             calm,
             shared,
             views: shared.board.snapshot(),
-            heard: &seat.heard,
+            observed: &seat.observed,
             ready: &seat.ready,
             stood: &seat.stood,
             collected: last.filter(|at| *at <= made),

@@ -33,7 +33,7 @@ impl Checker {
             && self.holder().is_none()
         {
             let limit = SUCCEEDED.as_secs();
-            let text = format!("nobody has taken over for {limit} s, and c{place} could");
+            let text = format!("no process has taken over for {limit} s, and c{place} could");
             return Some(InvariantViolation::new("T4", text));
         }
         let could = |seat: &ProcessChecker| {
@@ -42,7 +42,7 @@ impl Checker {
         };
         let (place, _) = bench.seats.iter().find(|(_, seat)| could(seat))?;
         let limit = LEADERLESS.as_secs();
-        let text = format!("nobody has led for {limit} s, and c{place} could");
+        let text = format!("no process has led for {limit} s, and c{place} could");
         Some(InvariantViolation::new("L1", text))
     }
 }

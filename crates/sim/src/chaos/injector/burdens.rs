@@ -109,7 +109,7 @@ impl Injector {
         &self,
         number: usize,
         time: impl Fn(&ScenarioVariant) -> Duration,
-        is_such: impl Fn(&Object) -> bool,
+        is_meant: impl Fn(&Object) -> bool,
     ) -> bool {
         let Some((_, variant)) = self.variant(number) else {
             return false;
@@ -118,7 +118,7 @@ impl Injector {
         self.pods().any(|pod| {
             pod.label("app") == Some(variant.name)
                 && pod.annotation(START_UP) == Some(&time)
-                && is_such(&pod)
+                && is_meant(&pod)
         })
     }
 

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_may_change_is_drawn_with_values_that_hold_and_such_that_do_not() {
+    fn every_setting_that_may_change_is_drawn_with_values_that_hold_and_values_that_do_not() {
         let zero = ("a".to_owned(), "model_id: m\n".to_owned());
         let ground = EditTargets {
             saturation: "",

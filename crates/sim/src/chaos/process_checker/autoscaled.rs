@@ -18,7 +18,7 @@ impl ProcessChecker {
         page: &Shown,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
-        let gone = if self.watches.hear(&[WATCHED]) {
+        let gone = if self.watches.live(&[WATCHED]) {
             let roles = self.report.iter().filter_map(|one| match &one.role {
                 Role::PodAutoscaler(key) => Some(key),
                 _ => None,

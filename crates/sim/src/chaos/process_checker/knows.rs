@@ -21,7 +21,7 @@ impl ProcessChecker {
     /// M1: what decisions rest on is watched, if nothing is in the way.
     pub(super) fn deaf(&mut self, now: Moment) -> Vec<InvariantViolation> {
         let limit = WATCHED_AGAIN.as_secs();
-        let deaf = FOLLOWED.iter().filter(|kind| !self.watches.hear(&[kind]));
+        let deaf = FOLLOWED.iter().filter(|kind| !self.watches.live(&[kind]));
         let deaf = deaf.map(|kind| {
             format!("{kind} have not been watched for {limit} s, though nothing is in the way")
         });
@@ -55,8 +55,8 @@ impl ProcessChecker {
     ) -> Vec<InvariantViolation> {
         let shared = &self.door.shared;
         let calm = (now.monotonic, self.calm);
-        let is_heard = |plural: &str| self.watches.hear(&[plural]);
-        let Unlike { odd, gone } = cluster.content.unlike(&shared.mirrors, &is_heard);
+        let is_live = |plural: &str| self.watches.live(&[plural]);
+        let Unlike { odd, gone } = cluster.content.unlike(&shared.mirrors, &is_live);
         let settings = shared.settings.load();
         let followed = &mut self.followed;
         let behind = followed.behind(&settings.generation, &self.fixed, cluster.insider);

@@ -91,7 +91,7 @@ impl Run<'_> {
         let hit = match (&strike.fault, trail) {
             (ChaosFault::Object(_, ObjectFault::Midway), _) => hits > 0,
             (ChaosFault::Object(..) | ChaosFault::Settings(_), Some(Trail::News(news))) => {
-                self.judge.was_told(news)
+                self.judge.has_delivered(news)
             }
             // Counted when it ends a process, and when it begins.
             (

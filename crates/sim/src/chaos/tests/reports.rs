@@ -20,7 +20,7 @@ fn reported(plot: &ChaosWorkload, keep: Keep) -> (RunOutcome, Option<String>) {
 }
 
 #[test]
-fn a_failure_is_told_with_all_that_is_needed_to_look_into_it() {
+fn a_failure_is_printed_with_all_that_is_needed_to_look_into_it() {
     let mut plot = plot("probe", 1).unwrap();
     let (outcome, report) = reported(&plot, Keep::Tail);
     assert_eq!(outcome.violation, None);
@@ -68,7 +68,7 @@ fn traced(faults: &[(u64, ChaosFault)]) -> String {
 }
 
 #[test]
-fn a_trace_tells_who_leads_what_fails_and_who_scales() {
+fn a_trace_names_who_leads_what_fails_and_who_scales() {
     let usual = [
         "c0    claim        leads in term 1, until ",
         "hpa   scales       deployments llm-d/qwen3-8b-fp8 from 1 to 2",

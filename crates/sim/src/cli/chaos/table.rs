@@ -11,15 +11,15 @@ use crate::chaos::{
 };
 
 pub(super) fn hunt(hunt: &Hunt) -> String {
-    let told = |done: &Done| {
+    let found = |done: &Done| {
         let violation = done.outcome.violation.iter();
         let violation = violation.map(|(at, why)| format!("{:.0} s: {why}", at.as_secs_f64()));
         format!("seed {} at {}", done.seed, violation.collect::<String>())
     };
     let end = match &hunt.end {
-        End::Found(done) => told(done),
+        End::Found(done) => found(done),
         End::Missed => "NOT FOUND".to_owned(),
-        End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", told(done)),
+        End::Unplayed(done) => format!("NOT PLAYED TO ITS END: {}", found(done)),
     };
     let name = format!("{:?}", hunt.mutation);
     format!("{name:<20} {:>4} seeds  {end}", hunt.seeds)

@@ -313,9 +313,9 @@ mod tests {
         let mut lines = Lines::default();
         assert_eq!(lines.of(&frame(1, None)).len(), 1);
         assert!(lines.of(&frame(1, None)).is_empty());
-        let told = lines.of(&frame(1, Some(2)));
+        let shown = lines.of(&frame(1, Some(2)));
         assert_eq!(
-            told,
+            shown,
             ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
         );
         let mut struck = frame(1, Some(2));

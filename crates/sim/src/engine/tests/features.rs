@@ -49,7 +49,7 @@ fn beyond_the_ridge_a_sequence_costs_what_a_prompt_token_costs() {
 }
 
 #[test]
-fn a_prompt_is_computed_in_chunks_beside_those_who_decode() {
+fn a_prompt_is_computed_in_chunks_while_others_decode() {
     let limits = Limits {
         max_num_batched_tokens: 512,
         ..Limits::default()
@@ -88,7 +88,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
     }
     assert_eq!((engine.reading().running, engine.reading().waiting), (1, 1));
     let done = finish(&mut engine);
-    let told: Vec<_> = done
+    let ends: Vec<_> = done
         .iter()
         .map(|one| {
             (
@@ -100,7 +100,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
         })
         .collect();
     assert_eq!(
-        told,
+        ends,
         [
             (1, RequestEnd::Finished, 200, 0),
             (2, RequestEnd::Finished, 200, 1)
@@ -203,11 +203,11 @@ fn a_server_that_dies_loses_what_it_has() {
     }
     engine.stop(SECOND);
     let lost = engine.take_completions();
-    let told: Vec<_> = lost
+    let ends: Vec<_> = lost
         .iter()
         .map(|one| (one.request.0, one.outcome))
         .collect();
-    assert_eq!(told, [(1, RequestEnd::Aborted), (2, RequestEnd::Aborted)]);
+    assert_eq!(ends, [(1, RequestEnd::Aborted), (2, RequestEnd::Aborted)]);
     assert!(lost[0].output_tokens > 100 && lost[0].time_to_first_token.is_some());
     assert_eq!(
         (lost[1].output_tokens, lost[1].time_to_first_token),

@@ -205,13 +205,13 @@ fn the_seed_and_the_name_decide() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_field() {
-    let told = |shape: RateProfile| shape.check().unwrap_err().to_string();
+    let refusal = |shape: RateProfile| shape.check().unwrap_err().to_string();
     assert_eq!(
-        told(RateProfile::Constant { rate: f64::NAN }),
+        refusal(RateProfile::Constant { rate: f64::NAN }),
         "rate is NaN requests/s; give a rate from 0 to 100000"
     );
     assert_eq!(
-        told(RateProfile::Ramp {
+        refusal(RateProfile::Ramp {
             from: 1.0,
             to: 2.0,
             start: SECOND,
@@ -220,7 +220,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "over is zero; give a longer time"
     );
     assert_eq!(
-        told(RateProfile::Wave {
+        refusal(RateProfile::Wave {
             mean: 1.0,
             swing: 2.0,
             period: SECOND,
@@ -229,7 +229,7 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "swing is 2, above the mean of 1 requests/s; lower it"
     );
     assert_eq!(
-        told(RateProfile::Burst {
+        refusal(RateProfile::Burst {
             base: 1.0,
             peak: 2.0,
             every: SECOND,

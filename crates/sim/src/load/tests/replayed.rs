@@ -12,12 +12,12 @@ fn all(text: &'static str) -> Vec<Arrival> {
     open(text).unwrap().map(Result::unwrap).collect()
 }
 
-fn told(text: &'static str) -> Vec<(u64, u32, u32)> {
-    let told = |arrival: Arrival| {
+fn listed(text: &'static str) -> Vec<(u64, u32, u32)> {
+    let listed = |arrival: Arrival| {
         let millis = u64::try_from(arrival.at.as_millis()).unwrap();
         (millis, arrival.prompt_tokens, arrival.output_tokens)
     };
-    all(text).into_iter().map(told).collect()
+    all(text).into_iter().map(listed).collect()
 }
 
 /// The message of the first error.
@@ -34,13 +34,13 @@ fn azure_times_count_from_the_first_request() {
     let text = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n\
                 2023-11-16 23:59:59.5000000,374,44\r\n\
                 2023-11-17 00:00:01.2500000,396,109";
-    assert_eq!(told(text), [(0, 374, 44), (1_750, 396, 109)]);
+    assert_eq!(listed(text), [(0, 374, 44), (1_750, 396, 109)]);
 }
 
 #[test]
 fn aibrix_counts_failed_answers_as_one_token() {
     let text = "t_ms,input_tokens,output_tokens\n21,909,22\n\n500,0,0\n";
-    assert_eq!(told(text), [(21, 909, 22), (500, 1, 1)]);
+    assert_eq!(listed(text), [(21, 909, 22), (500, 1, 1)]);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn mooncake_steps_are_spread_and_prompts_shared() {
 {"timestamp": 9000, "input_length": 9, "output_length": 9}
 "#;
     assert_eq!(
-        told(text),
+        listed(text),
         [
             (0, 1200, 5),
             (500, 600, 6),
@@ -94,7 +94,7 @@ fn an_aggregate_is_drawn_at_its_rate() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_line_and_remedy() {
+fn what_cannot_be_read_is_refused_with_line_and_remedy() {
     for (text, message) in [
         ("", "line 0: the file holds no requests; give one that does"),
         (

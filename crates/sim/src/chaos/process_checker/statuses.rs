@@ -18,17 +18,17 @@ impl ProcessChecker {
         let views = shared.board.snapshot();
         // What an earlier life has stored stays until there is a decision, and of what another controller holds
         // nothing is told but that it does.
-        let is_to_be_told = |key: &VariantKey, record: &PublishedRecord| {
+        let is_to_be_stated = |key: &VariantKey, record: &PublishedRecord| {
             let view = views.get(key);
             view.is_some_and(|view| view.target.resolved().is_some())
                 && !record.awaits_decision()
                 && !matches!(record.standing, Ownership::Behind { .. })
         };
         let records = shared.records.snapshot();
-        let told = records
+        let stated = records
             .iter()
-            .filter(|(key, record)| is_to_be_told(key, record));
-        let unlike = told.filter_map(|(key, record)| {
+            .filter(|(key, record)| is_to_be_stated(key, record));
+        let unlike = stated.filter_map(|(key, record)| {
             let stored = around.variants.get(key)?;
             // It has no status, and says the same by events.
             if is_declaring(&stored.object) {
