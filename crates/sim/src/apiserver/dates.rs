@@ -1,7 +1,7 @@
-//! Events as somebody sees them whose clock shows another date.
+//! Events as a reader sees them whose clock shows another date.
 //!
 //! `kubectl describe` counts the age of an event from its own clock. Where the world runs faster, that
-//! age would be negative, so its reader is told times of his own.
+//! age would be negative, so its reader gets times of his own.
 
 use serde_json::Value;
 

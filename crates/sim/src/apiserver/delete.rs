@@ -47,7 +47,7 @@ impl Deletion {
 }
 
 impl State {
-    /// Deletes an object, or marks it where somebody must be heard first.
+    /// Deletes an object, or marks it where a finalizer must act first.
     pub(super) fn delete(
         &mut self,
         kind: &Kind,

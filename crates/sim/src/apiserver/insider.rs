@@ -90,7 +90,7 @@ impl Insider {
     }
 
     /// Changes the specification of a stored object without asking any rule, as it would have been
-    /// stored before there was one; `false` if there is no such object.
+    /// stored before there was one; `false` if there is none.
     pub(crate) fn bend(&self, resource: &str, namespace: &str, name: &str, spec: &Value) -> bool {
         let key = Key {
             resource: resource.to_owned(),

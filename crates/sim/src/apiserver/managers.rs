@@ -62,7 +62,7 @@ fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
     } else if kind.status {
         fields = fields.without(&["f:status"]);
     }
-    // The mere presence of `metadata` is nobody's.
+    // The mere presence of `metadata` has no owner.
     if let Some(metadata) = fields.below.get_mut("f:metadata") {
         metadata.member = false;
         if metadata.is_empty() {
@@ -258,7 +258,7 @@ pub(super) fn applied(
     Ok(merged)
 }
 
-/// Fields to remove, except containers of which somebody still owns a part.
+/// Fields to remove, except containers of which a part still has an owner.
 fn guarded(gone: &Fields, kept: &Fields) -> Fields {
     let mut result = Fields {
         member: gone.member && kept.is_empty(),

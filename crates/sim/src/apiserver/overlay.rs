@@ -1,4 +1,4 @@
-//! What the schemas of `k8s_openapi` leave out: how list elements are told apart, which objects are
+//! What the schemas of `k8s_openapi` leave out: how list elements are distinguished, which objects are
 //! one value, and defaults. From the OpenAPI document of Kubernetes 1.33 and its defaulting code.
 
 use std::collections::BTreeMap;

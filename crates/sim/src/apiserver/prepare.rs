@@ -1,4 +1,4 @@
-//! What the server itself writes into objects, and what it lets nobody else write.
+//! What the server itself writes into objects, and what no other writer may write.
 
 use serde_json::{Value, json};
 

@@ -103,7 +103,7 @@ impl ApiServer {
         }
     }
 
-    /// The same server for one request of somebody whose clock shows this date: events are told in
+    /// The same server for one request of a reader whose clock shows this date: events are dated by
     /// times by which their ages come out right.
     #[must_use]
     pub(crate) fn read_at(&self, date: WallTime) -> Self {

@@ -52,7 +52,7 @@ impl ObjectStore {
         self.revision
     }
 
-    /// The first version that changes can be told from.
+    /// The first version that changes are known from.
     pub(super) fn horizon(&self) -> u64 {
         match self.log.front() {
             Some(first) => first.revision.saturating_sub(1),

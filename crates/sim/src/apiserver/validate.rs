@@ -89,8 +89,8 @@ fn prune_at(schema: &Schema, value: &mut Value, path: Path<'_>, dropped: &mut Ve
     }
 }
 
-/// Whether what is wrong was so before: the server refuses nobody for a part that they leave as it is.
-/// Parts of lists have no names of their own, and are judged anew. So are types: whoever applies cannot
+/// Whether what is wrong was so before: the server refuses no edit for a part that it leaves as it is.
+/// Parts of lists have no names of their own, and are judged anew. So are types: an apply cannot
 /// merge into what is of another type.
 pub(super) fn is_old(cause: &Cause, live: &Value, object: &Value) -> bool {
     let part = match cause.reason {

@@ -84,7 +84,7 @@ impl Versions {
 }
 
 impl VersionFollower {
-    /// Waits for a change since the last call. At times there is none: whoever waits looks for it.
+    /// Waits for a change since the last call. At times there is none: the waiter looks for it.
     pub(crate) async fn changed(&mut self) {
         self.0.moved.notified().await;
     }

@@ -154,7 +154,7 @@ impl WatchStream {
         })
     }
 
-    /// What a change means to somebody who sees only what the selector lets through.
+    /// What a change means to a watcher that sees only what the selector lets through.
     fn seen_event(&self, state: &State, change: &StoredChange) -> Option<String> {
         let kind = &*self.target.kind;
         let fits = |object: &Arc<Value>| self.selector.matches(&view::seen(kind, object));

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::fault::{Api, AutoscalerFault, ChaosFault, ProcessFault, Prom};
 
-/// How long a question is on its way during which something was done: the process may hear of that.
+/// How long a question is on its way during which something was done: the process may learn of that.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Default)]

@@ -61,7 +61,7 @@ struct RequestOutcome {
     unreachable: bool,
     lost: bool,
     late: Option<Duration>,
-    /// Held back by this fault until somebody else has the lease, and never answered.
+    /// Held back by this fault until another process has the lease, and never answered.
     lapse: Option<usize>,
     version: Option<u64>,
     end: Option<ProcessFault>,
@@ -116,7 +116,7 @@ impl ApiServerProxy {
         // Of several faults some keep others from doing anything.
         let decides = |id: &usize, fault: Api| match fault {
             Api::Partition => true,
-            // Where somebody else has the lease when the write is carried out.
+            // Where another process has the lease when the write is carried out.
             Api::Lapse => false,
             _ if fate.unreachable => false,
             Api::Hang | Api::Latency(_) => true,
@@ -214,7 +214,7 @@ impl ApiServerProxy {
         if fate.end == Some(ProcessFault::AfterWrite) {
             self.ills.struck();
             let life = self.life.clone();
-            // As soon as whoever wrote has had its answer.
+            // As soon as the writer has had its answer.
             tokio::spawn(async move {
                 tokio::task::yield_now().await;
                 life.end();

@@ -104,7 +104,7 @@ pub(crate) struct Hunt {
 pub(crate) enum End {
     Found(Box<Done>),
     Missed,
-    /// The last seed could not be played to its end, which tells nothing of the defect.
+    /// The last seed could not be played to its end, which says nothing of the defect.
     Unplayed(Box<Done>),
 }
 

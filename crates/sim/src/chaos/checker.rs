@@ -46,7 +46,7 @@ struct Inner {
     insider: Insider,
     trace: Trace,
     bench: Mutex<CheckerState>,
-    /// Told of what must not be: it may go on without end while no time passes.
+    /// Notified of what must not be: it may go on without end while no time passes.
     over: Arc<Notify>,
 }
 
@@ -59,7 +59,7 @@ struct CheckerState {
     zero: BTreeMap<VariantKey, Duration>,
     policies: ZeroPolicies,
     led: Duration,
-    /// When who led has ended in order, with nothing in its way, and nobody has led since.
+    /// When who led has ended in order, with nothing in its way, and no process has led since.
     vacant: Option<Duration>,
     sleep: Option<Sleep>,
     fleet: Fleet,
@@ -331,7 +331,7 @@ impl Checker {
         self.report_all(self.leaderless(late));
     }
 
-    /// Whether a process that lives has been told of what changed at one kind after a version.
+    /// Whether a process that lives has received what changed at one kind after a version.
     pub(super) fn has_delivered(&self, (plural, version): (&str, u64)) -> bool {
         let bench = self.bench();
         let mut seats = bench.seats.values();

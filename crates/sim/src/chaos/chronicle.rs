@@ -1,4 +1,4 @@
-//! What the trace tells beside writes, plans, roles and faults: who leads, what was refused, pods that come and
+//! What the trace says besides writes, plans, roles and faults: who leads, what was refused, pods that come and
 //! go, and who scales.
 
 use std::collections::{BTreeMap, BTreeSet};

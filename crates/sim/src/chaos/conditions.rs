@@ -1,4 +1,4 @@
-//! What a status says beside the count, against what it should say.
+//! What a status says besides the count, against what it should say.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,7 +35,7 @@ pub(crate) enum ExhaustiveScenario {
     Tokens,
     Pair,
     Zero,
-    /// With fewer GPUs than the load asks for, within which growth is kept, and one variant of groups.
+    /// With fewer GPUs than the load needs, within which growth is kept, and one variant of groups.
     Limited,
     /// With a Deployment that a PodAutoscaler scales; its roles, those above them and its writes alone are ended.
     Autoscaled,

@@ -25,7 +25,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// In place of the number of a controller: whoever leads when the fault begins.
+/// In place of the number of a controller: the one that leads when the fault begins.
 pub(super) const LEADER: usize = usize::MAX;
 
 /// Something that goes wrong, with the number of the controller or the variant that it meets.
@@ -62,14 +62,14 @@ pub(crate) enum Api {
     Lost,
     /// Writes are never answered, and carried out so much later: by then their sender may have lost its lease.
     Late(Duration),
-    /// The next write of a status is held on its way until somebody else has the lease, and carried out then;
-    /// from that write on nobody can be reached.
+    /// The next write of a status is held on its way until another process has the lease, and carried out then;
+    /// from that write on no server can be reached.
     Lapse,
     Silent,
     NoBookmarks,
     Doubled,
     Delayed(Duration),
-    /// Watches of some kinds tell late, of others in time: which ones is drawn from this number.
+    /// Watches of some kinds deliver late, of others in time: which ones is drawn from this number.
     Uneven(Duration, u8),
     Coalesced(Duration),
     StaleList(u64),
@@ -154,7 +154,7 @@ pub(crate) enum Edit {
     Thresholds(u64),
     /// A key that is read at start alone: which one, and its value, is drawn from this number.
     Immutable(u64),
-    /// Text that nobody can read: which one, and where, is drawn from this number.
+    /// Unreadable text: which one, and where, is drawn from this number.
     BrokenYaml(u64),
     BadValue,
     Deleted,
@@ -189,7 +189,7 @@ impl ProcessFault {
         )
     }
 
-    /// Where it is to end at a write in each of its lives: after how many others, and when. So each life comes to
+    /// Where it is to end at a write in each of its lives: after how many others, and when. So each life reaches
     /// another write than the one before, and one in seven ends at its first.
     pub(super) fn end_of(life: u64) -> (u64, Self) {
         let when = match life % 3 {
@@ -349,7 +349,7 @@ mod tests {
             let count = all.iter().filter(|late| late[kind]).count();
             assert!((96..160).contains(&count), "{count}");
         }
-        // What pods tell and what their owners do come in either order.
+        // What pods show and what their owners do come in either order.
         for order in [[true, false], [false, true]] {
             assert!(all.iter().any(|late| late[..2] == order));
         }

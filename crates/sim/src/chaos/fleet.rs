@@ -59,7 +59,7 @@ impl Fleet {
         budget
     }
 
-    /// Whether one more replica of a variant keeps within its budget, beside what a plan gives to all.
+    /// Whether one more replica of a variant keeps within its budget, besides what a plan gives to all.
     pub(super) fn has_room(
         &self,
         settings: &DynamicSettings,

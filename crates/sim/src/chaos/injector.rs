@@ -205,7 +205,7 @@ impl Injector {
         self.server.bend(STORED, namespace, name, spec)
     }
 
-    /// Objects whose targets nobody has made: of the kind that is known by its scale subresource alone,
+    /// Objects whose targets do not exist: of the kind that is known by its scale subresource alone,
     /// where there is one.
     async fn crowd(&self, model: &ScenarioModel, variant: &ScenarioVariant, count: u32) -> bool {
         let mut all = self.variants().map(|(_, variant)| variant);
@@ -272,7 +272,7 @@ impl Injector {
         }
     }
 
-    /// An HPA leaves alone what somebody has scaled to nothing.
+    /// An HPA leaves alone what is scaled to nothing.
     async fn wake(&self, (model, variant): (&ScenarioModel, &ScenarioVariant), path: &str) {
         // Without a minimum a model may keep one by its policy.
         let sleeps = may_go_to_zero(&self.scenario, model);

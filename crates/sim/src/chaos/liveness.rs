@@ -1,4 +1,4 @@
-//! L1: after the faults everything comes to rest, where it would have come without them.
+//! L1: after the faults everything rests where it would have rested without them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const ROOM: f64 = 8.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
 /// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does not
-/// hear of requests that a router holds, and rests while one server has room; where none has it has grown.
+/// know of requests that a router holds, and rests while one server has room; where none has it has grown.
 pub(super) fn wanting(
     frame: &Frame,
     scenario: &Scenario,
@@ -180,7 +180,7 @@ fn autoscaled(scenario: &Scenario, server: &Insider) -> Option<String> {
 
 /// A variant that has other counts than its least. A model without minimum whose policy keeps it from zero
 /// rests with one replica by tokens. By percentages each of its variants does, but for those that
-/// somebody has scaled to nothing, which stay there.
+/// a hand has scaled to nothing, which stay there.
 fn uneven(leader: &ControllerView, scenario: &Scenario, server: &Insider) -> Option<String> {
     scenario.models.iter().find_map(|model| {
         let counts =

@@ -8,20 +8,20 @@ pub(crate) enum Mutation {
     PermitUnasked,
     /// The claim outlasts the lease.
     ClaimOverlong,
-    /// The lease is taken from whoever holds it.
+    /// The lease is taken from its holder.
     LeaseTaken,
     /// Decisions are shown, and go on being shown, without a claim.
     FollowerShows,
     /// The series of a variant that is gone stay.
     SeriesKept,
-    /// Deletions that are seen in a list alone are not told.
+    /// Deletions that are seen in a list alone are not passed on.
     DeletionsUntold,
-    /// Deletions that a watch tells are not followed.
+    /// Deletions that a watch delivers are not followed.
     DeletionsIgnored,
     /// A timer of an older epoch counts.
     DeadlineUnchecked,
     /// What holds a variant back for a limited time holds it for none: replicas that are not ready, a count
-    /// that nobody has applied, silence. That of a ready replica goes on to keep counts from falling.
+    /// that is not applied, silence. That of a ready replica goes on to keep counts from falling.
     PendingIgnored,
     /// Bounds are not applied.
     BoundsUndone,
@@ -41,7 +41,7 @@ pub(crate) enum Mutation {
     BudgetIgnored,
     /// A role that has ended is not started again.
     RestartForgotten,
-    /// Nobody looks for roles that stand still.
+    /// Roles that stand still are not looked for.
     SweepForgotten,
     /// The ratio of a variant without replicas is no number.
     RatioUnchecked,
@@ -49,7 +49,7 @@ pub(crate) enum Mutation {
     TakeoverUnread,
     /// A process that begins takes whatever is idle for idle since ever.
     IdleSinceEver,
-    /// What routers say themselves is not heard.
+    /// What routers say themselves is ignored.
     RoutersUnheard,
     /// What was seen once is never let go.
     SnapshotsKept,
@@ -59,7 +59,7 @@ pub(crate) enum Mutation {
     SlowShrink,
     /// Each plan is published when the next one comes.
     PlanBehind,
-    /// A config that was started again hears nothing.
+    /// A config that was started again gets no messages.
     ConfigDeaf,
     /// GPUs limit nothing.
     BudgetForgotten,
@@ -95,7 +95,7 @@ pub(crate) enum Mutation {
     LeaseDated,
     /// What the scale of a target said when it was found is what it says for ever.
     ScalesKept,
-    /// The API server is not left alone for as long as it asks for.
+    /// The API server is not left alone for as long as it says.
     RetryAfterIgnored,
     /// A ready replica that is silent is taken to say what another one of its variant says.
     SilenceOfSomeIgnored,

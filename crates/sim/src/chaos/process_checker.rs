@@ -56,9 +56,9 @@ const DECIDED: Duration = Duration::from_secs(5);
 const STORED: Duration = Duration::from_secs(80);
 
 /// How soon something is watched again once nothing is in the way: a watch that has fallen silent is given
-/// up when its agreed length of 290 s has passed, and a request that nobody answers after half a minute.
+/// up when its agreed length of 290 s has passed, and a request without an answer after half a minute.
 const WATCHED_AGAIN: Duration = Duration::from_mins(6);
-/// How soon a write that failed is tried again: the longest pause, and requests that nobody answers.
+/// How soon a write that failed is tried again: the longest pause, and requests without an answer.
 const TRIED_AGAIN: Duration = Duration::from_secs(110);
 
 const KEPT: Duration = Duration::from_mins(1);
@@ -110,7 +110,7 @@ pub(super) struct ProcessChecker {
     report: Vec<RoleReport<Role>>,
     news: Vec<String>,
     calm: Option<Duration>,
-    /// Since when its roles live and it is told of changes.
+    /// Since when its roles live and its watches are live.
     awake: Option<Duration>,
     /// Since when its roles live and its way is free.
     free: Option<Duration>,
@@ -130,7 +130,7 @@ pub(super) struct Cluster<'a> {
 }
 
 impl ProcessChecker {
-    /// What it hears comes by `watches` and `heard`, where `ills` let it; `fixed` are its flags, environment
+    /// What it learns comes by `watches` and `observed`, where `ills` let it; `fixed` are its flags, environment
     /// and file.
     pub(super) fn new(
         door: Arc<ControllerView>,

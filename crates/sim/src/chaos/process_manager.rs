@@ -213,7 +213,7 @@ impl ProcessManager {
         };
         member.lives += 1;
         member.back_at = None;
-        // What the one before it heard is not known to this one.
+        // What the one before it observed is not known to this one.
         member.observed = PodObservations::default();
         let life = ProcessState::new(Arc::clone(&stage.ended));
         let listener = RequestObserver {
@@ -402,7 +402,7 @@ impl ProcessManager {
     }
 
     pub(super) fn calm(&mut self, now: Duration) {
-        // What a probe asks for may be met until everything is at rest.
+        // A probe may act until everything is at rest.
         let is_over = self.stage.plot.probe.is_none();
         for place in 0..self.members.len() {
             self.pause(place, None);

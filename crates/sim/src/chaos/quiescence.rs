@@ -35,7 +35,7 @@ impl Quiescence {
             let leads = door.shared.claim.may_write(door.shared.clock.now());
             let who = if leads { "leader" } else { "follower" };
             let also = (1..).map(|number| format!("{who} {number}"));
-            // The second leader, if there is one, is told from the first.
+            // The second leader, if there is one, is distinguished from the first.
             let mut free = also.filter(|who| !facts.contains(who));
             let who = free.next().unwrap_or_default();
             let page = shown(&door.own_metrics());

@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
 
     async fn close(mut self) -> RunOutcome {
         self.outcome.lasted = self.now();
-        // What comes after it tells nothing of it.
+        // What comes after it says nothing of it.
         let tail = self.judge.found().map(|_violation| self.trace.take());
         self.cover();
         for strike in std::mem::take(&mut self.active) {

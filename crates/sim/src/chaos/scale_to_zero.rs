@@ -1,4 +1,4 @@
-//! D8, L2: a model that may go to zero does not while it is in use, and comes back when somebody waits.
+//! D8, L2: a model that may go to zero does not while it is in use, and comes back when a request waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,8 +24,8 @@ const KNOWN_AGE: Duration = Duration::from_secs(90);
 const SLACK: Duration = Duration::from_secs(20);
 /// How long use is remembered: the longest retention that is drawn.
 pub(super) const REMEMBERED: Duration = Duration::from_hours(1);
-/// How long requests wait at most, beside two intervals, until a start is ordered: a list of routers that
-/// nobody answers, the longest pause until it is asked for again, and what is read then.
+/// How long requests wait at most, besides two intervals, until a start is ordered: a list of routers that
+/// has no answer, the longest pause until it is requested again, and what is read then.
 const WOKEN: Duration = Duration::from_secs(75);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,8 +132,8 @@ impl Sleep {
     }
 
     /// D8: no plan sends it to zero within its retention, or within that of its start. `retention` is the
-    /// shortest that may be in force, `widest` what else was in force of late, and `misled` how long ago Prometheus told falsehoods by which it may
-    /// look as if nobody used it.
+    /// shortest that may be in force, `widest` what else was in force lately, and `misled` how long ago Prometheus last
+    /// answered falsely, as if it were not in use.
     pub(super) fn too_early(
         &mut self,
         plan: &Plan,
@@ -186,7 +186,7 @@ impl Sleep {
         Some(InvariantViolation::new("D8", text))
     }
 
-    /// L2: who leads starts it when somebody waits for it, whatever Prometheus says.
+    /// L2: who leads starts it when a request waits for it, whatever Prometheus says.
     pub(super) fn unwoken(
         &self,
         place: usize,

@@ -60,7 +60,7 @@ impl FaultSchedule {
                 let (shortest, longest) = match fault {
                     // Long enough to spend a budget.
                     ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
-                    // Long enough for a change that the others are not told of, and for another one to lead
+                    // Long enough for a change that the others do not learn of, and for another one to lead
                     // after a write.
                     ChaosFault::Controller(_, ProcessFault::Handover)
                     | ChaosFault::Api(_, Api::Lapse) => (MINUTE, longest),
@@ -75,7 +75,7 @@ impl FaultSchedule {
                     ChaosFault::Autoscaler(..) => (MINUTE * 3, longest),
                     // Long enough for a decision.
                     ChaosFault::Object(..) => (SECOND * 10, longest),
-                    // Long enough for several changes of one object, and for somebody to want a place.
+                    // Long enough for several changes of one object, and for a pod to want a place.
                     ChaosFault::Api(_, Api::Coalesced(_))
                     | ChaosFault::Workload(_, WorkloadFaultKind::Shortage) => (MINUTE * 2, longest),
                     // Long enough for a start in ten times its time.
@@ -168,7 +168,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
     let variant = dice.place(terrain.variants.len());
     match class {
         Class::Api => match api(dice) {
-            // Nobody else has a lease to lose.
+            // No other role has a lease to lose.
             fault @ Api::Lapse => (ChaosFault::Api(LEADER, fault), MINUTE * 4),
             fault => (ChaosFault::Api(controller, fault), MINUTE * 4),
         },
@@ -177,7 +177,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
             (ChaosFault::Prometheus(controller, fault), MINUTE * 9)
         }
         Class::Actors => match actor(terrain, dice) {
-            // Nobody else has a plan to hand over or to show, and more than one thing to do comes seldom.
+            // No other role has a plan to hand over or to show, and more than one thing to do comes seldom.
             fault @ RoleFault::Torn(Role::Optimizer | Role::Emitter, _) => {
                 (ChaosFault::Actor(LEADER, fault), MINUTE * 10)
             }
@@ -185,7 +185,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
             fault => (ChaosFault::Actor(controller, fault), MINUTE),
         },
         Class::Controllers => match process(dice) {
-            // Nobody else has anything to hand over.
+            // No other role has anything to hand over.
             how @ ProcessFault::Handover => (ChaosFault::Controller(LEADER, how), MINUTE * 3),
             how => (ChaosFault::Controller(controller, how), MINUTE * 3),
         },
@@ -279,7 +279,7 @@ fn api(dice: &mut Dice) -> Api {
         18 => Api::Lapse,
         19 => {
             let drawn = u8::try_from(dice.below(256)).unwrap_or_default();
-            // Long enough for what depends on it to be told meanwhile.
+            // Long enough for what depends on it to be notified meanwhile.
             Api::Uneven(dice.time(SECOND, SECOND * 20), drawn)
         }
         _ if dice.chance(50) => Api::Compact,
@@ -316,7 +316,7 @@ fn prometheus(dice: &mut Dice) -> Prom {
     }
 }
 
-/// Kinds whose watchers hear something in every world.
+/// Kinds whose watchers get events in every world.
 const BUSY: [WatchedKind; 10] = [
     WatchedKind::VariantAutoscaling,
     WatchedKind::Deployment,
@@ -440,7 +440,7 @@ fn object(dice: &mut Dice) -> ObjectFault {
     }
 }
 
-/// How many of a hundred of what would else be a removal that nobody sees are a crowd.
+/// How many of a hundred of what would else be an unseen removal are a crowd.
 const CROWDED: u64 = 25;
 /// How many of a hundred crowds are large: one of these costs more than everything else in its seed.
 const LARGE: u64 = 20;

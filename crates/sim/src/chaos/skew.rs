@@ -4,9 +4,9 @@ use super::dice::Dice;
 use wva_supervise::SeedTree;
 
 const SKEWED: u64 = 50;
-/// By how many milliseconds a clock is ahead or behind at most: by more than a lease lasts, which is 20 s. Whoever
-/// judges one by the date in it takes what is held, or leaves what is free. How old samples are is told by the
-/// clock of Prometheus; limits for what others date, such as the creation of a pod, are minutes.
+/// By how many milliseconds a clock is ahead or behind at most: by more than a lease lasts, which is 20 s. A process
+/// that judges one by the date in it takes what is held, or leaves what is free. How old samples are is measured by the
+/// clock of Prometheus; limits for what others date, like the creation of a pod, are minutes.
 const FURTHEST: u64 = 30_000;
 
 /// By how many milliseconds the wall clock at each place is ahead, behind where that is negative: in half of the

@@ -88,7 +88,7 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 }
 
 /// Every role that the small scenario has, killed before or after an early occasion, the same for every
-/// run: it comes to rest where it does without. `wva-sim chaos --everywhere` does so at every occasion.
+/// run: it rests where it does without. `wva-sim chaos --everywhere` does so at every occasion.
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
@@ -142,8 +142,8 @@ fn goes_on(plot: &ChaosWorkload, faults: &[(u64, ChaosFault)]) -> RunOutcome {
     outcome
 }
 
-/// Who leads is told of no write that it was carried out, for longer than anybody may be without a leader: the
-/// lease was renewed by a process that did not know it, and kept from everybody else (seed 4009 of `storm`).
+/// Who leads gets no answer to a write that was carried out, for longer than anybody may be without a leader: the
+/// lease was renewed by a process that did not know it, and kept from all others (seed 4009 of `storm`).
 #[test]
 fn a_leader_that_is_never_answered_leads_on() {
     let mut plot = plot("probe", 1).unwrap();
@@ -155,8 +155,8 @@ fn a_leader_that_is_never_answered_leads_on() {
     assert_eq!(outcome.violation, None, "{}", outcome.lines.join("\n"));
 }
 
-/// A watcher waited for its next event without an end, so that nobody could tell one that stands still from
-/// one that has nothing to hear: its mirror grew old for ever.
+/// A watcher waited for its next event without an end, so that one that stands still looked like
+/// one that has nothing to deliver: its mirror grew old for ever.
 #[test]
 fn a_watcher_that_stands_still_is_started_again() {
     for kind in [WatchedKind::Pod, WatchedKind::Deployment] {
@@ -269,13 +269,13 @@ fn a_server_that_asks_for_time_is_given_it() {
     assert!(violation.to_string().starts_with("T7"), "{violation}");
 }
 
-/// Counters fall while what shows them goes on, and nobody takes that for anything.
+/// Counters fall while what shows them goes on, and no process takes that for anything.
 #[test]
 fn counters_that_begin_anew_change_nothing() {
     lives_through(&[(100, ChaosFault::Prometheus(0, Prom::Reset))]);
 }
 
-/// A few seeds for whoever runs nothing but these tests; `tests/run` plays more of them, at full speed.
+/// A few seeds for runs of nothing but these tests; `tests/run` plays more of them, at full speed.
 #[test]
 fn seeds_of_every_run() {
     let seeds = if cfg!(debug_assertions) { 2 } else { 40 };
@@ -284,7 +284,7 @@ fn seeds_of_every_run() {
     }
 }
 
-/// The process ends before, during and after one of its writes, and another one takes over and comes to where
+/// The process ends before, during and after one of its writes, and another one takes over and ends where
 /// it would have been without that. `wva-sim chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {

@@ -1,4 +1,4 @@
-//! Which watches of a process tell something: open, and not fallen silent; and what they have told.
+//! Which watches of a process are live: open, and not fallen silent; and what they have delivered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ pub(super) struct Watches(Arc<Mutex<BTreeMap<String, Kind>>>);
 #[derive(Debug, Default)]
 struct Kind {
     open: u64,
-    /// The newest version that a watch has told, or a list before it.
+    /// The newest version that a watch has delivered, or a list before it.
     newest: u64,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Open {
 }
 
 impl Watches {
-    /// A watch at this path begins. One of some objects alone tells nothing of all of them.
+    /// A watch at this path begins. One of some objects alone says nothing of all of them.
     pub(super) fn open(&self, path: &str, query: &str) -> Open {
         let plural = path.rsplit('/').next().unwrap_or_default();
         let plural = if query.contains("fieldSelector=") {

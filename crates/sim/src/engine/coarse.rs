@@ -82,7 +82,7 @@ impl CoarseEngine {
         &self.statistics
     }
 
-    /// More requests at once, such as those that a router had held. They wait only where there is no
+    /// More requests at once, like those that a router had held. They wait only where there is no
     /// room for them.
     pub(crate) fn pour(&mut self, requests: f64) {
         let offered = self.waiting + requests.max(0.0);

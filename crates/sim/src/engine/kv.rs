@@ -12,11 +12,11 @@ pub(crate) struct KvPool {
     block_size: u32,
     private: u32,
     shared: u32,
-    /// In pieces that nobody holds; given up, the least recently used first, when room is needed.
+    /// In pieces that no request holds; given up, the least recently used first, when room is needed.
     kept: u32,
     /// By id and size, as an id means nothing apart from the size of its pieces.
     pieces: BTreeMap<Key, Piece>,
-    /// Pieces that nobody holds, by when they were let go.
+    /// Pieces that no request holds, by when they were let go.
     idle: BTreeMap<u64, Key>,
     releases: u64,
 }

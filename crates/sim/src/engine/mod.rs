@@ -1,5 +1,5 @@
 //! Model servers: continuous batching with chunked prefill, a paged KV cache with a prefix cache,
-//! preemption by recomputation, and the series that such a server shows.
+//! preemption by recomputation, and the series that the server shows.
 //!
 //! A server is advanced by explicit time and holds no clock and no randomness. All times are counted
 //! from the origin of the world. Time inside is whole picoseconds, so that a server advanced in many

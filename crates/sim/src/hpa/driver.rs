@@ -138,7 +138,7 @@ impl Autoscalers {
         Ok((spec, target.map(Object)))
     }
 
-    /// What the object asks for, read once until that changes.
+    /// What the object demands, read once until that changes.
     fn spec(&mut self, object: &Object) -> Result<HpaSpec, String> {
         if let Some((known, spec)) = self.specs.get(object.text("/metadata/uid"))
             && known.at("/spec") == object.at("/spec")

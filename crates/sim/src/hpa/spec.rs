@@ -1,4 +1,4 @@
-//! What an autoscaler object asks for.
+//! What an autoscaler object demands.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) struct Behavior {
     pub(crate) down: ScalingRules,
 }
 
-/// What one autoscaler asks for.
+/// What one autoscaler demands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HpaSpec {
     pub(crate) min: u32,

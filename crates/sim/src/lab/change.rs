@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde_yaml::{Mapping, Value};
 
-/// `PATH=VALUE`, such as `scrape=60s` or `models.*.variants.*.startUp.median=420s`. A star is every entry of a list.
+/// `PATH=VALUE`, like `scrape=60s` or `models.*.variants.*.startUp.median=420s`. A star is every entry of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScenarioChange {
     path: Vec<String>,

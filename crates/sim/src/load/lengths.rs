@@ -72,7 +72,7 @@ impl Lengths {
 pub(crate) struct Sharing {
     /// How many of all requests begin with a shared text, 0 to 1.
     pub(crate) share: f64,
-    /// How many such texts there are, each as likely as any other.
+    /// How many of these texts there are, each as likely as any other.
     pub(crate) texts: u32,
     /// Tokens of a text; a shorter prompt shares nothing.
     pub(crate) tokens: u32,

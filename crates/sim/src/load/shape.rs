@@ -7,7 +7,7 @@ use crate::number;
 
 /// The highest rate that makes sense, in requests per second.
 const MAX_RATE: f64 = 100_000.0;
-/// Beyond this nobody waits for the next request: ten years.
+/// Beyond this no request is awaited: ten years.
 const HORIZON_SECONDS: f64 = 315_360_000.0;
 
 /// A rate in requests per second, as a function of time from the origin of the load.

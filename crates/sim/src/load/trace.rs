@@ -109,7 +109,7 @@ impl std::fmt::Debug for RequestTrace {
 }
 
 impl RequestTrace {
-    /// Tells the format by the first line. `scale` multiplies the rates of a trace that holds rates
+    /// Finds the format by the first line. `scale` multiplies the rates of a trace that holds rates
     /// instead of requests; the others are played as they are.
     pub(crate) fn open(
         reader: impl BufRead + Send + 'static,

@@ -14,7 +14,7 @@ pub(crate) struct Film(Arc<Mutex<Reel>>);
 
 #[derive(Debug)]
 struct Reel {
-    /// Tells this film from one that was shown at the same address before.
+    /// Distinguishes this film from one that was shown at the same address before.
     run: String,
     /// Virtual seconds between two frames that are kept.
     distance: f64,
@@ -40,7 +40,7 @@ pub(super) struct FilmReading {
 }
 
 impl Film {
-    /// A film without frames. `run` tells it from others at the same address, `distance` is the time
+    /// A film without frames. `run` distinguishes it from others at the same address, `distance` is the time
     /// between two frames that are kept at first, in virtual seconds.
     pub(crate) fn new(run: &str, distance: f64) -> Self {
         Self(Arc::new(Mutex::new(Reel {
@@ -100,7 +100,7 @@ impl Reel {
     }
 
     fn after(&self, number: u64) -> FilmReading {
-        // Somebody who knows more than there is has seen another film.
+        // A reader that knows more than there is has seen another film.
         let number = if number < self.next { number } else { 0 };
         let unknown = self.kept.iter().filter(|shot| shot.number > number);
         FilmReading {

@@ -1,6 +1,6 @@
 //! The Prometheus of the embedded world: scrapes, keeps, and answers as a Prometheus 3 would, for
-//! the part of PromQL that a controller uses. It has no clock and does nothing by itself; whoever
-//! owns it fetches the pages that are due and says what time it is.
+//! the part of PromQL that a controller uses. It has no clock and does nothing by itself; its
+//! owner fetches the pages that are due and says what time it is.
 
 mod client;
 mod counters;

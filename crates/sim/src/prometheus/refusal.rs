@@ -10,7 +10,7 @@ pub struct QueryRefusal {
     pub text: String,
 }
 
-/// The kinds of faults that the API tells apart, as far as this server has them.
+/// The kinds of faults that the API distinguishes, as far as this server has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// A parameter that cannot be read.

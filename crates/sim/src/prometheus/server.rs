@@ -60,7 +60,7 @@ struct Farewell {
     series: Vec<SeriesId>,
 }
 
-/// A Prometheus without a clock, tasks or connections: whoever owns it fetches the pages that are
+/// A Prometheus without a clock, tasks or connections: its owner fetches the pages that are
 /// due and says what time it is.
 #[derive(Debug)]
 pub struct Prometheus {
@@ -97,7 +97,7 @@ impl Prometheus {
         self.store.len()
     }
 
-    /// Takes over the whole set of targets, as service discovery tells it. Those that are there
+    /// Takes over the whole set of targets, as service discovery finds it. Those that are there
     /// already go on, those that are missing end.
     pub fn set_targets(&mut self, targets: Vec<ScrapeTarget>, WallTime(now): WallTime) {
         let mut known: BTreeMap<_, _> = std::mem::take(&mut self.targets)
@@ -185,7 +185,7 @@ impl Prometheus {
         }
     }
 
-    /// What an expression comes to now.
+    /// The value of an expression now.
     pub fn query(
         &self,
         promql: &str,

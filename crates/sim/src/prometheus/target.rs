@@ -14,7 +14,7 @@ pub struct ScrapeTarget {
     /// Its labels after relabelling: `job`, `instance`, `namespace`, `pod` and the like. They are its
     /// identity.
     pub labels: BTreeMap<String, String>,
-    /// Where the page is, for whoever fetches it.
+    /// Where the page is, for the one that fetches it.
     pub address: String,
     /// Time between two scrapes.
     pub interval: Duration,

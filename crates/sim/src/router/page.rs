@@ -8,7 +8,7 @@ use crate::number;
 
 /// The port behind which servers listen, as the scheduler's series name it.
 const PORT: &str = "8000";
-/// Who asks and how urgently, where nobody says.
+/// Who asks and how urgently, where the request does not say.
 const FAIRNESS: [(&str, &str); 2] = [("fairness_id", "default-flow"), ("priority", "0")];
 
 #[derive(Default)]

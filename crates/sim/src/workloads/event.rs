@@ -8,7 +8,7 @@ use wva_base::moment::WallTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Volume {
     Normal,
-    /// Somebody should look.
+    /// Someone should look.
     Warning,
 }
 

@@ -1,6 +1,6 @@
 //! The kubelets: what becomes of a pod that has a node, and when.
 //!
-//! Everything follows from the object, so that nothing is remembered beside it.
+//! Everything follows from the object, so that nothing else is remembered.
 
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ impl Next {
     }
 }
 
-/// A deleted pod ends when its grace does. After that it waits for whoever else holds it.
+/// A deleted pod ends when its grace does. After that it waits for its other holders.
 fn end(pod: &Object, now: WallTime) -> Next {
     if pod.number("/metadata/deletionGracePeriodSeconds") == 0 {
         return Next::default();

@@ -270,7 +270,7 @@ impl Workloads {
         for write in writes {
             passed.wrote = true;
             if let Err(denied) = self.perform(write).await {
-                // Somebody else was faster; the next pass sees what they did.
+                // Another writer was faster; the next pass sees what they did.
                 tracing::debug!(%denied, "write of a simulated controller");
                 passed.failed = true;
             }

@@ -19,7 +19,7 @@ pub(super) enum Write {
 }
 
 impl Object {
-    /// The value at a path such as `/spec/replicas`, whose steps are taken as they are: by
+    /// The value at a path like `/spec/replicas`, whose steps are taken as they are: by
     /// [`Value::pointer`] each of them would be copied twice.
     pub(crate) fn at(&self, path: &str) -> &Value {
         let mut steps = path.split('/').skip(1);

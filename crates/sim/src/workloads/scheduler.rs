@@ -39,7 +39,7 @@ pub(super) fn reconcile(nodes: &[Object], pods: &[Object], now: WallTime) -> Vec
     writes
 }
 
-/// What a pod asks for: for each resource its requests, limits where there are none, and itself.
+/// What a pod requests: for each resource its requests, limits where there are none, and itself.
 fn requests(pod: &Object) -> Amounts {
     let mut total = Amounts::from([("pods".to_owned(), 1_000)]);
     let containers = pod.at("/spec/containers").as_array();

@@ -2,7 +2,7 @@
 //! among them, all in one process and moved by the clock of the runtime.
 //!
 //! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
-//! [`pace`] holds such a runtime back to a multiple of real time.
+//! [`pace`] holds that runtime back to a multiple of real time.
 
 mod api_fault_schedule;
 mod autoscaled;
@@ -203,7 +203,7 @@ impl World {
         let (routers, questions) = routers::pod_network();
         let is_staffed = staff.is_some();
         let doors = staff.unwrap_or_default();
-        // Without one of its own the world hears of no plan.
+        // Without one of its own the world learns of no plan.
         let (mut plans, mut own) = (Writer::new(None).reader(), None);
         if !is_staffed {
             let signals = Signals {

@@ -21,7 +21,7 @@ pub(super) const VARIANT: &str = "llm-d.ai/variant";
 const MODEL: &str = "llm-d.ai/model";
 const POOLS: &str = "inferencepools";
 pub(crate) const SYSTEM: &str = "wva-system";
-/// Written by whoever applies manifests.
+/// Written by the one that applies manifests.
 const DEFINITION: &str =
     include_str!("../../../../config/crd/bases/llmd.ai_variantautoscalings.yaml");
 

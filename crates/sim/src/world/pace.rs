@@ -1,4 +1,4 @@
-//! A world beside the real one: on a thread of its own, in virtual time that is held back to a multiple
+//! A world next to the real one: on a thread of its own, in virtual time that is held back to a multiple
 //! of real time, and reached through channels.
 //!
 //! Paused time leaps as soon as nothing is left to do, and would leap past every socket. So the paused
@@ -30,7 +30,7 @@ use wva_supervise::Clock;
 
 /// Virtual time that passes between two looks at the real clock, at most.
 const STRIDE: Duration = Duration::from_millis(250);
-/// Longest sleep of the thread: how soon it hears that it should stop.
+/// Longest sleep of the thread: how soon it notices that it should stop.
 const NAP: Duration = Duration::from_millis(50);
 /// How far the world may fall behind before it no longer tries to catch up.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -190,7 +190,7 @@ impl Stage {
             .build();
         match runtime {
             Ok(runtime) => runtime.block_on(self.perform(play, begun)),
-            // Nobody waits any more if this cannot be told.
+            // No caller waits any more if this cannot be sent.
             Err(error) => drop(begun.send(Err(error.into()))),
         }
         over.send_replace(true);
@@ -252,7 +252,7 @@ impl Stage {
                     sleep(Duration::from_millis(1)).await;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody can ask any more; the spectators may still look.
+                // No request can come any more; the spectators may still look.
                 Err(RecvTimeoutError::Disconnected) => sleep(Duration::from_millis(1)).await,
             }
         }

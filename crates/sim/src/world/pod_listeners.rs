@@ -16,7 +16,7 @@ use wva::serve::answer::HttpResponse;
 pub(crate) struct PodListeners(Arc<Mutex<BTreeMap<String, Option<Arc<ControllerView>>>>>);
 
 impl PodListeners {
-    /// Somebody answers at this pod, or nobody.
+    /// This pod answers, or does not.
     pub(crate) fn set(&self, pod: &str, door: Option<Arc<ControllerView>>) {
         self.all().insert(pod.to_owned(), door);
     }

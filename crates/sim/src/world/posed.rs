@@ -1,4 +1,4 @@
-//! A model without requests, whose servers show what they are told to show.
+//! A model without requests, whose servers show what they are set to show.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::engine::{CoarseEngine, Dialect, Mix};
 use crate::exposition::Page;
 use crate::router::PoolReading;
 
-/// What the requests would be like that such a server seems to hold.
+/// What the requests would be like that this server seems to hold.
 const MIX: Mix = Mix {
     prompt_tokens: 500,
     output_tokens: 200,

@@ -26,7 +26,7 @@ pub(super) const LABEL: &str = "llm-d.ai/router-of";
 #[derive(Debug)]
 pub(super) struct Question {
     address: SocketAddr,
-    /// Dropped where nobody listens.
+    /// Dropped where no pod listens.
     answer: oneshot::Sender<String>,
 }
 

@@ -30,7 +30,7 @@ pub struct Scenario {
     pub models: Vec<ScenarioModel>,
     /// Models that PodAutoscalers scale.
     pub autoscaled: Vec<AutoscaledModel>,
-    /// ConfigMaps beside the controller.
+    /// ConfigMaps in the namespace of the controller.
     pub config: Vec<ConfigMap>,
     /// What goes wrong, and when.
     pub troubles: Vec<(Duration, ScenarioFault)>,
@@ -70,7 +70,7 @@ pub struct ScenarioModel {
     pub binding: Binding,
     /// How requests are held before the servers.
     pub flow_control: Option<FlowControl>,
-    /// How long the KV cache of one prompt token takes from prefill to decode servers, where there are such.
+    /// How long the KV cache of one prompt token takes from prefill to decode servers, where there are any.
     pub handover: Duration,
     /// The ways to serve it.
     pub variants: Vec<ScenarioVariant>,
@@ -150,7 +150,7 @@ pub enum Replica {
     Single,
     /// A group of a LeaderWorkerSet. Its leader has the GPUs that the variant names.
     Group {
-        /// Pods beside the leader.
+        /// Pods besides the leader.
         workers: u32,
         /// GPUs of each of them.
         gpus: u32,

@@ -194,7 +194,7 @@ async fn a_crash_is_survived() {
     world.end().await;
 }
 
-/// A model that nobody asks is taken away after its retention, and comes back with the first request.
+/// A model without requests is taken away after its retention, and comes back with the first request.
 #[tokio::test(start_paused = true)]
 async fn an_idle_model_goes_to_zero_and_is_woken() {
     let minute = Duration::from_mins(1);
@@ -374,7 +374,7 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
     lines
 }
 
-/// A Prometheus that tells nothing of the past.
+/// A Prometheus that knows nothing of the past.
 #[derive(Debug)]
 struct Forgetful(InProcess);
 

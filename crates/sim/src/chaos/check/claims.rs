@@ -38,7 +38,7 @@ impl<'a> Sent<'a> {
 }
 
 /// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
-/// and of its own pod every process may tell events.
+/// and of its own pod every process may send events.
 pub(crate) fn write(
     place: usize,
     pod: &str,

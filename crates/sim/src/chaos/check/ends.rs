@@ -26,7 +26,7 @@ impl Hangs {
     }
 }
 
-/// T1: a life was ended between two looks since it stood still, and nobody had asked for that. It lasts for
+/// T1: a life was ended between two looks since it stood still, and nothing had demanded that. It lasts for
 /// several looks until it is.
 pub(crate) fn hung(
     (before, now): (&[RoleReport<Role>], &[RoleReport<Role>]),
@@ -51,7 +51,7 @@ pub(crate) fn hung(
     Some(InvariantViolation::new("T1", text))
 }
 
-/// What is wrong with the end of a process that nobody asked to end. It ends with its root, to which something may
+/// What is wrong with the unasked end of a process. It ends with its root, to which something may
 /// have been done, and may give up when a role below it has ended too often, each time since something was done to
 /// that: how often so to the root, and to any role.
 pub(crate) fn unasked(

@@ -35,8 +35,8 @@ impl Ready {
         }
     }
 
-    /// A replica that has been known to be ready since before this time, and of which nothing is `heard`, while
-    /// fewer are heard than the target says are ready: what tells of pods may be ahead of what tells of their
+    /// A replica that has been known to be ready since before this time, and for which `speaks` does not hold, while
+    /// fewer speak than the target says are ready: what is known of pods may be ahead of what is known of their
     /// target.
     pub(crate) fn silent(
         &self,
@@ -81,7 +81,7 @@ pub(crate) fn lowered(
     })
 }
 
-/// What one stage adds and another takes back is lowered by nobody.
+/// What one stage adds and another takes back is not lowered.
 fn is_lowered_for_load(decision: &Decision) -> bool {
     let base = decision.steps.first().map(|step| step.from);
     let mut steps = decision.steps.iter();
@@ -92,7 +92,7 @@ fn is_lowered_for_load(decision: &Decision) -> bool {
         })
 }
 
-/// Whether saturation alone was asked, which rests on what every replica says of itself. The queueing model hears
+/// Whether saturation alone was asked, which rests on what every replica says of itself. The queueing model learns
 /// of requests from routers.
 fn rests_on_replicas(figures: &ModelFigures) -> bool {
     figures.queueing.is_none() && figures.throughput.is_none()

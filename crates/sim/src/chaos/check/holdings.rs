@@ -8,12 +8,12 @@ use allocations::Owner;
 use super::super::process_checker::RELISTED;
 use super::InvariantViolation;
 
-/// What a process may hold that knows of nothing, in bytes: of an entry of settings that nobody can read, which has
+/// What a process may hold that knows of nothing, in bytes: of an unreadable entry of settings, which has
 /// 200 kB, there are several copies for a moment.
 const LEAST: usize = 2 << 20;
 const EACH: usize = 48 << 10;
 
-/// The most variants and pods that there were at one time lately: what a server may still tell that has gone
+/// The most variants and pods that there were at one time lately: what a server may still show that has gone
 /// back in time.
 #[derive(Debug, Default)]
 pub(crate) struct Lately(VecDeque<(Duration, usize)>);

@@ -95,7 +95,7 @@ struct Views<K: Projected> {
     resource: &'static str,
     mirror: fn(&Mirrors) -> &Mirror<K::View>,
     is_kept: fn(&K::View) -> bool,
-    /// The objects in the order in which they are stored, each beside what was read of it; `None` where it cannot be
+    /// The objects in the order in which they are stored, each with what was read of it; `None` where it cannot be
     /// read.
     seen: Vec<(Arc<Value>, Option<K::View>)>,
 }

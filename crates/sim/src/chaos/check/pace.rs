@@ -14,7 +14,7 @@ use wva::signals::query::{HISTORY_QUERIES, MAX_QUERIES};
 pub(crate) mod spared;
 
 /// Requests are counted for so long, and then from zero: what is kept is of one minute. The bounds follow from what
-/// any minute may have; of a burst across two of these up to twice as much is not told.
+/// any minute may have; of a burst across two of these up to twice as much is not reported.
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Attempts at writing one object. A status is tried five times within a second where the object is found
@@ -31,15 +31,15 @@ const STORED: u64 = 40;
 /// The same for each plan: one that changes something, twice over.
 const STORED_FOR_A_PLAN: u64 = 2;
 /// Lists of one collection, and as many openings of a watch. The pause after a failure is 0.64 s at the least, and
-/// that is what it always is where each watch tells one thing and breaks: 94 times in a minute, twice over. Where
-/// it tells nothing the pauses double, and a watcher that ends again and again lists about 30 times.
+/// that is what it always is where each watch delivers one event and breaks: 94 times in a minute, twice over. Where
+/// it delivers nothing the pauses double, and a watcher that ends again and again lists about 30 times.
 const LISTED: u64 = 200;
 /// Reads of one object, or of what is served in one group. A lease is read 19 times in a minute, and when it is
 /// free; scales are read every five seconds, and the kind before them.
 const READ: u64 = 120;
 /// The same for each variant and pod: where a variant is new its target is read at once, and its kind before.
 const READ_FOR_EACH: u64 = 2;
-/// Events of one reason about one object. One is sent in a minute, and eight at most tell what came since the last;
+/// Events of one reason about one object. One is sent in a minute, and eight at most report what came since the last;
 /// each may be counted up in vain before it is stored anew. An orderly end sends what still waits.
 const NEWS: u64 = 40;
 /// The same about a ConfigMap: each edit that is refused has its event, two storms may have 82 edits.

@@ -333,7 +333,7 @@ fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Invari
     })
 }
 
-/// D9: what grows keeps within the budget, unless a bound of the object asks for more.
+/// D9: what grows keeps within the budget, unless a bound of the object demands more.
 fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
     let Circumstances { budget, fleet, .. } = circumstances;
     budget.iter().find_map(|(of_type, limit)| {
@@ -350,7 +350,7 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantVio
             };
             let base = decision.steps.first().map(|step| step.from);
             let exists = circumstances.staying(&decision.key);
-            // A minimum is owed, whoever else asks for as many.
+            // A minimum is owed, whatever else is demanded.
             let least = circumstances
                 .bounds(&decision.key)
                 .and_then(|bounds| bounds.min);
@@ -383,7 +383,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
         let text = format!("{key} goes to 0, which nothing allows");
         return Some(InvariantViolation::new("D8", text));
     }
-    // What one stage adds and another takes back is lowered by nobody.
+    // What one stage adds and another takes back is not lowered.
     let falls = decision
         .steps
         .first()
@@ -397,7 +397,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
         let text = format!("{key} is lowered to {target} without metrics");
         return Some(InvariantViolation::new("D4", text));
     }
-    // A model goes to zero as a whole, by what is told of any of its variants and of its queue. Where no
+    // A model goes to zero as a whole, by what is known of any of its variants and of its queue. Where no
     // replica is ready, what the router says itself is enough.
     let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
         (circumstances.variant_unheard(key), circumstances.fresh)

@@ -1,4 +1,4 @@
-//! Settings that bounds of the judge follow, as a process has had them in force of late.
+//! Settings that bounds of the judge follow, as a process has had them in force lately.
 
 use std::collections::VecDeque;
 use std::time::Duration;

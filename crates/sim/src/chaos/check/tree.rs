@@ -9,9 +9,9 @@ use wva_supervise::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole a
 
 /// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
 pub(crate) const MAILBOX: u64 = 40;
-/// Occasions that a role may handle within a second, beside those for what changes and exists.
+/// Occasions that a role may handle within a second, besides those for what changes and exists.
 pub(crate) const PER_SECOND: u64 = 2_000;
-/// Occasions for each change of the cluster and each variant: told, told twice, and listed.
+/// Occasions for each change of the cluster and each variant: delivered, delivered twice, and listed.
 const EACH: u64 = 3;
 /// How long a role may be without a life before its restart is arranged.
 const ARRANGEMENT: Duration = Duration::from_secs(3);
@@ -102,7 +102,7 @@ impl Tree {
         // While it was paused nothing could be done.
         let gap = now.saturating_sub(self.looked.replace(now).unwrap_or(now));
         let missed = gap.saturating_sub(LOOK);
-        // What changed just before the last look is heard of after it.
+        // What changed just before the last look is known after it.
         let news = changes + std::mem::replace(&mut self.changes, changes) + variants;
         let is_supervisor =
             |one: &&RoleReport<Role>| one.role.policy().kind == ActorKind::Supervisor;

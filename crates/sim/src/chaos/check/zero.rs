@@ -14,13 +14,13 @@ use wva::settings::problem::Diagnostics;
 use wva::settings::{Generation, Sources};
 
 const CONFIG_MAPS: &str = "configmaps.";
-/// How soon in calm nobody acts on what was in force before.
+/// How soon in calm no process acts on what was in force before.
 const SETTLED: Duration = Duration::from_secs(30);
-/// How long after a permission to go to zero has ended somebody may still act on it who may not have heard:
+/// How long after a permission to go to zero has ended a process may still act on it that may not know:
 /// mirrors are listed afresh every ten minutes.
 pub(crate) const AFTERGLOW: Duration = Duration::from_mins(12);
 
-/// The policy that follows from what is stored, and those before it that somebody may still act on. Content
+/// The policy that follows from what is stored, and those before it that a process may still act on. Content
 /// that is refused ends nothing: what was valid before it stays in force.
 #[derive(Debug, Default)]
 pub(crate) struct ZeroPolicies {
@@ -71,13 +71,13 @@ impl ZeroPolicies {
         past.map(|(_, dynamic)| &**dynamic).chain(present)
     }
 
-    /// Whether such a process may send a model to zero; also before anything is known.
+    /// Whether the process may send a model to zero; also before anything is known.
     pub(crate) fn allow(&self, model: &ModelKey, calm: Option<Duration>, now: Duration) -> bool {
         let mut all = self.in_force(calm, now);
         self.now.is_none() || all.any(|dynamic| dynamic.may_go_to_zero(model))
     }
 
-    /// How long a model must have been idle before such a process sends it to zero.
+    /// How long a model must have been idle before the process sends it to zero.
     pub(crate) fn retention(
         &self,
         model: &ModelKey,

@@ -7,15 +7,15 @@ use super::{Checker, CheckerState};
 use crate::chaos::check::InvariantViolation;
 use crate::chaos::process_checker::ProcessChecker;
 
-/// How soon somebody leads once one process can: the lease of whoever held it last ends, which a write that
+/// How soon a process leads once one can: the lease of the last holder ends, which a write that
 /// arrives late may have made longer.
 const LEADERLESS: Duration = Duration::from_mins(3);
-/// How soon somebody leads once a lease is given back: the others look at it every four seconds, and who takes it
+/// How soon a process leads once a lease is given back: the others look at it every four seconds, and who takes it
 /// reads first what is stored.
 const SUCCEEDED: Duration = Duration::from_secs(10);
 
 impl Checker {
-    /// L1: somebody leads, if nothing is in the way of one process. Whose writes are `late`, carried out when
+    /// L1: some process leads, if nothing is in the way of one process. Whose writes are `late`, carried out when
     /// the claim that they were sent for has run out, keeps the lease from others and cannot lead itself.
     pub(super) fn leaderless(&self, late: bool) -> Option<InvariantViolation> {
         let now = self.0.clock.now();

@@ -1,4 +1,4 @@
-//! What a process asks for is counted where it leaves, and a server that asks to be left alone is.
+//! Requests of a process are counted where they leave, and a server that asks to be left alone is.
 
 use std::time::Duration;
 

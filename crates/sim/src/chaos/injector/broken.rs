@@ -1,4 +1,4 @@
-//! Entries of ConfigMaps that nobody can read.
+//! Unreadable entries of ConfigMaps.
 
 use crate::chaos::dice::Dice;
 use wva_supervise::SeedTree;

@@ -45,7 +45,7 @@ impl Injector {
                 (WorkloadFault::NodeLost { node }, is_in_use)
             }
             WorkloadFaultKind::NeverReady => {
-                // Counts when it ends, if there is such a pod by then.
+                // Counts when it ends, if there is one by then.
                 self.start_up(model, variant, NEVER).await;
                 return false;
             }

@@ -16,7 +16,7 @@ use wva::settings::config_maps::ConfigMapNames;
 const ZERO: &str = ConfigMapNames::SCALE_TO_ZERO;
 /// How long a model is idle before it goes to zero whose bounds forbid that.
 const SOON: Duration = Duration::from_mins(1);
-/// Longer than any time for which nobody asks for the model that may go to zero.
+/// Longer than any time without requests for the model that may go to zero.
 const LATER: Duration = Duration::from_mins(30);
 
 impl Injector {
@@ -126,7 +126,7 @@ impl Injector {
         all.into_iter().nth(place)
     }
 
-    /// Deletes a ConfigMap, and creates it again before anybody has heard of that.
+    /// Deletes a ConfigMap, and creates it again before any process knows of that.
     async fn recreate(&self, number: u8) -> bool {
         let Some((map, data)) = self.stored_map(number) else {
             return false;

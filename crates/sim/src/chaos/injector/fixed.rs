@@ -12,7 +12,7 @@ use wva_supervise::SeedTree;
 /// Keys that are not edited. A process that starts meanwhile follows the edit rightly, and keeps it for as long
 /// as it lives.
 const LEFT_OUT: [&str; 21] = [
-    // Beside an address without TLS they forbid a start.
+    // Together with an address without TLS they forbid a start.
     schema::PROMETHEUS_BEARER_TOKEN.name,
     schema::PROMETHEUS_TOKEN_PATH.name,
     schema::PROMETHEUS_TLS_INSECURE_SKIP_VERIFY.name,
@@ -25,7 +25,7 @@ const LEFT_OUT: [&str; 21] = [
     // It would see other objects than the judge.
     schema::WATCH_NAMESPACE.name,
     schema::CONTROLLER_INSTANCE.name,
-    // It would lead beside who leads.
+    // It would lead next to the leader.
     schema::LEADER_ELECTION_ID.name,
     // It would leave objects alone that others decide on.
     schema::POD_AUTOSCALERS_ENABLED.name,

@@ -96,7 +96,7 @@ enum Worth {
     Valid,
     /// The least, the most, or just beyond: 15.
     Edge,
-    /// What nobody accepts: 25.
+    /// What is refused everywhere: 25.
     Odd,
 }
 

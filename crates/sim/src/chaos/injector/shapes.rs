@@ -1,4 +1,4 @@
-//! Specifications that make no sense. The API server takes most of them from nobody, but may hold them from the
+//! Specifications that make no sense. The API server refuses most of them, but may hold them from the
 //! time of an older schema.
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a status says beside the count, against what who leads has recorded.
+//! What a status says besides the count, against what who leads has recorded.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl ProcessChecker {
         let shared = &self.door.shared;
         let views = shared.board.snapshot();
         // What an earlier life has stored stays until there is a decision, and of what another controller holds
-        // nothing is told but that it does.
+        // only that it does is stated.
         let is_to_be_stated = |key: &VariantKey, record: &PublishedRecord| {
             let view = views.get(key);
             view.is_some_and(|view| view.target.resolved().is_some())
@@ -35,7 +35,7 @@ impl ProcessChecker {
                 return None;
             }
             let (what, text) = unlike_the_record(&stored.object, record)?;
-            // Whatever it is instead, it is the same that is not told.
+            // Whatever it is instead, it is the same that is not stated.
             Some((format!("{what} of {key}"), text))
         });
         let unlike: BTreeMap<String, String> = unlike.collect();

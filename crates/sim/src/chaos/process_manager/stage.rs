@@ -36,7 +36,7 @@ impl ProcessSetting {
         self.judge.wrong("T1", place, Some(what));
     }
 
-    /// T1: a process has ended that nobody asked to.
+    /// T1: a process has ended unasked.
     pub(super) fn exited(
         &self,
         place: usize,
@@ -57,7 +57,7 @@ impl ProcessSetting {
         }
     }
 
-    /// A process that is told from all others by what it allocates, with its defect.
+    /// A process that differs from all others by what it allocates, with its defect.
     pub(super) fn owned(
         &self,
         casting: ProcessConfig,

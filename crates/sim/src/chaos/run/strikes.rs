@@ -53,7 +53,7 @@ impl Run<'_> {
             ChaosFault::Settings(_) => self.injector.restore_settings().await,
             ChaosFault::Workload(number, how) => self.injector.relieve(*number, *how).await,
             ChaosFault::Controller(place, ProcessFault::Handover) => {
-                // It is the one that leads still, and the others have not heard of something.
+                // It is the one that leads still, and the others do not know of something.
                 let leader = self.cast.leader();
                 let is_kept_from_others = *place == leader && self.hits(strike.id) > 0;
                 let cast = &mut self.cast;
@@ -71,7 +71,7 @@ impl Run<'_> {
         }
     }
 
-    /// What has not befallen a role while its fault lasted does not any more, unless another one asks for it.
+    /// What has not befallen a role while its fault lasted does not any more, unless another one demands it.
     fn disarm(&self, place: usize, fault: &RoleFault) {
         let role = awaited(fault);
         let others = self.active.iter().filter_map(|other| match &other.fault {
@@ -240,11 +240,11 @@ impl Run<'_> {
         runs && !is_to_come
     }
 
-    /// Changes an object; whether anybody was told of it is asked when the fault ends.
+    /// Changes an object; whether it has reached a process is asked when the fault ends.
     async fn disturb(&mut self, id: usize, number: usize, how: ObjectFault) {
         let news = (self.injector.kind(number, how), self.insider.version());
         let mut hit = self.injector.break_object(number, how).await;
-        // What is so already is no news, nor is a label that no controller asks for.
+        // What is so already is no news, nor is a label that no controller selects by.
         hit &= self.insider.version() > news.1;
         hit &= how != ObjectFault::Moved || self.plot.instance.is_some();
         if how == ObjectFault::Unseen {

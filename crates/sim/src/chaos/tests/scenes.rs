@@ -1,9 +1,9 @@
-//! Kill once, everywhere, in the scenes beside the first.
+//! Kill once, everywhere, in the scenes besides the first.
 
 use super::super::exhaustive::{scenes, wrong};
 use super::*;
 
-/// Without a disturbance each scene comes to rest in its own way, and after one in the same.
+/// Without a disturbance each scene rests in its own way, and after one in the same.
 /// `wva-sim chaos --everywhere` ends every role in each of them.
 #[test]
 fn each_scene_comes_to_rest_where_it_does_undisturbed() {

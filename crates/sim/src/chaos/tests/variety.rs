@@ -13,14 +13,14 @@ fn in_turn(plot: &ChaosWorkload, faults: impl IntoIterator<Item = ChaosFault>) {
     goes_on(plot, &faults);
 }
 
-/// Whatever shape a specification has, nobody is disturbed by it, and it is put back whole.
+/// Whatever shape a specification has, no other object is disturbed by it, and it is put back whole.
 #[test]
 fn every_shape_of_a_specification_is_lived_through() {
     let shapes = (0..20).map(|shape| ChaosFault::Object(0, ObjectFault::Malformed(shape)));
     in_turn(&plot("probe", 1).unwrap(), shapes);
 }
 
-/// Each ConfigMap is deleted by itself and comes again, also at once; and entries that nobody can read leave in
+/// Each ConfigMap is deleted by itself and comes again, also at once; and unreadable entries leave in
 /// force what was.
 #[test]
 fn every_config_map_comes_and_goes() {

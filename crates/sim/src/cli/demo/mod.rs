@@ -100,7 +100,7 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // What cannot be removed is found by whoever tidies the directory up.
+        // What cannot be removed is left for the next tidying of the directory.
         drop(std::fs::remove_file(&self.0));
     }
 }
@@ -190,7 +190,7 @@ fn locked(rivals: &Mutex<Rivals>) -> MutexGuard<'_, Rivals> {
     rivals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows the play until its end, or until somebody has seen enough. How long the first scaling took,
+/// Shows the play until its end, or until the viewer has seen enough. How long the first scaling took,
 /// if there was one.
 async fn until_over(
     show: &Show,

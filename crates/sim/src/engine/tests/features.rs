@@ -64,7 +64,7 @@ fn a_prompt_is_computed_in_chunks_while_others_decode() {
     let done = finish(&mut engine);
     assert_eq!(done[0].request.0, 2);
     let first = done[0].time_to_first_token.unwrap();
-    // Waits for the step in flight. Then 511 tokens fit beside one that decodes: four mixed steps.
+    // Waits for the step in flight. Then 511 tokens fit next to one that decodes: four mixed steps.
     let four = 4.0 * 6.8 + 2_000.0 * 0.0305;
     let millis = first.as_secs_f64() * 1e3;
     assert!(millis > four && millis < four + 7.0, "{millis}");

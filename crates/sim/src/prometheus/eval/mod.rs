@@ -14,7 +14,7 @@ use super::promql::{Expr, Query, Subquery};
 use super::refusal::QueryRefusal;
 use super::store::SeriesStore;
 
-/// What a query comes to at one time.
+/// The value of a query at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryValue {
     /// One value per series.
@@ -61,7 +61,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// What a query comes to at a time: of a subquery, at each of its steps.
+    /// The value of a query at a time: of a subquery, at each of its steps.
     pub(super) fn answer(&self, query: &Query, at: i64) -> Result<QueryValue, QueryRefusal> {
         Ok(match query {
             Query::Instant(expression) => {

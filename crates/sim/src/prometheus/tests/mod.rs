@@ -38,7 +38,7 @@ fn server(target: ScrapeTarget) -> (Prometheus, TargetId) {
     (server, id)
 }
 
-/// What an expression comes to: labels without name, job, namespace and pod, and values.
+/// The value of an expression: labels without name, job, namespace and pod, and values.
 fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
     match server.query(promql, seconds(at)).unwrap().value {
         QueryValue::Vector(samples) => {

@@ -249,7 +249,7 @@ fn counters_begin_anew_and_have_grown_by_as_much() {
         }
         assert_eq!(server.falls(), if number > 2 { 5 } else { 0 });
     });
-    // A bucket, the next one, sum and count beside the counter. It begins anew after the scrape before.
+    // A bucket, the next one, sum and count next to the counter. It begins anew after the scrape before.
     let expected = [
         [4.0; 3],
         [5.0; 3],

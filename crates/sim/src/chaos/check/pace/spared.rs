@@ -1,4 +1,4 @@
-//! T7: a server that asks to be left alone is, for as long as it asks for.
+//! T7: a server that asks to be left alone is, for as long as it says.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) struct Spared(BTreeMap<String, Wait>);
 struct Wait {
     until: Duration,
     asked: Duration,
-    /// How many roles had begun by then: whoever begins later knows nothing of it.
+    /// How many roles had begun by then: a later one knows nothing of it.
     lives: u64,
 }
 
@@ -34,7 +34,7 @@ impl Spared {
         self.0.insert(name, wait);
     }
 
-    /// Whether a request comes too early. Where a role has begun since the answer nobody can say, from here, whether it
+    /// Whether a request comes too early. Where a role has begun since the answer it is unknown here whether it
     /// is the one that had it.
     pub(crate) fn judge(
         &mut self,
@@ -59,7 +59,7 @@ impl Spared {
 }
 
 /// What is one request, made again. Nothing where it may be repeated: who leads renews its lease in time or loses it,
-/// and a review is asked for by whoever reads a page of the process.
+/// and each reader of a page of the process causes a review.
 fn name(request: &Sent<'_>) -> Option<String> {
     let Sent {
         method,
