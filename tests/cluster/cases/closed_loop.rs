@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::servers::stands_on_pages;
 use crate::harness::fault::Result;
 use crate::harness::scaling_loop::{Beginning, Bound, ScalingLoop};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::wait::seen;
 use crate::harness::world::Setup;
 
@@ -32,15 +32,14 @@ const LOADING: Duration = Duration::from_secs(3);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "closed_loop::load_grows_a_variant_and_its_end_shrinks_it",
-            load_grows_a_variant_and_its_end_shrinks_it,
+        case!(
+            shared,
+            closed_loop::load_grows_a_variant_and_its_end_shrinks_it
         ),
-        Case::shared("closed_loop::takes_single_steps", takes_single_steps),
-        Case::with_own_servers(
-            "closed_loop::on_the_oldest_kubernetes",
-            Setup::OldestKubernetes,
-            on_the_oldest_kubernetes,
+        case!(shared, closed_loop::takes_single_steps),
+        case!(
+            with_own_servers(Setup::OldestKubernetes),
+            closed_loop::on_the_oldest_kubernetes
         ),
     ]
 }

@@ -5,19 +5,13 @@ use std::time::Duration;
 use wva::cluster::client::{KubeconfigSource, connect};
 
 use crate::harness::fault::{Fault, Result};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 
 #[path = "../../contract/runner.rs"]
 mod runner;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared(
-            "contract::the_real_server_keeps_it",
-            the_real_server_keeps_it,
-        )
-        .within(Duration::from_mins(3)),
-    ]
+    vec![case!(shared, contract::the_real_server_keeps_it).within(Duration::from_mins(3))]
 }
 
 async fn the_real_server_keeps_it(cx: &Cx) -> Result {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wva::api::pod_autoscaler::PodAutoscaler;
 
 use crate::harness::fault::{Fault, Result};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
 use crate::harness::wait::eventually;
 
@@ -22,18 +22,12 @@ const VECTORS: &str = include_str!("../../vectors/crd.yaml");
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "definition::documented_objects_are_accepted",
-            documented_objects_are_accepted,
-        ),
-        Case::shared(
-            "definition::invalid_objects_are_refused",
-            invalid_objects_are_refused,
-        ),
-        Case::shared("definition::samples_are_accepted", samples_are_accepted),
-        Case::shared(
-            "definition::a_rule_that_is_broken_already_keeps_no_status_out",
-            a_rule_that_is_broken_already_keeps_no_status_out,
+        case!(shared, definition::documented_objects_are_accepted),
+        case!(shared, definition::invalid_objects_are_refused),
+        case!(shared, definition::samples_are_accepted),
+        case!(
+            shared,
+            definition::a_rule_that_is_broken_already_keeps_no_status_out
         ),
     ]
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::fault::{Fault, Result};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools;
 use crate::harness::wait::eventually;
 
@@ -16,10 +16,7 @@ use crate::harness::wait::eventually;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared("demo::kubectl_on_a_running_demo", kubectl_on_a_running_demo)
-            .within(Duration::from_mins(4)),
-    ]
+    vec![case!(shared, demo::kubectl_on_a_running_demo).within(Duration::from_mins(4))]
 }
 
 /// A demo that plays, and what it has said so far.

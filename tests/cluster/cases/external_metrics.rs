@@ -10,15 +10,15 @@ use crate::harness::history::History;
 use crate::harness::namespace::Workload;
 use crate::harness::scaled_object::ScaledObject;
 use crate::harness::servers::prometheus::Target;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_mins(1);
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::shared(
-        "external_metrics::a_lost_gauge_shrinks_nothing",
-        a_lost_gauge_shrinks_nothing,
+    vec![case!(
+        shared,
+        external_metrics::a_lost_gauge_shrinks_nothing
     )]
 }
 

@@ -25,7 +25,7 @@ use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
 use crate::harness::router::{Manner, Router};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
@@ -41,26 +41,19 @@ pub(super) const LOAD_OF_3: f64 = 2.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "external_metrics_door::is_for_authorized_readers_alone",
-            is_for_authorized_readers_alone,
+        case!(
+            shared,
+            external_metrics_door::is_for_authorized_readers_alone
         ),
         Case::shared(
             "external_metrics_door::believes_a_new_authority_of_front_proxies",
             believes_a_new_authority,
         ),
-        Case::shared(
-            "external_metrics_door::what_is_not_known_is_an_error",
-            what_is_not_known_is_an_error,
-        ),
-        Case::shared(
-            "external_metrics_door::every_replica_answers",
-            every_replica_answers,
-        ),
-        Case::with_own_servers(
-            "external_metrics_door::a_native_hpa_follows",
-            Setup::Whole,
-            a_native_hpa_follows,
+        case!(shared, external_metrics_door::what_is_not_known_is_an_error),
+        case!(shared, external_metrics_door::every_replica_answers),
+        case!(
+            with_own_servers(Setup::Whole),
+            external_metrics_door::a_native_hpa_follows
         )
         .within(Duration::from_mins(10)),
     ]

@@ -25,7 +25,7 @@ use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
 use crate::harness::router::{Manner, Router};
 use crate::harness::scaled_object::ScaledObject;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -36,28 +36,19 @@ const SOON: Duration = Duration::from_mins(1);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "external_scaler::keda_follows_while_the_leader_dies",
-            keda_follows_while_the_leader_dies,
-        )
-        .within(Duration::from_mins(6)),
+        case!(shared, external_scaler::keda_follows_while_the_leader_dies)
+            .within(Duration::from_mins(6)),
         Case::shared(
             "external_scaler::a_killed_role_comes_back_and_keda_with_it",
             a_killed_role_comes_back,
         ),
-        Case::exclusive(
-            "external_scaler::keda_that_starts_anew_follows_again",
-            keda_that_starts_anew_follows_again,
+        case!(
+            exclusive,
+            external_scaler::keda_that_starts_anew_follows_again
         )
         .within(Duration::from_mins(6)),
-        Case::shared(
-            "external_scaler::what_is_not_known_scales_nothing",
-            what_is_not_known_scales_nothing,
-        ),
-        Case::shared(
-            "external_scaler::keda_takes_a_model_to_zero_and_back",
-            keda_takes_a_model_to_zero_and_back,
-        ),
+        case!(shared, external_scaler::what_is_not_known_scales_nothing),
+        case!(shared, external_scaler::keda_takes_a_model_to_zero_and_back),
     ]
 }
 

@@ -11,7 +11,7 @@ use super::settings::MAIN;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
 use crate::harness::namespace::{Namespace, Workload};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{DESIRED, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -19,9 +19,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared("filters::instance_label", instance_label),
-        Case::shared("filters::excluded_namespace", excluded_namespace),
-        Case::shared("filters::watched_namespace", watched_namespace),
+        case!(shared, filters::instance_label),
+        case!(shared, filters::excluded_namespace),
+        case!(shared, filters::watched_namespace),
     ]
 }
 

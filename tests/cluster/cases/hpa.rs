@@ -17,7 +17,7 @@ use wva_sim::hpa::{
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::namespace::Workload;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_mins(2);
@@ -25,13 +25,7 @@ const SOON: Duration = Duration::from_mins(2);
 const LOOKS: u64 = 20;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        Case::shared(
-            "hpa::decides_as_the_real_controller_does",
-            decides_as_the_real_controller_does,
-        )
-        .within(Duration::from_mins(6)),
-    ]
+    vec![case!(shared, hpa::decides_as_the_real_controller_does).within(Duration::from_mins(6))]
 }
 
 /// A metric: the type of its target, the target, and the value; none where no series is there.

@@ -16,7 +16,7 @@ use crate::harness::manifest;
 use crate::harness::namespace::Workload;
 use crate::harness::pod_autoscaler::workload;
 use crate::harness::servers::kwok;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
 use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
@@ -32,19 +32,10 @@ const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::exclusive("inventory::follows_nodes_and_pods", follows_nodes_and_pods),
-        Case::shared(
-            "inventory::counts_claims_where_quotas_limit",
-            counts_claims_where_quotas_limit,
-        ),
-        Case::exclusive(
-            "inventory::counts_devices_of_slices_and_claims",
-            counts_devices_of_slices_and_claims,
-        ),
-        Case::shared(
-            "inventory::a_right_that_is_removed_is_named",
-            a_right_that_is_removed_is_named,
-        ),
+        case!(exclusive, inventory::follows_nodes_and_pods),
+        case!(shared, inventory::counts_claims_where_quotas_limit),
+        case!(exclusive, inventory::counts_devices_of_slices_and_claims),
+        case!(shared, inventory::a_right_that_is_removed_is_named),
     ]
 }
 

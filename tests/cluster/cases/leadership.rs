@@ -13,7 +13,7 @@ use crate::harness::audit::{Change, changes};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{DESIRED, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -26,18 +26,9 @@ const SLOW: [u64; 3] = [300_000, 200_000, 500];
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "leadership::a_release_is_taken_at_once",
-            a_release_is_taken_at_once,
-        ),
-        Case::shared(
-            "leadership::a_deleted_lease_stays_with_its_leader",
-            a_deleted_lease_stays_with_its_leader,
-        ),
-        Case::shared(
-            "leadership::a_frozen_leader_wakes_up_silent",
-            a_frozen_leader_wakes_up_silent,
-        ),
+        case!(shared, leadership::a_release_is_taken_at_once),
+        case!(shared, leadership::a_deleted_lease_stays_with_its_leader),
+        case!(shared, leadership::a_frozen_leader_wakes_up_silent),
     ]
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
 
@@ -19,11 +19,8 @@ const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "lifecycle::target_comes_goes_and_comes_back",
-            target_comes_goes_and_comes_back,
-        ),
-        Case::shared("lifecycle::changes_are_told", changes_are_told),
+        case!(shared, lifecycle::target_comes_goes_and_comes_back),
+        case!(shared, lifecycle::changes_are_told),
     ]
 }
 

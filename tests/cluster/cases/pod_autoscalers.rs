@@ -17,7 +17,7 @@ use crate::harness::history::History;
 use crate::harness::namespace::Workload;
 use crate::harness::pod_autoscaler::{TARGET, autoscaler};
 use crate::harness::ports;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -29,17 +29,9 @@ pub(crate) fn cases() -> Vec<Case> {
     let minutes = Duration::from_mins;
     vec![
         Case::shared("pod_autoscalers::kpa_and_apa_follow_load", kpa_and_apa).within(minutes(5)),
-        Case::shared(
-            "pod_autoscalers::an_outage_lowers_nothing",
-            an_outage_lowers_nothing,
-        )
-        .within(minutes(5)),
-        Case::shared(
-            "pod_autoscalers::strategies_change_live",
-            strategies_change_live,
-        )
-        .within(minutes(5)),
-        Case::shared("pod_autoscalers::the_oldest_scales", the_oldest_scales).within(minutes(5)),
+        case!(shared, pod_autoscalers::an_outage_lowers_nothing).within(minutes(5)),
+        case!(shared, pod_autoscalers::strategies_change_live).within(minutes(5)),
+        case!(shared, pod_autoscalers::the_oldest_scales).within(minutes(5)),
     ]
 }
 

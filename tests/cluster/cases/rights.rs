@@ -20,7 +20,7 @@ use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::namespace::Workload;
 use crate::harness::reader::Reader;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
 use crate::harness::variants::{Variants, variant};
 use crate::harness::wait::{eventually, seen};
@@ -36,22 +36,11 @@ const REMOVES: &str = "removed";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "rights::a_rule_that_is_removed_is_named",
-            a_rule_that_is_removed_is_named,
-        ),
-        Case::shared(
-            "rights::a_removed_rule_for_writing_is_named",
-            a_removed_rule_for_writing_is_named,
-        )
-        .within(SOON * 5),
-        Case::shared(
-            "rights::any_rule_that_is_removed_is_named",
-            any_rule_that_is_removed_is_named,
-        )
-        .within(SOON * 6),
-        Case::shared("rights::manifests_are_accepted", manifests_are_accepted),
-        Case::exclusive("rights::are_all_used_and_suffice", are_all_used_and_suffice),
+        case!(shared, rights::a_rule_that_is_removed_is_named),
+        case!(shared, rights::a_removed_rule_for_writing_is_named).within(SOON * 5),
+        case!(shared, rights::any_rule_that_is_removed_is_named).within(SOON * 6),
+        case!(shared, rights::manifests_are_accepted),
+        case!(exclusive, rights::are_all_used_and_suffice),
     ]
 }
 

@@ -16,7 +16,7 @@ use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::{Namespace, Workload};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{DESIRED, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -26,16 +26,10 @@ const SOON: Duration = Duration::from_mins(1);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared("rivals::the_second_gives_way", the_second_gives_way),
-        Case::shared(
-            "rivals::that_nobody_scrapes_take_no_turns",
-            that_nobody_scrapes_take_no_turns,
-        ),
-        Case::shared("rivals::a_second_series_is_said", a_second_series_is_said),
-        Case::shared(
-            "rivals::instances_that_name_one_target_say_so",
-            instances_that_name_one_target_say_so,
-        ),
+        case!(shared, rivals::the_second_gives_way),
+        case!(shared, rivals::that_nobody_scrapes_take_no_turns),
+        case!(shared, rivals::a_second_series_is_said),
+        case!(shared, rivals::instances_that_name_one_target_say_so),
     ]
 }
 

@@ -7,14 +7,14 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use serde_json::Value;
 
 use crate::harness::fault::{Fault, Result};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
 use crate::harness::web;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared("servers::are_recent_enough", are_recent_enough),
-        Case::shared("servers::nobody_is_anonymous", nobody_is_anonymous),
+        case!(shared, servers::are_recent_enough),
+        case!(shared, servers::nobody_is_anonymous),
     ]
 }
 

@@ -19,7 +19,7 @@ use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::{Read, Reader};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::variant;
 use crate::harness::wait::{eventually, seen};
 
@@ -28,15 +28,9 @@ const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "serving::is_for_authorized_readers_alone",
-            is_for_authorized_readers_alone,
-        ),
-        Case::shared("serving::refuses_expired_tokens", refuses_expired_tokens),
-        Case::shared(
-            "serving::takes_up_a_new_certificate",
-            takes_up_a_new_certificate,
-        ),
+        case!(shared, serving::is_for_authorized_readers_alone),
+        case!(shared, serving::refuses_expired_tokens),
+        case!(shared, serving::takes_up_a_new_certificate),
     ]
 }
 

@@ -12,7 +12,7 @@ use crate::harness::controller::{Controller, ControllerSpec, Pace};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::{Namespace, Workload};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{DESIRED, MODEL, variant};
 use crate::harness::wait::{eventually, seen};
 
@@ -24,22 +24,16 @@ const INTERVAL: &str = "wva_config_optimization_interval_seconds";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "settings::the_interval_drives_the_loop",
-            the_interval_drives_the_loop,
+        case!(shared, settings::the_interval_drives_the_loop),
+        case!(
+            shared,
+            settings::immutable_keys_are_refused_and_the_rest_applied
         ),
-        Case::shared(
-            "settings::immutable_keys_are_refused_and_the_rest_applied",
-            immutable_keys_are_refused_and_the_rest_applied,
+        case!(
+            shared,
+            settings::a_namespace_overrides_for_as_long_as_it_says_so
         ),
-        Case::shared(
-            "settings::a_namespace_overrides_for_as_long_as_it_says_so",
-            a_namespace_overrides_for_as_long_as_it_says_so,
-        ),
-        Case::shared(
-            "settings::an_older_name_counts_and_is_told_of",
-            an_older_name_counts_and_is_told_of,
-        ),
+        case!(shared, settings::an_older_name_counts_and_is_told_of),
     ]
 }
 

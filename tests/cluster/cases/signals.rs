@@ -9,7 +9,7 @@ use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
 
@@ -24,8 +24,8 @@ const HALF: Reading = Reading {
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared("signals::silent_replicas_age", silent_replicas_age),
-        Case::shared("signals::ghosts_do_not_count", ghosts_do_not_count),
+        case!(shared, signals::silent_replicas_age),
+        case!(shared, signals::ghosts_do_not_count),
     ]
 }
 

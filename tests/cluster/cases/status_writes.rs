@@ -18,16 +18,13 @@ use wva_base::moment::WallTime;
 
 use crate::harness::fault::Result;
 use crate::harness::permit::permit_of_term;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::wait::{eventually, seen};
 
 const NOW: WallTime = WallTime(1_700_000_000_000);
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::exclusive(
-        "status::fits_an_older_definition",
-        fits_an_older_definition,
-    )]
+    vec![case!(exclusive, status::fits_an_older_definition)]
 }
 
 fn objects(cx: &Cx) -> Api<VariantAutoscaling> {

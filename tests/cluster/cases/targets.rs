@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Namespace;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
@@ -30,10 +30,9 @@ const OPTIONAL: [&str; 5] = [
 ];
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::with_own_servers(
-        "targets::a_kind_that_appears_is_resolved_without_restart",
-        Setup::WithoutOptionalKinds,
-        a_kind_that_appears_is_resolved_without_restart,
+    vec![case!(
+        with_own_servers(Setup::WithoutOptionalKinds),
+        targets::a_kind_that_appears_is_resolved_without_restart
     )]
 }
 

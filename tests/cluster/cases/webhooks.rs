@@ -17,7 +17,7 @@ use crate::harness::manifest;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
 use crate::harness::shipping::{Ended, Shipping};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
 use crate::harness::wait::{eventually, seen};
 
@@ -27,16 +27,13 @@ const SAMPLES: &str = include_str!("../../vectors/aibrix-samples.yaml");
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared(
-            "webhooks::a_bad_object_is_refused_while_a_controller_answers",
-            a_bad_object_is_refused_while_a_controller_answers,
+        case!(
+            shared,
+            webhooks::a_bad_object_is_refused_while_a_controller_answers
         )
         .within(Duration::from_mins(2)),
-        Case::shared(
-            "webhooks::samples_of_aibrix_are_in_force_or_refused",
-            samples_of_aibrix_are_in_force_or_refused,
-        )
-        .within(Duration::from_mins(4)),
+        case!(shared, webhooks::samples_of_aibrix_are_in_force_or_refused)
+            .within(Duration::from_mins(4)),
     ]
 }
 

@@ -114,6 +114,25 @@ impl<F: AsyncFn(&Cx) -> Result + Send> Body for F {
     }
 }
 
+/// A case of a kind that is named like its module and its function, which may stand in a file of the module.
+macro_rules! case {
+    ($kind:ident $(($setup:expr))?, $module:ident::$case:ident) => {
+        $crate::harness::suite::Case::$kind(
+            concat!(stringify!($module), "::", stringify!($case)),
+            $($setup,)?
+            $case,
+        )
+    };
+    ($kind:ident $(($setup:expr))?, $module:ident, $file:ident::$case:ident) => {
+        $crate::harness::suite::Case::$kind(
+            concat!(stringify!($module), "::", stringify!($case)),
+            $($setup,)?
+            $file::$case,
+        )
+    };
+}
+pub(crate) use case;
+
 impl Case {
     /// A case that shares the servers with others.
     pub(crate) fn shared(name: &str, body: impl AsyncFn(&Cx) -> Result + Send + 'static) -> Self {

@@ -17,7 +17,7 @@ mod wrong;
 use std::time::Duration;
 
 use crate::harness::shipping::{chart, set};
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::world::Setup;
 
 /// The name of releases, as people choose it.
@@ -39,31 +39,27 @@ fn installed() -> Vec<Case> {
             "install::a_scoped_chart_asks_for_its_namespace_alone",
             scoped::asks_for_its_namespace_alone,
         ),
-        Case::shared("install::every_set_installs", release::every_set_installs),
-        Case::shared(
-            "install::upgrade_rollback_uninstall",
-            release::upgrade_rollback_uninstall,
+        case!(shared, install, release::every_set_installs),
+        case!(shared, install, release::upgrade_rollback_uninstall),
+        case!(
+            shared,
+            install,
+            release::an_immutable_config_map_stays_honest
         ),
-        Case::shared(
-            "install::an_immutable_config_map_stays_honest",
-            release::an_immutable_config_map_stays_honest,
+        case!(
+            shared,
+            install,
+            running::chart_scales_its_sample_through_keda
         ),
-        Case::shared(
-            "install::chart_scales_its_sample_through_keda",
-            running::chart_scales_its_sample_through_keda,
-        ),
-        Case::shared(
-            "install::chart_settings_change_live",
-            running::chart_settings_change_live,
-        ),
+        case!(shared, install, running::chart_settings_change_live),
         Case::shared(
             "install::openshift_chart_asks_thanos",
             openshift::chart_asks_thanos,
         ),
-        Case::with_own_servers(
-            "install::chart_scales_its_sample_through_its_hpa",
-            Setup::Whole,
-            running::chart_scales_its_sample_through_its_hpa,
+        case!(
+            with_own_servers(Setup::Whole),
+            install,
+            running::chart_scales_its_sample_through_its_hpa
         ),
     ]
 }
@@ -71,42 +67,21 @@ fn installed() -> Vec<Case> {
 /// What the chart renders.
 fn rendered() -> Vec<Case> {
     vec![
-        Case::shared(
-            "install::every_set_of_values_is_accepted",
-            rendering::every_set_of_values_is_accepted,
-        ),
-        Case::shared(
-            "install::wrong_values_are_refused_by_name",
-            wrong::wrong_values_are_refused_by_name,
-        ),
-        Case::shared("install::every_value_acts", effects::every_value_acts),
+        case!(shared, install, rendering::every_set_of_values_is_accepted),
+        case!(shared, install, wrong::wrong_values_are_refused_by_name),
+        case!(shared, install, effects::every_value_acts),
         Case::shared("install::chart_renders_bare", rendering::bare),
         Case::shared("install::chart_renders_defaults", rendering::defaults),
         Case::shared("install::chart_renders_the_minimum", rendering::minimum),
         Case::shared("install::chart_renders_client_only", rendering::client_only),
         Case::shared("install::chart_renders_an_instance", rendering::instance),
         Case::shared("install::chart_renders_choices", rendering::choices),
-        Case::shared(
-            "install::what_pods_mount_is_there",
-            arrival::what_pods_mount_is_there,
-        ),
-        Case::shared("install::long_names_fit", arrival::long_names_fit),
-        Case::shared(
-            "install::original_values_arrive",
-            arrival::original_values_arrive,
-        ),
-        Case::shared(
-            "install::monitors_are_labelled",
-            arrival::monitors_are_labelled,
-        ),
-        Case::shared(
-            "install::routers_are_asked_by_one_token",
-            arrival::routers_are_asked_by_one_token,
-        ),
-        Case::shared(
-            "install::development_values_act",
-            arrival::development_values_act,
-        ),
+        case!(shared, install, arrival::what_pods_mount_is_there),
+        case!(shared, install, arrival::long_names_fit),
+        case!(shared, install, arrival::original_values_arrive),
+        case!(shared, install, arrival::monitors_are_labelled),
+        case!(shared, install, arrival::routers_are_asked_by_one_token),
+        case!(shared, install, arrival::development_values_act),
     ]
 }
 
@@ -147,13 +122,11 @@ fn told() -> Vec<Case> {
             "install::documentation_can_be_followed",
             documents::can_be_followed,
         ),
-        Case::shared(
-            "install::alerts_do_as_their_tests_say",
-            observability::alerts_do_as_their_tests_say,
-        ),
-        Case::shared(
-            "install::every_expression_is_understood",
-            observability::every_expression_is_understood,
+        case!(shared, install, observability::alerts_do_as_their_tests_say),
+        case!(
+            shared,
+            install,
+            observability::every_expression_is_understood
         ),
         Case::shared("install::script_installs", script::installs),
         Case::shared("install::script_refuses_by_name", script::refuses_by_name),

@@ -18,7 +18,7 @@ use self::history::{Course, Luck};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::ports;
 use crate::harness::process::Server;
-use crate::harness::suite::{Case, Cx};
+use crate::harness::suite::{Case, Cx, case};
 use crate::harness::wait::eventually;
 use crate::harness::web;
 
@@ -33,11 +33,8 @@ const TOLERANCE: f64 = 1e-12;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::shared("prometheus::answers_are_the_same", answers_are_the_same),
-        Case::shared(
-            "prometheus::scrapes_leave_the_same",
-            live::scrapes_leave_the_same,
-        ),
+        case!(shared, prometheus::answers_are_the_same),
+        case!(shared, prometheus, live::scrapes_leave_the_same),
     ]
 }
 
