@@ -12,6 +12,7 @@ pub mod load;
 mod number;
 mod page;
 pub mod prometheus;
+mod real_clock;
 pub mod router;
 pub mod socket;
 mod threads;

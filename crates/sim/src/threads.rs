@@ -1,10 +1,18 @@
-//! Several things done at once.
+//! Several things done at once, and one in virtual time.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
+use tokio::runtime;
+
 /// Memory of a thread that plays a world: a run holds its state on the heap.
 const STACK: usize = 16 * 1024 * 1024;
+
+/// A runtime for one thread whose time passes when nothing is left to do.
+pub(crate) fn paused() -> std::io::Result<runtime::Runtime> {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build()
+}
 
 /// Does some work with each of these on so many threads; the results stand in the order in which they end.
 pub(crate) fn each<T, R: Send>(

@@ -24,6 +24,7 @@ use super::schedule::{FaultSchedule, Strike};
 use super::trace::{Keep, Trace};
 use super::workload::ChaosWorkload;
 use crate::apiserver::Insider;
+use crate::threads::paused;
 use crate::world::{PodListeners, Scenario, World, WorldError};
 use wva::policy::key::VariantKey;
 use wva_base::moment::WallTime;
@@ -42,11 +43,7 @@ pub(crate) fn play(
     schedule: &FaultSchedule,
     keep: Keep,
 ) -> Result<RunOutcome, WorldError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| WorldError::Controller(error.to_string()))?;
+    let runtime = paused().map_err(|error| WorldError::Controller(error.to_string()))?;
     let (mut outcome, owners) = runtime.block_on(async {
         let run = Box::pin(Run::begin(plot, seed, schedule, keep)).await?;
         let judge = run.judge.clone();

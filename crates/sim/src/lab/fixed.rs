@@ -14,6 +14,7 @@ use crate::apiserver::Insider;
 use crate::hpa::SYNC;
 use crate::load::Arrivals;
 use crate::number;
+use crate::threads::paused;
 use crate::world::{LoadSource, Scenario, ScenarioModel, World, WorldError};
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
@@ -97,10 +98,7 @@ impl FixedFleet {
             variant.replicas = count;
             variant.bounds = (count, count.max(1));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
+        let runtime = paused();
         let played = runtime.map(|runtime| runtime.block_on(shares(&scenario, seed, date)));
         played.ok()?.ok()
     }

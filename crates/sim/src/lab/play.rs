@@ -20,6 +20,7 @@ use super::seats::{Seats, scale};
 use super::series::SeriesRecorder;
 use super::waits::WaitRecorder;
 use crate::apiserver::{Denied, Insider};
+use crate::threads::paused;
 use crate::workloads::object::path;
 use crate::world::{EndedRequest, Frame, World, WorldError};
 use wva_base::moment::WallTime;
@@ -55,10 +56,7 @@ pub(super) struct Play<'a> {
 impl Play<'_> {
     pub(super) fn run(self) -> Result<LabRecord, PlayError> {
         let began = cpu_seconds();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()?;
+        let runtime = paused()?;
         let mut record = runtime.block_on(self.play())?;
         record.cpu_seconds = (cpu_seconds() - began).max(0.0);
         Ok(record)

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::task::{Context, Poll};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -25,6 +25,8 @@ use tower::ServiceExt;
 
 use super::{Frame, Scenario, World, WorldError};
 use crate::lab::{PolicyChoice, Seats};
+use crate::real_clock::real;
+use crate::threads::paused;
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
@@ -172,22 +174,10 @@ impl Show {
     }
 }
 
-/// The real clock, which alone says how far virtual time may go.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the clock of the runtime is the one that is held back"
-)]
-fn real() -> Instant {
-    Instant::now()
-}
-
 impl Stage {
     fn play(self, play: Play, begun: oneshot::Sender<Begun>) {
         let over = self.over.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
+        let runtime = paused();
         match runtime {
             Ok(runtime) => runtime.block_on(self.perform(play, begun)),
             // No caller waits any more if this cannot be sent.

@@ -14,6 +14,7 @@ use super::*;
 use crate::engine::{Mix, StartUp};
 use crate::load::{RateProfile, RateStage};
 use crate::number;
+use crate::threads::paused;
 use crate::workloads::WorkloadFault;
 use wva::policy::throughput::model::LatencyModelSource;
 use wva::signals::{PromApi, QueryError, QueryResult};
@@ -34,11 +35,7 @@ struct RunRecord {
 
 /// On a paused runtime of its own, as far as `lasts`; writes and plans are taken down every second.
 fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (RunRecord, Arc<Frame>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused().unwrap();
     runtime.block_on(async {
         let world = World::begin(scenario, seed, DATE).await.unwrap();
         let objects = Insider::new(world.server.clone(), "test");
@@ -248,11 +245,7 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
 
 #[test]
 fn a_trace_that_is_none_is_named() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = paused().unwrap();
     // The second looks like a trace until its first request is read.
     let dashboard = concat!(
         env!("CARGO_MANIFEST_DIR"),

@@ -16,6 +16,7 @@ use crate::chaos::{
     Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Point, Points, Walked, campaign, disturbed,
     exhaustive, failure_report, hunt, plot, survive,
 };
+use crate::real_clock::real;
 use wva::cli::{complain, fail, misused, print};
 
 const ENOUGH: usize = 20;
@@ -54,14 +55,6 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         }) => replay(scenario, seed, only.as_deref(), mutation),
         Err(error) => misused([error]),
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a campaign takes in the real world is asked of no simulated clock"
-)]
-fn real() -> Instant {
-    Instant::now()
 }
 
 struct Progress {

@@ -25,6 +25,7 @@ use self::arguments::{DemoArguments, DemoCommand, Page};
 use self::comparison::{ComparedFrame, FixedSearch, Rivals};
 use self::view::{Header, Lines};
 use crate::page::{self, Film};
+use crate::real_clock::real;
 use crate::world::pace::{Play, Show, Speed};
 use crate::world::{Frame, Scenario, scenarios};
 use crate::{apiserver, socket};
@@ -75,14 +76,6 @@ fn list() -> String {
         .iter()
         .map(|one| format!("{:<10} {}\n", one.name, one.about));
     lines.collect()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a play takes in the real world is asked of no simulated clock"
-)]
-fn real() -> Instant {
-    Instant::now()
 }
 
 struct Kubeconfig(PathBuf);

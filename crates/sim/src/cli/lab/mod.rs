@@ -5,7 +5,6 @@ mod arguments;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::{Command, CommandFactory as _, Parser};
 
@@ -13,6 +12,7 @@ use self::arguments::{CompareFlags, ExplainFlags, GateFlags, LabCommand, LabRunF
 use super::PROGRAM;
 use crate::lab::report::{self, ReportError};
 use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
+use crate::real_clock::real;
 use wva::cli::usage::{Given, read};
 use wva::cli::{MISUSED, complain, fail, misused, print, usage};
 
@@ -126,14 +126,6 @@ fn list() -> String {
     });
     let (scenarios, policies): (String, String) = (scenarios.collect(), policies.collect());
     format!("scenarios\n{scenarios}policies\n{policies}")
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a campaign takes in the real world is asked of no simulated clock"
-)]
-fn real() -> Instant {
-    Instant::now()
 }
 
 fn play(campaign: &Campaign, mut problems: Vec<String>) -> ExitCode {

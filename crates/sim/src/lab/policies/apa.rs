@@ -51,10 +51,6 @@ impl Peer for Apa {
         POLL
     }
 
-    fn is_scraping(&self) -> bool {
-        false
-    }
-
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
         self.seen.push_back((now, signals.kv_usage));
         while self

@@ -37,10 +37,6 @@ impl Peer for DynamoLoad {
         POLL
     }
 
-    fn is_scraping(&self) -> bool {
-        false
-    }
-
     fn decide(&mut self, signals: &ModelSignals, _now: Duration) -> Option<PeerDecision> {
         // No step while one is in progress.
         if signals.ready != signals.wanted || signals.existing != signals.wanted {

@@ -132,10 +132,6 @@ impl Peer for DynamoHybrid {
         self.load.poll()
     }
 
-    fn is_scraping(&self) -> bool {
-        false
-    }
-
     fn observe(&mut self, signals: &ModelSignals, _now: Duration) {
         self.rates.0 += signals.rate;
         self.rates.1 += 1.0;

@@ -56,10 +56,6 @@ impl Peer for Kpa {
         TICK
     }
 
-    fn is_scraping(&self) -> bool {
-        false
-    }
-
     fn observe(&mut self, signals: &ModelSignals, now: Duration) {
         self.seen.push_back((now, signals.concurrency));
         while self

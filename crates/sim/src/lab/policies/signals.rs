@@ -99,7 +99,9 @@ pub(in crate::lab) struct PeerDecision {
 
 pub(in crate::lab) trait Peer: Send {
     fn poll(&self) -> Duration;
-    fn is_scraping(&self) -> bool;
+    fn is_scraping(&self) -> bool {
+        false
+    }
     /// Takes in the state of every second, for rules with windows of their own.
     fn observe(&mut self, _signals: &ModelSignals, _now: Duration) {}
     /// The replicas to have; none to leave what is there.

@@ -82,10 +82,6 @@ impl Peer for KedaSlo {
         POLL
     }
 
-    fn is_scraping(&self) -> bool {
-        false
-    }
-
     fn observe(&mut self, signals: &ModelSignals, now: Duration) {
         if let Some((first_token, per_token)) = signals.latencies {
             let (first, between) = self.targets;
