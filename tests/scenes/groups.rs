@@ -180,10 +180,7 @@ async fn without_a_limiter_groups_run_past_the_gpus() {
 async fn every_pod_of_a_group_counts_against_the_gpus() {
     let limited = "{analyzerName: saturation, enableLimiter: true}";
     let world = overflowing(limited, |frame| desired(frame, "v") == Some(2)).await;
-    throughout(&world, MINUTE * 10, |frame| {
-        assert_eq!(desired(frame, "v"), Some(2), "{frame:#?}");
-    })
-    .await;
+    stays(&world, MINUTE * 10, "v", 2).await;
     assert_eq!((counted(&world), world.frame().gpus_used), ((2, 2), 8));
     let reason = decision(&world, "v").reason();
     assert!(reason.contains("GPU"), "{reason}");
@@ -205,10 +202,7 @@ async fn a_group_that_loses_a_worker_starts_again_and_keeps_its_count() {
     let before = leader();
     somebody.delete(worker, &json!({})).await.unwrap();
     until(&world, MINUTE, |frame| ready(frame, "v") == 1).await;
-    throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(2), "{frame:#?}");
-    })
-    .await;
+    stays(&world, MINUTE * 3, "v", 2).await;
     assert_eq!((counted(&world), heard(&world)), ((2, 2), (2, 2)));
     assert_ne!(leader(), before, "its leader as well");
     world.end().await;

@@ -135,6 +135,14 @@ async fn throughout(world: &World, lasts: Duration, look: impl Fn(&Frame)) {
     assert!(over.is_err());
 }
 
+/// What the controller publishes for a variant is this count in every frame of a time.
+async fn stays(world: &World, lasts: Duration, variant: &str, count: u32) {
+    throughout(world, lasts, |frame| {
+        assert_eq!(desired(frame, variant), Some(count), "{frame:#?}");
+    })
+    .await;
+}
+
 /// What the controller publishes for a variant.
 fn desired(frame: &Frame, variant: &str) -> Option<u32> {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);

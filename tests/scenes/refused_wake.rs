@@ -74,10 +74,7 @@ async fn a_wake_without_gpus_is_refused_with_its_reason_until_some_are_free() {
 
     until(&world, MINUTE * 3, |frame| frame.models[1].held > 0).await;
     tokio::time::sleep(CYCLE * 3).await;
-    throughout(&world, MINUTE * 6, |frame| {
-        assert_eq!(desired(frame, "sleeper"), Some(0), "{frame:#?}");
-    })
-    .await;
+    stays(&world, MINUTE * 6, "sleeper", 0).await;
     let refused = decision(&world, "sleeper");
     assert!(refused.is_refused_wake(), "{refused:#?}");
     let reason = refused.reason();

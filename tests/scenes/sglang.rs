@@ -9,10 +9,7 @@ async fn grows_with_a_full_cache_and_a_queue(config: Vec<ConfigMap>) {
     scenario.config = config;
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
-    throughout(&world, full - MINUTE * 2, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
-    })
-    .await;
+    stays(&world, full - MINUTE * 2, "v", 1).await;
     until(&world, MINUTE * 4, |frame| ready(frame, "v") >= 2).await;
     world.end().await;
 }

@@ -8,10 +8,7 @@ async fn percentages_keep_a_bounded_load_and_grow_by_one_beyond_it() {
     let load = rates(&[(Duration::ZERO, 0.0), (MINUTE, 4.0), (crossing, 34.0)]);
     let world = begin(&small(load)).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
-    throughout(&world, crossing - MINUTE * 2, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
-    })
-    .await;
+    stays(&world, crossing - MINUTE * 2, "v", 1).await;
     assert!(
         world.frame().totals.answered > 1_500,
         "{:?}",
@@ -33,10 +30,7 @@ async fn tokens_grow_and_shrink_with_the_thresholds_at_one_occupancy() {
         policy("{analyzerName: saturation, scaleUpThreshold: 0.85, scaleDownBoundary: 0.7}");
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
-    throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1));
-    })
-    .await;
+    stays(&world, MINUTE * 3, "v", 1).await;
 
     // A third of the cache is 0.375 of its usable share.
     change_policy(
@@ -64,9 +58,6 @@ async fn tokens_grow_and_shrink_with_the_thresholds_at_one_occupancy() {
     .await;
     until(&world, MINUTE * 5, |frame| desired(frame, "v") == Some(1)).await;
     until(&world, MINUTE * 5, |frame| ready(frame, "v") == 1).await;
-    throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1));
-    })
-    .await;
+    stays(&world, MINUTE * 3, "v", 1).await;
     world.end().await;
 }

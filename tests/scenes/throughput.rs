@@ -12,10 +12,7 @@ async fn with_both_analyzers_a_full_cache_grows_what_was_steady() {
     scenario.config = policy(BOTH);
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
-    throughout(&world, full - MINUTE * 2, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
-    })
-    .await;
+    stays(&world, full - MINUTE * 2, "v", 1).await;
     let grown = until(&world, MINUTE * 3, |frame| desired(frame, "v") != Some(1)).await;
     assert_eq!(
         desired(&grown, "v"),

@@ -94,10 +94,7 @@ async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(0)).await;
     until(&world, MINUTE * 4, |frame| desired(frame, "v") == Some(1)).await;
     until(&world, MINUTE, |frame| frame.totals.answered == 1).await;
-    throughout(&world, RETENTION - MINUTE, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
-    })
-    .await;
+    stays(&world, RETENTION - MINUTE, "v", 1).await;
     until(&world, MINUTE * 4, |frame| desired(frame, "v") == Some(0)).await;
     world.end().await;
 }
@@ -110,17 +107,11 @@ async fn a_model_wakes_while_prometheus_is_down() {
     scenario.troubles = vec![(MINUTE * 2, ScenarioFault::NoPrometheus(MINUTE * 8))];
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(0)).await;
-    throughout(&world, MINUTE * 3, |frame| {
-        assert_eq!(desired(frame, "v"), Some(0), "{frame:#?}");
-    })
-    .await;
+    stays(&world, MINUTE * 3, "v", 0).await;
     until(&world, MINUTE * 2, |frame| desired(frame, "v") == Some(1)).await;
     let reason = decision(&world, "v").reason();
     assert!(reason.contains("as it says itself"), "{reason}");
-    throughout(&world, MINUTE * 4, |frame| {
-        assert_eq!(desired(frame, "v"), Some(1), "{frame:#?}");
-    })
-    .await;
+    stays(&world, MINUTE * 4, "v", 1).await;
     // Its HPA hears of it by way of Prometheus.
     until(&world, MINUTE * 4, |frame| frame.totals.answered > 0).await;
     world.end().await;

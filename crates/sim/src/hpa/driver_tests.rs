@@ -91,29 +91,25 @@ fn pair(one: &str, other: &str) -> (String, String) {
     (one.to_owned(), other.to_owned())
 }
 
+#[track_caller]
+fn is(server: &Insider, kind: &str, status: &str, reason: &str) {
+    assert_eq!(condition(server, kind), pair(status, reason));
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_follows_a_metric_at_its_next_look() {
     let (server, metric) = stage().await;
     sleep(Duration::from_secs(16)).await;
     assert_eq!(replicas(&server), 1);
-    assert_eq!(
-        condition(&server, "AbleToScale"),
-        pair("True", "ReadyForNewScale")
-    );
+    is(&server, "AbleToScale", "True", "ReadyForNewScale");
     assert!(events(&server).is_empty());
     metric.set(Ok(3));
     sleep(Duration::from_secs(13)).await;
     assert_eq!(replicas(&server), 1, "not before the next look");
     sleep(Duration::from_secs(2)).await;
     assert_eq!(replicas(&server), 3);
-    assert_eq!(
-        condition(&server, "AbleToScale"),
-        pair("True", "SucceededRescale")
-    );
-    assert_eq!(
-        condition(&server, "ScalingActive"),
-        pair("True", "ValidMetricFound")
-    );
+    is(&server, "AbleToScale", "True", "SucceededRescale");
+    is(&server, "ScalingActive", "True", "ValidMetricFound");
     let status = status(&server);
     assert_eq!(status["desiredReplicas"], 3);
     assert_eq!(status["lastScaleTime"], "2026-01-01T00:00:30Z");
@@ -132,10 +128,7 @@ async fn without_its_metric_it_holds_and_says_so_once() {
     metric.set(Err("no metrics returned"));
     sleep(Duration::from_mins(2)).await;
     assert_eq!(replicas(&server), 2);
-    assert_eq!(
-        condition(&server, "ScalingActive"),
-        pair("False", "FailedGetExternalMetric")
-    );
+    is(&server, "ScalingActive", "False", "FailedGetExternalMetric");
     let failures = events(&server);
     let failures = failures
         .iter()
@@ -144,10 +137,7 @@ async fn without_its_metric_it_holds_and_says_so_once() {
     metric.set(Ok(4));
     sleep(Duration::from_secs(16)).await;
     assert_eq!(replicas(&server), 4);
-    assert_eq!(
-        condition(&server, "ScalingActive"),
-        pair("True", "ValidMetricFound")
-    );
+    is(&server, "ScalingActive", "True", "ValidMetricFound");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,10 +148,7 @@ async fn a_target_that_is_gone_is_named() {
     let path = "/apis/apps/v1/namespaces/default/deployments/d";
     server.delete(path, &json!({})).await.unwrap();
     sleep(Duration::from_secs(16)).await;
-    assert_eq!(
-        condition(&server, "AbleToScale"),
-        pair("False", "FailedGetScale")
-    );
+    is(&server, "AbleToScale", "False", "FailedGetScale");
 }
 
 /// Of groups it scales the number of groups, and counts the pods that their scale selects: leaders.

@@ -93,11 +93,17 @@ async fn pass(seconds: u64) {
     sleep(Duration::from_secs(seconds)).await;
 }
 
+/// The deployment on so many nodes and with so many replicas, after so many seconds.
+async fn deployed(nodes: u32, replicas: u32, seconds: u64) -> Stage {
+    let stage = stage(&[h100(nodes)]).await;
+    stage.deploy(replicas).await;
+    pass(seconds).await;
+    stage
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_become_ready_after_their_start_up() {
-    let stage = stage(&[h100(1)]).await;
-    stage.deploy(2).await;
-    pass(1).await;
+    let stage = deployed(1, 2, 1).await;
     let pods = stage.pods();
     assert_eq!(pods.len(), 2);
     for pod in &pods {
@@ -138,9 +144,7 @@ async fn pods_become_ready_after_their_start_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_gpu_waits_and_says_why() {
-    let stage = stage(&[h100(1)]).await;
-    stage.deploy(3).await;
-    pass(200).await;
+    let stage = deployed(1, 3, 200).await;
     assert_eq!(stage.status("readyReplicas"), 2);
     let pods = stage.pods();
     let waiting = pods.iter().find(|pod| !pod.holds("PodScheduled")).unwrap();
@@ -166,9 +170,7 @@ async fn a_pod_without_a_gpu_waits_and_says_why() {
 
 #[tokio::test(start_paused = true)]
 async fn the_youngest_goes_first_and_ends_after_its_grace() {
-    let stage = stage(&[h100(2)]).await;
-    stage.deploy(1).await;
-    pass(600).await;
+    let stage = deployed(2, 1, 600).await;
     let old = stage.pods()[0].name().to_owned();
     stage.scale(2).await;
     pass(200).await;
@@ -190,9 +192,7 @@ async fn the_youngest_goes_first_and_ends_after_its_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crashed_container_starts_again() {
-    let stage = stage(&[h100(1)]).await;
-    stage.deploy(1).await;
-    pass(200).await;
+    let stage = deployed(1, 1, 200).await;
     let crash = WorkloadFault::Crash {
         namespace: "default".to_owned(),
         deployment: "d".to_owned(),
@@ -213,9 +213,7 @@ async fn a_crashed_container_starts_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_evicted_pod_stays_as_failed_and_is_replaced() {
-    let stage = stage(&[h100(1)]).await;
-    stage.deploy(1).await;
-    pass(200).await;
+    let stage = deployed(1, 1, 200).await;
     let evict = WorkloadFault::Evict {
         namespace: "default".to_owned(),
         deployment: "d".to_owned(),
@@ -234,9 +232,7 @@ async fn an_evicted_pod_stays_as_failed_and_is_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_lost_node_move_after_five_minutes() {
-    let stage = stage(&[h100(2)]).await;
-    stage.deploy(1).await;
-    pass(200).await;
+    let stage = deployed(2, 1, 200).await;
     let lost = stage.pods()[0].text("/spec/nodeName").to_owned();
     let node = lost.clone();
     stage
@@ -266,9 +262,7 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_template_rolls_out_without_losing_availability() {
-    let stage = stage(&[h100(3)]).await;
-    stage.deploy(4).await;
-    pass(300).await;
+    let stage = deployed(3, 4, 300).await;
     assert_eq!(stage.status("availableReplicas"), 4);
     let change = json!({"spec": {"template": {"metadata": {"labels": {"release": "2"}}}}});
     let path = format!("{DEPLOYMENTS}/d");

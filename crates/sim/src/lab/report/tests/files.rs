@@ -11,12 +11,6 @@ fn good() -> Value {
     sample::run("step", "keda-epp", 1, (0.9, 7.5))
 }
 
-fn with_scenarios(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
-    folder
-}
-
 /// One field of a good run, what stands there instead, and the message.
 const MALFORMED: [(&str, &str, &str); 5] = [
     ("/version", "2", "version: 2 is not supported"),
@@ -36,7 +30,7 @@ const MALFORMED: [(&str, &str, &str); 5] = [
 
 #[test]
 fn a_malformed_run_is_refused_with_its_field() {
-    let folder = with_scenarios("malformed");
+    let folder = Folder::of_step("malformed");
     let path = folder.put_run(&good());
     for (field, value, message) in MALFORMED {
         fs::write(&path, good().to_string()).unwrap();
@@ -54,7 +48,7 @@ fn a_malformed_run_is_refused_with_its_field() {
 
 #[test]
 fn what_is_no_json_is_refused_with_its_place() {
-    let folder = with_scenarios("no-json");
+    let folder = Folder::of_step("no-json");
     let path = folder.put_run(&good());
     for text in ["", "PK\u{3}\u{4}", "{\"version\": 1"] {
         fs::write(&path, text).unwrap();
@@ -75,7 +69,7 @@ fn what_is_no_json_is_refused_with_its_place() {
 
 #[test]
 fn runs_that_contradict_each_other_are_refused() {
-    let folder = with_scenarios("contradiction");
+    let folder = Folder::of_step("contradiction");
     folder.put_run(&good());
     write(folder.path()).unwrap();
     let second = folder.path().join("runs").join("zz.json");

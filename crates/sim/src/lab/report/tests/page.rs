@@ -61,8 +61,7 @@ fn cells_have_means_ranges_and_marks() {
 
 #[test]
 fn goodput_the_whole_time_and_classes_are_in_the_table() {
-    let folder = Folder::new("classes");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("classes");
     for (seed, chat, p99) in [(1, 0.8, 30.0), (2, 0.9, 40.0)] {
         let mut run = sample::run("step", "keda-epp", seed, (0.95, 7.5));
         run["score"]["e2eSeconds"]["p99"] = json!(p99);
@@ -256,8 +255,7 @@ fn runs_without_samples_requests_or_decisions_have_charts_too() {
 
 #[test]
 fn many_knob_points_leave_one_timeline_a_family() {
-    let folder = Folder::new("knob-points");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("knob-points");
     for number in 0..181_u32 {
         let family = if number % 2 == 0 { "even" } else { "odd" };
         let policy = if number == 8 {
@@ -281,8 +279,7 @@ fn many_knob_points_leave_one_timeline_a_family() {
 
 #[test]
 fn a_restless_timeline_stays_small() {
-    let folder = Folder::new("size");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("size");
     let habit = Habit {
         aim: 0.7,
         pause: 10.0,

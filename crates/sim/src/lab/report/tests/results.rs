@@ -17,8 +17,7 @@ fn position(results: &Results, policy: &str) -> usize {
 #[test]
 fn the_front_is_what_no_policy_dominates() {
     for seed in 1..=8 {
-        let folder = Folder::new(&format!("front-{seed}"));
-        folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+        let folder = Folder::of_step(&format!("front-{seed}"));
         let mut chance = Spread::new(seed);
         for number in 0..20 {
             // Few values, so that there are ties.
@@ -51,8 +50,7 @@ fn the_front_is_what_no_policy_dominates() {
 
 #[test]
 fn a_policy_that_knows_the_load_is_on_no_front() {
-    let folder = Folder::new("hindsight");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("hindsight");
     folder.put_run(&sample::run("step", "keda-epp", 1, (0.9, 7.5)));
     folder.put_run(&sample::run("step", "clairvoyant", 1, (0.99, 5.5)));
     let results = read_results(folder.path()).unwrap();
@@ -63,8 +61,7 @@ fn a_policy_that_knows_the_load_is_on_no_front() {
 
 #[test]
 fn policies_stand_by_family_and_knob() {
-    let folder = Folder::new("knobs");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("knobs");
     for (policy, family, knob) in [
         ("tokens", "tokens", None),
         ("keda-epp-16", "keda-epp", Some(16.0)),
@@ -135,8 +132,7 @@ fn ratios_are_means_over_feasible_scenarios_with_a_bound() {
 
 #[test]
 fn the_timeline_is_that_of_the_lowest_seed() {
-    let folder = Folder::new("seeds");
-    folder.put_scenarios(&json!({"step": sample::scenario(7200.0)}));
+    let folder = Folder::of_step("seeds");
     for (seed, share) in [(10, 0.5), (2, 0.7), (7, 0.9)] {
         folder.put_run(&sample::run("step", "keda-epp", seed, (share, 7.5)));
     }

@@ -23,6 +23,13 @@ impl Folder {
         Self(path)
     }
 
+    /// With one scenario, which is called `step`.
+    pub(crate) fn of_step(name: &str) -> Self {
+        let folder = Self::new(name);
+        folder.put_scenarios(&json!({"step": scenario(7200.0)}));
+        folder
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
