@@ -319,14 +319,12 @@ async fn measure(variants: usize) {
     prometheus.wait().unwrap();
 }
 
-/// Whether a role has something to do still.
 fn is_at_work(actors: &ActorRegistry<Role>, role: &Role) -> bool {
     let report = actors.report();
     let mut of_role = report.iter().filter(|one| one.role == *role);
     of_role.any(|one| one.told != one.handled)
 }
 
-/// Counts what is asked.
 #[derive(Debug)]
 struct Counting {
     inner: HttpPrometheus,

@@ -86,7 +86,6 @@ impl Wanted {
     }
 }
 
-/// What was seen.
 #[derive(Default)]
 struct Tally {
     accepted: u64,

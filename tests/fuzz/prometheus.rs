@@ -12,7 +12,6 @@ use crate::seeds::{owned, texts, vectors};
 /// Largest body that is read.
 const LIMIT: u64 = 64 * 1024;
 
-/// Longest text of an error.
 const LONGEST_ERROR: usize = 2_000;
 
 fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<QueryResult, QueryError> {

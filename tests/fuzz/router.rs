@@ -7,7 +7,6 @@ use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
 use crate::seeds::owned;
 
-/// Longest text of an error.
 const LONGEST_ERROR: usize = 1_000;
 
 fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<HeldRequests, PageError> {

@@ -40,17 +40,14 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// A value as YAML.
 pub(crate) fn yaml(value: &Value) -> String {
     serde_yaml::to_string(value).unwrap()
 }
 
-/// A value as JSON.
 pub(crate) fn json(value: &Value) -> String {
     serde_json::to_string(value).unwrap()
 }
 
-/// Owned texts.
 pub(crate) fn owned<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }

@@ -11,7 +11,6 @@ use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
 use crate::seeds::owned;
 
-/// Longest text of an error.
 const LONGEST_ERROR: usize = 2_000;
 
 const SMALL: Memory = Memory::kib(16, 60);

@@ -75,7 +75,6 @@ fn expressions() -> Vec<(String, String)> {
     found
 }
 
-/// Names of series in an expression.
 fn series(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     let words = words.filter(|word| {

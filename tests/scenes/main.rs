@@ -155,14 +155,12 @@ fn stated(frame: &Frame) -> u32 {
     variants.find(|one| one.name == "v").unwrap().scaled_to
 }
 
-/// Replicas of a variant that are ready.
 fn ready(frame: &Frame, variant: &str) -> u32 {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);
     let found = variants.find(|one| one.name == variant);
     found.map_or(0, |one| one.ready)
 }
 
-/// The last decision about a variant.
 fn decision(world: &World, variant: &str) -> Decision {
     let plan = world.plan().unwrap();
     let mut decisions = plan.decisions.values();

@@ -35,7 +35,6 @@ impl<'a> Account<'a> {
         Ok(Self { namespace, name })
     }
 
-    /// Its unique id.
     pub(crate) async fn uid(&self) -> Result<String> {
         let accounts: Api<ServiceAccount> = self.namespace.api();
         Ok(accounts

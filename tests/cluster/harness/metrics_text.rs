@@ -26,7 +26,6 @@ impl Series {
     }
 }
 
-/// Every series of a page.
 pub(crate) fn parse(page: &str) -> Result<Vec<Series>> {
     let lines = page
         .lines()

@@ -53,7 +53,6 @@ enum Extent {
     Part,
 }
 
-/// One test.
 pub(crate) struct Case {
     name: String,
     class: Class,

@@ -103,7 +103,6 @@ impl Tools {
     }
 }
 
-/// The checkout.
 pub(crate) fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

@@ -219,7 +219,6 @@ async fn started(
     Controller::start(cx, &spec).await
 }
 
-/// The first query.
 async fn first(oracle: &Oracle) -> Result<Asked> {
     eventually("a query", SOON, async || {
         let asked = oracle.asked().into_iter().next();

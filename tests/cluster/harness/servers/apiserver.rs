@@ -81,7 +81,6 @@ impl ApiServer {
     }
 }
 
-/// A client for the user of a kubeconfig.
 pub(crate) async fn client(kubeconfig: &str) -> Result<kube::Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -87,7 +87,6 @@ impl Keda {
         .await
     }
 
-    /// Waits until the operator serves.
     pub(crate) async fn operator_ready(&self) -> Result {
         let probe = format!("http://{}/readyz", self.probe);
         let http = web::client()?;

@@ -28,7 +28,6 @@ const INVENTORY: [(&str, &str, &str, usize); 3] = [
     ("a100", A100, "81920", 2),
     ("l4", L4, "23034", 1),
 ];
-/// GPUs of each node.
 pub(crate) const GPUS_PER_NODE: usize = 8;
 
 const STAGES: &str = include_str!("kwok-stages.yaml");
@@ -109,13 +108,8 @@ pub(crate) async fn nodes_ready(client: &kube::Client, kwok: &Server) -> Result 
     .await
 }
 
-/// Whether a node's `Ready` condition is true.
 pub(crate) fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let status = node.status.iter();
+    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
