@@ -77,7 +77,7 @@ impl Injector {
             WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
                 self.restore(number).await;
             }
-            WorkloadFaultKind::Shortage => drop(self.cordon(variant, false).await),
+            WorkloadFaultKind::Shortage => self.cordon(variant, false).await,
             WorkloadFaultKind::Crash(_)
             | WorkloadFaultKind::Evict(_)
             | WorkloadFaultKind::Flapping => {}
@@ -135,24 +135,17 @@ impl Injector {
         })
     }
 
-    async fn cordon(&self, variant: &ScenarioVariant, cordoned: bool) -> bool {
-        let mut done = false;
+    async fn cordon(&self, variant: &ScenarioVariant, cordoned: bool) {
         for node in self.server.list("nodes.").into_iter().map(Object) {
             if node.label("nvidia.com/gpu.product") == Some(variant.product) {
                 let at = format!("/api/v1/nodes/{}", node.name());
                 let change = json!({"spec": {"unschedulable": cordoned.then_some(true)}});
-                done |= self.server.merge(&at, &change).await.is_ok();
+                drop(self.server.merge(&at, &change).await);
             }
         }
-        done
     }
 
-    async fn start_up(
-        &self,
-        model: &ScenarioModel,
-        variant: &ScenarioVariant,
-        time: Duration,
-    ) -> bool {
+    async fn start_up(&self, model: &ScenarioModel, variant: &ScenarioVariant, time: Duration) {
         let seconds = time.as_secs().to_string();
         let annotations = json!({START_UP: seconds, START_UP_P95: seconds});
         let template = json!({"metadata": {"annotations": annotations}});
@@ -164,7 +157,7 @@ impl Injector {
         };
         let change = json!({"spec": {template_key(variant): template}});
         let at = self.target(model, variant);
-        self.server.merge(&at, &change).await.is_ok()
+        drop(self.server.merge(&at, &change).await);
     }
 
     /// Deletes the pods of a template that is put back: what is no deployment keeps them for good, or waits
