@@ -16,6 +16,16 @@ enum Path<'a> {
     Item(&'a Path<'a>, usize),
 }
 
+impl Path<'_> {
+    fn cause(self, reason: &'static str, message: String) -> Cause {
+        Cause {
+            reason,
+            message,
+            field: self.to_string(),
+        }
+    }
+}
+
 impl Display for Path<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,14 +139,9 @@ fn check_at(schema: &Schema, value: &Value, path: Path<'_>, found: &mut Vec<Caus
     }
     if !schema.choices.is_empty() && !schema.choices.contains(value) {
         let choices: Vec<_> = schema.choices.iter().map(Value::to_string).collect();
-        found.push(Cause {
-            reason: "FieldValueNotSupported",
-            message: format!(
-                "Unsupported value: {value}: supported values: {}",
-                choices.join(", ")
-            ),
-            field: path.to_string(),
-        });
+        let choices = choices.join(", ");
+        let message = format!("Unsupported value: {value}: supported values: {choices}");
+        found.push(path.cause("FieldValueNotSupported", message));
     }
 }
 
@@ -163,11 +168,8 @@ fn check_object(
     }
     for (rule, message) in &schema.rules {
         if rules::obeys(rule, value) == Some(false) {
-            found.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: {message}"),
-                field: path.to_string(),
-            });
+            let message = format!("Invalid value: {message}");
+            found.push(path.cause("FieldValueInvalid", message));
         }
     }
 }
@@ -186,11 +188,8 @@ fn check_list(schema: &Schema, items: &[Value], path: Path<'_>, found: &mut Vec<
             ListKind::Map(names) => names.iter().map(|name| item.get(name)).collect(),
         };
         if keys.contains(&key) {
-            found.push(Cause {
-                reason: "FieldValueDuplicate",
-                message: format!("Duplicate value: {item}"),
-                field: below.to_string(),
-            });
+            let message = format!("Duplicate value: {item}");
+            found.push(below.cause("FieldValueDuplicate", message));
         }
         keys.push(key);
     }
@@ -204,11 +203,8 @@ fn check_text(schema: &Schema, text: &str, path: Path<'_>, found: &mut Vec<Cause
         found.push(invalid(&why));
     }
     if let Some(most) = schema.max_length.filter(|most| length > *most) {
-        found.push(Cause {
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {most} bytes"),
-            field: path.to_string(),
-        });
+        let message = format!("Too long: may not be more than {most} bytes");
+        found.push(path.cause("FieldValueTooLong", message));
     }
     if let Some(pattern) = &schema.pattern
         && rules::matches(pattern, text) == Some(false)
@@ -272,11 +268,7 @@ fn wrong_type(schema: &Schema, value: &Value, path: Path<'_>) -> Cause {
     } else {
         &schema.kind
     };
-    Cause {
-        reason: "FieldValueTypeInvalid",
-        message: format!(
-            "Invalid value: \"{seen}\": {path} in body must be of type {kind}: \"{seen}\""
-        ),
-        field: path.to_string(),
-    }
+    let why = format!("{path} in body must be of type {kind}");
+    let message = format!("Invalid value: \"{seen}\": {why}: \"{seen}\"");
+    path.cause("FieldValueTypeInvalid", message)
 }
