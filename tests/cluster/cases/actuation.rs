@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec};
@@ -64,15 +63,14 @@ fn hpa(cx: &Cx, name: &str, variant: &str, fields: &Value) -> Result<Value> {
 
 /// Waits for an event on the variant.
 async fn is_told(cx: &Cx, reason: &str) -> Result {
-    let events: Api<Event> = cx.namespace.api();
     eventually(format!("the event {reason}"), SOON, async || {
-        let all = events.list(&ListParams::default()).await?.items;
+        let all = cx.namespace.events(reason).await?;
         let found = all.iter().find(|event| {
             let kind = event
                 .regarding
                 .as_ref()
                 .and_then(|object| object.kind.as_deref());
-            kind == Some("VariantAutoscaling") && event.reason.as_deref() == Some(reason)
+            kind == Some("VariantAutoscaling")
         });
         let note = found.and_then(|event| event.note.as_deref());
         match note {

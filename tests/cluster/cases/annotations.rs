@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::external_metrics_door::hpa;
@@ -37,11 +36,10 @@ pub(super) fn annotated(mut scaler: Value, model: &str) -> Value {
 
 /// The kinds of the objects that an event of this reason is about, of those whose note has all parts.
 async fn objects_of(cx: &Cx, reason: &str, parts: &[&str]) -> Result<BTreeSet<String>> {
-    let events: Api<Event> = cx.namespace.api();
-    let all = events.list(&ListParams::default()).await?.items;
+    let all = cx.namespace.events(reason).await?;
     let found = all.into_iter().filter(|event| {
         let note = event.note.as_deref().unwrap_or_default();
-        event.reason.as_deref() == Some(reason) && parts.iter().all(|part| note.contains(part))
+        parts.iter().all(|part| note.contains(part))
     });
     Ok(found.filter_map(|event| event.regarding?.kind).collect())
 }

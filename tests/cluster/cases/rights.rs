@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
@@ -224,14 +223,10 @@ async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
 }
 
 async fn an_event_names(cx: &Cx, part: &str, within: Duration) -> Result {
-    let events: Api<Event> = cx.system().await?.api();
+    let system = cx.system().await?;
     eventually(format!("an event names {part}"), within, async || {
-        let list = events.list(&ListParams::default()).await?;
-        let missing = list
-            .items
-            .into_iter()
-            .filter(|event| event.reason.as_deref() == Some("PermissionMissing"));
-        let mut notes = missing.filter_map(|event| event.note);
+        let missing = system.events("PermissionMissing").await?;
+        let mut notes = missing.into_iter().filter_map(|event| event.note);
         seen(&notes.any(|note| note.contains(part)), &true)
     })
     .await
@@ -435,14 +430,11 @@ async fn an_edit_is_refused_twice(cx: &Cx) -> Result {
         })
     };
     let system = cx.system().await?;
-    let events: Api<Event> = system.api();
     for (edit, count) in [("first", None), ("second", Some(2))] {
         system.apply(edits(edit)).await?;
         eventually("the edit is refused", SOON, async || {
-            let list = events.list(&ListParams::default()).await?.items;
-            let rejected =
-                |event: &&Event| event.reason.as_deref() == Some("ImmutableConfigChangeRejected");
-            let event = list.iter().find(rejected);
+            let rejected = system.events("ImmutableConfigChangeRejected").await?;
+            let event = rejected.first();
             let series = event.map(|event| event.series.as_ref().map(|series| series.count));
             seen(&series, &Some(count))
         })

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
 use serde_json::json;
 use wva::api::INSTANCE_LABEL;
 use wva::api::variant_autoscaling::VariantAutoscaling;
@@ -76,13 +74,9 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
     conflict(of_second, Some("True/OtherController")).await?;
     let (_, message) = of_second.condition(NAME, CONFLICT).await?;
     assert!(message.contains("CONTROLLER_INSTANCE"), "{message}");
-    let events: Api<Event> = cx.namespace.api();
     eventually("an event says so", SOON, async || {
-        let all = events.list(&ListParams::default()).await?.items;
-        let told = all
-            .iter()
-            .any(|event| event.reason.as_deref() == Some("OtherController"));
-        seen(&told, &true)
+        let said = cx.namespace.events("OtherController").await?;
+        seen(&said.is_empty(), &false)
     })
     .await?;
     // The first goes on, and its decisions are what is stored.
@@ -205,13 +199,9 @@ async fn instances_that_name_one_target_say_so(cx: &Cx) -> Result {
         );
         variants.publishes(name, None, SOON).await?;
     }
-    let events: Api<Event> = cx.namespace.api();
     eventually("there is an event on each", SOON, async || {
-        let all = events.list(&ListParams::default()).await?.items;
-        let told = all
-            .into_iter()
-            .filter(|event| event.reason.as_deref() == Some("TargetContested"));
-        let objects = told.filter_map(|event| event.regarding?.name);
+        let said = cx.namespace.events("TargetContested").await?;
+        let objects = said.into_iter().filter_map(|event| event.regarding?.name);
         let objects: BTreeSet<String> = objects.collect();
         seen(
             &objects.into_iter().collect::<Vec<_>>(),

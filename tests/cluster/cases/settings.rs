@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::harness::controller::{Controller, ControllerSpec, Pace};
@@ -112,14 +111,13 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
 
 /// Events on a ConfigMap with this reason.
 async fn events(namespace: &Namespace, name: &str, reason: &str) -> Result<Vec<String>> {
-    let events: Api<Event> = namespace.api();
-    let found = events.list(&ListParams::default()).await?.items;
+    let found = namespace.events(reason).await?;
     let ours = found.into_iter().filter(|event| {
         let regarding = event
             .regarding
             .as_ref()
             .and_then(|object| object.name.as_deref());
-        regarding == Some(name) && event.reason.as_deref() == Some(reason)
+        regarding == Some(name)
     });
     Ok(ours.filter_map(|event| event.note).collect())
 }

@@ -141,7 +141,7 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
         seen(&pods.await?, &Some(2.0))
     })
     .await?;
-    after_cycles(&controller, 2).await?;
+    after_cycles(variants, 2).await?;
     variants.decides("v", &heard(1, 0, 0), SOON).await?;
     assert_eq!(variants.desired("v").await?, Some(1.0));
 
@@ -155,15 +155,10 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
 }
 
 /// Waits until so many planning cycles have begun and ended.
-async fn after_cycles(controller: &Controller, cycles: u64) -> Result {
-    let cycle = async || -> Result<u64> {
-        let plan = controller.debug("decisions").await?;
-        let number = plan["cycle"].as_u64();
-        number.ok_or_else(|| Fault::new(format!("no cycle: {plan}")))
-    };
-    let first = cycle().await?;
+async fn after_cycles(variants: Variants<'_>, cycles: i64) -> Result {
+    let first = variants.plan_cycle().await?;
     eventually("some cycles pass", SOON, async || {
-        seen(&(cycle().await? > first + cycles), &true)
+        seen(&(variants.plan_cycle().await? > first + cycles), &true)
     })
     .await
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{self as core, Pod, ServiceAccount};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -173,6 +174,14 @@ impl Namespace {
             seen(&Replicas::of(&found), &Replicas::settled(replicas))
         })
         .await
+    }
+
+    /// The events with this reason.
+    pub(crate) async fn events(&self, reason: &str) -> Result<Vec<Event>> {
+        let events: Api<Event> = self.api();
+        let mut found = events.list(&ListParams::default()).await?.items;
+        found.retain(|event| event.reason.as_deref() == Some(reason));
+        Ok(found)
     }
 
     /// The pods that a label selector picks.
