@@ -45,9 +45,7 @@ async fn objects_of(cx: &Cx, reason: &str, parts: &[&str]) -> Result<BTreeSet<St
 }
 
 async fn controller(cx: &Cx) -> Result<Controller> {
-    let mut spec = ControllerSpec::scoped(cx);
-    let switch = ("ANNOTATED_SCALERS_ENABLED", "true".to_owned());
-    spec.environment.push(switch);
+    let spec = ControllerSpec::scoped(cx).with("ANNOTATED_SCALERS_ENABLED", "true");
     Controller::start_ready(cx, &spec).await
 }
 

@@ -113,10 +113,8 @@ async fn trust(cx: &Cx) -> Result<PathBuf> {
 /// A candidate for the lease that serves the external scaler to clients with a certificate.
 async fn replica(cx: &Cx, name: &str, folder: &Path) -> Result<(Arc<Controller>, u16)> {
     let port = ports::free()?;
-    let mut spec = candidate(cx, name, QUICK);
+    let mut spec = candidate(cx, name, QUICK).with("ANNOTATED_SCALERS_ENABLED", "true");
     let place = folder.display();
-    let switch = ("ANNOTATED_SCALERS_ENABLED", "true".to_owned());
-    spec.environment.push(switch);
     spec.arguments.extend([
         format!("--external-scaler-bind-address=127.0.0.1:{port}"),
         format!("--external-scaler-cert-path={place}"),

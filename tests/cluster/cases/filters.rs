@@ -26,16 +26,12 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// No cycle comes during a test, so whatever it sees is the reaction to a change.
-fn without_cycles(mut spec: ControllerSpec<'_>) -> ControllerSpec<'_> {
-    spec.environment
-        .push(("GLOBAL_OPT_INTERVAL", "10m".to_owned()));
-    spec
+fn without_cycles(spec: ControllerSpec<'_>) -> ControllerSpec<'_> {
+    spec.with("GLOBAL_OPT_INTERVAL", "10m")
 }
 
 async fn instance_label(cx: &Cx) -> Result {
-    let mut spec = without_cycles(ControllerSpec::scoped(cx));
-    spec.environment
-        .push(("CONTROLLER_INSTANCE", "blue".to_owned()));
+    let spec = without_cycles(ControllerSpec::scoped(cx)).with("CONTROLLER_INSTANCE", "blue");
     let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     let names = ["ours", "theirs", "nobodys"];
@@ -73,13 +69,12 @@ async fn labelled(cx: &Cx, name: &str, instance: Option<&str>) -> Result {
 }
 
 async fn excluded_namespace(cx: &Cx) -> Result {
-    let mut spec = without_cycles(ControllerSpec {
+    let spec = without_cycles(ControllerSpec {
         watch_namespace: None,
         ..ControllerSpec::scoped(cx)
     });
     // It sees the variants of every case.
-    let instance = cx.namespace.name.clone();
-    spec.environment.push(("CONTROLLER_INSTANCE", instance));
+    let spec = spec.with("CONTROLLER_INSTANCE", &cx.namespace.name);
     let controller = Controller::start_ready(cx, &spec).await?;
     let mirrored = controller.readiness().await?;
     assert!(mirrored.contains("[+] mirror/Namespace:"), "{mirrored}");

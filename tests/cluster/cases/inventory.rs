@@ -250,10 +250,7 @@ async fn counts_devices_of_slices_and_claims(cx: &Cx) -> Result {
 }
 
 async fn see_devices(cx: &Cx) -> Result {
-    let spec = ControllerSpec {
-        environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec::scoped(cx).with("WVA_LIMITED_MODE", "true");
     let controller = Controller::start_ready(cx, &spec).await?;
     see_slices(cx, &controller).await?;
     see_claims(cx, &controller).await

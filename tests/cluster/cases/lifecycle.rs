@@ -26,10 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// A controller whose cycles are too far apart to be what a test sees.
 async fn controller(cx: &Cx) -> Result<Controller> {
-    let spec = ControllerSpec {
-        environment: vec![("GLOBAL_OPT_INTERVAL", "10m".to_owned())],
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec::scoped(cx).with("GLOBAL_OPT_INTERVAL", "10m");
     Controller::start_ready(cx, &spec).await
 }
 

@@ -164,10 +164,7 @@ async fn every_signal(cx: &Cx) -> Result {
 
     let policy = json!({ "default": POLICY });
     cx.system().await?.configure(SATURATION, policy).await?;
-    let spec = ControllerSpec {
-        environment: vec![("WVA_LIMITED_MODE", "true".to_owned())],
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec::scoped(cx).with("WVA_LIMITED_MODE", "true");
     let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(namespace, &controller);
     variants

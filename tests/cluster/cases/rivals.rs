@@ -65,8 +65,7 @@ async fn the_second_gives_way(cx: &Cx) -> Result {
 async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
     let spec = ControllerSpec {
         name: "wva-1",
-        environment: vec![("POD_NAMESPACE", other.name.clone())],
-        ..ControllerSpec::scoped(cx)
+        ..ControllerSpec::scoped(cx).with("POD_NAMESPACE", &other.name)
     };
     let second = Controller::start_ready(cx, &spec).await?;
     let of_first = Variants::new(&cx.namespace, &first);
@@ -121,8 +120,7 @@ async fn take_no_turns(cx: &Cx, of_first: Variants<'_>, first: &str, other: &Nam
     const CYCLES: u64 = 30;
     let spec = ControllerSpec {
         name: "wva-1",
-        environment: vec![("POD_NAMESPACE", other.name.clone())],
-        ..ControllerSpec::scoped(cx)
+        ..ControllerSpec::scoped(cx).with("POD_NAMESPACE", &other.name)
     };
     let second = Controller::start(cx, &spec).await?.unscraped();
     let of_second = Variants::new(&cx.namespace, &second);
@@ -163,8 +161,7 @@ async fn holder(cx: &Cx) -> Result<String> {
 async fn instance(cx: &Cx, instance: &str) -> Result<Controller> {
     let spec = ControllerSpec {
         name: instance,
-        environment: vec![("CONTROLLER_INSTANCE", instance.to_owned())],
-        ..ControllerSpec::scoped(cx)
+        ..ControllerSpec::scoped(cx).with("CONTROLLER_INSTANCE", instance)
     };
     let controller = Controller::start_ready(cx, &spec).await?;
     claim(cx, instance, NAME).await?;

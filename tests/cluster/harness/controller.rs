@@ -78,6 +78,12 @@ impl<'a> ControllerSpec<'a> {
             build: Build::Usual,
         }
     }
+
+    /// The same with a variable of its environment.
+    pub(crate) fn with(mut self, name: &'a str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
 }
 
 /// A running controller. Dropping it kills the process and ends its scrapes.
