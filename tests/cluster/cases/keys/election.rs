@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
-use super::{Proof, SOON, readiness_has};
+use super::{Proof, SOON, owned, readiness_has};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
@@ -39,11 +39,7 @@ async fn leader(
     api: Option<u16>,
 ) -> Result<Controller> {
     let mut environment = vec![("LEADER_ELECT", "true".to_owned())];
-    environment.extend(
-        settings
-            .iter()
-            .map(|(key, value)| (*key, (*value).to_owned())),
-    );
+    environment.extend(owned(settings));
     let spec = ControllerSpec {
         environment,
         api,

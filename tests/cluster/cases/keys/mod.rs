@@ -194,15 +194,18 @@ fn documented(line: &str) -> Option<(String, String)> {
     Some((key, (*state).to_owned()))
 }
 
+fn owned(settings: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+    let settings = settings.iter();
+    settings
+        .map(|(key, value)| (*key, (*value).to_owned()))
+        .collect()
+}
+
 /// A controller with these settings in its environment, that asks this Prometheus.
 async fn asking(cx: &Cx, oracle: &Oracle, settings: &[(&'static str, &str)]) -> Result<Controller> {
     let url = format!("http://127.0.0.1:{}", oracle.port);
     let mut environment = vec![("PROMETHEUS_BASE_URL", url)];
-    environment.extend(
-        settings
-            .iter()
-            .map(|(key, value)| (*key, (*value).to_owned())),
-    );
+    environment.extend(owned(settings));
     started(cx, environment, &[]).await
 }
 

@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Proof, SOON, started};
+use super::{Proof, SOON, owned, started};
 use crate::harness::account::Account;
 use crate::harness::controller::{ACCOUNT, Controller};
 use crate::harness::fault::Result;
@@ -55,11 +55,7 @@ fn issued(cx: &Cx, name: &str) -> Result<PathBuf> {
 
 async fn secure(cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller> {
     let mut environment = vec![("METRICS_SECURE", "true".to_owned())];
-    environment.extend(
-        settings
-            .iter()
-            .map(|(key, value)| (*key, (*value).to_owned())),
-    );
+    environment.extend(owned(settings));
     // The harness says otherwise by a flag, and the last of a kind counts.
     started(cx, environment, &["--metrics-secure=true".to_owned()]).await
 }
