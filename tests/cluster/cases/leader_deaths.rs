@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use serde_json::json;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use wva_supervise::SeedTree;
 
 use super::external_metrics_door as door;
 use super::leadership::{QUICK, candidate, gauge, lease, takeover, takeover_bound};
+use crate::harness::background::Background;
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::Controller;
 use crate::harness::door::Door;
@@ -70,9 +70,9 @@ async fn replica(cx: &Cx, number: usize, service: Option<&Bridge>) -> Result<Rep
 /// Watches the metrics pages of all replicas at once: two that show the variant at one moment, or
 /// a value below an earlier one, are kept as violations.
 struct Witness {
+    _task: Background,
     replicas: Arc<Mutex<Vec<Arc<Controller>>>>,
     violations: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
 }
 
 impl Witness {
@@ -81,7 +81,7 @@ impl Witness {
         let violations: Arc<Mutex<Vec<String>>> = Arc::default();
         let (watched, found) = (Arc::clone(&replicas), Arc::clone(&violations));
         let namespace = namespace.to_owned();
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             let labels = [("variant_name", NAME), ("namespace", namespace.as_str())];
             let mut highest = 0.0;
             loop {
@@ -104,9 +104,9 @@ impl Witness {
             }
         });
         Self {
+            _task: task,
             replicas,
             violations,
-            task,
         }
     }
 
@@ -117,12 +117,6 @@ impl Witness {
 
     fn found_nothing(&self) -> Result {
         seen(&*self.violations.lock().unwrap(), &Vec::new())
-    }
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

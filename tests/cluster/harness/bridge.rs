@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
+use super::background::Background;
 use super::fault::Result;
 
 /// Whether anything comes through.
@@ -45,16 +46,10 @@ impl Backends {
 
 /// Passes bytes on to servers, until it is dropped.
 pub(crate) struct Bridge {
+    _task: Background,
     pub(crate) port: u16,
     way: Arc<watch::Sender<Way>>,
     backends: Arc<Backends>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Bridge {
@@ -73,7 +68,7 @@ impl Bridge {
         let seen = Arc::clone(&way);
         let backends = Arc::<Backends>::default();
         let behind = Arc::clone(&backends);
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             // Dropped, and with it every connection, when the task is.
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
@@ -81,10 +76,10 @@ impl Bridge {
             }
         });
         Ok(Self {
+            _task: task,
             port: own,
             way,
             backends,
-            task,
         })
     }
 

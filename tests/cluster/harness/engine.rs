@@ -8,9 +8,9 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::background::Background;
 use super::exporter::{Exporter, Page};
 use super::fault::Result;
 use super::servers::prometheus::Target;
@@ -100,8 +100,8 @@ struct FleetSpec {
 
 /// One engine and one scrape target for each running pod of a selector, as long as it runs.
 pub(crate) struct EngineFleet {
+    _task: Background,
     state: Arc<Mutex<State>>,
-    watch: JoinHandle<()>,
 }
 
 struct State {
@@ -142,8 +142,8 @@ impl EngineFleet {
             load,
             engines: BTreeMap::new(),
         }));
-        let watch = tokio::spawn(follow(Arc::clone(&cx.world), spec, Arc::clone(&state)));
-        Self { state, watch }
+        let task = Background::start(follow(Arc::clone(&cx.world), spec, Arc::clone(&state)));
+        Self { _task: task, state }
     }
 
     /// Changes what the engines show from the next scrape on.
@@ -161,12 +161,6 @@ impl EngineFleet {
     /// The pods that have an engine.
     pub(crate) fn pods(&self) -> Vec<String> {
         self.state.lock().unwrap().engines.keys().cloned().collect()
-    }
-}
-
-impl Drop for EngineFleet {
-    fn drop(&mut self) {
-        self.watch.abort();
     }
 }
 

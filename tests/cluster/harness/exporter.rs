@@ -12,8 +12,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 
+use super::background::Background;
 use super::fault::Result;
 
 /// Prometheus 3 refuses a page without a content type that it knows.
@@ -28,8 +28,8 @@ pub(crate) enum Page {
 
 /// A page on a loopback port, rendered anew for each scrape, until it is dropped.
 pub(crate) struct Exporter {
+    _task: Background,
     pub(crate) address: SocketAddr,
-    task: JoinHandle<()>,
 }
 
 impl Exporter {
@@ -45,18 +45,15 @@ impl Exporter {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let render = Arc::new(render);
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(answer(stream, Arc::clone(&render)));
             }
         });
-        Ok(Self { address, task })
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        self.task.abort();
+        Ok(Self {
+            _task: task,
+            address,
+        })
     }
 }
 

@@ -8,16 +8,16 @@ use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::runtime::{WatchStreamExt, watcher};
-use tokio::task::JoinHandle;
 
+use super::background::Background;
 use super::fault::Result;
 use super::namespace::{Namespace, Replicas};
 use super::wait::{eventually, seen};
 
 /// Records every change of a Deployment's numbers from now on.
 pub(crate) struct History {
+    _task: Background,
     steps: Arc<Mutex<Vec<Replicas>>>,
-    watch: JoinHandle<()>,
 }
 
 impl History {
@@ -26,7 +26,7 @@ impl History {
         let selection = watcher::Config::default().fields(&format!("metadata.name={deployment}"));
         let steps = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&steps);
-        let watch = tokio::spawn(async move {
+        let task = Background::start(async move {
             let objects = watcher(api, selection).default_backoff().applied_objects();
             futures::pin_mut!(objects);
             while let Some(object) = objects.next().await {
@@ -38,7 +38,7 @@ impl History {
                 }
             }
         });
-        Self { steps, watch }
+        Self { _task: task, steps }
     }
 
     /// Every state so far, repetitions left out.
@@ -62,11 +62,5 @@ impl History {
             async || seen(&self.wanted().as_slice(), &wanted),
         )
         .await
-    }
-}
-
-impl Drop for History {
-    fn drop(&mut self) {
-        self.watch.abort();
     }
 }

@@ -6,13 +6,13 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage};
 use wva::policy::series;
 use wva::policy::snapshot::CycleId;
 use wva::policy::units::Replicas;
 
+use super::background::Background;
 use super::controller::Controller;
 use super::fault::{Fault, Result};
 use super::wait::{eventually, seen};
@@ -22,9 +22,9 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// Records the decisions about one variant, and its gauge, from now on.
 pub(crate) struct Journal {
+    _task: Background,
     controller: Arc<Controller>,
     record: Arc<Mutex<Record>>,
-    task: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Journal {
         let record = Arc::new(Mutex::new(Record::default()));
         let (polled, shared) = (Arc::clone(controller), Arc::clone(&record));
         let (namespace, variant) = (namespace.to_owned(), variant.to_owned());
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             let labels = [("namespace", &*namespace), ("variant_name", &*variant)];
             loop {
                 if let Ok(value) = polled.value(series::DESIRED, &labels).await {
@@ -63,9 +63,9 @@ impl Journal {
             }
         });
         Self {
+            _task: task,
             controller: Arc::clone(controller),
             record,
-            task,
         }
     }
 
@@ -164,12 +164,6 @@ async fn last_plan(controller: &Controller) -> Result<Option<Plan>> {
     Ok(serde_json::from_value(
         controller.debug("decisions").await?,
     )?)
-}
-
-impl Drop for Journal {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 /// [`seen`], with the name of what was seen.

@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod audit;
+pub(crate) mod background;
 pub(crate) mod bridge;
 pub(crate) mod container;
 pub(crate) mod controller;

@@ -17,9 +17,10 @@ use rustls::ServerConfig;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::background::Background;
 use super::fault::Result;
 
 /// The names under which it has the two signals of V1.
@@ -56,15 +57,9 @@ struct State {
 
 /// A server on a loopback port, until it is dropped.
 pub(crate) struct Oracle {
+    _task: Background,
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Oracle {
@@ -81,14 +76,18 @@ impl Oracle {
         let port = listener.local_addr()?.port();
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             // Dropped, and with it every connection, when the task is.
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
                 connections.spawn(connection(socket, tls.clone(), Arc::clone(&shared)));
             }
         });
-        Ok(Self { port, state, task })
+        Ok(Self {
+            _task: task,
+            port,
+            state,
+        })
     }
 
     /// The queries so far.

@@ -18,8 +18,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 
+use super::background::Background;
 use super::fault::Result;
 use super::namespace::Namespace;
 
@@ -36,9 +36,9 @@ pub(crate) struct Manner {
 
 /// A page on a loopback port, until it is dropped.
 pub(crate) struct Router {
+    _task: Background,
     port: u16,
     state: Arc<Mutex<State>>,
-    task: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -58,12 +58,16 @@ impl Router {
             ..State::default()
         }));
         let shared = Arc::clone(&state);
-        let task = tokio::spawn(async move {
+        let task = Background::start(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, Arc::clone(&shared)));
             }
         });
-        Ok(Self { port, state, task })
+        Ok(Self {
+            _task: task,
+            port,
+            state,
+        })
     }
 
     /// Where its page is.
@@ -123,12 +127,6 @@ impl Router {
             .await?;
         namespace.apply(pool(deployment, &name)).await?;
         Ok(())
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
