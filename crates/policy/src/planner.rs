@@ -33,6 +33,7 @@ use super::plan::{
 use super::safety_net;
 use super::sample_reader::SampleReader;
 use super::saturation::{self, SaturationAnalysis};
+use super::slo::SloReport;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{StartOutlook, StartSeeds, StartSource};
 use super::tier;
@@ -85,7 +86,21 @@ pub fn plan(
     }
     tier::note(&mut plan, snapshot, settings);
     tier::note_classes(&mut plan, snapshot, settings);
+    note_unreachable(&mut plan);
     plan
+}
+
+/// Notes at decisions that an objective is out of reach.
+fn note_unreachable(plan: &mut Plan) {
+    let reports = plan
+        .models
+        .values()
+        .filter_map(|figures| figures.slo.as_ref());
+    for (variant, text) in reports.flat_map(SloReport::unreachable) {
+        if let Some(decision) = plan.decisions.get_mut(variant) {
+            decision.notes.push(text);
+        }
+    }
 }
 
 /// One model on its way through the stages.

@@ -81,6 +81,15 @@ impl fmt::Display for TransitionReason {
                 since,
                 current,
                 ready,
+            } if ready >= current => write!(
+                formatter,
+                "the status of the target has been older than its specification for {}s",
+                since.as_secs()
+            ),
+            Self::Pending {
+                since,
+                current,
+                ready,
             } => write!(
                 formatter,
                 "pending for {}s ({ready} of {current} replicas ready)",

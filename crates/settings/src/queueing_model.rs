@@ -111,8 +111,8 @@ pub(super) fn too_short(targets: &LatencyTargets, names: [&str; 2]) -> Vec<Strin
 
 /// Both targets or none, in milliseconds; zero counts as none.
 pub(super) fn targets(
-    (first_name, first): (&str, Option<f64>),
-    (second_name, second): (&str, Option<f64>),
+    (first_name, first_given): (&str, Option<f64>),
+    (second_name, second_given): (&str, Option<f64>),
     faults: &mut Vec<String>,
 ) -> Option<LatencyTargets> {
     let mut read = |name: &str, millis: Option<f64>| {
@@ -126,10 +126,22 @@ pub(super) fn targets(
         }
         Some(Duration::try_from_secs_f64(millis / 1000.0).unwrap_or_default())
     };
-    let (first, second) = (read(first_name, first)?, read(second_name, second)?);
+    let (first, second) = (
+        read(first_name, first_given)?,
+        read(second_name, second_given)?,
+    );
     if first.is_zero() != second.is_zero() {
+        let stated = |name, target: Duration, stated: Option<f64>| {
+            (target.is_zero() && stated.is_some()).then(|| format!("{name} is 0"))
+        };
+        let zero = stated(first_name, first, first_given);
+        let zero = zero.or_else(|| stated(second_name, second, second_given));
+        let remedy = zero.map_or_else(
+            || "write the missing one".to_owned(),
+            |zero| format!("{zero}, which is no target: write milliseconds, or remove both"),
+        );
         faults.push(format!(
-            "{first_name} and {second_name} must be set together, or neither: write the missing one"
+            "{first_name} and {second_name} must be set together, or neither: {remedy}"
         ));
         return None;
     }

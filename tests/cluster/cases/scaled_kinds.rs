@@ -34,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "scaled_kinds::fleets_follow_their_heads_and_roles_their_leaders",
             async |cx: &Cx| {
-                let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
+                let _controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
                 try_join(heads(cx), leaders_of_roles(cx)).await.map(drop)
             },
         )
@@ -42,7 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "scaled_kinds::sets_and_groups_follow_load",
             async |cx: &Cx| {
-                let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
+                let _controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
                 try_join(set(cx), groups(cx)).await.map(drop)
             },
         )

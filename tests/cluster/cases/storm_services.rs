@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::shared(
             "storm_services::roles_follow_their_own_load_and_services_that_of_all",
             async |cx: &Cx| {
-                let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
+                let _controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
                 try_join(roles(cx), whole(cx)).await.map(drop)
             },
         )

@@ -71,6 +71,11 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, key: &ModelKey, model: &mut Throu
             true
         });
     }
+    // One that some engine exposes, or whose query failed, is not 0 where it is not known.
+    if !lacks(SignalName::Running) {
+        let mut replicas = (model.variants.values()).flat_map(|variant| variant.replicas.values());
+        model.hides_requests |= replicas.any(|one| one.running.is_none());
+    }
 }
 
 /// Whether a pod, or a rank of it, reports a signal, usable or not.
@@ -86,6 +91,7 @@ fn is_exposed(signal: SignalName, samples: &PodSamples) -> bool {
         }
         SignalName::KvUsage => samples.kv_usage.is_some() || of_ranks(|rank| rank.kv_usage),
         SignalName::KvUsageNow => samples.kv_usage_now.is_some(),
+        SignalName::Running => samples.running.is_some(),
         SignalName::KvCapacity => {
             samples.kv_capacity.is_some() || of_ranks(|rank| rank.kv_capacity)
         }

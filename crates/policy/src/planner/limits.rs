@@ -212,7 +212,9 @@ pub(super) fn figures(works: &[Work<'_>], pools: &GpuPools) -> Vec<PoolFigures> 
 /// An inventory that nobody looks at is not known, unless quotas are stated: then those bind alone.
 fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> GpuPools {
     let limiters = cycle.settings.saturation.limiters().unwrap_or_default();
-    let physical = match &snapshot.gpus {
+    // Quotas alone replace what nodes offer, whoever has looked at them.
+    let gpus_of_nodes = (snapshot.gpus.as_deref()).filter(|_| cycle.settings.wants_nodes());
+    let physical = match gpus_of_nodes {
         Some(inventory) => inventory.physical(&cycle.settings.node_selector),
         None if limiters.is_empty() => Physical::Unknown,
         None => Physical::Unlimited,
@@ -235,13 +237,13 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
             .or_default();
         *sum = sum.plus(held);
     }
-    let leaving = (snapshot.gpus.as_ref())
+    let leaving = gpus_of_nodes
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
     let mut pools = GpuPools::new(physical, limiters, managed)
         .with_leaving(leaving)
         .with_uncounted(uncounted(snapshot, works));
-    if let Some(GpuInventory::Nodes { pods, .. }) = snapshot.gpus.as_deref() {
+    if let Some(GpuInventory::Nodes { pods, .. }) = gpus_of_nodes {
         let holders = Holders::of(pods);
         for draft in works.iter().flat_map(|work| &work.drafts) {
             let unplaced = gpus(draft).times(unplaced(draft, &holders));

@@ -330,19 +330,26 @@ struct Amounts<'a>(&'a [WantedAmount]);
 impl fmt::Display for Amounts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.0 {
-            return write!(f, "{:.0}", only.amount);
+            return write_amount(f, only.amount);
         }
         for (index, wanted) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(
-                f,
-                "{separator}{} {:.0}",
-                wanted.analyzer.as_str(),
-                wanted.amount
-            )?;
+            write!(f, "{separator}{} ", wanted.analyzer.as_str())?;
+            write_amount(f, wanted.amount)?;
         }
         Ok(())
     }
+}
+
+/// Whole numbers from 10 on. Requests per second are often fewer.
+fn write_amount(f: &mut fmt::Formatter<'_>, amount: f64) -> fmt::Result {
+    let decimals = match amount.abs() {
+        0.0 => 0,
+        small if small < 0.095 => 4,
+        small if small < 9.5 => 2,
+        _ => 0,
+    };
+    write!(f, "{amount:.decimals$}")
 }
 
 fn no_view(

@@ -43,7 +43,10 @@ impl SaturationAnalysis {
 
     /// Whether the load of all replicas of today would leave enough spare on `published` of them.
     pub(crate) fn fits_on(&self, published: u32) -> bool {
-        let left = |threshold: f64, load: f64| threshold - load / f64::from(published.max(1));
+        let replicas = self.figures.replicas;
+        let left = |threshold: f64, load: Samples| {
+            threshold - load.total(replicas) / f64::from(published.max(1))
+        };
         let thresholds = &self.thresholds;
         compare(
             left(thresholds.kv_cache_threshold, self.load.kv),
@@ -54,20 +57,62 @@ impl SaturationAnalysis {
     }
 }
 
+/// Samples of some replicas. One that has none counts as the mean of the others: it may be as loaded as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Samples {
+    sum: f64,
+    count: u32,
+}
+
+impl Samples {
+    fn add(&mut self, sample: Option<f64>) {
+        self.sum += sample.unwrap_or(0.0);
+        self.count += u32::from(sample.is_some());
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+
+    /// `None` without any sample.
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+
+    /// Of so many replicas.
+    fn total(self, replicas: u32) -> f64 {
+        self.mean().unwrap_or(0.0) * f64::from(replicas)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
-    kv: f64,
-    queue: f64,
+    kv: Samples,
+    queue: Samples,
 }
 
 impl Sums {
-    /// Means over `count` replicas; zero over none.
-    fn means(self, count: u32) -> (f64, f64) {
+    fn add(&mut self, kv: Option<f64>, queue: Option<f64>) {
+        self.kv.add(kv);
+        self.queue.add(queue);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.kv.merge(other.kv);
+        self.queue.merge(other.queue);
+    }
+
+    /// Of what `count` replicas have below the thresholds, the mean; zero where there are none of them, and all of a
+    /// threshold where none has a sample.
+    fn spare(self, count: u32, thresholds: &SaturationThresholds) -> (f64, f64) {
         if count == 0 {
-            (0.0, 0.0)
-        } else {
-            (self.kv / f64::from(count), self.queue / f64::from(count))
+            return (0.0, 0.0);
         }
+        (
+            self.kv.mean().unwrap_or(thresholds.kv_cache_threshold),
+            (self.queue.mean()).unwrap_or(thresholds.queue_length_threshold),
+        )
     }
 }
 
@@ -84,7 +129,7 @@ impl Newest {
     }
 
     fn spare(&self, thresholds: &SaturationThresholds) -> Option<Spare> {
-        let (kv, queue) = self.sums.means(self.figures.non_saturated);
+        let (kv, queue) = self.sums.spare(self.figures.non_saturated, thresholds);
         (self.figures.reporting > 0).then(|| compare(kv, queue, thresholds))
     }
 }
@@ -107,11 +152,10 @@ pub(crate) fn analyze(
         figures.stale += variant.stale;
         figures.without_kv += variant.without_kv;
         figures.without_queue += variant.without_queue;
-        sums.kv += own.kv;
-        sums.queue += own.queue;
+        sums.merge(own);
         variants.push(variant);
     }
-    (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
+    (figures.spare_kv, figures.spare_queue) = sums.spare(figures.non_saturated, thresholds);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
     figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
     let mut analysis = SaturationAnalysis {
@@ -139,8 +183,7 @@ fn measure(
         figures.ready += 1;
         match report {
             Report::Usable(load) => {
-                all.kv += load.kv.unwrap_or(0.0);
-                all.queue += load.queue.unwrap_or(0.0);
+                all.add(load.kv, load.queue);
                 if reader.is_newest(pod) {
                     newest.add(load, &pod.name, thresholds);
                 }
@@ -150,7 +193,7 @@ fn measure(
             Report::Nothing => {}
         }
     }
-    (figures.spare_kv, figures.spare_queue) = sums.means(figures.non_saturated);
+    (figures.spare_kv, figures.spare_queue) = sums.spare(figures.non_saturated, thresholds);
     (figures, sums)
 }
 
@@ -173,8 +216,11 @@ fn add(
         figures.saturated.push(Arc::clone(pod));
     } else {
         figures.non_saturated += 1;
-        sums.kv += thresholds.kv_cache_threshold - kv;
-        sums.queue += thresholds.queue_length_threshold - queue;
+        let below = |threshold: f64, sample: Option<f64>| Some(threshold - sample?);
+        sums.add(
+            below(thresholds.kv_cache_threshold, load.kv),
+            below(thresholds.queue_length_threshold, load.queue),
+        );
     }
 }
 

@@ -16,6 +16,9 @@ use wva_base::moment::Moment;
 
 /// Largest share of the most work at which the latency law is read.
 const MOST_UTILIZATION: f64 = 0.99;
+/// The least objective that replicas are sized for, to the time between tokens of an idle one: nearer to it each would
+/// hold hardly more than one sequence, and below it no count helps.
+const NEAREST_OBJECTIVE: f64 = 1.1;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
 
@@ -146,9 +149,9 @@ fn generating(
 ) -> Option<SloCapacity> {
     let per_request = work::of_request(given.role, shape);
     let generated = shape.output / per_request;
-    let objective = goal.inter_token_latency;
     let resident = given.resident_sequences(shape);
-    let law = curve.law(resident, generated, objective, now)?;
+    let law = curve.law(resident, generated, goal.inter_token_latency, now)?;
+    let objective = (goal.inter_token_latency).max(law.idle * NEAREST_OBJECTIVE);
     let sequences = given.full_sequences(shape);
     let one = law.work_of(1.0, generated);
     let within = law.work_within(objective).max(one);

@@ -37,6 +37,22 @@ pub struct SloReport {
 }
 
 impl SloReport {
+    /// The variants that no count of replicas keeps within the objective between tokens, each with what to do.
+    pub fn unreachable(&self) -> impl Iterator<Item = (&VariantKey, String)> {
+        let objective = self.goal.inter_token_latency;
+        let slow = (self.variants.iter()).filter(move |(_, found)| found.idle > objective);
+        slow.map(move |(variant, found)| {
+            let text = format!(
+                "no count of replicas meets {:.0} ms between tokens ({}): an idle replica takes {:.0} ms; raise \
+                 slo-tpot of its service class or targetITL of its entry, or serve the model by a faster variant",
+                objective * 1e3,
+                self.goal.source.as_str(),
+                found.idle * 1e3,
+            );
+            (variant, text)
+        })
+    }
+
     /// Every term as a line of text: the objectives, the demand of each role, what a replica does.
     pub fn lines(&self) -> Vec<String> {
         let goal = self.goal;

@@ -29,6 +29,12 @@ fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
     expect(&held, &[("v", 3)]);
     assert!(reason(&held, "v").contains("metrics(2)!=current(3)"));
 
+    // A replica without a sample is not idle: the others, at 0.75, have 0.05 to spare.
+    let mut variant = Variant::new("v").replicas(3, HIGH, 0.0);
+    expect(&World::of([variant.clone()]).plan(at(0)), &[("v", 4)]);
+    variant.pods[0].kv = None;
+    expect(&World::of([variant]).plan(at(0)), &[("v", 4)]);
+
     let mut variant = Variant::new("v").replicas(3, LOW, 0.0);
     variant.pods[0].kv = None;
     let partial = World::of([variant]).plan(at(0));

@@ -89,7 +89,7 @@ pub struct ThroughputModelInput {
     pub arrivals: Option<f64>,
     /// Requests that wait in the router; absent where nothing counts them.
     pub router_queue: Option<f64>,
-    /// Whether requests may wait in a router, or arrive there, that does not say so.
+    /// Whether requests may wait in a router, or arrive there, that does not say so, or run in an engine.
     #[serde(default)]
     pub hides_requests: bool,
     /// How long ago they were counted.

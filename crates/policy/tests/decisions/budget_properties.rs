@@ -308,6 +308,13 @@ inventory: {{types: {{H100: {{total: 9, used: 0}}}}}}
     assert_eq!((all, targets(&made)["b"]), (9, 1), "{:?}", made.decisions);
 }
 
+/// Limits by what nodes offer. Quotas without limited mode take its place.
+fn of_nodes() -> Vec<Limits> {
+    let all = LIMITS.into_iter();
+    all.filter(|limits| settings(limits.settings).wants_nodes())
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -321,7 +328,8 @@ proptest! {
         let document = sums.as_ref().map_or_else(|| document.clone(), |sums| with_inventory(&document, sums));
         let situation = at(&document, 0, &settings);
         let (_, made) = decide(&situation, &Learned::default(), &settings);
-        let rooms = rooms(&limits, sums.as_ref(), &made);
+        let of_nodes = sums.as_ref().filter(|_| settings.wants_nodes());
+        let rooms = rooms(&limits, of_nodes, &made);
         for room in &rooms {
             let (grown, added, owed) = growth(room, &situation, &settings, &made);
             let (name, free) = (&room.name, room.free);
@@ -341,14 +349,14 @@ proptest! {
     #[test]
     fn an_unknown_budget_grants_nothing_and_takes_nothing(
         document in spread_fleet(),
-        limits in prop::sample::select(LIMITS.to_vec()),
+        limits in prop::sample::select(of_nodes()),
         is_unread in any::<bool>(),
     ) {
         let settings = settings(limits.settings);
         let is_quota = limits.cluster.is_some() || limits.namespaces.is_some();
         let mut unknown = document.clone();
         if is_unread || is_quota {
-            // Quotas bind alone where nobody looks at nodes, but not where nodes cannot be read.
+            // Quotas bind alone where nobody looks at nodes.
             unknown.inventory = Some(InventoryDocument {
                 unknown: Some("forbidden".into()),
                 ..InventoryDocument::default()

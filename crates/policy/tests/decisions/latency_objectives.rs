@@ -158,14 +158,15 @@ fn what_no_engine_exposes_follows_from_the_rest() {
 
 #[test]
 fn a_signal_that_no_engine_exposes_keeps_no_replica() {
-    const OPTIONAL: [&str; 3] = [
+    const OPTIONAL: [&str; 4] = [
         "kvUsage: 0.02, ",
         "kvCapacity: 450000, ",
         "queueLength: 0, ",
+        "running: 1, ",
     ];
     let first = "timeToFirstToken: 0.03, ";
     let signals = format!(
-        "{}{first}running: 1, inputTokens: 300, outputTokens: 300, interTokenLatency: 0.01, \
+        "{}{first}inputTokens: 300, outputTokens: 300, interTokenLatency: 0.01, \
          generationRate: 100, completionRate: 0.3, arrivalRate: 0.3",
         OPTIONAL.concat()
     );
@@ -179,9 +180,10 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
         settled(&format!("{text}{router}{more}"))
     };
     assert_eq!(decided(&signals, ""), 1);
-    for (signal, name) in OPTIONAL
-        .into_iter()
-        .zip(["kvUsage", "kvCapacity", "queueLength"])
+    for (signal, name) in
+        OPTIONAL
+            .into_iter()
+            .zip(["kvUsage", "kvCapacity", "queueLength", "running"])
     {
         let without = signals.replace(signal, "");
         assert_eq!(decided(&without, ""), 1, "{signal}");

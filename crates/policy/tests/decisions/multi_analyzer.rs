@@ -243,8 +243,7 @@ fn percentages_are_limited_as_well_and_quotas_bind_alone() {
     assert_eq!(to(&planned(&text, ""), "a"), 3);
     let unknown = planned(&text, "saturation: {default: {enableLimiter: true}}");
     assert_eq!(to(&unknown, "a"), 2);
-    let limit = PlanStage::Limit;
-    assert!(stages(&unknown, "a").contains(&limit));
+    assert!(stages(&unknown, "a").contains(&PlanStage::Limit));
     let quota = |most: u32| {
         format!(
             "saturation: {{default: {{enableLimiter: true, limiters: [{{name: q, type: quota, \
@@ -253,6 +252,11 @@ fn percentages_are_limited_as_well_and_quotas_bind_alone() {
     };
     assert_eq!(to(&planned(&text, &quota(3)), "a"), 3);
     assert_eq!(to(&planned(&text, &quota(2)), "a"), 2);
+    // They replace what nodes offer, which is stated and full, unless limited mode asks for both.
+    let full = format!("{text}inventory: {{types: {{H100: {{total: 2, used: 2}}}}}}\n");
+    assert_eq!(to(&planned(&full, &quota(3)), "a"), 3);
+    let both = format!("WVA_LIMITED_MODE: true\n{}", quota(3));
+    assert_eq!(to(&planned(&full, &both), "a"), 2);
 }
 
 #[test]

@@ -127,8 +127,9 @@ fn named<T>(
 fn repeated(analyzers: &[AnalyzerSettings]) -> impl Iterator<Item = String> {
     let listed = analyzers.iter().enumerate();
     listed.filter_map(|(index, analyzer)| {
-        let before = analyzers.iter().take(index);
-        (before.rev().any(|earlier| earlier.kind == analyzer.kind)).then(|| {
+        let alike = || (analyzers.iter().enumerate()).filter(|(_, one)| one.kind == analyzer.kind);
+        let counting = alike().find(|(_, one)| one.enabled).or_else(|| alike().next());
+        (counting.is_some_and(|(counts, _)| counts != index)).then(|| {
             format!(
                 "analyzers[{index}]: {:?} stands more than once; the first enabled one counts, remove \
                  the others",
@@ -201,13 +202,13 @@ fn strange_name<const N: usize>(name: &str, known: [&'static str; N]) -> String 
 
 /// Rules of the percentage-based analysis, on the fields that are written.
 fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
-    for (name, share) in [
-        ("kvCacheThreshold", document.kv_cache_threshold),
-        ("kvSpareTrigger", document.kv_spare_trigger),
+    for (name, share, usual) in [
+        ("kvCacheThreshold", document.kv_cache_threshold, "0.80"),
+        ("kvSpareTrigger", document.kv_spare_trigger, "0.10"),
     ] {
         if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
             faults.push(format!(
-                "{name} must be between 0 and 1, got {share:.2}: write a share such as 0.80"
+                "{name} must be between 0 and 1, got {share:.2}: write a share such as {usual}"
             ));
         }
     }

@@ -1,5 +1,6 @@
 //! Every part by exact values.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::at;
@@ -9,7 +10,7 @@ use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
-use crate::slo::{LearnedSlo, SloGoal, hides_sequences};
+use crate::slo::{LearnedSlo, SloGoal, SloReport, hides_sequences};
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -177,8 +178,35 @@ fn the_tightest_bound_sizes_a_replica() {
             CapacityBound::Sequences,
         ),
         (500.0, None, true, 6_000.0, CapacityBound::ObservedQueue),
-        // No latency is low enough: one sequence at a time.
-        (2.0, None, false, 1.0 / 0.0041, CapacityBound::TokenLatency),
+        // No latency is low enough, or hardly any: a tenth above that of an idle replica.
+        (
+            2.0,
+            None,
+            false,
+            10_000.0 / 11.0,
+            CapacityBound::TokenLatency,
+        ),
+        (
+            5.2,
+            None,
+            false,
+            10_000.0 / 11.0,
+            CapacityBound::TokenLatency,
+        ),
+        (
+            5.5,
+            None,
+            false,
+            10_000.0 / 11.0,
+            CapacityBound::TokenLatency,
+        ),
+        (
+            6.0,
+            None,
+            false,
+            10_000.0 / 6.0,
+            CapacityBound::TokenLatency,
+        ),
     ] {
         let curve = curve(&[6_000.0, 2_000.0], is_queued);
         let given = variant(sequences);
@@ -189,6 +217,31 @@ fn the_tightest_bound_sizes_a_replica() {
         close(found.latency, 0.005 / (1.0 - per_second / 10_000.0));
         close(found.concurrency, per_second * 0.8 * found.latency);
     }
+}
+
+#[test]
+fn an_objective_below_an_idle_replica_is_named() {
+    let found = |goal_ms: f64| {
+        let given = variant(None);
+        let goal = goal(goal_ms / 1e3);
+        let curve = curve(&[6_000.0, 2_000.0], false);
+        let size = capacity::of(&given, &curve, None, (SHAPE, goal), at(0)).unwrap();
+        let report = SloReport {
+            goal,
+            demand: None,
+            backlog: 0.0,
+            derived: Vec::new(),
+            roles: BTreeMap::new(),
+            variants: BTreeMap::from([(VariantKey::new("ns", "v"), size)]),
+            stragglers: BTreeMap::new(),
+        };
+        let texts = report.unreachable().map(|(_, text)| text);
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(found(5.2), Vec::<String>::new());
+    let expected = "no count of replicas meets 2 ms between tokens (built in): an idle replica takes 5 ms; raise \
+                    slo-tpot of its service class or targetITL of its entry, or serve the model by a faster variant";
+    assert_eq!(found(2.0), [expected]);
 }
 
 #[test]
