@@ -73,7 +73,7 @@ struct Outcome {
 
 /// What the requests hold already.
 fn held(requests: &[GrowthRequest]) -> BTreeMap<Arc<str>, Gpus> {
-    let mut used: BTreeMap<Arc<str>, Gpus> = BTreeMap::new();
+    let mut used = BTreeMap::<Arc<str>, Gpus>::new();
     for request in requests {
         if let Accelerator::Named(name) = &request.accelerator {
             let sum = used.entry(Arc::clone(name)).or_default();
@@ -96,10 +96,8 @@ fn by_name<T>(
     grants: &BTreeMap<VariantKey, Grant>,
     of: impl Fn(&Grant) -> T,
 ) -> BTreeMap<String, T> {
-    grants
-        .iter()
-        .map(|(key, grant)| (key.name.to_string(), of(grant)))
-        .collect()
+    let named = (grants.iter()).map(|(key, grant)| (key.name.to_string(), of(grant)));
+    named.collect()
 }
 
 #[test]
