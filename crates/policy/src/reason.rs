@@ -459,7 +459,7 @@ impl fmt::Display for MissingSignal {
 }
 
 /// Why an analyzer has no view on a role that lacks no signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Abstention {
     /// The role serves a part of each request, which the queueing model does not describe.
@@ -468,6 +468,13 @@ pub enum Abstention {
     NothingLearned {
         /// The analyzer.
         analyzer: AnalyzerName,
+    },
+    /// What waits in the router has no price in tokens.
+    QueueWithoutPrice,
+    /// The queueing model sizes no replica.
+    Unsized {
+        /// Why, with the remedy.
+        why: Arc<str>,
     },
 }
 
@@ -481,6 +488,11 @@ impl fmt::Display for Abstention {
             Self::NothingLearned { analyzer } => {
                 (*analyzer, "has not learned the capacity of a replica yet")
             }
+            Self::QueueWithoutPrice => (
+                AnalyzerName::Saturation,
+                "cannot price the queue of the router: its requests, their bytes or the mean request are not known",
+            ),
+            Self::Unsized { why } => (AnalyzerName::QueueingModel, &**why),
         };
         write!(f, "{} {why}", analyzer.as_str())
     }

@@ -71,6 +71,10 @@ impl GapBuilder<'_> {
                 self.add(figures.role, instance, signal_of(signal));
             }
         }
+        let unpriced = (opinions.tokens.iter()).filter(|report| !report.router.is_complete);
+        for figures in unpriced.flat_map(|report| report.variants.values()) {
+            self.abstain(figures.role, Abstention::QueueWithoutPrice);
+        }
     }
 
     /// Without the arrivals at the router there is no demand of any role.
@@ -128,6 +132,10 @@ impl GapBuilder<'_> {
             let figures = (opinions.queueing.as_ref()).and_then(|said| said.variants.get(variant));
             let cause = figures.and_then(|figures| figures.unsized_because.as_ref());
             let mut is_explained = cause != Some(&Unsized::NothingLearned);
+            if let Some(cause @ (Unsized::NoTargets | Unsized::Impossible(_))) = cause {
+                let why = Arc::from(cause.to_string());
+                self.abstain(given.role, Abstention::Unsized { why });
+            }
             for (instance, signal) in given.lacking() {
                 is_explained = true;
                 self.add(given.role, instance, MissingInput::Signal(signal));
