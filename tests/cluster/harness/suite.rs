@@ -1,6 +1,7 @@
 //! Cases, their classes, and how they are run: many at once in one world, or alone.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ const PARALLEL: usize = 8;
 const WORLDS_AT_ONCE: usize = 2;
 
 /// Who may use the servers of a case meanwhile. Cases run in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// Other cases, each in its own namespace.
     Shared,
@@ -43,6 +44,16 @@ enum Class {
     Exclusive,
     /// No other case: the servers are new, and end with it.
     OwnServers(Setup),
+}
+
+impl Class {
+    const fn turn(self) -> usize {
+        match self {
+            Self::Shared => 0,
+            Self::Exclusive => 1,
+            Self::OwnServers(_) => 2,
+        }
+    }
 }
 
 /// How much of the suite is run.
@@ -202,8 +213,9 @@ pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
     } else {
         Extent::Part
     };
-    // Trials are taken in order, so exclusive cases come when the shared ones are done or running.
-    cases.sort_by_key(|case| case.class);
+    // Trials are taken in order, so exclusive cases come when the shared ones are done or running. Of each class those
+    // that may take longest begin first: the others fit around them.
+    cases.sort_by_key(|case| (case.class.turn(), Reverse(case.deadline)));
     if arguments.list {
         let trials = cases
             .into_iter()
