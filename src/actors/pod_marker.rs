@@ -67,6 +67,7 @@ impl RoundWork for PodMarks {
     type Change = PodMark;
 
     const ABOUT: &str = "deletion cost of a pod";
+    const REQUESTS: u32 = 1;
     const PAUSE: Duration = Duration::from_secs(1);
 
     /// Counts fall, and pods go.

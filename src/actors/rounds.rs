@@ -16,9 +16,9 @@ use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorError, Context, Event};
 
 const IN_FLIGHT: usize = 8;
-/// Most writes of one round. With the longest request it stays below the limit on silence.
-pub(super) const AT_A_TIME: usize = 64;
-/// How long nothing is written after a write that is not allowed.
+/// Most requests of one round. With the longest ones it stays below the limit on silence.
+const AT_A_TIME: usize = 64;
+/// How long an object is not written after a write that is not allowed; where none is allowed, no object.
 pub(super) const DENIED_PAUSE: Duration = Duration::from_mins(1);
 
 /// Messages of a pump of rounds.
@@ -42,6 +42,8 @@ pub trait RoundWork: Debug + Send + Sync + 'static {
 
     /// What a write that failed was about, in the log.
     const ABOUT: &str;
+    /// Most requests of one write.
+    const REQUESTS: u32;
     /// Least time between two rounds: many decisions are one round.
     const PAUSE: Duration;
 
@@ -50,6 +52,9 @@ pub trait RoundWork: Debug + Send + Sync + 'static {
 
     /// What is not as it is to be.
     fn differences(&mut self, now: Moment) -> Vec<(Self::Object, Self::Change)>;
+
+    /// Takes note of those whose turn it is.
+    fn begin(&mut self, _due: &[(Self::Object, Self::Change)], _now: Moment) {}
 
     /// Makes one of them good.
     fn write(
@@ -69,6 +74,8 @@ pub struct Rounds<W: RoundWork> {
     last: Option<Moment>,
     /// The last object of the round before.
     reached: Option<W::Object>,
+    /// Objects whose write is not allowed, and until when they are left alone: that may concern them alone.
+    denied: BTreeMap<W::Object, Moment>,
     /// Until when the API server is left alone.
     pub(super) spared: Option<Moment>,
     timer_epoch: u64,
@@ -89,6 +96,7 @@ impl<W: RoundWork> Rounds<W> {
             permissions,
             last: None,
             reached: None,
+            denied: BTreeMap::new(),
             spared: None,
             timer_epoch: 0,
         }
@@ -100,7 +108,13 @@ impl<W: RoundWork> Rounds<W> {
         if self.spared.is_some_and(is_spared) {
             return;
         }
-        let due = turn(self.work.differences(now), self.reached.as_ref());
+        self.denied
+            .retain(|_, until| now.monotonic < until.monotonic);
+        let mut differences = self.work.differences(now);
+        differences.retain(|(object, _)| !self.denied.contains_key(object));
+        let most = AT_A_TIME / usize::try_from(W::REQUESTS.max(1)).unwrap_or(AT_A_TIME);
+        let due = turn(differences, self.reached.as_ref(), most);
+        self.work.begin(&due, now);
         self.reached = due.last().map(|(object, _)| object.clone());
         let work = &self.work;
         let write = async |(object, change): (W::Object, W::Change)| {
@@ -111,6 +125,12 @@ impl<W: RoundWork> Rounds<W> {
             .buffer_unordered(IN_FLIGHT)
             .collect()
             .await;
+        let is_denied = |outcome: &Result<(), AutoscalerWriteError>| {
+            matches!(outcome, Err(AutoscalerWriteError::Denied { .. }))
+        };
+        if !outcomes.is_empty() && outcomes.values().all(is_denied) {
+            self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));
+        }
         for (object, outcome) in outcomes {
             match outcome {
                 Ok(()) => self.requests.worked(),
@@ -133,7 +153,7 @@ impl<W: RoundWork> Rounds<W> {
             | AutoscalerWriteError::Expired => return,
             AutoscalerWriteError::Denied { .. } => {
                 self.permissions.tell("Write", error);
-                self.spared = self.spared.max(Some(now.later(DENIED_PAUSE)));
+                self.denied.insert(object.clone(), now.later(DENIED_PAUSE));
             }
             _ => {}
         }
@@ -149,12 +169,16 @@ impl<W: RoundWork> Rounds<W> {
 
 /// The differences of a round: those after the last object of the round before come first, so that objects that are
 /// refused do not keep the others from their turn.
-pub(super) fn turn<O: Ord, C>(mut differences: Vec<(O, C)>, reached: Option<&O>) -> Vec<(O, C)> {
+pub(super) fn turn<O: Ord, C>(
+    mut differences: Vec<(O, C)>,
+    reached: Option<&O>,
+    most: usize,
+) -> Vec<(O, C)> {
     differences.sort_by(|one, other| one.0.cmp(&other.0));
     let done =
         differences.partition_point(|(object, _)| reached.is_some_and(|last| object <= last));
     differences.rotate_left(done);
-    differences.truncate(AT_A_TIME);
+    differences.truncate(most);
     differences
 }
 

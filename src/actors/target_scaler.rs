@@ -40,7 +40,7 @@ pub struct DirectScales {
 }
 
 /// One write.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectScale {
     target: TargetKey,
     step: DirectStep,
@@ -58,6 +58,7 @@ impl DirectScales {
         }
     }
 
+    /// What is due now, whether it was begun or not.
     fn due(&self, record: &PublishedRecord, now: Moment) -> Option<DirectScale> {
         let key = &record.key;
         let view = self.shared.board.get(key)?;
@@ -66,9 +67,11 @@ impl DirectScales {
         let stated = found.found()?.spec_replicas.unwrap_or(Replicas(1));
         let stored = self.shared.mirrors.stored(key);
         let step = DirectStep::due(record, &view, stated, stored, now.wall)?;
-        let begun = self.begun.get(key);
-        let is_begun = begun.is_some_and(|(to, at)| *to == step.to && now.since(*at) < AGAIN);
-        (!is_begun).then_some(DirectScale { target, step })
+        Some(DirectScale { target, step })
+    }
+
+    fn is_begun(&self, key: &VariantKey, to: Replicas) -> bool {
+        self.begun.get(key).is_some_and(|(begun, _)| *begun == to)
     }
 
     /// The version that the variant names its target in.
@@ -94,6 +97,7 @@ impl RoundWork for DirectScales {
     type Change = DirectScale;
 
     const ABOUT: &str = "count of a scale target";
+    const REQUESTS: u32 = ScaleWrite::REQUESTS;
     const PAUSE: Duration = Duration::from_millis(250);
 
     /// A count waits for its status to be stored, and a target may be scaled by hand. Where nothing is scaled directly
@@ -109,24 +113,33 @@ impl RoundWork for DirectScales {
         }
         let direct = records.scaled_directly();
         self.is_idle = direct.is_empty();
+        self.begun.retain(|_, (_, at)| now.since(*at) < AGAIN);
         let due = direct.iter().filter_map(|record| {
             let scale = self.due(record, now)?;
-            Some((record.key.clone(), scale))
+            let is_begun = self.is_begun(&record.key, scale.step.to);
+            (!is_begun).then(|| (record.key.clone(), scale))
         });
-        let due: Vec<_> = due.collect();
-        self.begun.retain(|_, (_, at)| now.since(*at) < AGAIN);
-        for (key, scale) in &due {
+        due.collect()
+    }
+
+    fn begin(&mut self, due: &[(VariantKey, DirectScale)], now: Moment) {
+        for (key, scale) in due {
             self.begun.insert(key.clone(), (scale.step.to, now));
         }
-        due
     }
 
     async fn write(
         &self,
         key: &VariantKey,
-        DirectScale { target, step }: DirectScale,
+        scale: DirectScale,
     ) -> Result<(), AutoscalerWriteError> {
         let (now, term) = (self.shared.clock.now(), self.shared.records.term());
+        // A round may take a while: what is not due any more is left to a later one.
+        let record = self.shared.records.get(key);
+        if record.and_then(|record| self.due(&record, now)) != Some(scale.clone()) {
+            return Err(AutoscalerWriteError::Outdated);
+        }
+        let DirectScale { target, step } = scale;
         let permit = self
             .shared
             .permit(now, self.api.timeout * ScaleWrite::REQUESTS);
@@ -145,8 +158,9 @@ impl RoundWork for DirectScales {
         if kind_without_watcher(&target).is_some() {
             self.named.insert(target.clone());
         }
-        written?;
-        tracing::info!(variant = %key, %target, from = %step.from, to = %step.to, "target scaled");
+        if written? {
+            tracing::info!(variant = %key, %target, from = %step.from, to = %step.to, "target scaled");
+        }
         Ok(())
     }
 }

@@ -144,12 +144,13 @@ impl AutoscalerWriteError {
 }
 
 impl AutoscalerApi {
-    /// Writes a count, if the target still has the one that the decision rests on.
+    /// Writes a count, if the target still has the one that the decision rests on. Returns whether it had not the new one
+    /// already.
     pub async fn scale(
         &self,
         permit: WritePermit,
         write: &ScaleWrite<'_>,
-    ) -> Result<(), AutoscalerWriteError> {
+    ) -> Result<bool, AutoscalerWriteError> {
         let served = self.served(&permit, write).await?;
         let is_plain = match write.field {
             ReplicaField::Scale => true,
@@ -159,7 +160,8 @@ impl AutoscalerApi {
         if is_plain {
             self.write_scale(&permit, write, &served.resource).await
         } else {
-            self.patch_replicas(&permit, write, &served.resource).await
+            let patched = self.patch_replicas(&permit, write, &served.resource).await;
+            patched.map(|()| true)
         }
     }
 
@@ -168,7 +170,7 @@ impl AutoscalerApi {
         permit: &WritePermit,
         write: &ScaleWrite<'_>,
         resource: &ApiResource,
-    ) -> Result<(), AutoscalerWriteError> {
+    ) -> Result<bool, AutoscalerWriteError> {
         let (verbs, scale) = ("get and update", format!("{}/scale", resource.plural));
         let denied = |error| AutoscalerWriteError::of(error, verbs, &scale);
         let namespace = &write.target.namespace;
@@ -182,7 +184,7 @@ impl AutoscalerApi {
         let spec = found.spec.get_or_insert_default();
         let seen = Replicas::from_count(spec.replicas.unwrap_or_default());
         if seen == write.to {
-            return Ok(());
+            return Ok(false);
         }
         if seen != write.from {
             return Err(AutoscalerWriteError::Outdated);
@@ -191,7 +193,7 @@ impl AutoscalerApi {
         let parameters = self.post();
         let replaced = objects.replace_scale(name, &parameters, &found);
         self.request(permit, replaced).await?.map_err(denied)?;
-        Ok(())
+        Ok(true)
     }
 
     async fn served(

@@ -126,7 +126,7 @@ pub(super) fn of_variant(
     }
     let is_direct = record.actuation == ActuationMode::Direct;
     if let (Scalers::Known(scalers), Some(_)) = (&view.scalers, view.target.resolved())
-        && !(is_direct && scalers.is_empty())
+        && !(scalers.is_empty() && (is_direct || record.awaits_decision()))
     {
         let desired = record.values.map(|values| values.desired);
         let obstacles = judge(scalers, &view.key, view.bounds, desired);

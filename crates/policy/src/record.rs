@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::condition::{
     Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, Hints, conditions,
 };
-use super::key::VariantKey;
+use super::key::{TargetKey, VariantKey};
 use super::ownership::Ownership;
 use super::params::ActuationMode;
-use super::plan::{Action, Decision, Plan};
+use super::plan::{Action, Decision, DecisionOutcome, Plan};
 use super::series::VariantGauges;
 use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
 use super::units::Replicas;
@@ -50,6 +50,10 @@ pub struct PublishedRecord {
     pub standing: Ownership,
     /// Who writes the count of its target.
     pub actuation: ActuationMode,
+    /// How the count came about; `None` before a cycle has decided.
+    pub outcome: Option<DecisionOutcome>,
+    /// The target that it is for, the last one where that is not resolved now.
+    pub target: Option<TargetKey>,
     /// The cycle and time of the last change of anything above that status shows.
     pub decided: Decided,
     /// The cycle that was the newest when the gauges were last taken down. What it and those before
@@ -107,7 +111,11 @@ impl PublishedRecord {
         // Of another object with this name nothing goes on.
         let previous = previous.filter(|previous| previous.uid == view.uid);
         let is_resolved = view.target.resolved().is_some();
-        let outlived = if takes_gauges_down(&view.target) {
+        let target = view.target.resolved().map(|target| target.key.clone());
+        let known = previous.and_then(|previous| previous.target.clone());
+        let is_replaced =
+            (target.as_ref().zip(known.as_ref())).is_some_and(|(one, other)| one != other);
+        let outlived = if takes_gauges_down(&view.target) || is_replaced {
             plan.map(|plan| plan.cycle)
         } else {
             previous.and_then(|previous| previous.outlived)
@@ -134,6 +142,8 @@ impl PublishedRecord {
                 .map(|condition| as_before(condition, previous)),
             standing,
             actuation: decision.map_or_else(ActuationMode::default, |decision| decision.actuation),
+            outcome: decision.map(|decision| decision.outcome),
+            target: target.or(known),
             decided: Decided {
                 cycle: plan.map(|plan| plan.cycle),
                 at: now.wall,

@@ -320,7 +320,7 @@ fn every_pod_has_its_turn() {
             .collect()
     };
     let numbers = |reached: Option<usize>| -> Vec<ObjectKey> {
-        let due = turn(all(), reached.map(pod).as_ref());
+        let due = turn(all(), reached.map(pod).as_ref(), 64);
         due.into_iter().map(|(pod, _)| pod).collect()
     };
     let expected = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(pod).collect::<Vec<_>>();

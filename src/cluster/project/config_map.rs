@@ -33,8 +33,9 @@ impl Projected for ConfigMap {
 
     fn project(self, texts: &mut Interner) -> ConfigMapObject {
         let mut data = self.data.unwrap_or_default();
-        for text in data.values_mut() {
+        for text in data.values_mut().filter(|text| text.len() > MAX_TEXT) {
             text.truncate(text.ceil_char_boundary(MAX_TEXT + 1));
+            text.shrink_to_fit();
         }
         ConfigMapObject {
             namespace: namespace_of(&self.metadata, texts),

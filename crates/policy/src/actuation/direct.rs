@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Scalers;
 use crate::params::ActuationMode;
+use crate::plan::DecisionOutcome;
 use crate::record::PublishedRecord;
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
@@ -26,7 +27,8 @@ pub struct DirectStep {
 
 impl DirectStep {
     /// The step that is due for a variant: one that is scaled directly, that a cycle has decided, and whose target has
-    /// no scaler. `stated` is what the target asks for, `stored` what the status of the variant says.
+    /// no scaler. A reduction needs a measurement behind it: a term may begin with a status that could not be stored
+    /// for long. `stated` is the count that the target states, `stored` that of the status of the variant.
     pub fn due(
         record: &PublishedRecord,
         view: &VariantView,
@@ -47,7 +49,8 @@ impl DirectStep {
         let is_due = if step.to > step.from {
             stored == Some(step.to) || age >= STORAGE_PATIENCE
         } else {
-            step.to < step.from && age >= MARKING
+            let is_measured = record.outcome == Some(DecisionOutcome::Analyzed);
+            step.to < step.from && is_measured && age >= MARKING
         };
         is_due.then_some(step)
     }

@@ -28,6 +28,11 @@ pub(super) fn ready(
             Reason::ScalersUnknown,
             "HorizontalPodAutoscalers and ScaledObjects have not been listed yet".to_owned(),
         ),
+        (Scalers::Known(scalers), Some(_)) if scalers.is_empty() && decision.is_none() => (
+            Unknown,
+            Reason::AwaitingFirstDecision,
+            "No cycle has looked yet at who is to scale the target".to_owned(),
+        ),
         (Scalers::Known(scalers), Some(target)) if is_direct && scalers.is_empty() => {
             let TargetKey { kind, name, .. } = &target.key;
             (

@@ -341,12 +341,12 @@ impl fmt::Display for Amounts<'_> {
     }
 }
 
-/// Whole numbers from 10 on. Requests per second are often fewer.
+/// Whole numbers from 1 on. Requests per second may be fewer.
 fn write_amount(f: &mut fmt::Formatter<'_>, amount: f64) -> fmt::Result {
     let decimals = match amount.abs() {
         0.0 => 0,
         small if small < 0.095 => 4,
-        small if small < 9.5 => 2,
+        small if small < 0.95 => 2,
         _ => 0,
     };
     write!(f, "{amount:.decimals$}")

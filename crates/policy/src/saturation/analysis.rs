@@ -103,15 +103,23 @@ impl Sums {
         self.queue.merge(other.queue);
     }
 
-    /// Of what `count` replicas have below the thresholds, the mean; zero where there are none of them, and all of a
-    /// threshold where none has a sample.
-    fn spare(self, count: u32, thresholds: &SaturationThresholds) -> (f64, f64) {
-        if count == 0 {
-            return (0.0, 0.0);
-        }
+    /// Of what `count` replicas have below the thresholds, the mean; zero where there are none of them, or where saturated
+    /// ones alone have a sample, and all of a threshold where none has. The pair counts replicas with a sample of each.
+    fn spare(
+        self,
+        count: u32,
+        (with_kv, with_queue): (u32, u32),
+        thresholds: &SaturationThresholds,
+    ) -> (f64, f64) {
+        let of = |samples: Samples, sampled: u32, threshold: f64| match samples.mean() {
+            _ if count == 0 => 0.0,
+            Some(mean) => mean,
+            None if sampled > 0 => 0.0,
+            None => threshold,
+        };
         (
-            self.kv.mean().unwrap_or(thresholds.kv_cache_threshold),
-            (self.queue.mean()).unwrap_or(thresholds.queue_length_threshold),
+            of(self.kv, with_kv, thresholds.kv_cache_threshold),
+            of(self.queue, with_queue, thresholds.queue_length_threshold),
         )
     }
 }
@@ -129,7 +137,8 @@ impl Newest {
     }
 
     fn spare(&self, thresholds: &SaturationThresholds) -> Option<Spare> {
-        let (kv, queue) = self.sums.spare(self.figures.non_saturated, thresholds);
+        let figures = &self.figures;
+        let (kv, queue) = (self.sums).spare(figures.non_saturated, sampled(figures), thresholds);
         (self.figures.reporting > 0).then(|| compare(kv, queue, thresholds))
     }
 }
@@ -155,7 +164,12 @@ pub(crate) fn analyze(
         sums.merge(own);
         variants.push(variant);
     }
-    (figures.spare_kv, figures.spare_queue) = sums.spare(figures.non_saturated, thresholds);
+    let with_samples = (
+        figures.replicas - figures.without_kv,
+        figures.replicas - figures.without_queue,
+    );
+    (figures.spare_kv, figures.spare_queue) =
+        sums.spare(figures.non_saturated, with_samples, thresholds);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
     figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
     let mut analysis = SaturationAnalysis {
@@ -193,8 +207,17 @@ fn measure(
             Report::Nothing => {}
         }
     }
-    (figures.spare_kv, figures.spare_queue) = sums.spare(figures.non_saturated, thresholds);
+    (figures.spare_kv, figures.spare_queue) =
+        sums.spare(figures.non_saturated, sampled(&figures), thresholds);
     (figures, sums)
+}
+
+/// The replicas of a variant that have a sample of the KV cache, and of the queue.
+fn sampled(figures: &VariantFigures) -> (u32, u32) {
+    (
+        figures.reporting - figures.without_kv,
+        figures.reporting - figures.without_queue,
+    )
 }
 
 fn add(

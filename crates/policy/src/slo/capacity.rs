@@ -18,7 +18,7 @@ use wva_base::moment::Moment;
 const MOST_UTILIZATION: f64 = 0.99;
 /// The least objective that replicas are sized for, to the time between tokens of an idle one: nearer to it each would
 /// hold hardly more than one sequence, and below it no count helps.
-const NEAREST_OBJECTIVE: f64 = 1.1;
+pub(super) const NEAREST_OBJECTIVE: f64 = 1.1;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SloGoal;
-use super::capacity::SloCapacity;
+use super::capacity::{NEAREST_OBJECTIVE, SloCapacity};
 use super::demand::DemandTrack;
 use super::release::ReleaseHold;
 use super::straggler::Straggler;
@@ -14,6 +14,10 @@ use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::snapshot::SignalName;
 use crate::units::Replicas;
+
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
 
 /// Every figure behind the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,17 +41,19 @@ pub struct SloReport {
 }
 
 impl SloReport {
-    /// The variants that no count of replicas keeps within the objective between tokens, each with what to do.
+    /// The variants that are not sized for the objective between tokens, since an idle replica hardly meets it, each
+    /// with what to do.
     pub fn unreachable(&self) -> impl Iterator<Item = (&VariantKey, String)> {
         let objective = self.goal.inter_token_latency;
-        let slow = (self.variants.iter()).filter(move |(_, found)| found.idle > objective);
-        slow.map(move |(variant, found)| {
+        let variants = self.variants.iter();
+        let slow = variants.filter(move |(_, found)| found.idle * NEAREST_OBJECTIVE > objective);
+        slow.map(move |(variant, _)| {
             let text = format!(
-                "no count of replicas meets {:.0} ms between tokens ({}): an idle replica takes {:.0} ms; raise \
-                 slo-tpot of its service class or targetITL of its entry, or serve the model by a faster variant",
-                objective * 1e3,
+                "no count of replicas keeps {} ms between tokens ({}), which an idle replica hardly meets, or not at \
+                 all: they are sized for a tenth more than it takes; raise slo-tpot of its service class or targetITL \
+                 of its entry, or serve the model by a faster variant",
+                hundredths(objective * 1e3),
                 self.goal.source.as_str(),
-                found.idle * 1e3,
             );
             (variant, text)
         })

@@ -33,6 +33,11 @@ fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
     let mut variant = Variant::new("v").replicas(3, HIGH, 0.0);
     expect(&World::of([variant.clone()]).plan(at(0)), &[("v", 4)]);
     variant.pods[0].kv = None;
+    expect(&World::of([variant.clone()]).plan(at(0)), &[("v", 4)]);
+    // Nor where all others are full.
+    for pod in &mut variant.pods[1..] {
+        pod.kv = Some((0.95, 0));
+    }
     expect(&World::of([variant]).plan(at(0)), &[("v", 4)]);
 
     let mut variant = Variant::new("v").replicas(3, LOW, 0.0);

@@ -289,6 +289,15 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
     );
     let none = state(Scalers::Known(Arc::from([])));
     assert_eq!(told(&none, None), ["NoScaler"]);
+    let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
+    let mut undecided = world.variants[0].view.clone();
+    undecided.scalers = Scalers::Known(Arc::from([]));
+    let undecided = PublishedRecord::of(&undecided, None, None, Troubles::default(), at(0));
+    assert_eq!(
+        told(&undecided, None),
+        Vec::<&str>::new(),
+        "the controller itself may be to scale it"
+    );
     assert_eq!(told(&none, Some(&unknown)), ["NoScaler"]);
     assert_eq!(told(&none, Some(&none)), Vec::<&str>::new());
     let scaler = |inputs| Scaler {
