@@ -210,3 +210,6 @@ impl<W: RoundWork> Actor for Rounds<W> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -229,6 +229,8 @@ mod tests {
             accelerator: Accelerator::Named(Arc::from("H100")),
             generation: 4,
             actuation: ActuationMode::default(),
+            outcome: None,
+            target: None,
             allocation: if desired.is_some() {
                 AllocationStatus::Written
             } else {

@@ -12,13 +12,12 @@ use super::{PodMarker, PodMarks};
 use crate::actors::emitter::tests::{claim, key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::rounds::{DENIED_PAUSE, Rounds, turn};
+use crate::actors::rounds::{DENIED_PAUSE, Rounds};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::autoscaler::{AutoscalerApi, PodMark};
+use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
 use crate::cluster::kinds::WatchedKind;
-use crate::cluster::mirror::ObjectKey;
 use crate::policy;
 use crate::policy::condition::Hints;
 use crate::policy::key::ModelKey;
@@ -308,23 +307,4 @@ async fn nothing_is_written_for_a_minute_after_a_refusal() {
     // Another life knows of no refusal.
     marker(&shared, &server).round(begin).await;
     assert_eq!(server.asked().len(), 2);
-}
-
-#[test]
-fn every_pod_has_its_turn() {
-    let pod = |number: usize| ObjectKey::new("ns", format!("{number:03}").as_str());
-    let all = || {
-        (0..100)
-            .rev()
-            .map(|number| (pod(number), PodMark::Chosen))
-            .collect()
-    };
-    let numbers = |reached: Option<usize>| -> Vec<ObjectKey> {
-        let due = turn(all(), reached.map(pod).as_ref(), 64);
-        due.into_iter().map(|(pod, _)| pod).collect()
-    };
-    let expected = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(pod).collect::<Vec<_>>();
-    assert_eq!(numbers(None), expected(&mut (0..64)));
-    assert_eq!(numbers(Some(63)), expected(&mut (64..100).chain(0..28)));
-    assert_eq!(numbers(Some(99)), expected(&mut (0..64)));
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
+use tokio::time::advance;
 
 use super::*;
 use crate::actors::emitter::tests::{key, leading, view};
@@ -14,19 +15,22 @@ use crate::cluster::kinds::WatchedKind;
 use crate::policy;
 use crate::policy::actuation::Scalers;
 use crate::policy::params::ActuationMode;
+use crate::policy::plan::DecisionOutcome;
 use crate::policy::record::Troubles;
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 use crate::state::records::RecordTable;
-use wva_supervise::Epoch;
+use wva_base::moment::WallTime;
+use wva_supervise::{Clock, Epoch};
 
 const SCALE: &str = "/apis/apps/v1/namespaces/ns/deployments/v/scale";
 
 /// Three replicas are stated and stored, and this many are published.
 fn published(count: u32) -> SharedState {
-    let shared = leading(3);
+    let mut shared = leading(3);
+    shared.readers.clock = Clock::at(WallTime(1_800_000_000_000));
     let stated = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": "d"},
         "spec": {"replicas": 3, "selector": {}, "template": {}},
@@ -51,6 +55,7 @@ fn published(count: u32) -> SharedState {
     let decision = plan.decisions.get_mut(&key()).unwrap();
     decision.target = Some(Replicas(count));
     decision.actuation = ActuationMode::Direct;
+    decision.outcome = DecisionOutcome::Analyzed;
     let now = shared.clock.now();
     let record = PublishedRecord::of(&view, Some(&plan), None, Troubles::default(), now);
     let put = |records: &mut RecordTable| {
@@ -109,14 +114,14 @@ async fn a_published_count_is_written_once_it_may_be() {
     let shared = published(5);
     let server = FakeServer::new([kinds(), scale(3), scale(5)]);
     let mut scaler = scaler(&shared, &server);
-    let begin = shared.clock.now();
-    scaler.round(begin).await;
+    scaler.round(shared.clock.now()).await;
     assert_eq!(written(&server), [], "its status is not stored yet");
-    let later = begin.later(Duration::from_secs(2));
-    scaler.round(later).await;
+    advance(Duration::from_secs(2)).await;
+    scaler.round(shared.clock.now()).await;
     assert_eq!(written(&server), [(SCALE.to_owned(), json!(5))]);
     // The mirror is behind, and the count is not written at each round.
-    scaler.round(later.later(Duration::from_secs(4))).await;
+    advance(Duration::from_secs(4)).await;
+    scaler.round(shared.clock.now()).await;
     assert_eq!(written(&server).len(), 1);
 }
 
@@ -132,10 +137,11 @@ async fn what_was_refused_is_written_again() {
         scale(2),
     ]);
     let mut scaler = scaler(&shared, &server);
-    let due = shared.clock.now().later(Duration::from_secs(5));
-    scaler.round(due).await;
+    advance(Duration::from_secs(5)).await;
+    scaler.round(shared.clock.now()).await;
     assert_eq!(written(&server).len(), 1, "a conflict");
-    scaler.round(due.later(AGAIN)).await;
+    advance(AGAIN).await;
+    scaler.round(shared.clock.now()).await;
     let again = (SCALE.to_owned(), json!(2));
     assert_eq!(written(&server), [again.clone(), again]);
 }
@@ -145,8 +151,32 @@ async fn what_was_refused_is_written_again() {
 async fn a_count_that_was_not_seen_is_left_as_it_is() {
     let shared = published(2);
     let server = FakeServer::new([kinds(), scale(7)]);
-    let due = shared.clock.now().later(Duration::from_secs(5));
-    scaler(&shared, &server).round(due).await;
+    advance(Duration::from_secs(5)).await;
+    scaler(&shared, &server).round(shared.clock.now()).await;
     assert_eq!(server.asked().len(), 2);
     assert_eq!(written(&server), []);
+}
+
+/// Something else was published since the round began.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_not_due_any_more_is_not_written() {
+    let shared = published(2);
+    advance(Duration::from_secs(5)).await;
+    let server = FakeServer::default();
+    let api = AutoscalerApi {
+        client: server.client(),
+        manager: Arc::from("wva-me"),
+        timeout: Duration::from_secs(1),
+    };
+    let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
+    let scale = DirectScale {
+        target: TargetKey::new("ns", TargetKind::Deployment, "v"),
+        step: DirectStep {
+            from: Replicas(3),
+            to: Replicas(1),
+        },
+    };
+    let refused = scales.write(&key(), scale).await;
+    assert!(matches!(refused, Err(AutoscalerWriteError::Outdated)));
+    assert!(server.asked().is_empty());
 }

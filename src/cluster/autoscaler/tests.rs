@@ -73,7 +73,7 @@ fn test_failed() -> FakeResponse {
 }
 
 /// Writes 4 over 2.
-async fn write(server: &FakeServer, field: &ReplicaField) -> Result<(), AutoscalerWriteError> {
+async fn write(server: &FakeServer, field: &ReplicaField) -> Result<bool, AutoscalerWriteError> {
     let api = AutoscalerApi {
         client: server.client(),
         manager: "wva".into(),
@@ -119,8 +119,12 @@ async fn a_role_is_patched_with_tests_of_its_name_and_its_count() {
 
 #[tokio::test]
 async fn a_whole_service_is_scaled_by_its_scale_or_else_in_itself() {
+    let server = FakeServer::new([kinds(WITH_SCALE), scale(4)]);
+    let is_written = write(&server, &ReplicaField::Service).await.unwrap();
+    assert!(!is_written, "it has the count already");
+    assert_eq!(server.asked().len(), 2);
     let server = FakeServer::new([kinds(WITH_SCALE), scale(2), scale(4)]);
-    write(&server, &ReplicaField::Service).await.unwrap();
+    assert!(write(&server, &ReplicaField::Service).await.unwrap());
     let asked = server.asked();
     let methods: Vec<&str> = asked.iter().map(|asked| &*asked.method).collect();
     assert_eq!(methods, ["GET", "GET", "PUT"]);
@@ -189,7 +193,7 @@ async fn a_patch_that_fails_is_judged_by_what_stands_there_now() {
     ] {
         let server = FakeServer::new([kinds(WITHOUT_SCALE), test_failed(), found]);
         let found = match write(&server, &field).await {
-            Ok(()) => "written".to_owned(),
+            Ok(_) => "written".to_owned(),
             Err(error) => format!("{error:?}"),
         };
         assert!(found.starts_with(expected), "{found} instead of {expected}");

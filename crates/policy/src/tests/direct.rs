@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::actuation::{DirectStep, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::learned::Learned;
-use crate::params::{ActuationMode, SaturationEntry};
+use crate::params::{ActuationMode, DynamicSettings, SaturationEntry};
+use crate::plan::{DecisionOutcome, Plan};
 use crate::record::{PublishedRecord, Troubles};
+use crate::snapshot::{CycleId, TargetView};
 use crate::tests::world::{Variant, World, at, settings};
 use crate::units::Replicas;
 
@@ -30,14 +32,23 @@ fn scaler() -> Scaler {
     }
 }
 
-fn decided(variant: &Variant, actuation: Option<ActuationMode>) -> PublishedRecord {
-    let snapshot = World::of([variant.clone()]).snapshot(at(1));
+fn stating(actuation: Option<ActuationMode>) -> DynamicSettings {
     let entry = SaturationEntry {
         actuation,
         ..SaturationEntry::default()
     };
     let mut settings = settings();
     settings.saturation.entries.global.default = Some(entry);
+    settings
+}
+
+fn direct() -> DynamicSettings {
+    stating(Some(ActuationMode::Direct))
+}
+
+fn decided(variant: &Variant, actuation: Option<ActuationMode>) -> PublishedRecord {
+    let snapshot = World::of([variant.clone()]).snapshot(at(1));
+    let settings = stating(actuation);
     let plan = crate::plan(&snapshot, &Learned::default(), &settings, 1, at(1));
     PublishedRecord::of(&variant.view, Some(&plan), None, Troubles::default(), at(1))
 }
@@ -80,6 +91,43 @@ fn a_reduction_waits_for_the_marks_of_pods() {
     let record = decided(&variant, Some(ActuationMode::Direct));
     assert_eq!(step(&record, &variant, 7, Some(3), 4), None);
     assert_eq!(step(&record, &variant, 7, Some(3), 5), Some((7, 3)));
+    // What was only kept may be an old status.
+    let kept = PublishedRecord {
+        outcome: Some(DecisionOutcome::SafetyNet),
+        ..record
+    };
+    assert_eq!(step(&kept, &variant, 7, Some(3), 60), None);
+    assert_eq!(step(&kept, &variant, 2, Some(3), 60), Some((2, 3)));
+}
+
+#[test]
+fn another_target_waits_for_a_decision_of_its_own() {
+    let mut variant = grows();
+    let (snapshot, settings) = (World::of([variant.clone()]).snapshot(at(1)), direct());
+    let plan = crate::plan(&snapshot, &Learned::default(), &settings, 1, at(1));
+    let first = PublishedRecord::of(&variant.view, Some(&plan), None, Troubles::default(), at(1));
+    assert_eq!(step(&first, &variant, 10, Some(3), 60), Some((10, 3)));
+    if let TargetView::Resolved(target) = &mut variant.view.target {
+        target.key.name = "other".into();
+    }
+    let of = |plan, previous| {
+        PublishedRecord::of(
+            &variant.view,
+            Some(plan),
+            Some(previous),
+            Troubles::default(),
+            at(2),
+        )
+    };
+    let second = of(&plan, &first);
+    assert!(second.awaits_decision());
+    assert_eq!(step(&second, &variant, 10, Some(3), 60), None);
+    let later = Plan {
+        cycle: CycleId(plan.cycle.0 + 1),
+        ..plan.clone()
+    };
+    let third = of(&later, &second);
+    assert_eq!(step(&third, &variant, 10, Some(3), 60), Some((10, 3)));
 }
 
 #[test]
