@@ -134,7 +134,7 @@ async fn direct(cx: &Cx) -> Result {
     let bounds = json!({ "minReplicas": 3, "maxReplicas": 8 });
     variants.apply(NAME, NAME, bounds).await?;
     cx.namespace.settles(NAME, 3, SOON).await?;
-    cx.namespace.scale(NAME, 5).await?;
+    cx.namespace.scale(NAME, 1).await?;
     cx.namespace.settles(NAME, 3, SOON).await?;
 
     cx.namespace
