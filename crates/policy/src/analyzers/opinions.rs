@@ -147,7 +147,13 @@ impl Opinions {
                 Damping::WarmUp => Awaited::WarmUp,
                 Damping::Free | Damping::DecodeBacklog => continue,
             };
-            consensus.name_wait(*role, AnalyzerName::Throughput, awaits, &figures.balance);
+            let measured = Some(&figures.balance);
+            consensus.name_wait(*role, AnalyzerName::Throughput, awaits, measured);
+        }
+        for (role, figures) in self.slo.iter().flat_map(|report| &report.roles) {
+            if let Some(hold) = figures.hold {
+                consensus.name_wait(*role, AnalyzerName::Slo, hold.into(), None);
+            }
         }
         consensus
     }

@@ -77,13 +77,13 @@ pub struct Consensus {
 
 impl Consensus {
     /// Says of a voter that vetoes the release of a role since it waits that it does, and at which
-    /// measured balance.
+    /// measured balance, where that is known.
     pub(crate) fn name_wait(
         &mut self,
         role: ServingRole,
         analyzer: AnalyzerName,
         awaits: Awaited,
-        measured: &Balance,
+        measured: Option<&Balance>,
     ) {
         let is_its = |hold: &BlockReason| matches!(hold, BlockReason::Vetoed { analyzer: by, .. } if *by == analyzer);
         if let Some(RoleTarget::Hold(hold)) = self.roles.get_mut(&role)
@@ -92,7 +92,9 @@ impl Consensus {
             *hold = BlockReason::Waiting {
                 analyzer,
                 awaits,
-                utilization: (measured.supply > 0.0).then(|| measured.demand / measured.supply),
+                utilization: measured
+                    .filter(|measured| measured.supply > 0.0)
+                    .map(|measured| measured.demand / measured.supply),
             };
         }
     }

@@ -104,6 +104,26 @@ pub enum Awaited {
     SecondCycle,
     /// More than a first impression of a capacity.
     WarmUp,
+    /// Requests that wait.
+    Backlog,
+    /// Needs of a whole horizon.
+    Horizon,
+    /// Other needs than those that took a release back.
+    OtherNeeds,
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SecondCycle => "waits for a second cycle",
+            Self::WarmUp => "waits until its capacity is more than a first impression",
+            Self::Backlog => "releases nothing while requests wait",
+            Self::Horizon => "keeps what was found until needs were seen for the whole horizon",
+            Self::OtherNeeds => {
+                "does not repeat a release that was taken back while needs are about the same"
+            }
+        })
+    }
 }
 
 impl fmt::Display for BlockReason {
@@ -131,11 +151,7 @@ impl fmt::Display for BlockReason {
                 awaits,
                 utilization,
             } => {
-                let awaited = match awaits {
-                    Awaited::SecondCycle => "waits for a second cycle",
-                    Awaited::WarmUp => "waits until its capacity is more than a first impression",
-                };
-                write!(f, "{} {awaited}", analyzer.as_str())?;
+                write!(f, "{} {awaits}", analyzer.as_str())?;
                 match utilization {
                     Some(utilization) => write!(f, " at a utilization of {utilization:.3}"),
                     None => Ok(()),

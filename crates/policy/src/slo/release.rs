@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::combine::Band;
+use crate::combine::{Awaited, Band};
 
 /// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
 const MARGIN: f64 = 1e-9;
@@ -17,6 +17,16 @@ pub enum ReleaseHold {
     ShortMemory,
     /// A release was taken back at about the same need.
     TakenBack,
+}
+
+impl From<ReleaseHold> for Awaited {
+    fn from(hold: ReleaseHold) -> Self {
+        match hold {
+            ReleaseHold::Backlog => Self::Backlog,
+            ReleaseHold::ShortMemory => Self::Horizon,
+            ReleaseHold::TakenBack => Self::OtherNeeds,
+        }
+    }
 }
 
 impl ReleaseHold {

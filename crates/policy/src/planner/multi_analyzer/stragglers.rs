@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::analyzers::Opinions;
+use crate::capacity::AnalyzerName;
 use crate::change::CountChange;
 use crate::combine::{BlockReason, Consensus, RoleTarget};
 use crate::key::VariantKey;
@@ -22,7 +23,14 @@ pub(super) fn take(
         let role = candidates.get(key)?.role;
         let held = match consensus.roles.get(&role) {
             None => true,
-            Some(RoleTarget::Hold(hold)) => !matches!(hold, BlockReason::Vetoed { .. }),
+            Some(RoleTarget::Hold(hold)) => !matches!(
+                hold,
+                BlockReason::Vetoed { .. }
+                    | BlockReason::Waiting {
+                        analyzer: AnalyzerName::Slo,
+                        ..
+                    }
+            ),
             Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => false,
         };
         if held {
