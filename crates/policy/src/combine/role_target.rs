@@ -119,9 +119,7 @@ impl fmt::Display for Awaited {
             Self::WarmUp => "waits until its capacity is more than a first impression",
             Self::Backlog => "releases nothing while requests wait",
             Self::Horizon => "keeps what was found until needs were seen for the whole horizon",
-            Self::OtherNeeds => {
-                "does not repeat a release that was taken back while needs are about the same"
-            }
+            Self::OtherNeeds => "does not repeat a release that was taken back",
         })
     }
 }
