@@ -212,4 +212,4 @@ impl<W: RoundWork> Actor for Rounds<W> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::actors) mod tests;

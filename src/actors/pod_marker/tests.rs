@@ -9,27 +9,23 @@ use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::{PodMarker, PodMarks};
-use crate::actors::emitter::tests::{claim, key, leading, view};
+use crate::actors::emitter::tests::{claim, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::rounds::tests::decided;
 use crate::actors::rounds::{DENIED_PAUSE, Rounds};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
 use crate::cluster::kinds::WatchedKind;
-use crate::policy;
-use crate::policy::condition::Hints;
 use crate::policy::key::ModelKey;
-use crate::policy::ownership::Ownership;
-use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::samples::{PodSamples, Sample};
-use crate::policy::snapshot::{CycleId, MetricsSnapshot, PodView, Readiness, VariantView};
+use crate::policy::snapshot::{MetricsSnapshot, PodView, Readiness, VariantView};
 use crate::policy::units::Replicas;
 use crate::roles::Role;
+use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use crate::state::records::RecordTable;
-use crate::state::{PlanProposal, SharedState};
 use wva_base::moment::WallTime;
 use wva_supervise::Epoch;
 
@@ -84,43 +80,10 @@ fn measured(shared: &SharedState) -> VariantView {
     }
 }
 
-/// A cycle has decided this count, and it is published.
 fn decide(shared: &SharedState, view: &VariantView, count: u32) {
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    let board = &shared.writers.variants.board;
-    board.put(&epoch, Arc::new(view.clone())).unwrap();
-    let generation = &shared.settings.load().generation;
-    let mut plan = policy::plan(
-        &shared.snapshot(CycleId(1)),
-        &shared.learned.load(),
-        &generation.dynamic,
-        generation.number,
-        shared.clock.now(),
-    );
-    plan.decisions.get_mut(&key()).unwrap().target = Some(Replicas(count));
-    let troubles = Troubles {
-        quarantine: None,
-        hints: Hints::default(),
-        standing: Ownership::Alone,
-    };
-    let now = shared.clock.now();
-    let record = PublishedRecord::of(view, Some(&plan), None, troubles, now);
-    let epoch = Epoch::for_test(Role::Emitter, 1);
-    let put = |records: &mut RecordTable| {
-        records.term = 1;
-        records.put(Arc::new(record));
-    };
-    let writers = &shared.writers.emitter;
-    writers.records.update(&epoch, put).unwrap();
-    let proposal = PlanProposal {
-        term: 1,
-        plan: Arc::new(plan),
-        gaps: Arc::default(),
-    };
-    writers
-        .plan
-        .publish(&epoch, Arc::new(Some(proposal)))
-        .unwrap();
+    decided(shared, view, |decision| {
+        decision.target = Some(Replicas(count));
+    });
 }
 
 fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {

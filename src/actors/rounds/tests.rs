@@ -1,17 +1,62 @@
-//! What a refusal of one object does to the others.
+//! What a refusal of one object does to the others, and what the tests of both roles begin with.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{DENIED_PAUSE, RoundWork, Rounds, turn};
+use crate::actors::emitter::tests::key;
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::client::RequestError;
+use crate::policy;
+use crate::policy::plan::Decision;
+use crate::policy::record::{PublishedRecord, Troubles};
+use crate::policy::snapshot::{CycleId, VariantView};
+use crate::roles::Role;
+use crate::state::records::RecordTable;
+use crate::state::{PlanProposal, SharedState};
 use kube::core::Status;
 use wva_base::moment::Moment;
+use wva_supervise::Epoch;
+
+/// A cycle has decided on the variant, apart from `change`, and that is published.
+pub(in crate::actors) fn decided(
+    shared: &SharedState,
+    view: &VariantView,
+    change: impl FnOnce(&mut Decision),
+) {
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(view.clone())).unwrap();
+    let generation = &shared.settings.load().generation;
+    let now = shared.clock.now();
+    let mut plan = policy::plan(
+        &shared.snapshot(CycleId(1)),
+        &shared.learned.load(),
+        &generation.dynamic,
+        generation.number,
+        now,
+    );
+    change(plan.decisions.get_mut(&key()).unwrap());
+    let record = PublishedRecord::of(view, Some(&plan), None, Troubles::default(), now);
+    let put = |records: &mut RecordTable| {
+        records.term = 1;
+        records.put(Arc::new(record));
+    };
+    let epoch = Epoch::for_test(Role::Emitter, 1);
+    let writers = &shared.writers.emitter;
+    writers.records.update(&epoch, put).unwrap();
+    let proposal = PlanProposal {
+        term: 1,
+        plan: Arc::new(plan),
+        gaps: Arc::default(),
+    };
+    let plans = &writers.plan;
+    plans.publish(&epoch, Arc::new(Some(proposal))).unwrap();
+}
 
 /// Objects that always differ, of which some are refused.
 #[derive(Debug)]

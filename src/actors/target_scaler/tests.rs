@@ -10,20 +10,17 @@ use super::*;
 use crate::actors::emitter::tests::{key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::rounds::tests::decided;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::kinds::WatchedKind;
-use crate::policy;
 use crate::policy::actuation::Scalers;
 use crate::policy::params::ActuationMode;
 use crate::policy::plan::DecisionOutcome;
-use crate::policy::record::Troubles;
-use crate::policy::snapshot::{CycleId, VariantView};
-use crate::roles::Role;
+use crate::policy::snapshot::VariantView;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use crate::state::records::RecordTable;
 use wva_base::moment::WallTime;
-use wva_supervise::{Clock, Epoch};
+use wva_supervise::Clock;
 
 const SCALE: &str = "/apis/apps/v1/namespaces/ns/deployments/v/scale";
 
@@ -41,30 +38,11 @@ fn published(count: u32) -> SharedState {
         scalers: Scalers::Known(Arc::from([])),
         ..view(1)
     };
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    let board = &shared.writers.variants.board;
-    board.put(&epoch, Arc::new(view.clone())).unwrap();
-    let generation = &shared.settings.load().generation;
-    let mut plan = policy::plan(
-        &shared.snapshot(CycleId(1)),
-        &shared.learned.load(),
-        &generation.dynamic,
-        generation.number,
-        shared.clock.now(),
-    );
-    let decision = plan.decisions.get_mut(&key()).unwrap();
-    decision.target = Some(Replicas(count));
-    decision.actuation = ActuationMode::Direct;
-    decision.outcome = DecisionOutcome::Analyzed;
-    let now = shared.clock.now();
-    let record = PublishedRecord::of(&view, Some(&plan), None, Troubles::default(), now);
-    let put = |records: &mut RecordTable| {
-        records.term = 1;
-        records.put(Arc::new(record));
-    };
-    let epoch = Epoch::for_test(Role::Emitter, 1);
-    let writers = &shared.writers.emitter;
-    writers.records.update(&epoch, put).unwrap();
+    decided(&shared, &view, |decision| {
+        decision.target = Some(Replicas(count));
+        decision.actuation = ActuationMode::Direct;
+        decision.outcome = DecisionOutcome::Analyzed;
+    });
     shared
 }
 

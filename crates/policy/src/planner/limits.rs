@@ -212,7 +212,7 @@ pub(super) fn figures(works: &[Work<'_>], pools: &GpuPools) -> Vec<PoolFigures> 
 /// An inventory that nobody looks at is not known, unless quotas are stated: then those bind alone.
 fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> GpuPools {
     let limiters = cycle.settings.saturation.limiters().unwrap_or_default();
-    // Quotas alone replace what nodes offer, whoever has looked at them.
+    // Quotas alone replace what nodes offer, even where that is known.
     let gpus_of_nodes = (snapshot.gpus.as_deref()).filter(|_| cycle.settings.wants_nodes());
     let physical = match gpus_of_nodes {
         Some(inventory) => inventory.physical(&cycle.settings.node_selector),

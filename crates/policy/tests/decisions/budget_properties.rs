@@ -356,7 +356,7 @@ proptest! {
         let is_quota = limits.cluster.is_some() || limits.namespaces.is_some();
         let mut unknown = document.clone();
         if is_unread || is_quota {
-            // Quotas bind alone where nobody looks at nodes.
+            // Quotas bind alone where nodes are not read.
             unknown.inventory = Some(InventoryDocument {
                 unknown: Some("forbidden".into()),
                 ..InventoryDocument::default()
