@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -17,7 +18,7 @@ use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::Lifecycle;
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
 use crate::policy::pod_autoscaler::object::{
-    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference, read_known,
+    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference, SkippedFields, read_known,
 };
 use crate::policy::pod_autoscaler::schedule::ReplicaBounds;
 use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
@@ -26,6 +27,11 @@ use wva_base::moment::WallTime;
 
 /// Longest description of a specification that cannot be read, in bytes.
 const TEXT_LIMIT: usize = 512;
+
+#[derive(Deserialize)]
+struct Specified {
+    spec: PodAutoscalerSpec,
+}
 
 /// A `PodAutoscaler` as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,13 +100,13 @@ impl Projected for PodAutoscaler {
     type View = StoredAutoscaler;
 
     fn project(self, texts: &mut Interner) -> StoredAutoscaler {
-        let spec = read_known(self.spec).map(|(spec, unknown)| {
-            let unknown = unknown.iter().map(|path| format!("spec.{path}"));
-            (spec, unknown.collect())
-        });
-        let spec = spec.map_err(|error| {
-            let text = format!("spec.{}: {}", error.path(), error.inner());
-            Arc::from(&*bounded(&text, TEXT_LIMIT))
+        // What is found has the paths of the object.
+        let document = serde_json::Map::from_iter([("spec".to_owned(), self.spec)]);
+        let read = read_known::<Specified>(document.into());
+        let spec = read.map(|(read, skipped)| (read.spec, skipped));
+        let spec = spec.map_err(|unreadable| {
+            let fields: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+            Arc::from(&*bounded(&fields.join("; "), TEXT_LIMIT))
         });
         stored(&self.metadata, spec, self.status, texts)
     }
@@ -124,7 +130,7 @@ pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscale
 
 fn stored(
     metadata: &ObjectMeta,
-    spec: Result<(PodAutoscalerSpec, Vec<String>), Arc<str>>,
+    spec: Result<(PodAutoscalerSpec, SkippedFields), Arc<str>>,
     status: Option<Value>,
     texts: &mut Interner,
 ) -> StoredAutoscaler {
@@ -136,7 +142,7 @@ fn stored(
             .map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)))
             .collect()
     };
-    let object = spec.map(|(spec, unknown)| {
+    let object = spec.map(|(spec, skipped)| {
         Arc::new(PodAutoscalerObject {
             api_version: None,
             kind: None,
@@ -148,7 +154,7 @@ fn stored(
                 annotations: texts_of(&metadata.annotations),
             },
             spec,
-            unknown,
+            skipped,
             status: None,
         })
     });

@@ -10,8 +10,6 @@ use crate::policy::pod_autoscaler::PodAutoscalerObject;
 use crate::policy::pod_autoscaler::object::read_known;
 use crate::policy::pod_autoscaler::tuning::WithoutEffect;
 
-/// Letters of a cause that quotes a field of any length.
-const CAUSE_LETTERS: usize = 500;
 /// The group of the objects, which a message names after the kind.
 const GROUP: &str = "autoscaling.aibrix.ai";
 
@@ -45,17 +43,15 @@ impl AdmissionVerdict {
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let name = bounded(name.unwrap_or_default(), 253);
         let object = match read_known::<PodAutoscalerObject>(object) {
-            Ok((object, unknown)) => PodAutoscalerObject { unknown, ..object },
-            Err(error) => {
-                let path = error.path().to_string();
-                let cause = FieldCause {
-                    // The object itself has no path.
-                    field: if path == "." { String::new() } else { path },
-                    message: bounded(&error.inner().to_string(), CAUSE_LETTERS),
-                };
+            Ok((object, skipped)) => PodAutoscalerObject { skipped, ..object },
+            Err(unreadable) => {
+                let causes = unreadable.into_iter().map(|field| FieldCause {
+                    field: field.path,
+                    message: field.why,
+                });
                 return Self {
                     name,
-                    causes: vec![cause],
+                    causes: causes.collect(),
                     warnings: Vec::new(),
                 };
             }

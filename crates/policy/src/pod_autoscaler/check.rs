@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::amounts::TargetValue;
 use super::forecast::Forecast;
-use super::object::{API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject};
+use super::object::{
+    API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject, SkippedFields,
+};
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
 use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect};
@@ -94,6 +96,16 @@ impl Violations {
                 why: bounded(&why.into(), MOST_LETTERS),
             });
         }
+    }
+
+    /// Puts fields that were not read before what was found in the rest, without what is due to their absence.
+    fn lead_with(&mut self, skipped: &SkippedFields) {
+        let rest = std::mem::take(&mut self.found);
+        for field in &skipped.unreadable {
+            self.add(SpecProblem::InvalidSpec, &field.path, &*field.why);
+        }
+        let rest = rest.into_iter().filter(|one| !skipped.explains(&one.path));
+        self.found.extend(rest);
     }
 
     /// Each of them.
@@ -243,6 +255,7 @@ impl PodAutoscalerObject {
             .as_ref()
             .map(|all| Schedules::read(all, base, found));
         let sources = check_sources(&self.spec.metrics_sources, found);
+        violations.lead_with(&self.skipped);
         let Some(strategy) = strategy.filter(|_| violations.found.is_empty()) else {
             return Err(violations);
         };
@@ -261,10 +274,14 @@ impl PodAutoscalerObject {
     }
 
     fn fields_without_effect(&self) -> impl Iterator<Item = WithoutEffect> {
-        let unknown = self.unknown.iter().map(|path| WithoutEffect::Field {
-            path: shortened(path),
-            why: "PodAutoscalers have none",
-        });
+        let unknown = self
+            .skipped
+            .unknown
+            .iter()
+            .map(|path| WithoutEffect::Field {
+                path: shortened(path),
+                why: "PodAutoscalers have none",
+            });
         let is_hpa = &*self.spec.scaling_strategy == "HPA";
         let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
         let unread = sources.enumerate().flat_map(move |(index, source)| {
@@ -311,7 +328,7 @@ impl PodAutoscalerObject {
         let selector = self.spec.sub_target_selector.as_ref();
         let role = selector.map(|selector| Arc::clone(&selector.role_name));
         let names_role = role.as_ref().is_some_and(|role| !role.is_empty());
-        if names_role && !target.has_roles() {
+        if names_role && !target.kind.is_empty() && !target.has_roles() {
             let (path, why) = target.has_no_roles();
             found.add(SpecProblem::InvalidSpec, path, why);
         }
@@ -392,7 +409,8 @@ impl PodAutoscalerObject {
         let stable = read("observeWindowSeconds", stable, STABLE_WINDOW);
         let panic = self.spec.panic_window_seconds;
         let panic = read("panicWindowSeconds", panic, PANIC_WINDOW);
-        if panic > stable {
+        let is_known = !self.skipped.explains("spec.observeWindowSeconds");
+        if panic > stable && is_known {
             let why = format!(
                 "panicWindowSeconds {} must be less than or equal to observeWindowSeconds {}; write both",
                 panic.as_secs(),

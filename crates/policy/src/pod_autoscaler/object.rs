@@ -1,6 +1,7 @@
 //! A `PodAutoscaler` of `autoscaling.aibrix.ai/v1alpha1` as it is written: nothing is judged yet.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -11,6 +12,7 @@ use serde_path_to_error::{Path, Segment};
 
 use super::schedule::ReplicaBounds;
 use crate::units::Replicas;
+use wva_base::text::bounded;
 
 /// Group and version of the object.
 pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
@@ -38,52 +40,132 @@ pub struct PodAutoscalerObject {
     pub metadata: AutoscalerMetadata,
     /// What is asked for.
     pub spec: PodAutoscalerSpec,
-    /// Paths of fields that were left out in reading, since this kind has none of them.
+    /// What was left out in reading.
     #[serde(skip)]
-    pub unknown: Vec<String>,
+    pub skipped: SkippedFields,
     /// The status. It decides who put a target at zero there, where nothing else is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
 }
 
-/// Fields that are left out at most; an object with more is refused.
-const MOST_UNKNOWN: usize = 32;
+/// Fields of either sort that are left out at most; an object with more is refused.
+const MOST_SKIPPED: usize = 32;
 
-/// Reads a value as a server stores it: fields that this kind does not have are left out, and their paths returned. A
-/// definition of another version keeps such fields, and they are no reason to stop scaling.
-///
-/// # Errors
-/// The first field that has not the form of the kind.
-pub fn read_known<T: DeserializeOwned>(
-    mut value: Value,
-) -> Result<(T, Vec<String>), serde_path_to_error::Error<serde_json::Error>> {
-    let mut unknown = Vec::new();
-    loop {
-        let error = match serde_path_to_error::deserialize(&value) {
-            Ok(read) => return Ok((read, unknown)),
-            Err(error) => error,
-        };
-        let is_unknown = error.inner().to_string().starts_with("unknown field");
-        if !is_unknown || unknown.len() == MOST_UNKNOWN || !remove(&mut value, error.path()) {
-            return Err(error);
-        }
-        unknown.push(error.path().to_string());
+/// Letters of the description of one field, which may quote a value of any length.
+const MOST_LETTERS: usize = 500;
+
+/// What reading leaves out of an object, so that all else of it is judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkippedFields {
+    /// Paths of fields that this kind does not have.
+    pub unknown: Vec<String>,
+    /// Fields with values of another form, each of which refuses the object.
+    pub unreadable: Vec<UnreadableField>,
+}
+
+impl SkippedFields {
+    /// Whether what is said of a path may only be due to a field that was left out.
+    pub(super) fn explains(&self, path: &str) -> bool {
+        let mut fields = self.unreadable.iter();
+        fields.any(|field| is_within(path, &field.path) || is_within(&field.path, path))
     }
 }
 
-/// Removes the field at a path; whether it was there.
+/// A field whose value has another form than that of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableField {
+    /// Its path; empty where it is the whole value.
+    pub path: String,
+    /// Its value, and what to write instead.
+    pub why: String,
+}
+
+impl UnreadableField {
+    fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
+        let path = error.path().to_string();
+        Self {
+            why: bounded(&error.inner().to_string(), MOST_LETTERS),
+            path: if path == "." { String::new() } else { path },
+        }
+    }
+}
+
+impl fmt::Display for UnreadableField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.path.is_empty() { "" } else { ": " };
+        write!(formatter, "{}{colon}{}", self.path, self.why)
+    }
+}
+
+/// Whether a path is another one or lies below it. Everything lies below the empty path.
+fn is_within(path: &str, other: &str) -> bool {
+    let rest = path.strip_prefix(other);
+    other.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Reads a value as a server stores it. Fields that this kind does not have are left out: a definition of another
+/// version keeps them, and they are no reason to stop scaling. Fields of another form are left out to name all that is
+/// wrong at once.
+///
+/// # Errors
+/// The fields of another form, where the rest cannot be read without them.
+pub fn read_known<T: DeserializeOwned>(
+    mut value: Value,
+) -> Result<(T, SkippedFields), Vec<UnreadableField>> {
+    let mut skipped = SkippedFields::default();
+    loop {
+        let error = match serde_path_to_error::deserialize(&value) {
+            Ok(read) => return Ok((read, skipped)),
+            Err(error) => error,
+        };
+        let SkippedFields {
+            unknown,
+            unreadable,
+        } = &mut skipped;
+        let is_unknown = error.inner().to_string().starts_with("unknown field");
+        let is_full = unknown.len().max(unreadable.len()) == MOST_SKIPPED;
+        let is_removed = !is_full && remove(&mut value, error.path());
+        if is_unknown && is_removed {
+            unknown.push(error.path().to_string());
+            continue;
+        }
+        let field = UnreadableField::of(&error);
+        // What a field that was left out is missing from is named by that field.
+        let mut known = unreadable.iter();
+        if !known.any(|known| is_within(&known.path, &field.path)) {
+            unreadable.push(field);
+        }
+        if !is_removed {
+            return Err(skipped.unreadable);
+        }
+    }
+}
+
+/// Removes what cannot be read: the field at a path, or of a list the element, which becomes an empty object, so that
+/// the others keep their places. Where that is no element either, the list goes.
 fn remove(value: &mut Value, path: &Path) -> bool {
     let mut steps: Vec<&Segment> = path.iter().collect();
-    let Some(Segment::Map { key }) = steps.pop() else {
-        return false;
-    };
-    let parent = steps.into_iter().try_fold(value, |at, step| match step {
-        Segment::Map { key } => at.get_mut(key),
-        Segment::Seq { index } => at.get_mut(index),
-        _ => None,
-    });
-    let parent = parent.and_then(Value::as_object_mut);
-    parent.is_some_and(|fields| fields.remove(key).is_some())
+    while let Some(last) = steps.pop() {
+        let parent = steps.iter().try_fold(&mut *value, |at, step| match step {
+            Segment::Map { key } => at.get_mut(key),
+            Segment::Seq { index } => at.get_mut(index),
+            _ => None,
+        });
+        match (last, parent) {
+            (Segment::Map { key }, Some(Value::Object(fields))) => {
+                return fields.remove(key).is_some();
+            }
+            (Segment::Seq { index }, Some(Value::Array(items))) => {
+                let item = items.get_mut(*index).filter(|item| !item.is_object());
+                if let Some(item) = item {
+                    *item = Value::Object(serde_json::Map::new());
+                    return true;
+                }
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The metadata that decides something or is copied.

@@ -245,7 +245,9 @@ async fn an_object_of_another_form_is_refused_with_the_field() {
             "two",
         ),
         (
-            spec(&json!({ "metricsSources": [good_source(), { "targetValue": 5 }] })),
+            spec(
+                &json!({ "metricsSources": [good_source(), with(good_source(), &json!({ "targetValue": 5 }))] }),
+            ),
             "spec.metricsSources[1].targetValue",
             "5",
         ),
@@ -261,6 +263,32 @@ async fn an_object_of_another_form_is_refused_with_the_field() {
         let found = causes[0]["message"].as_str().unwrap();
         assert!(found.contains(message), "{found}");
     }
+}
+
+#[tokio::test]
+async fn every_field_of_another_form_is_a_cause_beside_broken_rules() {
+    let causes = |fields: Value| {
+        let object = object(&with(good_spec(), &fields));
+        async move {
+            let judged = judged(&review("CREATE", &object)).await;
+            let causes = judged["status"]["details"]["causes"].as_array();
+            let fields = causes.into_iter().flatten();
+            fields
+                .map(|cause| cause["field"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        }
+    };
+    assert!(causes(json!({})).await.is_empty());
+    let wrong =
+        json!({ "minReplicas": "two", "panicWindowSeconds": "one", "scalingStrategy": "VPA" });
+    let mut found = causes(wrong).await;
+    found.sort();
+    let expected = [
+        "spec.minReplicas",
+        "spec.panicWindowSeconds",
+        "spec.scalingStrategy",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

@@ -33,8 +33,8 @@ impl Sample {
             "metadata": {"name": "a", "namespace": "default", "annotations": self.annotations},
             "spec": self.spec,
         });
-        let (object, unknown) = read_known::<PodAutoscalerObject>(object).unwrap();
-        PodAutoscalerObject { unknown, ..object }
+        let (object, skipped) = read_known::<PodAutoscalerObject>(object).unwrap();
+        PodAutoscalerObject { skipped, ..object }
     }
 }
 

@@ -59,7 +59,7 @@ fn object(name: &str, spec: &str, annotations: &[(&str, &str)]) -> PodAutoscaler
                 .collect(),
         },
         spec: serde_yaml::from_value(fields.into()).unwrap(),
-        unknown: Vec::new(),
+        skipped: super::object::SkippedFields::default(),
         status: None,
     }
 }
