@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::api::text::bounded;
 use crate::cluster::mirror::ObjectKey;
+use crate::policy::pod_autoscaler::object::unreadable;
 
 /// Longest description of what is wrong with an object, in bytes: it may quote the object.
 const TEXT_LIMIT: usize = 512;
@@ -72,62 +73,17 @@ pub fn key_of(metadata: &ObjectMeta) -> ObjectKey {
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let document = Value::deserialize(deserializer)?;
-        let error = match K::deserialize(&document) {
-            Ok(object) => return Ok(Self(Ok(object))),
-            Err(error) => error.to_string(),
-        };
+        if let Ok(object) = K::deserialize(&document) {
+            return Ok(Self(Ok(object)));
+        }
         let metadata = document
             .get("metadata")
             .ok_or_else(|| D::Error::missing_field("metadata"))?;
         Ok(Self(Err(Malformed {
             metadata: Box::new(ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?),
             status: document.get("status").cloned(),
-            text: bounded(&with_place::<K>(document.clone(), error), TEXT_LIMIT),
+            text: bounded(&unreadable::<K>(document).join("; "), TEXT_LIMIT),
         })))
-    }
-}
-
-/// The parser's words, after the path of the field that they are about.
-///
-/// The parser does not name it. But it stops at the first field that has the wrong form, so that is
-/// the one without which it says something else. A missing field is named already.
-fn with_place<K: DeserializeOwned>(mut document: Value, error: String) -> String {
-    let complains =
-        |document: &Value| K::deserialize(document).is_err_and(|other| other.to_string() == error);
-    let mut path = String::new();
-    while error.starts_with("invalid") {
-        let Some(Value::Object(fields)) = document.pointer_mut(&path) else {
-            break;
-        };
-        let names: Vec<String> = fields.keys().cloned().collect();
-        let culprit = names.into_iter().find(|name| {
-            let Some(value) = take(&mut document, &path, name) else {
-                return false;
-            };
-            let innocent = complains(&document);
-            put(&mut document, &path, name, value);
-            !innocent
-        });
-        let Some(culprit) = culprit else { break };
-        path = format!("{path}/{}", culprit.replace('~', "~0").replace('/', "~1"));
-    }
-    if path.is_empty() {
-        error
-    } else {
-        format!(
-            "{}: {error}",
-            path.trim_start_matches('/').replace('/', ".")
-        )
-    }
-}
-
-fn take(document: &mut Value, path: &str, name: &str) -> Option<Value> {
-    document.pointer_mut(path)?.as_object_mut()?.remove(name)
-}
-
-fn put(document: &mut Value, path: &str, name: &str, value: Value) {
-    if let Some(Value::Object(fields)) = document.pointer_mut(path) {
-        fields.insert(name.to_owned(), value);
     }
 }
 
@@ -228,7 +184,8 @@ mod tests {
             ),
             (
                 json!({"modelID": 5, "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
-                "spec.minReplicas: invalid type: string \"many\", expected i32",
+                "spec.minReplicas: invalid type: string \"many\", expected i32; \
+                spec.modelID: invalid type: integer `5`, expected a string",
             ),
             (
                 json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),
@@ -236,7 +193,7 @@ mod tests {
             ),
             (
                 json!({"scaleTargetRef": {"name": "d"}}),
-                "missing field `modelID`",
+                "spec: missing field `modelID`",
             ),
             (
                 json!("text"),

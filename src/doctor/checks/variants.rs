@@ -17,6 +17,7 @@ use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::{ModelKey, ObjectKey};
+use crate::policy::pod_autoscaler::object::unreadable;
 use crate::policy::pod_template::ROLE_LABEL;
 use crate::policy::{self, TierFault, tier_faults};
 use crate::settings::config_maps::Purpose;
@@ -82,9 +83,9 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
     let variants = facts
         .variants()
         .filter(|one| !is_judged(one))
-        .filter_map(|object| {
-            let error = object.read::<VariantAutoscaling>().err()?;
-            Some(FindingCode::VariantMalformed.at(object.title(), error.to_string()))
+        .flat_map(|object| {
+            let fields = unreadable::<VariantAutoscaling>(object.0.clone()).into_iter();
+            fields.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
         });
     let files = facts.unreadable.iter().map(|(file, why)| {
         FindingCode::VariantMalformed.at(ObjectName::new("File", "", file), why)

@@ -141,6 +141,15 @@ pub fn read_known<T: DeserializeOwned>(
     }
 }
 
+/// The fields of a value that have another form than a type reads, each with its path.
+pub fn unreadable<T: DeserializeOwned>(value: Value) -> Vec<String> {
+    let fields = match read_known::<T>(value) {
+        Ok((_, skipped)) => skipped.unreadable,
+        Err(unreadable) => unreadable,
+    };
+    fields.iter().map(ToString::to_string).collect()
+}
+
 /// Removes what cannot be read: the field at a path, or of a list the element, which becomes an empty object, so that
 /// the others keep their places. Where that is no element either, the list goes.
 fn remove(value: &mut Value, path: &Path) -> bool {
