@@ -185,7 +185,7 @@ mod tests {
             (
                 json!({"modelID": 5, "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
                 "spec.minReplicas: invalid type: string \"many\", expected i32; \
-                spec.modelID: invalid type: integer `5`, expected a string",
+                write a whole number from 0 to 2147483647; spec.modelID: invalid type: integer `5`, expected a string",
             ),
             (
                 json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),

@@ -347,6 +347,12 @@ fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
             "spec.maxReplicas is 0, and has to be at least 1",
         ),
         (
+            "many",
+            "maxReplicas: 4",
+            "maxReplicas: 2147483648",
+            "spec.maxReplicas is 2147483648, and has to be at most 2147483647",
+        ),
+        (
             "cost",
             "3.0",
             "-3",

@@ -83,8 +83,17 @@ pub struct UnreadableField {
 impl UnreadableField {
     fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
         let path = error.path().to_string();
+        let range = match path.rsplit('.').next() {
+            Some("minReplicas") => "; write a whole number from 0 to 2147483647",
+            Some("maxReplicas") => "; write a whole number from 1 to 2147483647",
+            Some("observeWindowSeconds" | "panicWindowSeconds" | "horizonSeconds") => {
+                "; write a whole number from 1 to 3600"
+            }
+            _ => "",
+        };
+        let why = bounded(&error.inner().to_string(), MOST_LETTERS);
         Self {
-            why: bounded(&error.inner().to_string(), MOST_LETTERS),
+            why: format!("{why}{range}"),
             path: if path == "." { String::new() } else { path },
         }
     }

@@ -4,9 +4,7 @@ use super::{object, policy};
 use crate::bounds::ZeroPolicy;
 use crate::pod_autoscaler::PodAutoscalerObject;
 use crate::pod_autoscaler::hpa::{GeneratedHpa, HpaMetric};
-use crate::pod_autoscaler::object::{UnreadableField, read_known};
 use crate::pod_autoscaler::tuning::Tuning;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The lines of a refusal.
@@ -88,64 +86,6 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
     ]
     .map(|line| format!("PodAutoscaler default/pa: {line}"));
     assert_eq!(lines, expected);
-}
-
-/// An object as a server stores it, with what was left out in reading.
-fn stored(spec: &Value) -> Result<PodAutoscalerObject, Vec<UnreadableField>> {
-    let document = json!({"metadata": {"namespace": "default", "name": "pa"}, "spec": spec});
-    let (object, skipped) = read_known::<PodAutoscalerObject>(document)?;
-    Ok(PodAutoscalerObject { skipped, ..object })
-}
-
-#[test]
-fn fields_of_another_form_are_named_at_once_beside_all_else() {
-    let mut spec = json!({
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
-        "minReplicas": 2, "maxReplicas": 4, "scalingStrategy": "KPA",
-        "observeWindowSeconds": 300, "panicWindowSeconds": 200,
-        "schedules": [{
-            "name": "day", "daysOfWeek": ["Mon"], "startTime": "09:00", "endTime": "17:00", "minReplicas": 3,
-        }],
-        "metricsSources": [{"metricSourceType": "external", "targetMetric": "q", "targetValue": "1"}],
-    });
-    assert!(stored(&spec).unwrap().check().is_ok());
-    let pod = json!({"metricSourceType": "pod", "port": 8000, "path": "/m", "protocolType": "http", "targetMetric": "",
-        "targetValue": 10});
-    for (field, value) in [
-        ("/scaleTargetRef/kind", json!(7)),
-        ("/minReplicas", json!("two")),
-        ("/maxReplicas", json!(0)),
-        ("/observeWindowSeconds", json!("long")),
-        ("/schedules/0/daysOfWeek", json!(["Mon", 2])),
-        ("/schedules/0/minReplicas", json!("one")),
-        ("/metricsSources", json!([5, pod])),
-    ] {
-        *spec.pointer_mut(field).unwrap() = value;
-    }
-    spec["subTargetSelector"] = json!({"roleName": "decode"});
-    let violations = stored(&spec).unwrap().check().unwrap_err();
-    let mut lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    let rest = lines.split_off(8);
-    lines.sort();
-    let expected = [
-        "spec.metricsSources[0]: invalid type: integer `5`, expected struct MetricSourceSpec",
-        "spec.metricsSources[1].port: invalid type: integer `8000`, expected a string",
-        "spec.metricsSources[1].targetValue: invalid type: integer `10`, expected a string",
-        "spec.minReplicas: invalid type: string \"two\", expected i32",
-        "spec.observeWindowSeconds: invalid type: string \"long\", expected i64",
-        "spec.scaleTargetRef.kind: invalid type: integer `7`, expected a string",
-        "spec.schedules[0].daysOfWeek[1]: invalid type: integer `2`, expected a string",
-        "spec.schedules[0].minReplicas: invalid type: string \"one\", expected i32",
-    ];
-    assert_eq!(lines, expected);
-    let expected = [
-        "spec.maxReplicas: 0 must be positive; write at least 1",
-        "spec.metricsSources[1].targetMetric: metricsSource[1] targetMetric must be set",
-    ];
-    assert_eq!(rest, expected);
-    // They are bounded in number.
-    spec["metricsSources"] = json!(vec![5; 40]);
-    assert_eq!(stored(&spec).unwrap_err().len(), 33);
 }
 
 #[test]
