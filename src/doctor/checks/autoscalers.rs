@@ -16,7 +16,7 @@ use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
-use crate::policy::pod_autoscaler::object::KIND;
+use crate::policy::pod_autoscaler::object::{KIND, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::settings::FeatureSwitch;
@@ -79,7 +79,8 @@ fn autoscalers(facts: &Facts) -> impl Iterator<Item = (&LiveObject, StoredAutosc
     let all = facts.all(LiveKind::PodAutoscaler).iter();
     all.filter_map(|object| {
         let is_wanted = facts.variant.is_none() && !object.is_leaving();
-        let read = is_wanted.then(|| object.read::<PodAutoscaler>().ok())??;
+        let read = is_wanted.then(|| read_known::<PodAutoscaler>(object.0.clone()).ok())??;
+        let (read, _) = read;
         Some((object, read.project(&mut Interner::default())))
     })
 }
@@ -89,6 +90,10 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
     for (object, stored) in autoscalers(facts) {
         let mut invalid =
             |cause: String| found.push(FindingCode::AutoscalerInvalid.at(object.title(), cause));
+        // Of its metadata; the rest is read apart.
+        unreadable::<PodAutoscaler>(object.0.clone())
+            .into_iter()
+            .for_each(&mut invalid);
         let faults = match stored.object {
             Err(why) => {
                 invalid(why.to_string());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::controllers::{controller, has_image, is_controller};
 use super::schema;
-use crate::api::{pod_autoscaler, variant_autoscaling};
+use crate::api::variant_autoscaling;
 use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{FactSource, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName};
@@ -194,17 +194,12 @@ fn object(file: &str, value: Value, facts: &mut Facts) {
         }
         return;
     };
-    let definition = match kind {
-        LiveKind::VariantAutoscaling => Some(variant_autoscaling::definition()),
-        LiveKind::PodAutoscaler => Some(pod_autoscaler::definition()),
-        _ => None,
-    };
-    let faults = definition.map(|definition| schema::faults(&definition, &object.0));
-    let faults = faults.into_iter().flatten();
-    let title = object.title();
-    facts
-        .malformed
-        .extend(faults.map(|fault| (title.clone(), fault)));
+    // The rules of PodAutoscalers are more than those of their definition.
+    if kind == LiveKind::VariantAutoscaling {
+        let faults = schema::faults(&variant_autoscaling::definition(), &object.0);
+        let faults = faults.into_iter().map(|fault| (object.title(), fault));
+        facts.malformed.extend(faults);
+    }
     if let Some(Reading::Known(objects)) = facts.objects.get_mut(&kind) {
         objects.push(object);
     }

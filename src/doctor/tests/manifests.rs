@@ -101,7 +101,7 @@ fn manifests_that_scale_one_target_are_found() {
 }
 
 /// A Deployment, and a PodAutoscaler of it with one source of its pods.
-fn deployed(labels: &str, source: &str) -> String {
+pub(super) fn deployed(labels: &str, source: &str) -> String {
     format!(
         "\
 apiVersion: apps/v1

@@ -1,6 +1,7 @@
 //! Healthy facts have no finding, and each cause has exactly its own.
 
 mod answers;
+mod autoscaler_manifests;
 mod autoscalers;
 mod causes;
 mod cluster;

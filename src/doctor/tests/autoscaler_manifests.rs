@@ -1,0 +1,56 @@
+//! Manifests of PodAutoscalers.
+
+use super::manifests::{deployed, lines};
+
+/// What is found where a part of a good manifest is replaced.
+fn found(name: &str, from: &str, to: &str) -> Vec<String> {
+    let good = deployed("", "port: '8000', targetMetric: load");
+    let name = format!("autoscaler-{name}");
+    assert_eq!(lines(&name, &good), Vec::<String>::new());
+    assert!(good.contains(from), "{from}");
+    lines(&name, &good.replace(from, to))
+}
+
+#[test]
+fn each_fault_of_a_manifest_is_one_finding() {
+    for (name, from, to, expected) in [
+        (
+            "strategy",
+            "APA",
+            "VPA",
+            "WVA160 spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA",
+        ),
+        (
+            "behavior",
+            "maxReplicas: 4",
+            "maxReplicas: 4\n  behavior: {}",
+            "WVA166 field spec.behavior has no effect: PodAutoscalers have none",
+        ),
+        (
+            "maximum",
+            "maxReplicas: 4",
+            "minReplicas: 0",
+            "WVA160 spec.maxReplicas: must be set; write at least 1",
+        ),
+        (
+            "annotation",
+            "metadata: {name: pa, namespace: ns}",
+            "metadata: {name: pa, namespace: ns, annotations: {autoscaling.aibrix.ai/panic-threshold: 3}}",
+            "WVA160 metadata.annotations.autoscaling.aibrix.ai/panic-threshold: invalid type: integer `3`, expected a string",
+        ),
+    ] {
+        assert_eq!(found(name, from, to), [expected], "{name}");
+    }
+    let both = found(
+        "both",
+        "maxReplicas: 4\n  scalingStrategy: APA",
+        "maxReplicas: many\n  scalingStrategy: VPA",
+    );
+    assert_eq!(
+        both,
+        [
+            "WVA160 spec.maxReplicas: invalid type: string \"many\", expected i32; write a whole number from 1 to 2147483647",
+            "WVA160 spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA",
+        ]
+    );
+}
