@@ -387,7 +387,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerStuck = 167, PodAutoscalers, Error,
         "the target cannot be read or scaled",
-        "A right, a role or a field of the target is missing, or a foreign object has the name of the generated one.",
+        "A right, a role or a field of the target is missing, scaleTargetRef names no kind that can be scaled, or a foreign object has the name of the generated one.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalersIgnored = 168, PodAutoscalers, Error,
         "no controller takes PodAutoscalers",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use super::scalers::{ReadScaler, scalers};
 use super::targets::{live_kind, missing_kind, target_key, templates};
@@ -12,11 +13,12 @@ use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
-use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
+use crate::policy::object::TargetReference;
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
-use crate::policy::pod_autoscaler::object::{KIND, read_known, unreadable};
+use crate::policy::pod_autoscaler::object::{KIND, ScaleTargetReference, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::settings::FeatureSwitch;
@@ -46,6 +48,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         group: FindingGroup::PodAutoscalers,
+        title: "kinds of targets of the manifests are known",
+        needs: &[Need::Manifests, Need::Kind(LiveKind::PodAutoscaler)],
+        run: target_kinds,
+    },
+    Check {
+        group: FindingGroup::PodAutoscalers,
         title: "sources of the manifests can be read",
         needs: &[Need::Manifests, Need::Kind(LiveKind::PodAutoscaler)],
         run: sources,
@@ -72,6 +80,17 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         run: conditions,
     },
+];
+
+/// Kinds that are scaled without a definition to look up, with the version that is read.
+const SCALED_KINDS: [(&str, &str); 7] = [
+    ("Deployment", "apps/v1"),
+    ("StatefulSet", "apps/v1"),
+    ("ReplicaSet", "apps/v1"),
+    ("ReplicationController", "v1"),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"),
+    ("StormService", "orchestration.aibrix.ai/v1alpha1"),
+    ("RayClusterFleet", "orchestration.aibrix.ai/v1alpha1"),
 ];
 
 /// Every PodAutoscaler to look at, with what a controller keeps of it.
@@ -115,6 +134,48 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
         );
     }
     found
+}
+
+/// References by which no object can be found. In a cluster, conditions show them.
+fn target_kinds(facts: &Facts) -> Vec<Finding> {
+    let found = autoscalers(facts).filter_map(|(object, stored)| {
+        let read = stored.object.ok()?;
+        let violations = read.check().err();
+        let mut named = violations.iter().flat_map(|violations| violations.iter());
+        let is_named = named.any(|one| {
+            let field = one.path.strip_prefix("spec.scaleTargetRef");
+            matches!(field, Some("" | ".apiVersion" | ".kind"))
+        });
+        let why = unserved(&read.spec.scale_target_ref).filter(|_| !is_named)?;
+        let cause = format!("spec.scaleTargetRef.apiVersion: {why}");
+        Some(FindingCode::AutoscalerStuck.at(object.title(), cause))
+    });
+    found.collect()
+}
+
+/// Why no API server has the kind of a reference. Of groups that are not its own it may have any version.
+fn unserved(reference: &ScaleTargetReference) -> Option<String> {
+    let (version, kind) = (&reference.api_version, &reference.kind);
+    let mut known = SCALED_KINDS.iter();
+    let known = known.find(|(known, _)| *known == &**kind);
+    let expected = known.map(|(_, expected)| *expected);
+    let remedy =
+        expected.unwrap_or("apiVersion and kind of an object that has a scale subresource");
+    if version.is_empty() {
+        return Some(format!("must be set; write {remedy}"));
+    }
+    let written = TargetReference {
+        api_version: Some(Arc::clone(version)),
+        kind: Arc::clone(kind),
+        name: Arc::clone(&reference.name),
+    };
+    let Some((group, _)) = written.group_version() else {
+        return Some(format!(
+            "{version:?} is no group and version; write {remedy}"
+        ));
+    };
+    let is_own = matches!(group, "" | TargetKind::APPS) && expected != Some(&**version);
+    is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 
 /// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target. The mode

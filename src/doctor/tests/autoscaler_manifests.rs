@@ -54,3 +54,64 @@ fn each_fault_of_a_manifest_is_one_finding() {
         ]
     );
 }
+
+#[test]
+fn a_target_of_no_kind_is_found() {
+    let of = |reference: &str| {
+        let good = "{apiVersion: apps/v1, kind: Deployment, name: llm}";
+        found("target", good, reference)
+    };
+    for served in [
+        "{apiVersion: apps/v1, kind: StatefulSet, name: llm}",
+        "{apiVersion: v1, kind: ReplicationController, name: llm}",
+        "{apiVersion: example.com/v2, kind: Fleet, name: llm}",
+    ] {
+        assert_eq!(of(served), Vec::<String>::new(), "{served}");
+    }
+    for (reference, code, expected) in [
+        (
+            "{kind: Deployment, name: llm}",
+            "WVA167",
+            "apiVersion: must be set; write apps/v1",
+        ),
+        (
+            "{kind: Fleet, name: llm}",
+            "WVA167",
+            "apiVersion: must be set; write apiVersion and kind of an object that has a scale subresource",
+        ),
+        (
+            "{apiVersion: apps/v2, kind: Deployment, name: llm}",
+            "WVA167",
+            "apiVersion: \"apps/v2\" has no Deployment that can be scaled; write apps/v1",
+        ),
+        (
+            "{apiVersion: v1, kind: Deployment, name: llm}",
+            "WVA167",
+            "apiVersion: \"v1\" has no Deployment that can be scaled; write apps/v1",
+        ),
+        (
+            "{apiVersion: Apps/v1, kind: Deployment, name: llm}",
+            "WVA167",
+            "apiVersion: \"Apps/v1\" is no group and version; write apps/v1",
+        ),
+        (
+            "{apiVersion: apps/v1, kind: deployment, name: llm}",
+            "WVA167",
+            "apiVersion: \"apps/v1\" has no deployment that can be scaled; write apiVersion and kind of an object that \
+            has a scale subresource",
+        ),
+        (
+            "{apiVersion: apps/v1, name: llm}",
+            "WVA160",
+            "kind: must be set",
+        ),
+        (
+            "{apiVersion: 1, kind: Deployment, name: llm}",
+            "WVA160",
+            "apiVersion: invalid type: integer `1`, expected a string",
+        ),
+    ] {
+        let expected = format!("{code} spec.scaleTargetRef.{expected}");
+        assert_eq!(of(reference), [expected], "{reference}");
+    }
+}
