@@ -13,6 +13,7 @@ use crate::api::variant_autoscaling;
 use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{FactSource, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName};
+use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::settings::config_maps::Purpose;
 use crate::settings::pool_group::PoolGroup;
 
@@ -188,10 +189,17 @@ fn object(file: &str, value: Value, facts: &mut Facts) {
             .contains(&version.split('/').next().unwrap_or_default());
     let kind = kind.or_else(|| is_pool.then_some(LiveKind::InferencePool));
     let Some(kind) = kind else {
-        if object.kind() == LiveKind::VariantAutoscaling.as_str() {
-            let why = format!("apiVersion {version:?} is not known; write llmd.ai/v1alpha1");
-            facts.malformed.push((object.title(), why));
-        }
+        let is_of_aibrix = version.is_empty() || version.starts_with("autoscaling.aibrix.ai/");
+        let expected = match object.kind() {
+            "VariantAutoscaling" => Some("llmd.ai/v1alpha1"),
+            // Other groups have a kind of this name.
+            KIND if is_of_aibrix => Some(API_VERSION),
+            _ => None,
+        };
+        facts.malformed.extend(expected.map(|expected| {
+            let why = format!("apiVersion {version:?} is not known; write {expected}");
+            (object.title(), why)
+        }));
         return;
     };
     // The rules of PodAutoscalers are more than those of their definition.

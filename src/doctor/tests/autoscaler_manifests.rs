@@ -56,6 +56,18 @@ fn each_fault_of_a_manifest_is_one_finding() {
 }
 
 #[test]
+fn an_object_of_another_version_is_found() {
+    let own = "autoscaling.aibrix.ai/v1alpha1";
+    let expected = "WVA080 apiVersion \"autoscaling.aibrix.ai/v1\" is not known; write autoscaling.aibrix.ai/v1alpha1";
+    assert_eq!(
+        found("version", own, "autoscaling.aibrix.ai/v1"),
+        [expected]
+    );
+    let foreign = found("version", own, "autoscaling.internal.knative.dev/v1alpha1");
+    assert_eq!(foreign, Vec::<String>::new());
+}
+
+#[test]
 fn a_target_of_no_kind_is_found() {
     let of = |reference: &str| {
         let good = "{apiVersion: apps/v1, kind: Deployment, name: llm}";
