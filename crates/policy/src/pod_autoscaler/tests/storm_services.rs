@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::super::amounts::PodsPerReplica;
 use super::super::check::ScaledObject;
 use super::super::decide::AutoscalerView;
 use super::super::demand::SourceReading;
+use super::super::hpa::GeneratedHpa;
 use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole, reporting};
 use super::super::tuning::StormServiceMode::{self, Pooled, Replica};
 use super::{Loop, codes, policy, signal, view};
@@ -70,6 +72,32 @@ fn the_mode_of_the_service_counts_before_the_annotation() {
         let service = service(Some(7), mode);
         let found = service.resolve(&target(role), annotated);
         assert_eq!(found, Ok(expected), "{mode:?} {annotated:?} {role:?}");
+    }
+}
+
+/// A HorizontalPodAutoscaler writes the scale subresource, which is `spec.replicas` of the service.
+#[test]
+fn a_generated_object_scales_the_service_whose_count_is_read() {
+    for selector in ["", "subTargetSelector: {}"] {
+        let spec = format!(
+            "
+            scalingStrategy: HPA
+            scaleTargetRef: {{apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: ss-1}}
+            metricsSources: [{{metricSourceType: resource, targetMetric: cpu, targetValue: '50'}}]
+            {selector}
+            "
+        );
+        let policy = policy(&spec, &[("storm-service-mode", "replica")]);
+        let mode = policy.tuning.storm_service;
+        let read = service(Some(7), None).resolve(&policy.target, mode);
+        assert_eq!(read, Ok((ReplicaField::Service, Replicas(7))), "{selector}");
+        assert_eq!(read.unwrap().0.pointer().unwrap(), "/spec/replicas");
+        let reference =
+            &GeneratedHpa::of(&policy, policy.base).manifest()["spec"]["scaleTargetRef"];
+        let expected = json!({
+            "apiVersion": "orchestration.aibrix.ai/v1alpha1", "kind": "StormService", "name": "ss-1",
+        });
+        assert_eq!(*reference, expected, "{selector}");
     }
 }
 
