@@ -133,7 +133,8 @@ pub(super) fn of_variant(
         found.extend(obstacles.iter().map(obstacle_code));
     }
     // A scaler that gets no count does not work because of that.
-    if hints.exposure == Exposure::Missing && found.remove(&FindingCode::ScalerFails) {
+    let is_unseen = hints.exposure == Exposure::Missing && view.scalers.read_series();
+    if is_unseen && found.remove(&FindingCode::ScalerFails) {
         found.insert(FindingCode::VariantSeriesMissing);
     }
     found.extend(hints.gap.and_then(|gap| of_gap(gap, &view.model.model)));

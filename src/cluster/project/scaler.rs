@@ -334,11 +334,13 @@ fn external(at: usize, trigger: &Trigger, metrics: &[String], is_excluded: bool)
     let variant = trigger.metadata.get(EXTERNAL_VARIANT);
     let is_bare = || trigger.metadata.keys().all(|key| is_of_keda(key));
     let may_be = declares(&trigger.metadata) || (metrics.is_empty() && is_bare());
-    let is_ours = variant.is_some() || metrics.contains(&metric) || (!is_excluded && may_be);
+    let is_asked = metrics.contains(&metric);
+    let is_ours = variant.is_some() || is_asked || (!is_excluded && may_be);
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.
         aim: keda_aim(trigger, "1"),
+        is_asked,
     })
 }
 

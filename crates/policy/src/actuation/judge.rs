@@ -1,6 +1,6 @@
 //! What keeps a target from following the count that is published for its variant.
 
-use super::scaler::{Absence, Aim, Scaler, ScalerActivity, ScalerKind};
+use super::scaler::{Absence, Aim, Input, Scaler, ScalerActivity, ScalerKind};
 use crate::key::VariantKey;
 use crate::rounding;
 use crate::snapshot::DeclaredBounds;
@@ -214,6 +214,22 @@ pub fn growing_only(scalers: &[Scaler]) -> Vec<String> {
         _ => None,
     });
     stated.collect()
+}
+
+/// The scaler that takes the count of a variant from the external scaler, while KEDA has not asked for it yet.
+pub fn unasked(scalers: &[Scaler], variant: &VariantKey) -> Option<String> {
+    let scaler = scalers.iter().find(|scaler| {
+        let mut inputs = scaler.inputs.iter();
+        let read = inputs.find(|input| input.of(variant).is_some());
+        matches!(
+            read,
+            Some(Input::ExternalScaler {
+                is_asked: false,
+                ..
+            })
+        )
+    })?;
+    Some(scaler.title())
 }
 
 fn several(scalers: &[&Scaler]) -> ActuationObstacle {

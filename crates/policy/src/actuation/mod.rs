@@ -7,7 +7,7 @@ mod scaler;
 mod tests;
 
 pub use direct::DirectStep;
-pub use judge::{ActuationObstacle, growing_only, judge};
+pub use judge::{ActuationObstacle, growing_only, judge, unasked};
 pub use scaler::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };

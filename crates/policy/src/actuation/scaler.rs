@@ -61,6 +61,18 @@ impl Scalers {
             Self::Known(scalers) => scalers.iter().any(is_failing),
         }
     }
+
+    /// Whether one of them reads a published series. KEDA asks the external scaler without one.
+    pub fn read_series(&self) -> bool {
+        let reads = |scaler: &Scaler| {
+            let mut inputs = scaler.inputs.iter();
+            inputs.any(|input| matches!(input, Input::Published(_)))
+        };
+        match self {
+            Self::Unknown => false,
+            Self::Known(scalers) => scalers.iter().any(reads),
+        }
+    }
 }
 
 /// One scaler.
@@ -117,6 +129,8 @@ pub enum Input {
         variant: Option<Arc<str>>,
         /// What it makes of the count.
         aim: Aim,
+        /// Whether KEDA has asked for it: the status of its object then has the metric.
+        is_asked: bool,
     },
     /// Anything else.
     Other,
@@ -133,6 +147,7 @@ impl Input {
             Self::ExternalScaler {
                 variant: stated,
                 aim,
+                ..
             } => {
                 let is_its = stated.as_ref().is_none_or(|name| *name == variant.name);
                 is_its.then_some((aim, Absence::Error))

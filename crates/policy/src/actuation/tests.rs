@@ -71,6 +71,7 @@ fn a_trigger_of_the_external_scaler_is_of_the_variant_that_it_names_or_of_the_ta
         inputs: vec![Input::ExternalScaler {
             variant: variant.map(Into::into),
             aim,
+            is_asked: true,
         }],
         ..keda()
     };

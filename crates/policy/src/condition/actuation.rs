@@ -1,8 +1,8 @@
 //! `ActuationReady`.
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
-use crate::actuation::{ActuationObstacle, Scalers, growing_only, judge};
-use crate::key::TargetKey;
+use crate::actuation::{ActuationObstacle, Scaler, Scalers, growing_only, judge, unasked};
+use crate::key::{TargetKey, VariantKey};
 use crate::ownership::Exposure;
 use crate::params::ActuationMode;
 use crate::plan::Decision;
@@ -50,14 +50,14 @@ pub(super) fn ready(
             // It comes before what the scaler says about it.
             if let Some(place) = obstacles.iter().position(is_failing)
                 && exposure == Exposure::Missing
+                && view.scalers.read_series()
             {
                 texts.insert(place, UNSCRAPED.to_owned());
             }
             let (status, reason) = if let Some(worst) = obstacles.first() {
                 (False, obstacle_reason(worst))
             } else {
-                let TargetKey { kind, name, .. } = &target.key;
-                texts.push(format!("A scaler follows for {kind} {name}"));
+                texts.push(follows(scalers, &view.key, &target.key));
                 (True, Reason::ScalerFollows)
             };
             texts.extend(growing_only(scalers));
@@ -66,6 +66,16 @@ pub(super) fn ready(
         }
     };
     Condition::new(ConditionType::ActuationReady, status, reason, message)
+}
+
+fn follows(scalers: &[Scaler], variant: &VariantKey, target: &TargetKey) -> String {
+    let TargetKey { kind, name, .. } = target;
+    match unasked(scalers, variant) {
+        None => format!("A scaler follows for {kind} {name}"),
+        Some(scaler) => format!(
+            "{scaler} is to follow for {kind} {name}, and KEDA has not asked the external scaler for its count yet"
+        ),
+    }
 }
 
 /// A scaler is asked for by an object, and direct actuation by a setting for many.

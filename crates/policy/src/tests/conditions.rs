@@ -393,6 +393,61 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
     );
 }
 
+/// KEDA shows that it calls the external scaler, and its HorizontalPodAutoscaler that it gets no answer any more.
+#[test]
+fn a_scaler_that_keda_serves_follows_from_the_first_call_until_calls_fail() {
+    let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
+    let scaled_object = |is_asked| Scaler {
+        kind: ScalerKind::ScaledObject,
+        name: "s".into(),
+        made_for: None,
+        min: Replicas(1),
+        max: Replicas(9),
+        tolerance: Tolerance { up: 0.0, down: 0.0 },
+        inputs: vec![Input::ExternalScaler {
+            variant: None,
+            aim: Aim::Replicas,
+            is_asked,
+        }],
+        activity: ScalerActivity::Working,
+    };
+    let mut actuation = |is_asked, activity: ScalerActivity| {
+        let made = Scaler {
+            kind: ScalerKind::HorizontalPodAutoscaler,
+            name: "keda-hpa-s".into(),
+            made_for: Some("s".into()),
+            inputs: vec![Input::Other],
+            activity,
+            ..scaled_object(is_asked)
+        };
+        view.scalers = Scalers::Known(Arc::from([made, scaled_object(is_asked)]));
+        // Nothing reads the series, so that its absence is no cause.
+        let exposure = Exposure::Missing;
+        let hints = Hints {
+            exposure,
+            ..Hints::default()
+        };
+        let [_, _, _, actuation, _] = conditions(&view, None, hints);
+        words(&actuation)
+    };
+    assert_eq!(
+        actuation(false, ScalerActivity::Working),
+        "True/ScalerFollows: ScaledObject s is to follow for Deployment d, and KEDA has not asked the external scaler for its count yet"
+    );
+    assert_eq!(
+        actuation(true, ScalerActivity::Working),
+        "True/ScalerFollows: A scaler follows for Deployment d"
+    );
+    let failing = ScalerActivity::Failing {
+        reason: "FailedGetExternalMetric".into(),
+        message: "no metrics returned".into(),
+    };
+    assert_eq!(
+        actuation(true, failing),
+        "False/ScalerFailing: HorizontalPodAutoscaler keda-hpa-s does not work (FailedGetExternalMetric: no metrics returned); see its conditions and events"
+    );
+}
+
 #[test]
 fn notes_name_legacy_bounds_and_crossed_bounds() {
     let note = |min, max| {

@@ -371,31 +371,38 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
         });
         scaled_object(&fields, &[]).scaler.inputs
     };
-    let ours = |variant: Option<&str>| Input::ExternalScaler {
+    let ours = |variant: Option<&str>, is_asked| Input::ExternalScaler {
         variant: variant.map(Into::into),
         aim: Aim::Replicas,
+        is_asked,
     };
     let address = json!({ "scalerAddress": "wva:443" });
     let unnamed = json!({ "type": "external-push", "metadata": address });
     let named = json!({ "type": "external", "metadata": { "variantName": "va" } });
     let cron = json!({ "type": "cron", "metadata": { "variantName": "va" } });
     let metric = "s1-wva_desired_replicas";
-    assert_eq!(inputs(json!([named]), &[]), [ours(Some("va"))]);
+    assert_eq!(inputs(json!([named]), &[]), [ours(Some("va"), false)]);
     let model = json!({ "type": "external", "metadata": { "modelID": "m" } });
-    assert_eq!(inputs(json!([model]), &[]), [ours(None)]);
+    assert_eq!(inputs(json!([model]), &[]), [ours(None, false)]);
     assert_eq!(inputs(json!([unnamed]), &[metric]), [Input::Other]);
     // KEDA has not asked it yet.
-    assert_eq!(inputs(json!([unnamed]), &[]), [ours(None)]);
+    assert_eq!(inputs(json!([unnamed]), &[]), [ours(None, false)]);
     let both = json!([cron, unnamed]);
     assert_eq!(
         inputs(both, &["s0-cron", metric]),
-        [Input::Other, ours(None)]
+        [Input::Other, ours(None, true)]
     );
     let value =
         json!([{ "type": "external", "metricType": "Value", "metadata": { "variantName": "va" } }]);
     let aim = Aim::Other("Value 1".into());
     let variant = Some("va".into());
-    assert_eq!(inputs(value, &[]), [Input::ExternalScaler { variant, aim }]);
+    let is_asked = false;
+    let expected = Input::ExternalScaler {
+        variant,
+        aim,
+        is_asked,
+    };
+    assert_eq!(inputs(value, &[]), [expected]);
 }
 
 #[test]
