@@ -390,6 +390,8 @@ impl PodAutoscalerObject {
     }
 
     fn check_windows(&self, found: &mut Violations) -> WindowLengths {
+        // One that is refused or was not read is compared with none.
+        let mut are_known = !self.skipped.explains("spec.observeWindowSeconds");
         let mut read = |field: &str, seconds: Option<i64>, default| {
             let Some(seconds) = seconds else {
                 return default;
@@ -403,14 +405,14 @@ impl PodAutoscalerObject {
             };
             let why = format!("{field} {seconds} must be {side}; write 1 to 3600");
             found.add(SpecProblem::InvalidSpec, &format!("spec.{field}"), why);
+            are_known = false;
             default
         };
         let stable = self.spec.observe_window_seconds;
         let stable = read("observeWindowSeconds", stable, STABLE_WINDOW);
         let panic = self.spec.panic_window_seconds;
         let panic = read("panicWindowSeconds", panic, PANIC_WINDOW);
-        let is_known = !self.skipped.explains("spec.observeWindowSeconds");
-        if panic > stable && is_known {
+        if are_known && panic > stable {
             let why = format!(
                 "panicWindowSeconds {} must be less than or equal to observeWindowSeconds {}; write both",
                 panic.as_secs(),

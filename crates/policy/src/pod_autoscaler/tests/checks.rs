@@ -250,6 +250,16 @@ fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
     );
 }
 
+#[test]
+fn a_window_that_is_refused_is_compared_with_none() {
+    let lines = refused("{observeWindowSeconds: 240, panicWindowSeconds: 300}");
+    let expected = "panicWindowSeconds 300 must be less than or equal to observeWindowSeconds 240";
+    assert!(lines.len() == 1 && lines[0].contains(expected), "{lines:?}");
+    let lines = refused("{observeWindowSeconds: 4000, panicWindowSeconds: 300}");
+    let expected = "observeWindowSeconds 4000 must be less than or equal to 3600";
+    assert!(lines.len() == 1 && lines[0].contains(expected), "{lines:?}");
+}
+
 /// A key, a value, and what is said of it.
 const UNREAD: [(&str, &str, &str); 11] = [
     (
