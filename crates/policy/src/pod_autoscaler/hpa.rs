@@ -209,8 +209,14 @@ impl GeneratedHpa {
             name: scaled,
             ..
         } = &self.target;
+        // The API server stores no empty version, and the object would never be what it should.
+        let api_version = Some(api_version).filter(|version| !version.is_empty());
+        let mut reference = serde_json::Map::new();
+        reference.extend(api_version.map(|version| ("apiVersion".to_owned(), json!(version))));
+        reference.insert("kind".to_owned(), json!(kind));
+        reference.insert("name".to_owned(), json!(scaled));
         let mut spec = json!({
-            "scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": scaled},
+            "scaleTargetRef": reference,
             "maxReplicas": self.bounds.max,
             "metrics": self.metrics.iter().map(HpaMetric::manifest).collect::<Vec<_>>(),
             "behavior": {

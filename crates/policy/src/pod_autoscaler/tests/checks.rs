@@ -234,6 +234,28 @@ fn large_quantities_of_a_generated_object_are_canonical() {
 }
 
 #[test]
+fn a_generated_object_states_a_version_of_its_target_where_there_is_one() {
+    let reference = |version: &str| {
+        let policy = policy(
+            &format!(
+                "
+                scalingStrategy: HPA
+                scaleTargetRef: {{{version} kind: Deployment, name: llm}}
+                metricsSources: [{{metricSourceType: resource, targetMetric: cpu, targetValue: '50'}}]
+                "
+            ),
+            &[],
+        );
+        GeneratedHpa::of(&policy, policy.base).manifest()["spec"]["scaleTargetRef"].to_string()
+    };
+    assert_eq!(
+        reference("apiVersion: apps/v1,"),
+        r#"{"apiVersion":"apps/v1","kind":"Deployment","name":"llm"}"#
+    );
+    assert_eq!(reference(""), r#"{"kind":"Deployment","name":"llm"}"#);
+}
+
+#[test]
 fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
     let lines = refused("observeWindowSeconds: 30");
     assert_eq!(lines.len(), 1);
