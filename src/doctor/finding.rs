@@ -323,7 +323,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     FallbackZero = 131, Scalers, Error,
         "the fallback is zero replicas",
-        "After a few failed queries KEDA takes the target to 0.",
+        "After a few failed queries KEDA takes the target to 0, or to its minimum where that is more.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryAddsUp = 132, Scalers, Error,
         "the query adds up series",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, FindingGroup, FindingSeverity};
+use super::object::ObjectName;
 
 /// Where each code is explained.
 const PAGE: &str = "docs/user-guide/findings.md";
@@ -24,12 +25,47 @@ pub enum CheckOutcome {
     Skipped,
 }
 
+/// What KEDA makes of the target of a ScaledObject while no controller answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutageForecast {
+    /// The ScaledObject.
+    pub object: ObjectName,
+    /// The replicas that its target has then.
+    pub replicas: i64,
+    /// Why.
+    pub why: String,
+}
+
+impl OutageForecast {
+    fn line(&self) -> String {
+        format!(
+            "{}: {} replicas, {}\n",
+            self.object, self.replicas, self.why
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        let ObjectName {
+            kind,
+            namespace,
+            name,
+        } = &self.object;
+        json!({
+            "object": { "kind": kind, "namespace": namespace, "name": name },
+            "replicas": self.replicas,
+            "why": self.why,
+        })
+    }
+}
+
 /// The outcomes of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
     lines: Vec<(FindingGroup, &'static str, CheckOutcome)>,
     /// How long the look of each group took.
     pub took: BTreeMap<FindingGroup, Duration>,
+    /// What follows for targets that KEDA scales once no controller answers.
+    pub outages: Vec<OutageForecast>,
     /// Objects that were read of files.
     pub objects_read: Option<usize>,
 }
@@ -115,8 +151,11 @@ impl Diagnosis {
                 format!(" ({:.1} s)", took.as_secs_f64())
             });
             let heading = format!("{}{took}", group.as_str());
-            let rule = "-".repeat(heading.len());
-            push(&mut text, &format!("{heading}\n{rule}\n{lines}\n"));
+            push(&mut text, &section(&heading, &lines));
+        }
+        if !self.outages.is_empty() {
+            let lines: String = self.outages.iter().map(OutageForecast::line).collect();
+            push(&mut text, &section("without a controller", &lines));
         }
         push(&mut text, &self.summary());
         text
@@ -144,6 +183,7 @@ impl Diagnosis {
     /// The report for programs.
     pub fn to_json(&self) -> Value {
         let findings: Vec<Value> = self.findings().map(Finding::to_json).collect();
+        let outages: Vec<Value> = self.outages.iter().map(OutageForecast::to_json).collect();
         let unseen = self
             .unseen()
             .map(|(check, why)| json!({ "check": check, "why": why }));
@@ -155,6 +195,7 @@ impl Diagnosis {
             "verdict": self.verdict().as_str(),
             "findings": findings,
             "unseen": unseen.collect::<Vec<Value>>(),
+            "outages": outages,
             "seconds": took.collect::<BTreeMap<&str, f64>>(),
         });
         if let (Some(read), Some(fields)) = (self.objects_read, document.as_object_mut()) {
@@ -162,6 +203,11 @@ impl Diagnosis {
         }
         document
     }
+}
+
+fn section(heading: &str, lines: &str) -> String {
+    let rule = "-".repeat(heading.len());
+    format!("{heading}\n{rule}\n{lines}\n")
 }
 
 fn line(title: &str, outcome: &CheckOutcome) -> String {

@@ -37,7 +37,7 @@ pub(super) fn windows(facts: &Facts) -> Vec<Finding> {
 
 /// Whether KEDA itself takes a target to zero, or to its idle count. At an error it does so unless a fallback has
 /// replicas, or there is none. Source: `scale_scaledobjects.go` of KEDA 2.21.
-fn may_rest_at_zero(object: &LiveObject) -> bool {
+pub(super) fn may_rest_at_zero(object: &LiveObject) -> bool {
     let min = object.number("/spec/minReplicaCount").unwrap_or(0);
     min == 0 || object.number("/spec/idleReplicaCount").is_some()
 }

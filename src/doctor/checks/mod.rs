@@ -8,6 +8,7 @@ mod controller;
 mod devices;
 mod disputes;
 mod engines;
+mod outage;
 mod prometheus;
 mod queries;
 mod scalers;
@@ -152,6 +153,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     }
     let named = "what the command line names is there";
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
+    diagnosis.outages = outage::outages(facts);
     diagnosis
 }
 

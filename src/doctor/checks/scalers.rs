@@ -185,7 +185,7 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether a scaler is, or follows, a variant that is looked at.
-fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
+pub(super) fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
     let Some(name) = &facts.variant else {
         return true;
     };

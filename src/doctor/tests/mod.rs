@@ -13,6 +13,7 @@ mod harmless;
 mod healthy;
 mod look;
 mod manifests;
+mod outages;
 mod page;
 mod planted;
 mod said;

@@ -42,6 +42,10 @@ finding names the file, and the remedy is an edit of it.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
 codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
+
+*Without a controller* has the replicas of each target that KEDA scales by a count, once no controller answers: those of
+the fallback within the bounds of the HPA, or those that exist. In JSON it is `outages`. A ScaledObject with further triggers
+has no entry, and none where a finding says what follows.
 ";
 
 fn page() -> String {
