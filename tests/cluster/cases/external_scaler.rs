@@ -52,7 +52,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn scaled_object(name: &str) -> ScaledObject<'_> {
+pub(super) fn scaled_object(name: &str) -> ScaledObject<'_> {
     ScaledObject {
         target: name,
         variant: name,
@@ -62,7 +62,7 @@ fn scaled_object(name: &str) -> ScaledObject<'_> {
 }
 
 /// A trigger that opens a stream, too.
-fn trigger(port: u16) -> Value {
+pub(super) fn trigger(port: u16) -> Value {
     json!({
         "type": "external-push",
         "metricType": "AverageValue",
@@ -184,7 +184,7 @@ async fn keda_follows_while_the_leader_dies(cx: &Cx) -> Result {
 }
 
 /// One controller that serves the scaler in plain text, and the port of it.
-async fn in_plain_text(cx: &Cx) -> Result<(Controller, u16)> {
+pub(super) async fn in_plain_text(cx: &Cx) -> Result<(Controller, u16)> {
     let port = ports::free()?;
     let spec = ControllerSpec {
         build: Build::Killable,

@@ -10,6 +10,7 @@ mod doctor;
 mod external_metrics;
 mod external_metrics_door;
 mod external_scaler;
+mod fallbacks;
 mod filters;
 mod from_zero;
 mod hpa;
@@ -72,6 +73,7 @@ pub(crate) fn all() -> Vec<Case> {
         serving::cases(),
         external_metrics_door::cases(),
         external_scaler::cases(),
+        fallbacks::cases(),
         annotations::cases(),
         webhooks::cases(),
         pod_autoscalers::cases(),

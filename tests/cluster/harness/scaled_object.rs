@@ -25,6 +25,15 @@ impl ScaledObject<'_> {
     /// Creates it in the namespace of the case once Prometheus has the gauge: three polls without
     /// an answer and KEDA falls back to a number of its own.
     pub(crate) async fn apply(&self, cx: &Cx) -> Result {
+        let query = self.published(cx).await?;
+        cx.namespace
+            .apply(self.manifest(&cx.world.prometheus.url, &query))
+            .await?;
+        Ok(())
+    }
+
+    /// The query of the gauge, once Prometheus has a value of it.
+    pub(crate) async fn published(&self, cx: &Cx) -> Result<String> {
         let query = format!(
             "max by (variant_name, exported_namespace) (wva_desired_replicas{{\
              variant_name=\"{}\",exported_namespace=\"{}\"}})",
@@ -35,10 +44,7 @@ impl ScaledObject<'_> {
             seen(&cx.world.prometheus.query(&query).await?.len(), &1)
         })
         .await?;
-        cx.namespace
-            .apply(self.manifest(&cx.world.prometheus.url, &query))
-            .await?;
-        Ok(())
+        Ok(query)
     }
 
     /// Waits until the HPA shows this as the average value of its metric.
