@@ -19,6 +19,7 @@ mod incidents;
 mod one_model;
 mod pairs;
 mod pod_autoscalers;
+mod rebalance;
 mod refused_wake;
 mod sglang;
 mod shapes;
