@@ -81,6 +81,41 @@ async fn pods_that_no_node_takes_hold_back_neither_growth_nor_release() {
     world.end().await;
 }
 
+/// Whether a pod of the cheap variant waits for a node.
+fn has_unplaced_pod(frame: &Frame) -> bool {
+    ready(frame, "on-a100") == 1 && desired(frame, "on-a100") >= Some(2)
+}
+
+/// The minimum of the cheap variant takes a second GPU, which no node has. The other variant grows with the load and
+/// shrinks after it, although a pod waits for more than an hour.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_no_node_takes_for_an_hour_holds_back_neither_growth_nor_release() {
+    let hour = MINUTE * 60;
+    let load = [(Duration::ZERO, 1.5), (MINUTE * 15, 6.0), (hour, 1.5)];
+    let mut scenario = short_of_a100(&load);
+    scenario.models[0].variants[1].bounds = (2, 40);
+    let world = begin(&scenario).await;
+    until(&world, MINUTE * 5, has_unplaced_pod).await;
+    throughout(&world, MINUTE * 9, |frame| {
+        assert!(has_unplaced_pod(frame), "{frame:#?}");
+        assert!(ready(frame, "v") < 3, "{frame:#?}");
+    })
+    .await;
+    let grown = until(&world, MINUTE * 45, |frame| {
+        assert!(has_unplaced_pod(frame), "{frame:#?}");
+        ready(frame, "v") >= 3
+    })
+    .await;
+    assert!(grown.seconds < hour.as_secs_f64(), "{grown:#?}");
+    let shrunk = until(&world, MINUTE * 120, |frame| {
+        assert!(has_unplaced_pod(frame), "{frame:#?}");
+        ready(frame, "v") == 1
+    })
+    .await;
+    assert!(shrunk.seconds > hour.as_secs_f64(), "{shrunk:#?}");
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_any_request_a_model_shrinks_to_its_minimum() {
     let world = begin(&sized(&[(Duration::ZERO, 6.0), (MINUTE * 20, 0.0)])).await;
