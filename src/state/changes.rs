@@ -57,6 +57,12 @@ impl ObjectChanges {
             followers.changed.notify_waiters();
         }
     }
+
+    /// Returns how many objects are followed.
+    #[cfg(test)]
+    pub(crate) fn followed(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl ObjectFollower {
@@ -116,9 +122,9 @@ mod tests {
         let [first, second] = [variant("a"), variant("a")].map(|object| changes.follow(object));
         let wait = first.changed();
         drop(first);
-        assert_eq!(changes.0.len(), 1);
+        assert_eq!(changes.followed(), 1);
         drop(second);
-        assert_eq!(changes.0.len(), 0);
+        assert_eq!(changes.followed(), 0);
         drop(wait);
     }
 }

@@ -31,6 +31,7 @@ use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 
 mod calls;
+mod many;
 mod streams;
 mod tls;
 
