@@ -292,12 +292,14 @@ fn count_value(title: &str, text: &str, least: u64, most: u64) -> Result<Value, 
     }
 }
 
-/// `Optimization interval` inside a sentence.
+/// `Optimization interval` inside a sentence; an acronym keeps its capitals.
 fn lower_first(title: &str) -> String {
     let mut letters = title.chars();
     match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => String::new(),
+        Some(first) if !letters.clone().next().is_some_and(char::is_uppercase) => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => title.to_owned(),
     }
 }
 
