@@ -163,6 +163,11 @@ pub struct VariantPolicy {
 }
 
 impl VariantPolicy {
+    /// The most tokens of an answer: longer ones are no guess.
+    pub const MOST_OUTPUT_TOKENS: u32 = 1_000_000;
+    /// The longest start, a day.
+    pub const MOST_START_SECONDS: u32 = 86_400;
+
     /// Whether the object states nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

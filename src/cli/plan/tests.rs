@@ -304,7 +304,7 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 22] = [
+const REFUSED: [(&str, &str, &str); 23] = [
     (
         "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
         "",
@@ -369,6 +369,11 @@ const REFUSED: [(&str, &str, &str); 22] = [
         "- {namespace: ns, name: a, model: m, cost: 1e30, target: {current: 1}}",
         "",
         "variants[0].cost: 1000000000000000000000000000000 is more than a cost can be; write at most 18446744073709",
+    ),
+    (
+        "- {namespace: ns, name: a, model: m, policy: {replicaStartSeconds: 0}, target: {current: 1}}",
+        "",
+        "variants[0].policy.replicaStartSeconds: 0 is out of range; write a whole number from 1 to 86400, or leave it out",
     ),
     (
         "collection: {state: never, ago: 5s}",

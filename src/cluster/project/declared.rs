@@ -79,13 +79,13 @@ const TIER: StatedField = StatedField {
 const OUTPUT: StatedField = StatedField {
     key: "defaultOutputTokens",
     annotation: OUTPUT_ANNOTATION,
-    is_sound: |text| whole(text, MAX_OUTPUT).is_some(),
+    is_sound: |text| whole(text, VariantPolicy::MOST_OUTPUT_TOKENS).is_some(),
     remedy: "is no number of tokens; set it to a whole number from 1 to 1000000, or remove it",
 };
 const START: StatedField = StatedField {
     key: "replicaStartSeconds",
     annotation: START_ANNOTATION,
-    is_sound: |text| whole(text, MAX_START).is_some(),
+    is_sound: |text| whole(text, VariantPolicy::MOST_START_SECONDS).is_some(),
     remedy: "is no number of seconds; set it to a whole number from 1 to 86400, or remove it",
 };
 /// Everything that a scaler may state of its variant, the model first.
@@ -106,11 +106,6 @@ pub fn nearly_stated(key: &str) -> Option<&'static str> {
         .filter(|_| is_slip)
         .find(|own| name(own) == Some(near))
 }
-
-/// Longer answers are no guess.
-const MAX_OUTPUT: u32 = 1_000_000;
-/// A day.
-const MAX_START: u32 = 86_400;
 
 /// What the specification of a scaler says of its variant; each bound with the name of its field.
 pub(super) struct Declaration<'a> {
@@ -252,8 +247,10 @@ fn spec(
     let cost = stated(COST)?.and_then(cost);
     let policy = VariantPolicy {
         scaling_policy: stated(TIER)?.map(|tier| texts.intern(tier)),
-        default_output_tokens: stated(OUTPUT)?.and_then(|text| whole(text, MAX_OUTPUT)),
-        replica_start_seconds: stated(START)?.and_then(|text| whole(text, MAX_START)),
+        default_output_tokens: stated(OUTPUT)?
+            .and_then(|text| whole(text, VariantPolicy::MOST_OUTPUT_TOKENS)),
+        replica_start_seconds: stated(START)?
+            .and_then(|text| whole(text, VariantPolicy::MOST_START_SECONDS)),
     };
     let model = texts.intern(model);
     let Declaration {

@@ -15,7 +15,7 @@ use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, RouterPresence, TargetPast, TargetView, VariantView,
+    ResolvedTarget, RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
 };
 use crate::units::{Cost, Gpus, Replicas};
 use wva_base::moment::Since;
@@ -44,6 +44,7 @@ impl Reader {
     fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
         self.check_names(path, variant);
         self.check_bounds(path, variant.bounds);
+        self.check_policy(path, &variant.policy);
         self.check_target(path, &variant.target);
         self.check_pods(path, &variant.pods);
         let mut pods: Vec<PodView> = variant
@@ -148,6 +149,30 @@ impl Reader {
                 self.fault(
                     format!("{path}.bounds.{field}"),
                     format!("{count} replicas are more than there can be; write at most {CEILING}"),
+                );
+            }
+        }
+    }
+
+    /// As a scaler may state it: with a start of no time nothing is ordered ahead.
+    fn check_policy(&mut self, path: &str, policy: &VariantPolicy) {
+        let (tokens, seconds) = (policy.default_output_tokens, policy.replica_start_seconds);
+        for (field, stated, most) in [
+            (
+                "defaultOutputTokens",
+                tokens,
+                VariantPolicy::MOST_OUTPUT_TOKENS,
+            ),
+            (
+                "replicaStartSeconds",
+                seconds,
+                VariantPolicy::MOST_START_SECONDS,
+            ),
+        ] {
+            if let Some(number) = stated.filter(|number| !(1..=most).contains(number)) {
+                self.fault(
+                    format!("{path}.policy.{field}"),
+                    format!("{number} is out of range; write a whole number from 1 to {most}, or leave it out"),
                 );
             }
         }
