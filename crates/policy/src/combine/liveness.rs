@@ -22,7 +22,7 @@ pub enum Liveness {
     Live,
     /// It never was informative, or not for longer.
     Silent,
-    /// It never was informative, and was first asked less than three loop intervals ago: whether it
+    /// It never was informative, and was first asked at most three loop intervals ago: whether it
     /// is live cannot be known yet. Where a vote of it is needed to shrink, it is waited for.
     Unheard {
         /// Time since it was first asked.

@@ -73,7 +73,7 @@ pub enum BlockReason {
         analyzer: AnalyzerName,
         /// Time since it was first asked.
         asked_for: Duration,
-        /// Time from then on for which nothing is lowered.
+        /// The longest of these times at which nothing is lowered.
         limit: Duration,
     },
     /// A voter could size nothing, since replicas that work do not report enough.
@@ -165,7 +165,7 @@ impl fmt::Display for BlockReason {
                 limit,
             } => write!(
                 f,
-                "{} has not been heard since it was first asked {}s ago; nothing is lowered before {}s",
+                "{} has had no result since it was first asked {}s ago; nothing is lowered while that is {}s or less",
                 analyzer.as_str(),
                 asked_for.as_secs(),
                 limit.as_secs()

@@ -80,12 +80,16 @@ fn a_voter_that_was_not_heard_yet_is_waited_for_as_long_as_it_may_be_live() {
         &[(3_600, ""), (3_630, ""), (3_780, ""), (3_781, "")],
     );
     let counts: Vec<u32> = untold.iter().map(|(count, _)| *count).collect();
-    // Three intervals later it counts as silent, and a silent voter has no veto (N107).
+    // After three intervals it counts as silent, and a silent voter has no veto (N107).
     assert_eq!(counts, [3, 3, 3, 1], "{untold:#?}");
-    let said = "queueing-model has not been heard since it was first asked 30s ago; nothing is \
-                lowered before 180s";
-    assert!(untold[1].1.contains(said), "{}", untold[1].1);
-    assert!(!untold[3].1.contains("heard"), "{}", untold[3].1);
+    for (seconds, (_, said)) in [0, 30, 180].iter().zip(&untold) {
+        let expected = format!(
+            "queueing-model has had no result since it was first asked {seconds}s ago; nothing is \
+             lowered while that is 180s or less"
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
+    assert!(!untold[3].1.contains("no result"), "{}", untold[3].1);
 }
 
 #[test]
@@ -119,7 +123,7 @@ fn in_hybrid_mode_the_model_is_waited_for_and_then_saturation_decides_alone() {
     assert!(
         untold[0]
             .1
-            .contains("has not been heard since it was first asked 0s ago"),
+            .contains("has had no result since it was first asked 0s ago"),
         "{}",
         untold[0].1
     );
