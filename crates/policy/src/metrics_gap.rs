@@ -74,7 +74,7 @@ pub fn metrics_gaps(snapshot: &ClusterSnapshot, plan: &Plan) -> MetricsGaps {
     let gaps = plan.decisions.values().filter_map(|decision| {
         let view = snapshot.variants.get(&decision.key)?;
         let gap = match decision.metrics {
-            MetricsState::QueryFailed => MetricsGap::QueryFailed {
+            MetricsState::QueryFailed | MetricsState::NotCollected => MetricsGap::QueryFailed {
                 error: Arc::clone(error.as_ref()?),
             },
             MetricsState::Missing => seen.get_or_insert_with(|| Seen::of(snapshot)).gap(view),

@@ -194,6 +194,8 @@ pub enum MetricsState {
     Stale,
     /// The query failed.
     QueryFailed,
+    /// No query has been answered yet.
+    NotCollected,
     /// It has no replicas that could report.
     NoReplicas,
     /// Nobody looked, since the target is not resolved.
@@ -207,6 +209,7 @@ impl fmt::Display for MetricsState {
             Self::Missing => "metrics are missing",
             Self::Stale => "metrics are too old to act on",
             Self::QueryFailed => "the metrics query failed",
+            Self::NotCollected => "no answer has been collected yet",
             Self::NoReplicas => "no replica to measure",
             Self::NotEvaluated => "metrics were not looked at",
         })

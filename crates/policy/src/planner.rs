@@ -306,7 +306,9 @@ impl<'a> Cycle<'a> {
 
     /// Why a model cannot be analysed; `None` if it can.
     fn unusable(&self, drafts: &[PendingDecision<'_>]) -> Option<MetricsState> {
-        if self.reader.has_failed() {
+        if self.reader.awaits_collection() {
+            Some(MetricsState::NotCollected)
+        } else if self.reader.has_failed() {
             Some(MetricsState::QueryFailed)
         } else if self.reader.has_expired() {
             Some(MetricsState::Stale)

@@ -121,6 +121,11 @@ impl<'a> SampleReader<'a> {
         ready.is_some_and(|ready| self.now.wall.since(ready) < self.reach())
     }
 
+    /// Whether nothing was collected at all.
+    pub(crate) fn awaits_collection(&self) -> bool {
+        self.metrics.collected.is_none()
+    }
+
     /// Whether a query failed that no model can do without, or nothing was collected at all.
     pub(crate) fn has_failed(&self) -> bool {
         self.collection == Collection::Failed

@@ -38,7 +38,7 @@ pub(super) fn available(
             Reason::MetricsStale,
             "Saturation metrics are too old to act on - check that Prometheus still scrapes the pods",
         ),
-        Some(MetricsState::QueryFailed) => {
+        Some(MetricsState::QueryFailed | MetricsState::NotCollected) => {
             return missing(
                 Reason::PrometheusError,
                 "Prometheus did not answer the saturation queries",
