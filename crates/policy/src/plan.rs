@@ -21,7 +21,7 @@ use super::units::{Cost, Replicas};
 use wva_base::moment::Moment;
 
 pub use super::bounds::BoundSource;
-pub use super::reason::{Abstention, MissingInput, MissingSignal, Reason};
+pub use super::reason::{Abstention, MissingInput, MissingSignal, Reason, ViewGap};
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
 pub use super::transition::TransitionReason;

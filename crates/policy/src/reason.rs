@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use gap::{Abstention, MissingInput, MissingSignal};
+pub use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
 
 use super::bounds::BoundSource;
 use super::capacity::ServingRole;

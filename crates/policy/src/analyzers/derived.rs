@@ -74,7 +74,9 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, key: &ModelKey, model: &mut Throu
     // One that some engine exposes, or whose query failed, is not 0 where it is not known.
     if !lacks(SignalName::Running) {
         let mut replicas = (model.variants.values()).flat_map(|variant| variant.replicas.values());
-        model.hides_requests |= replicas.any(|one| one.running.is_none());
+        let hides_running = replicas.any(|one| one.running.is_none());
+        let running = hides_running.then_some(SignalName::Running);
+        model.hides_requests = model.hides_requests.or(running);
     }
 }
 

@@ -17,8 +17,8 @@ use crate::queueing::assess as queueing;
 use crate::queueing::quantity::{Millis, RequestRate};
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::scale_down_memory::Occupancy;
-use crate::slo::{SloGoal, hides_sequences};
-use crate::snapshot::{ResolvedTarget, VariantView};
+use crate::slo::{SloGoal, hidden_sequences};
+use crate::snapshot::{ResolvedTarget, SignalName, VariantView};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 use crate::{throughput, tokens};
@@ -53,10 +53,33 @@ impl AnalyzerInputs {
             AnalyzerName::Slo => {
                 let input = self.slo.as_ref().map(|(input, _)| input);
                 input.is_some_and(|input| {
-                    throughput_input::has_partial_metrics(input) || hides_sequences(input)
+                    throughput_input::has_partial_metrics(input)
+                        || hidden_sequences(input).next().is_some()
                 })
             }
         }
+    }
+
+    /// The missing signals that hide a part of the demand from an analyzer of rates, each with its instance. Those of
+    /// the other analyzers are gaps of their roles.
+    pub(crate) fn hidden_from<'a>(
+        &'a self,
+        analyzer: AnalyzerName,
+        model: &'a Arc<str>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, SignalName)> {
+        let is_slo = analyzer == AnalyzerName::Slo;
+        let input = match analyzer {
+            AnalyzerName::Throughput => self.throughput.as_ref(),
+            AnalyzerName::Slo => self.slo.as_ref().map(|(input, _)| input),
+            AnalyzerName::Saturation | AnalyzerName::QueueingModel => None,
+        };
+        let hidden =
+            (input.into_iter()).flat_map(move |input| throughput_input::hidden(input, model));
+        let sequences = input
+            .filter(|_| is_slo)
+            .into_iter()
+            .flat_map(hidden_sequences);
+        hidden.chain(sequences)
     }
 
     /// Whether a busy replica says nothing of its requests or its latencies.

@@ -1,34 +1,17 @@
-//! Why no analyzer has a view on a role.
+//! Why no analyzer has a view on a role, and why one has no result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::inputs::AnalyzerInputs;
 use super::opinions::Opinions;
+use super::selection::ANALYZERS;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::{ModelKey, VariantKey};
-use crate::plan::{Abstention, MissingInput, MissingSignal, Reason};
+use crate::plan::{Abstention, MissingInput, MissingSignal, ViewGap};
 use crate::queueing::assess::Unsized;
 use crate::snapshot::SignalName;
 use crate::tokens::Missing;
-
-/// What keeps the analyzers that vote from a view on one role.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RoleGap {
-    /// One input of each instance.
-    pub(crate) missing: Vec<MissingSignal>,
-    abstaining: Vec<Abstention>,
-}
-
-impl RoleGap {
-    pub(crate) fn reason(&self, role: ServingRole) -> Reason {
-        Reason::NoView {
-            role,
-            missing: self.missing.clone(),
-            abstaining: self.abstaining.clone(),
-        }
-    }
-}
 
 impl Opinions {
     /// What the analyzers that vote do not know, by role; a role without an entry lacks nothing.
@@ -37,30 +20,52 @@ impl Opinions {
         key: &ModelKey,
         inputs: &AnalyzerInputs,
         has_vote: impl Fn(AnalyzerName) -> bool,
-    ) -> BTreeMap<ServingRole, RoleGap> {
+    ) -> BTreeMap<ServingRole, ViewGap> {
         let mut gaps = GapBuilder {
             inputs,
             gaps: BTreeMap::new(),
         };
-        if has_vote(AnalyzerName::Saturation) {
-            gaps.add_saturation(self);
-        }
-        if has_vote(AnalyzerName::Throughput) {
-            gaps.add_throughput(key, self);
-        }
-        if has_vote(AnalyzerName::Slo) {
-            gaps.add_slo(self);
-        }
-        if has_vote(AnalyzerName::QueueingModel) {
-            gaps.add_queueing(self);
+        for analyzer in ANALYZERS.into_iter().filter(|one| has_vote(*one)) {
+            match analyzer {
+                AnalyzerName::Saturation => gaps.add_saturation(self),
+                AnalyzerName::Throughput => gaps.add_throughput(key, self),
+                AnalyzerName::Slo => gaps.add_slo(self),
+                AnalyzerName::QueueingModel => gaps.add_queueing(self),
+            }
         }
         gaps.gaps
+    }
+
+    /// What keeps one analyzer from a result, in all roles, or hides a part of the demand from it.
+    pub(crate) fn gap_of(
+        &self,
+        analyzer: AnalyzerName,
+        key: &ModelKey,
+        inputs: &AnalyzerInputs,
+    ) -> ViewGap {
+        let mut whole = ViewGap::default();
+        let gaps = self.role_gaps(key, inputs, |one| one == analyzer);
+        for gap in gaps.into_values() {
+            for signal in gap.missing {
+                whole.add(signal);
+            }
+            for why in gap.abstaining {
+                whole.abstain(why);
+            }
+        }
+        for (instance, signal) in inputs.hidden_from(analyzer, &key.model) {
+            whole.add(MissingSignal {
+                instance: Arc::clone(instance),
+                signal: MissingInput::Signal(signal),
+            });
+        }
+        whole
     }
 }
 
 struct GapBuilder<'a> {
     inputs: &'a AnalyzerInputs,
-    gaps: BTreeMap<ServingRole, RoleGap>,
+    gaps: BTreeMap<ServingRole, ViewGap>,
 }
 
 impl GapBuilder<'_> {
@@ -164,17 +169,11 @@ impl GapBuilder<'_> {
     fn add(&mut self, role: ServingRole, instance: &Arc<str>, signal: MissingInput) {
         let instance = Arc::clone(instance);
         let signal = MissingSignal { instance, signal };
-        let missing = &mut self.gaps.entry(role).or_default().missing;
-        if !missing.contains(&signal) {
-            missing.push(signal);
-        }
+        self.gaps.entry(role).or_default().add(signal);
     }
 
     fn abstain(&mut self, role: ServingRole, why: Abstention) {
-        let abstaining = &mut self.gaps.entry(role).or_default().abstaining;
-        if !abstaining.contains(&why) {
-            abstaining.push(why);
-        }
+        self.gaps.entry(role).or_default().abstain(why);
     }
 }
 

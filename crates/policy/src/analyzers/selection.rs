@@ -7,7 +7,7 @@ use crate::params::{
 };
 
 /// Every analyzer, in the order in which they are asked.
-const ANALYZERS: [AnalyzerName; 4] = [
+pub(super) const ANALYZERS: [AnalyzerName; 4] = [
     AnalyzerName::Saturation,
     AnalyzerName::Throughput,
     AnalyzerName::QueueingModel,

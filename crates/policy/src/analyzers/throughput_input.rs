@@ -35,14 +35,26 @@ pub(super) fn model(
         params: Params::from(policy),
         arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: builder.queued(key),
-        hides_requests: queue.is_none() && may_hide_queue(reader, key, is_possible)
-            || may_hide_arrivals(reader, key, is_possible),
+        hides_requests: hiding(reader, key, queue.is_some(), is_possible),
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
         needs_any_variant: false,
         derived: Vec::new(),
         variants,
     }
+}
+
+/// The signal of a router without which requests may wait there, or arrive, unseen.
+fn hiding(
+    reader: SampleReader<'_>,
+    key: &ModelKey,
+    is_queue_known: bool,
+    is_possible: bool,
+) -> Option<SignalName> {
+    if !is_queue_known && may_hide_queue(reader, key, is_possible) {
+        return Some(SignalName::RouterQueueRequests);
+    }
+    may_hide_arrivals(reader, key, is_possible).then_some(SignalName::RouterArrivalRate)
 }
 
 /// Whether requests may wait in a router that says nothing of them. One whose arrivals are known and that exposes no
@@ -175,32 +187,65 @@ impl Ranks {
 
 /// Whether a part of the backlog, or a busy replica, is not seen.
 pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
-    let is_hidden = |role: ServingRole, replica: &ThroughputReplicaInput| {
-        let rates = [replica.arrivals, replica.completions, replica.decode_rate];
-        let is_busy = rates
-            .into_iter()
-            .chain([replica.usage, replica.running, replica.waiting])
-            .flatten()
-            .any(|amount| amount > 0.0);
-        // What only reads prompts answers with one token or none: there is nothing between tokens.
-        let latency = match role {
-            ServingRole::Prefill => replica.time_to_first_token,
-            ServingRole::Decode | ServingRole::Both => replica.inter_token_latency,
-        };
-        let is_whole = replica.kv_capacity.is_some()
-            && replica.usage.is_some()
-            && latency.is_some()
-            && replica.input_tokens.is_some()
-            && replica.output_tokens.is_some();
-        replica.waiting.is_none() || (is_busy && !is_whole)
-    };
     let mut variants = model.variants.values();
-    model.hides_requests
+    model.hides_requests.is_some()
         || variants.any(|variant| {
             let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
             let mut replicas = variant.replicas.values();
-            seen < variant.ready.0 || replicas.any(|replica| is_hidden(variant.role, replica))
+            let is_hidden =
+                |replica: &ThroughputReplicaInput| hidden_signal(variant.role, replica).is_some();
+            seen < variant.ready.0 || replicas.any(is_hidden)
         })
+}
+
+/// The first signal of each instance, and of the router of the model, without which a part of the backlog or a busy
+/// replica is not seen.
+pub(super) fn hidden<'a>(
+    input: &'a ThroughputModelInput,
+    model: &'a Arc<str>,
+) -> impl Iterator<Item = (&'a Arc<str>, SignalName)> {
+    let hides_running = input.hides_requests == Some(SignalName::Running);
+    let of_router = (input.hides_requests.filter(|_| !hides_running)).map(|signal| (model, signal));
+    let running = move |replica: &ThroughputReplicaInput| {
+        (hides_running && replica.running.is_none()).then_some(SignalName::Running)
+    };
+    let of_replicas = input.variants.values().flat_map(move |variant| {
+        let replicas = variant.replicas.iter();
+        replicas.filter_map(move |(pod, replica)| {
+            let signal = hidden_signal(variant.role, replica).or_else(|| running(replica))?;
+            Some((pod, signal))
+        })
+    });
+    of_router.into_iter().chain(of_replicas)
+}
+
+/// The first signal without which the backlog of a replica, or a busy one, is not seen.
+fn hidden_signal(role: ServingRole, replica: &ThroughputReplicaInput) -> Option<SignalName> {
+    if replica.waiting.is_none() {
+        return Some(SignalName::QueueLength);
+    }
+    let rates = [replica.arrivals, replica.completions, replica.decode_rate];
+    let is_busy = rates
+        .into_iter()
+        .chain([replica.usage, replica.running, replica.waiting])
+        .flatten()
+        .any(|amount| amount > 0.0);
+    // What only reads prompts answers with one token or none: there is nothing between tokens.
+    let latency = match role {
+        ServingRole::Prefill => (replica.time_to_first_token, SignalName::TimeToFirstToken),
+        ServingRole::Decode | ServingRole::Both => {
+            (replica.inter_token_latency, SignalName::InterTokenLatency)
+        }
+    };
+    let needed = [
+        (replica.kv_capacity, SignalName::KvCapacity),
+        (replica.usage, SignalName::KvUsage),
+        latency,
+        (replica.input_tokens, SignalName::InputTokens),
+        (replica.output_tokens, SignalName::OutputTokens),
+    ];
+    let missing = needed.into_iter().find(|(value, _)| value.is_none());
+    missing.filter(|_| is_busy).map(|(_, signal)| signal)
 }
 
 #[cfg(test)]
@@ -211,29 +256,50 @@ mod tests {
     use crate::snapshot::{MetricsSnapshot, RouterSamples};
     use wva_base::moment::{Moment, WallTime};
 
-    fn is_partial(role: ServingRole, replica: ThroughputReplicaInput) -> bool {
+    /// What hides a part of the demand, by instance.
+    fn hidden_by(
+        role: ServingRole,
+        replica: ThroughputReplicaInput,
+        router: Option<SignalName>,
+    ) -> Vec<String> {
         let variant = ThroughputVariantInput {
             role,
             ready: Replicas::ONE,
             replicas: BTreeMap::from([(Arc::from("a"), replica)]),
             ..ThroughputVariantInput::default()
         };
-        has_partial_metrics(&ThroughputModelInput {
+        let input = ThroughputModelInput {
             router_queue: Some(0.0),
+            hides_requests: router,
             variants: BTreeMap::from([(VariantKey::new("ns", "v"), variant)]),
             ..ThroughputModelInput::default()
-        })
+        };
+        let model = Arc::from("m");
+        let hidden: Vec<String> = hidden(&input, &model)
+            .map(|(instance, signal)| format!("{} of {instance}", signal.as_str()))
+            .collect();
+        assert_eq!(
+            has_partial_metrics(&input),
+            !hidden.is_empty(),
+            "{hidden:?}"
+        );
+        hidden
     }
 
     #[test]
     fn a_busy_replica_is_seen_by_the_latency_of_its_role() {
         let [read, write] = [Some(0.4), Some(0.02)];
         for (role, first, between, expected) in [
-            (ServingRole::Prefill, read, None, false),
-            (ServingRole::Prefill, None, write, true),
-            (ServingRole::Decode, None, write, false),
-            (ServingRole::Decode, read, None, true),
-            (ServingRole::Both, read, None, true),
+            (ServingRole::Prefill, read, None, ""),
+            (
+                ServingRole::Prefill,
+                None,
+                write,
+                "time_to_first_token of a",
+            ),
+            (ServingRole::Decode, None, write, ""),
+            (ServingRole::Decode, read, None, "inter_token_latency of a"),
+            (ServingRole::Both, read, None, "inter_token_latency of a"),
         ] {
             let busy = ThroughputReplicaInput {
                 kv_capacity: Some(16_000.0),
@@ -245,19 +311,31 @@ mod tests {
                 inter_token_latency: between,
                 ..ThroughputReplicaInput::default()
             };
-            let found = is_partial(role, busy);
+            let found = hidden_by(role, busy, None).concat();
             assert_eq!(found, expected, "{role} {first:?} {between:?}");
             let unqueued = ThroughputReplicaInput {
                 waiting: None,
                 ..busy
             };
-            assert!(is_partial(role, unqueued), "{role} without a queue");
+            let found = hidden_by(role, unqueued, None);
+            assert_eq!(found, ["queue_length of a"], "{role} without a queue");
         }
         let idle = ThroughputReplicaInput {
             waiting: Some(0.0),
             ..ThroughputReplicaInput::default()
         };
-        assert!(!is_partial(ServingRole::Prefill, idle));
+        assert!(hidden_by(ServingRole::Prefill, idle, None).is_empty());
+        for (router, expected) in [
+            (
+                SignalName::RouterQueueRequests,
+                "router_queue_requests of m",
+            ),
+            (SignalName::RouterArrivalRate, "router_arrival_rate of m"),
+            (SignalName::Running, "running of a"),
+        ] {
+            let found = hidden_by(ServingRole::Prefill, idle, Some(router));
+            assert_eq!(found, [expected]);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use super::key::VariantKey;
+use super::reason::ViewGap;
 use super::units::Cost;
 
 pub use balance::{Balance, Band};
@@ -96,6 +97,15 @@ impl Consensus {
                     .filter(|measured| measured.supply > 0.0)
                     .map(|measured| measured.demand / measured.supply),
             };
+        }
+    }
+
+    /// Adds to every voter that is waited for what keeps it from a result.
+    pub(crate) fn name_gaps(&mut self, gap_of: impl Fn(AnalyzerName) -> ViewGap) {
+        for role_target in self.roles.values_mut() {
+            if let RoleTarget::Hold(BlockReason::Awaited { analyzer, gap }) = role_target {
+                *gap = gap_of(*analyzer);
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::liveness::Liveness;
 use super::votes::{Vote, VoteDirection};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
-use crate::reason::MissingInput;
+use crate::reason::{MissingInput, ViewGap};
 use crate::units::Cost;
 
 /// What an optimizer is asked to do with one role of one model.
@@ -66,6 +66,9 @@ pub enum BlockReason {
     Awaited {
         /// The voter.
         analyzer: AnalyzerName,
+        /// What keeps it from a result.
+        #[serde(default, skip_serializing_if = "ViewGap::is_empty")]
+        gap: ViewGap,
     },
     /// A voter was never informative, and was first asked so lately that it may well be live.
     Unheard {
@@ -156,8 +159,8 @@ impl fmt::Display for BlockReason {
                 }
             }
             Self::NobodyLive => f.write_str("no analyzer was informative of late"),
-            Self::Awaited { analyzer } => {
-                write!(f, "{} said nothing this cycle", analyzer.as_str())
+            Self::Awaited { analyzer, gap } => {
+                write!(f, "{} said nothing this cycle{gap}", analyzer.as_str())
             }
             Self::Unheard {
                 analyzer,
@@ -259,6 +262,7 @@ fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
     if let Some(view) = live.iter().find(|view| view.result.assessment.is_none()) {
         return Some(BlockReason::Awaited {
             analyzer: view.result.analyzer,
+            gap: ViewGap::default(),
         });
     }
     let mut has_view = false;

@@ -8,7 +8,7 @@ use crate::combine::{BlockReason, Liveness, RoleTarget};
 use crate::hybrid::{self, Shrinking, VariantOpinions};
 use crate::optimize::Method;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{DecisionOutcome, PlanStage, Reason};
+use crate::plan::{DecisionOutcome, PlanStage, Reason, ViewGap};
 use crate::saturation::SaturationAnalysis;
 use crate::units::Replicas;
 
@@ -29,7 +29,9 @@ pub(super) fn decide(
     let decision = multi_analyzer::ask(cycle, work, &[model]);
     let changes = decision.changes(Method::LeastCost);
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let hold = hold(live(work.key, model.analyzer));
+    let inputs = work.inputs(cycle);
+    let gap = || decision.opinions.gap_of(model.analyzer, work.key, inputs);
+    let hold = hold(live(work.key, model.analyzer), gap);
     for (draft, base) in work.drafts.iter_mut().zip(bases) {
         match decision.target(draft, changes.get(&draft.view.key)) {
             Some(wanted) => arbitrate(draft, base, wanted, shrinking),
@@ -101,9 +103,13 @@ fn arbitrate(
 
 /// Why nothing is taken away without the queueing model: it had an opinion of late, or cannot be known
 /// to have none. `None` for one that has been silent for long.
-fn hold(liveness: Liveness) -> Option<BlockReason> {
+fn hold(liveness: Liveness, gap: impl FnOnce() -> ViewGap) -> Option<BlockReason> {
     let analyzer = AnalyzerName::QueueingModel;
-    let awaited = (liveness == Liveness::Live).then_some(BlockReason::Awaited { analyzer });
+    let awaited = || BlockReason::Awaited {
+        analyzer,
+        gap: gap(),
+    };
+    let awaited = (liveness == Liveness::Live).then(awaited);
     awaited.or_else(|| BlockReason::unheard(analyzer, liveness))
 }
 

@@ -221,6 +221,7 @@ fn ask_for(
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
     let configs = &opinions.seated(configs);
     let mut consensus = opinions.combine(work.key, configs, &costs, &live);
+    consensus.name_gaps(|analyzer| opinions.gap_of(analyzer, work.key, inputs));
     if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
         consensus.hold_partners_of(role);
     }

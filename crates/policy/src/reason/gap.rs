@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::AnalyzerName;
+use super::{Reason, listed};
+use crate::capacity::{AnalyzerName, ServingRole};
 use crate::snapshot::SignalName;
 
 /// An input of an analyzer that is not known.
@@ -33,6 +34,69 @@ impl fmt::Display for MissingSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.signal, self.instance)
     }
+}
+
+/// What keeps analyzers from a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ViewGap {
+    /// One input of each instance.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingSignal>,
+    /// Why there is no view whatever the instances report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub abstaining: Vec<Abstention>,
+}
+
+impl ViewGap {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.abstaining.is_empty()
+    }
+
+    pub(crate) fn reason(&self, role: ServingRole) -> Reason {
+        Reason::NoView {
+            role,
+            missing: self.missing.clone(),
+            abstaining: self.abstaining.clone(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, signal: MissingSignal) {
+        if !self.missing.contains(&signal) {
+            self.missing.push(signal);
+        }
+    }
+
+    pub(crate) fn abstain(&mut self, why: Abstention) {
+        if !self.abstaining.contains(&why) {
+            self.abstaining.push(why);
+        }
+    }
+}
+
+impl fmt::Display for ViewGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_gap(f, &self.missing, &self.abstaining)
+    }
+}
+
+/// Continues a statement that there is no view.
+pub(super) fn write_gap(
+    f: &mut fmt::Formatter<'_>,
+    missing: &[MissingSignal],
+    abstaining: &[Abstention],
+) -> fmt::Result {
+    let mut separator = ": ";
+    if !missing.is_empty() {
+        f.write_str(", missing: ")?;
+        listed(f, missing)?;
+        separator = "; ";
+    }
+    for why in abstaining {
+        write!(f, "{separator}{why}")?;
+        separator = "; ";
+    }
+    Ok(())
 }
 
 /// Why an analyzer has no view on a role that lacks no signal.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::gap::write_gap;
 use super::{Abstention, MissingInput, MissingSignal, Reason, listed};
 use crate::capacity::ServingRole;
 use crate::optimize::WantedAmount;
@@ -359,17 +360,7 @@ fn no_view(
     abstaining: &[Abstention],
 ) -> fmt::Result {
     write!(f, "no analyzer has a view on role {role}")?;
-    let mut separator = ": ";
-    if !missing.is_empty() {
-        f.write_str(", missing: ")?;
-        listed(f, missing)?;
-        separator = "; ";
-    }
-    for why in abstaining {
-        write!(f, "{separator}{why}")?;
-        separator = "; ";
-    }
-    Ok(())
+    write_gap(f, missing, abstaining)
 }
 
 impl fmt::Display for MissingInput {

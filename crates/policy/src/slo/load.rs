@@ -1,10 +1,12 @@
 //! What one collection says of the load of a model.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::demand::{DemandObservation, ReplicaQueues};
 use crate::capacity::ServingRole;
 use crate::rounding;
+use crate::snapshot::SignalName;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 
@@ -82,11 +84,16 @@ impl ModelLoad {
     }
 }
 
-/// Whether a replica that generates shows how fast, and not how much: what it holds might be more than is seen.
-pub(crate) fn hides_sequences(input: &ThroughputModelInput) -> bool {
+/// Replicas that generate and show how fast, and not how much: what they hold might be more than is seen.
+pub(crate) fn hidden_sequences(
+    input: &ThroughputModelInput,
+) -> impl Iterator<Item = (&Arc<str>, SignalName)> {
     let generating = (input.variants.values()).filter(|given| given.role != ServingRole::Prefill);
-    let mut replicas = generating.flat_map(|given| given.replicas.values());
-    replicas.any(|replica| replica.inter_token_latency.is_some() && replica.decode_rate.is_none())
+    let replicas = generating.flat_map(|given| given.replicas.iter());
+    let hiding = replicas.filter(|(_, replica)| {
+        replica.inter_token_latency.is_some() && replica.decode_rate.is_none()
+    });
+    hiding.map(|(pod, _)| (pod, SignalName::GenerationRate))
 }
 
 /// The sum of what each of some replicas says: a part of them would be a lower rate than the one of all.

@@ -29,7 +29,7 @@ pub use assess::assess;
 pub use figures::SloReport;
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;
-pub(crate) use load::hides_sequences;
+pub(crate) use load::hidden_sequences;
 pub use terms::SloTerm;
 
 #[cfg(test)]

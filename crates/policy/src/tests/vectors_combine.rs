@@ -17,6 +17,7 @@ use crate::combine::{
 };
 use crate::key::{ModelKey, VariantKey};
 use crate::params::AnalyzerSettings;
+use crate::reason::ViewGap;
 use crate::rounding;
 use crate::units::{Cost, Replicas};
 
@@ -293,7 +294,8 @@ fn a_live_voter_that_says_nothing_this_cycle_is_waited_for() {
     assert_eq!(
         outcome(&[roomy, absent]),
         Some(RoleTarget::Hold(BlockReason::Awaited {
-            analyzer: AnalyzerName::Throughput
+            analyzer: AnalyzerName::Throughput,
+            gap: ViewGap::default(),
         }))
     );
 }

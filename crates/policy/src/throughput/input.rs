@@ -89,9 +89,9 @@ pub struct ThroughputModelInput {
     pub arrivals: Option<f64>,
     /// Requests that wait in the router; absent where nothing counts them.
     pub router_queue: Option<f64>,
-    /// Whether requests may wait in a router, or arrive there, that does not say so, or run in an engine.
+    /// The signal without which requests may wait in a router, arrive there, or run in an engine, unseen.
     #[serde(default)]
-    pub hides_requests: bool,
+    pub hides_requests: Option<SignalName>,
     /// How long ago they were counted.
     #[serde(default)]
     pub router_queue_age: Duration,

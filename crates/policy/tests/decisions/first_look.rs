@@ -93,6 +93,15 @@ fn a_voter_that_was_not_heard_yet_is_waited_for_as_long_as_it_may_be_live() {
 }
 
 #[test]
+fn a_live_voter_without_a_result_names_what_it_lacks() {
+    let made = looks(VOTERS, &[(3_600, RATES), (3_630, "")]);
+    assert!(!made[0].1.contains("said nothing"), "{}", made[0].1);
+    let said = "queueing-model said nothing this cycle, missing: arrival_rate of a0, \
+                arrival_rate of a1, arrival_rate of a2";
+    assert!(made[1].1.contains(said), "{}", made[1].1);
+}
+
+#[test]
 fn a_voter_that_was_just_selected_is_waited_for_too() {
     let alone = "saturation: {default: {analyzerName: saturation}}";
     let settings = [alone, VOTERS].map(|text| read_bundle(text).unwrap());

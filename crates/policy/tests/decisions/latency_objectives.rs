@@ -293,6 +293,32 @@ fn a_queue_that_no_router_can_hold_keeps_no_replica() {
 }
 
 #[test]
+fn a_held_release_names_what_hides_requests_from_the_analyzer() {
+    let signals = "kvUsage: 0.02, queueLength: 0, running: 1, kvCapacity: 450000, inputTokens: 300, outputTokens: 300, \
+                   timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 100, completionRate: 0.3, \
+                   arrivalRate: 0.3";
+    let said = |router: &str, more: &str| {
+        let router = format!("models: [{{namespace: ns, model: m, router: {{{router}}}}}]\n");
+        reason(
+            &after(40, &format!("{}{router}{more}", document(signals))),
+            "a",
+        )
+    };
+    let known = said("queueRequests: 0, arrivalRate: 0.3", "");
+    assert!(!known.contains("said nothing"), "{known}");
+    let queue = "collection: {failures: {routerQueueRequests: timeout}}\n";
+    let arrivals = "collection: {failures: {routerArrivalRate: timeout}}\n";
+    for (router, more, missing) in [
+        ("arrivalRate: 0.3", queue, "router_queue_requests of m"),
+        ("queueRequests: 0", arrivals, "router_arrival_rate of m"),
+    ] {
+        let expected = format!("slo said nothing this cycle, missing: {missing}");
+        let said = said(router, more);
+        assert!(said.ends_with(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_variant_that_never_served_grows_where_no_other_can() {
     let signals = "kvUsage: 0.6, queueLength: 0, running: 60, kvCapacity: 40000, inputTokens: 300, outputTokens: 300, \
                    timeToFirstToken: 0.03, interTokenLatency: 0.04, generationRate: 1500, completionRate: 5, \

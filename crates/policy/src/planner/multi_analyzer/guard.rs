@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::Work;
-use crate::analyzers::{AnalyzerInputs, Opinions, RoleGap};
+use crate::analyzers::{AnalyzerInputs, Opinions};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, Liveness};
 use crate::key::VariantKey;
 use crate::limit::DemandGap;
-use crate::plan::Reason;
+use crate::plan::{Reason, ViewGap};
 use crate::router_queue::HeldQueue;
 
 /// What keeps a voted model from shrinking, whatever the votes say.
@@ -22,11 +22,11 @@ pub(super) struct Guard {
     pub(super) is_router_stale: bool,
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.
-    pub(super) unjudged: Option<AnalyzerName>,
+    pub(super) unjudged: Option<BlockReason>,
     /// A voter that was never heard and may yet speak.
     pub(super) unheard: Option<BlockReason>,
     /// What the voters do not know, by role.
-    pub(super) gaps: BTreeMap<ServingRole, RoleGap>,
+    pub(super) gaps: BTreeMap<ServingRole, ViewGap>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
 }
@@ -50,6 +50,10 @@ impl Guard {
         };
         let has_vote = |analyzer| voters.iter().any(|(voter, _)| *voter == analyzer);
         let unjudged = voters.iter().filter_map(is_live).find(is_unjudged);
+        let awaited = |analyzer| BlockReason::Awaited {
+            analyzer,
+            gap: opinions.gap_of(analyzer, work.key, inputs),
+        };
         let unheard = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
             BlockReason::unheard(*analyzer, *liveness)
         };
@@ -57,7 +61,7 @@ impl Guard {
             unseen: work.group.unseen().into_iter().cloned().collect(),
             stale: inputs.stale,
             is_router_stale: inputs.is_router_stale,
-            unjudged,
+            unjudged: unjudged.map(awaited),
             unheard: voters.iter().find_map(unheard),
             gaps: opinions.role_gaps(work.key, inputs, has_vote),
             queue: None,
@@ -96,7 +100,6 @@ impl Guard {
     }
 
     fn hold(&self) -> Option<BlockReason> {
-        let awaited = |analyzer| BlockReason::Awaited { analyzer };
-        (self.unheard.clone()).or_else(|| self.unjudged.map(awaited))
+        (self.unheard.clone()).or_else(|| self.unjudged.clone())
     }
 }

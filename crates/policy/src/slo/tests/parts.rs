@@ -10,7 +10,7 @@ use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::landing::{FluidQueue, StartingReplica};
-use crate::slo::{LearnedSlo, SloGoal, SloReport, hides_sequences};
+use crate::slo::{LearnedSlo, SloGoal, SloReport, hidden_sequences};
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -484,12 +484,15 @@ fn a_replica_that_load_has_just_reached_teaches_nothing() {
 #[test]
 fn a_replica_that_hides_its_tokens_may_hold_more_than_is_seen() {
     let whole = completing([Some(5.0), Some(5.0)]);
-    assert!(!hides_sequences(&whole));
+    assert_eq!(hidden_sequences(&whole).count(), 0);
     let mut partial = whole;
     for variant in partial.variants.values_mut() {
         for replica in variant.replicas.values_mut() {
             replica.decode_rate = None;
         }
     }
-    assert!(hides_sequences(&partial));
+    let hidden: Vec<_> = hidden_sequences(&partial)
+        .map(|(_, signal)| signal.as_str())
+        .collect();
+    assert_eq!(hidden, ["generation_rate", "generation_rate"]);
 }
