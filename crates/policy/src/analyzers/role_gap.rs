@@ -11,7 +11,9 @@ use crate::key::{ModelKey, VariantKey};
 use crate::plan::{Abstention, MissingInput, MissingSignal, ViewGap};
 use crate::queueing::assess::Unsized;
 use crate::snapshot::SignalName;
+use crate::throughput::ThroughputVariantInput;
 use crate::tokens::Missing;
+use crate::units::Replicas;
 
 impl Opinions {
     /// What the analyzers that vote do not know, by role; a role without an entry lacks nothing.
@@ -25,12 +27,20 @@ impl Opinions {
             inputs,
             gaps: BTreeMap::new(),
         };
-        for analyzer in ANALYZERS.into_iter().filter(|one| has_vote(*one)) {
+        let asked: Vec<AnalyzerName> = (ANALYZERS.into_iter())
+            .filter(|one| has_vote(*one))
+            .collect();
+        for analyzer in &asked {
             match analyzer {
                 AnalyzerName::Saturation => gaps.add_saturation(self),
                 AnalyzerName::Throughput => gaps.add_throughput(key, self),
                 AnalyzerName::Slo => gaps.add_slo(self),
                 AnalyzerName::QueueingModel => gaps.add_queueing(self),
+            }
+        }
+        if asked.is_empty() {
+            for given in inputs.tokens.variants.values() {
+                gaps.abstain(given.role, Abstention::NoneEnabled);
             }
         }
         gaps.gaps
@@ -75,6 +85,13 @@ impl GapBuilder<'_> {
             for (instance, signal) in given.into_iter().flat_map(|given| figures.lacking(given)) {
                 self.add(figures.role, instance, signal_of(signal));
             }
+            // Those with a sample are named by what it lacks.
+            let named = given.map_or(0, |given| given.instances.len());
+            let named = named.saturating_sub(figures.instances.len());
+            let unnamed = (figures.silent).saturating_sub(u32::try_from(named).unwrap_or(u32::MAX));
+            let silent = Replicas(unnamed.div_ceil(figures.ranks.max(1)));
+            let ready = figures.ready;
+            self.add_silent(AnalyzerName::Saturation, (figures.role, key), silent, ready);
         }
         let unpriced = (opinions.tokens.iter()).filter(|report| !report.router.is_complete);
         for figures in unpriced.flat_map(|report| report.variants.values()) {
@@ -96,6 +113,7 @@ impl GapBuilder<'_> {
                 self.add(given.role, &key.model, arrivals);
             }
             self.add_unread(given.role, variant);
+            self.add_unseen(AnalyzerName::Throughput, variant, given);
             let figures = report.variants.get(variant);
             let is_known = figures.is_some_and(|figures| figures.per_replica.is_some());
             let mut is_explained = is_known || report.arrivals.is_none();
@@ -115,6 +133,7 @@ impl GapBuilder<'_> {
         };
         let mut explained: BTreeMap<ServingRole, bool> = BTreeMap::new();
         for (variant, given) in &input.variants {
+            self.add_unseen(AnalyzerName::Slo, variant, given);
             let is_known = report.variants.contains_key(variant);
             let mut is_explained = is_known;
             for (instance, signal) in given.lacking().filter(|_| !is_known) {
@@ -156,6 +175,37 @@ impl GapBuilder<'_> {
             .filter(|(_, is_explained)| !is_explained)
         {
             self.abstain(role, Abstention::NothingLearned { analyzer });
+        }
+    }
+
+    /// Ready replicas without a pod that is seen.
+    fn add_unseen(
+        &mut self,
+        analyzer: AnalyzerName,
+        variant: &VariantKey,
+        given: &ThroughputVariantInput,
+    ) {
+        let seen = u32::try_from(given.replicas.len()).unwrap_or(u32::MAX);
+        let unseen = given.ready.saturating_sub(Replicas(seen));
+        self.add_silent(analyzer, (given.role, variant), unseen, given.ready);
+    }
+
+    fn add_silent(
+        &mut self,
+        analyzer: AnalyzerName,
+        (role, variant): (ServingRole, &VariantKey),
+        silent: Replicas,
+        ready: Replicas,
+    ) {
+        if silent > Replicas::ZERO {
+            let variant = Arc::clone(&variant.name);
+            let why = Abstention::Silent {
+                analyzer,
+                variant,
+                silent,
+                ready,
+            };
+            self.abstain(role, why);
         }
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Reason, listed};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::snapshot::SignalName;
+use crate::units::Replicas;
 
 /// An input of an analyzer that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +113,19 @@ pub enum Abstention {
     },
     /// What waits in the router has no price in tokens.
     QueueWithoutPrice,
+    /// Ready replicas have no sample.
+    Silent {
+        /// The analyzer.
+        analyzer: AnalyzerName,
+        /// Their variant.
+        variant: Arc<str>,
+        /// How many.
+        silent: Replicas,
+        /// Of how many.
+        ready: Replicas,
+    },
+    /// Every analyzer that is listed is disabled.
+    NoneEnabled,
     /// The queueing model sizes no replica.
     Unsized {
         /// Why, with the remedy.
@@ -134,6 +148,19 @@ impl fmt::Display for Abstention {
                 "cannot price the queue of the router: its requests, their bytes or the mean request are not known",
             ),
             Self::Unsized { why } => (AnalyzerName::QueueingModel, &**why),
+            Self::Silent {
+                analyzer,
+                variant,
+                silent,
+                ready,
+            } => {
+                let analyzer = analyzer.as_str();
+                return write!(
+                    f,
+                    "{analyzer} has no sample of {silent} of {ready} ready replicas of {variant}"
+                );
+            }
+            Self::NoneEnabled => return f.write_str("none of its analyzers is enabled"),
         };
         write!(f, "{} {why}", analyzer.as_str())
     }
