@@ -63,6 +63,8 @@ pub fn run(
     }
     // Whatever stands in the cluster cannot mend these, and all of them are named at once.
     errors.extend(report.errors);
+    let more = refused_by_file(&sources, &resolution.diagnostics, &errors);
+    errors.extend(more);
     // Of the errors those of the command line decide on the exit code.
     if is_misused {
         return misused(errors);
@@ -147,6 +149,20 @@ fn refused_at_start(sources: &Sources) -> Vec<String> {
         Ok(_) => routers(statics).err().unwrap_or_default(),
         Err(errors) => texts(&errors),
     }
+}
+
+/// What is wrong besides known errors where a file takes the place of the main ConfigMap: nothing in the cluster
+/// could lift it. Values that forbid no start are named with those that do.
+fn refused_by_file(sources: &Sources, diagnostics: &Diagnostics, known: &[String]) -> Vec<String> {
+    if sources.config_file.is_none() {
+        return Vec::new();
+    }
+    let mut refused = refused_at_start(sources);
+    refused.retain(|error| !known.contains(error));
+    if !(known.is_empty() && refused.is_empty()) {
+        refused.extend(texts(&diagnostics.problems));
+    }
+    refused
 }
 
 /// The first generation; where it is refused, files that are missing are named as well.
@@ -384,18 +400,57 @@ async fn stop_signal() {
 
 #[cfg(test)]
 mod tests {
-    use super::refused_at_start;
+    use super::{SettingsReport, refused_at_start, refused_by_file, resolve};
     use crate::settings::Sources;
 
-    fn refused(environment: &[(&str, &str)]) -> Vec<String> {
-        // A second installation is refused, and means that it is there already.
+    /// A second installation is refused, and means that it is there already.
+    fn install_provider() {
         drop(rustls::crypto::ring::default_provider().install_default());
+    }
+
+    fn refused(environment: &[(&str, &str)]) -> Vec<String> {
+        install_provider();
         let mut sources = Sources::default();
         for (name, text) in environment {
             let (name, text) = ((*name).to_owned(), (*text).to_owned());
             sources.environment.insert(name, text);
         }
         refused_at_start(&sources)
+    }
+
+    #[test]
+    fn a_file_is_refused_with_all_its_faults() {
+        install_provider();
+        let refused = |text: &str| {
+            let sources = Sources {
+                config_file: Some(text.to_owned()),
+                ..Sources::default()
+            };
+            let resolution = resolve(&sources, None);
+            let mut errors = SettingsReport::new(&resolution, &sources).errors;
+            let more = refused_by_file(&sources, &resolution.diagnostics, &errors);
+            errors.extend(more);
+            errors
+        };
+        let sound = "PROMETHEUS_BASE_URL: https://prom:9090\n";
+        assert_eq!(refused(sound), Vec::<String>::new());
+        // By itself it forbids no start.
+        let live = "GLOBAL_OPT_INTERVAL: soon\n";
+        assert_eq!(refused(&format!("{sound}{live}")), Vec::<String>::new());
+        let faults = "PROMETHEUS_BASE_URL: http://prom:9090\nPROMETHEUS_CA_CERT_PATH: /none/ca\n\
+                      METRICS_SECURE: maybe\nLEADER_ELECT: [true]\n";
+        let mut all = refused(&format!("{live}{faults}"));
+        all.sort();
+        for (error, expected) in all.iter().zip([
+            "GLOBAL_OPT_INTERVAL=\"soon\" (configuration file GLOBAL_OPT_INTERVAL): it is not a duration",
+            "LEADER_ELECT=\"[true]\" (configuration file LEADER_ELECT): a single value is expected; write",
+            "METRICS_SECURE=\"maybe\" (configuration file METRICS_SECURE): it is neither true nor false; write",
+            "PROMETHEUS_BASE_URL=\"http://prom:9090\" (configuration file PROMETHEUS_BASE_URL): TLS",
+            "PROMETHEUS_CA_CERT_PATH=\"/none/ca\": ",
+        ]) {
+            assert!(error.starts_with(expected), "{error}");
+        }
+        assert_eq!(all.len(), 5, "{all:?}");
     }
 
     #[test]

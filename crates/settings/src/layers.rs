@@ -1,8 +1,8 @@
 //! From sources to values: flags beat the environment, that beats the main ConfigMap (or the file in
 //! its place), that beats the defaults.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::help::dashed;
 use super::problem::{Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Warning};
@@ -12,13 +12,15 @@ use super::value::{InvalidValue, Value};
 use super::values::{Resolved, SettingValues};
 use wva_base::nearest::nearest;
 use wva_base::text::shortened;
-use wva_base::yaml::flat_yaml;
+use wva_base::yaml::{FlatYaml, flat_yaml};
 
 /// Key of a main ConfigMap that holds further keys as one YAML document, as the original's chart
 /// ships it.
 const NESTED_FILE: &str = "config.yaml";
 
 const MAX_UNKNOWN: usize = 32;
+
+const SINGLE: &str = "a single value is expected";
 
 /// What came out of the sources.
 #[derive(Debug, Clone)]
@@ -55,7 +57,10 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
     let layers = [
         Texts::of_flags(sources),
         Texts::new(Layer::Environment, &sources.environment),
-        Texts::new(base.layer, &base.texts),
+        Texts {
+            nested: Some(&base.nested),
+            ..Texts::new(base.layer, &base.texts)
+        },
     ];
     for spec in schema::all() {
         if previous.is_none() || spec.change == Mutability::Live {
@@ -63,6 +68,7 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
         }
     }
     resolver.unknown_keys(&base);
+    resolver.refuse_nested(&base);
     if previous.is_none() {
         resolver.check_required();
         resolver.mention_effectless();
@@ -97,7 +103,7 @@ impl Resolver<'_> {
                     counts: origin.name.clone(),
                 });
             }
-            match spec.parse(text) {
+            match texts.parse(spec, &origin, text) {
                 Ok(value) if chosen.is_none() => chosen = Some(Resolved { value, origin }),
                 Ok(_) => {}
                 Err(refusal) => {
@@ -155,7 +161,11 @@ impl Resolver<'_> {
     /// Names keys of the ConfigMap or file that no setting has, or that act elsewhere only.
     fn unknown_keys(&mut self, base: &Base) {
         let mut unknown = 0;
-        for name in base.texts.keys() {
+        for name in base
+            .texts
+            .keys()
+            .filter(|name| !base.nested.contains(*name))
+        {
             let origin = Origin {
                 layer: base.layer,
                 name: shortened(name),
@@ -174,6 +184,22 @@ impl Resolver<'_> {
                         .notices
                         .push(Warning::UnknownKey { origin, nearest });
                 }
+            }
+        }
+    }
+
+    /// Refuses lists and mappings that no setting has.
+    fn refuse_nested(&mut self, base: &Base) {
+        let is_read = |name: &str| {
+            schema::all().any(|spec| spec.reach == Reach::Everywhere && spec.is_named(name))
+        };
+        let unread = base.nested.iter().filter(|name| !is_read(name));
+        for name in unread.take(MAX_UNKNOWN) {
+            let why = format!("{}: {SINGLE}", shortened(name));
+            let error = unreadable(base.layer, &why);
+            match self.previous {
+                None => self.fatal.push(error),
+                Some(_) => self.report(error, FallbackApplied::Previous),
             }
         }
     }
@@ -223,6 +249,8 @@ struct Texts<'a> {
     layer: Layer,
     /// Spellings of a name that came after the one that counts.
     later: Vec<&'a str>,
+    /// Names of lists and mappings.
+    nested: Option<&'a BTreeSet<String>>,
     by_name: BTreeMap<String, (&'a str, &'a str)>,
 }
 
@@ -243,6 +271,7 @@ impl<'a> Texts<'a> {
         Self {
             layer,
             later: further,
+            nested: None,
             by_name,
         }
     }
@@ -257,6 +286,7 @@ impl<'a> Texts<'a> {
         Self {
             layer: Layer::Flag,
             later: Vec::new(),
+            nested: None,
             by_name,
         }
     }
@@ -284,6 +314,16 @@ impl<'a> Texts<'a> {
             .collect()
     }
 
+    fn parse(&self, spec: &Spec, origin: &Origin, text: &str) -> Result<Value, InvalidValue> {
+        if self
+            .nested
+            .is_some_and(|nested| nested.contains(&origin.name))
+        {
+            return Err(InvalidValue::new(SINGLE, "write KEY: value on one line"));
+        }
+        spec.parse(text)
+    }
+
     /// The text for a setting, under its own name or an older one.
     fn find(&self, spec: &Spec) -> Option<(Origin, &'a str)> {
         let reached = match self.layer {
@@ -309,6 +349,8 @@ impl<'a> Texts<'a> {
 pub(super) struct Base {
     pub(super) layer: Layer,
     pub(super) texts: Data,
+    /// Keys with a list or a mapping.
+    nested: BTreeSet<String>,
 }
 
 impl Default for Base {
@@ -316,6 +358,7 @@ impl Default for Base {
         Self {
             layer: Layer::ConfigMap,
             texts: Data::new(),
+            nested: BTreeSet::new(),
         }
     }
 }
@@ -333,7 +376,36 @@ impl Base {
 }
 
 pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
-    let unreadable = |layer, name: &str, why: String| SettingError {
+    let read =
+        |layer, text: &str| flat_yaml(text).map_err(|error| unreadable(layer, &error.to_string()));
+    let (layer, found) = match (&sources.config_file, &sources.main) {
+        (Some(text), _) => (Layer::ConfigFile, read(Layer::ConfigFile, text)?),
+        (None, MainConfigMap::Present(data)) => {
+            let layer = Layer::ConfigMap;
+            let nested = data.get(NESTED_FILE).map(|text| read(layer, text));
+            let mut found = nested.transpose()?.unwrap_or_default();
+            for (name, text) in data.iter().filter(|(name, _)| *name != NESTED_FILE) {
+                found.nested.remove(name);
+                found.texts.insert(name.clone(), text.clone());
+            }
+            (layer, found)
+        }
+        (None, MainConfigMap::Absent | MainConfigMap::NotRead) => return Ok(Base::default()),
+    };
+    let FlatYaml { texts, nested } = found;
+    Ok(Base {
+        layer,
+        texts,
+        nested,
+    })
+}
+
+fn unreadable(layer: Layer, why: &str) -> SettingError {
+    let name = match layer {
+        Layer::ConfigFile => "--config-file",
+        _ => NESTED_FILE,
+    };
+    SettingError {
         key: schema::CONFIG_FILE.name,
         value: String::new(),
         origin: Origin {
@@ -344,26 +416,73 @@ pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
             format!("failed to load config: {why}"),
             "write one KEY: value per line",
         ),
-    };
-    if let Some(text) = &sources.config_file {
-        let layer = Layer::ConfigFile;
-        let texts = flat_yaml(text)
-            .map_err(|error| unreadable(layer, "--config-file", error.to_string()))?;
-        return Ok(Base { layer, texts });
     }
-    let MainConfigMap::Present(data) = &sources.main else {
-        return Ok(Base::default());
-    };
-    let mut texts = match data.get(NESTED_FILE) {
-        Some(text) => flat_yaml(text)
-            .map_err(|error| unreadable(Layer::ConfigMap, NESTED_FILE, error.to_string()))?,
-        None => Data::new(),
-    };
-    for (name, text) in data.iter().filter(|(name, _)| *name != NESTED_FILE) {
-        texts.insert(name.clone(), text.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generation::{start, transition};
+    use std::time::Duration;
+
+    fn of_file(text: &str) -> Sources {
+        Sources {
+            config_file: Some(text.to_owned()),
+            ..Sources::default()
+        }
     }
-    Ok(Base {
-        layer: Layer::ConfigMap,
-        texts,
-    })
+
+    #[test]
+    fn a_key_with_several_values_hides_no_other_fault() {
+        let address = "PROMETHEUS_BASE_URL: https://p:9090\n";
+        assert!(start(&of_file(address)).is_ok());
+        let faults = "LEADER_ELECT: [true]\nMETRICS_SECURE: maybe\nCONFIG_MAP_NAME: {a: b}\n\
+                      POD_NAMESPACE: [a]\nextra: {b: 1}\n";
+        let refused = start(&of_file(&format!("{address}{faults}"))).unwrap_err();
+        let mut refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        refused.sort();
+        assert_eq!(
+            refused,
+            [
+                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: CONFIG_MAP_NAME: \
+                 a single value is expected; write one KEY: value per line",
+                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: POD_NAMESPACE: \
+                 a single value is expected; write one KEY: value per line",
+                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: extra: \
+                 a single value is expected; write one KEY: value per line",
+                "LEADER_ELECT=\"[true]\" (configuration file LEADER_ELECT): a single value is expected; \
+                 write KEY: value on one line",
+                "METRICS_SECURE=\"maybe\" (configuration file METRICS_SECURE): it is neither true nor false; \
+                 write true or false",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_live_key_with_several_values_keeps_its_value_and_no_other_one() {
+        let with = |nested: &str| {
+            let nested = (NESTED_FILE.to_owned(), nested.to_owned());
+            let address = ("PROMETHEUS_BASE_URL".to_owned(), "https://p".to_owned());
+            Sources {
+                main: MainConfigMap::Present(Data::from([nested, address])),
+                ..Sources::default()
+            }
+        };
+        let before = start(&with(
+            "GLOBAL_OPT_INTERVAL: 5s\nWVA_REPLICA_START_TIME: 30s",
+        ));
+        let before = before.unwrap().generation;
+        let edited = with("GLOBAL_OPT_INTERVAL: [9s]\nWVA_REPLICA_START_TIME: 40s\nextra: []");
+        let after = transition(&before, &edited);
+        let said: Vec<String> = (after.diagnostics.problems.iter())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        let kept = "GLOBAL_OPT_INTERVAL=\"[9s]\" (main ConfigMap GLOBAL_OPT_INTERVAL): a single value is \
+                    expected; write KEY: value on one line; what was in force stays in force";
+        assert_eq!(said[0], kept);
+        let next = after.next.unwrap();
+        assert_eq!(next.dynamic.interval, Duration::from_secs(5));
+        assert_eq!(next.dynamic.start_time, Duration::from_secs(40));
+    }
 }

@@ -4,7 +4,7 @@
 mod outline;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
@@ -125,10 +125,19 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(
     })
 }
 
-/// Reads a document of keys with single values, as texts.
-pub fn flat_yaml(text: &str) -> Result<BTreeMap<String, String>, YamlError> {
+/// Keys with their values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlatYaml {
+    /// The value of each key; a list or a mapping in flow form.
+    pub texts: BTreeMap<String, String>,
+    /// Keys with a list or a mapping.
+    pub nested: BTreeSet<String>,
+}
+
+/// Reads a document of keys with single values, as texts. A key with more than that hides no other one.
+pub fn flat_yaml(text: &str) -> Result<FlatYaml, YamlError> {
     let entries = match outline(text)? {
-        Outline::Blank => return Ok(BTreeMap::new()),
+        Outline::Blank => return Ok(FlatYaml::default()),
         Outline::Map(entries) => entries,
         Outline::Scalar(_) | Outline::List(_) => {
             return Err(YamlError::Invalid(
@@ -136,17 +145,15 @@ pub fn flat_yaml(text: &str) -> Result<BTreeMap<String, String>, YamlError> {
             ));
         }
     };
-    entries
-        .into_iter()
-        .map(|(key, value)| match value {
-            Outline::Blank => Ok((key, String::new())),
-            Outline::Scalar(text) => Ok((key, text)),
-            Outline::Map(_) | Outline::List(_) => Err(YamlError::Invalid(format!(
-                "{}: a single value is expected",
-                shortened(&key)
-            ))),
-        })
-        .collect()
+    let is_nested = |value: &Outline| matches!(value, Outline::Map(_) | Outline::List(_));
+    let nested = entries.iter().filter(|(_, value)| is_nested(value));
+    Ok(FlatYaml {
+        nested: nested.map(|(key, _)| key.clone()).collect(),
+        texts: entries
+            .into_iter()
+            .map(|(key, value)| (key, value.to_string()))
+            .collect(),
+    })
 }
 
 /// Bounds what any reader of the text has to do, for a text of many objects whose size is bounded

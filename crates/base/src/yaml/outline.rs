@@ -24,6 +24,30 @@ pub(super) enum Outline {
     Map(BTreeMap<String, Self>),
 }
 
+impl fmt::Display for Outline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = |index: usize| if index == 0 { "" } else { ", " };
+        match self {
+            Self::Blank => Ok(()),
+            Self::Scalar(text) => f.write_str(text),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", separator(index))?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(entries) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    write!(f, "{}{key}: {value}", separator(index))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
 /// What the fields of a document look like to somebody who knows which there are.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {

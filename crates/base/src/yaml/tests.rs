@@ -50,7 +50,7 @@ fn a_document_is_typed_and_its_fields_are_compared() {
 fn a_blank_document_states_nothing() {
     for text in ["", "\n  \n", "# only a comment\n"] {
         assert_eq!(read(text).unwrap().content, Sample::default(), "{text:?}");
-        assert_eq!(flat_yaml(text).unwrap(), BTreeMap::new());
+        assert_eq!(flat_yaml(text).unwrap(), FlatYaml::default());
     }
 }
 
@@ -117,7 +117,9 @@ fn unknown_fields_are_named_up_to_a_bound() {
 #[test]
 fn a_flat_document_keeps_the_texts_of_its_values() {
     let data = flat_yaml("A: 0\nB: true\nC: :8443\nD:\nE: \"07\"\nF: 1e300\n1: x").unwrap();
+    assert_eq!(data.nested, BTreeSet::new());
     let pairs: Vec<(&str, &str)> = data
+        .texts
         .iter()
         .map(|(key, text)| (key.as_str(), text.as_str()))
         .collect();
@@ -133,9 +135,13 @@ fn a_flat_document_keeps_the_texts_of_its_values() {
             ("F", "1e300")
         ]
     );
-    for text in ["A: {b: 1}", "A: [1]", "- A", "A"] {
+    for text in ["- A", "A"] {
         assert!(flat_yaml(text).is_err(), "{text}");
     }
+    let data = flat_yaml("A: {b: 1, c: [x, ~]}\nB: []\nC: 2").unwrap();
+    let texts: Vec<&str> = data.texts.values().map(String::as_str).collect();
+    assert_eq!(texts, ["{b: 1, c: [x, ]}", "[]", "2"]);
+    assert!(data.nested.iter().eq(["A", "B"]), "{:?}", data.nested);
 }
 
 proptest! {
