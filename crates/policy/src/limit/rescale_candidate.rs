@@ -23,11 +23,21 @@ pub(crate) struct ShareVariant {
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
+    /// Replicas that exist.
     pub current: Replicas,
+    /// Further ones that were published and have their GPUs.
+    pub ordered: Replicas,
     pub bounds: Bounds,
     pub cost: Cost,
     /// What one replica supplies, in the unit of the demand.
     pub per_replica: f64,
+}
+
+impl ShareVariant {
+    /// Replicas that hold GPUs.
+    fn held(&self) -> Replicas {
+        Replicas(self.current.0.saturating_add(self.ordered.0))
+    }
 }
 
 /// A model that shares. One whose demand is not known must not be given: it would look idle.
@@ -67,8 +77,8 @@ impl RescaleCandidate {
     pub(super) fn with_started(&self, started: &BTreeSet<VariantKey>) -> Self {
         let mut model = self.clone();
         for (key, variant) in &mut model.variants {
-            if started.contains(key) {
-                variant.current = variant.current.max(Replicas::ONE);
+            if started.contains(key) && variant.held() == Replicas::ZERO {
+                variant.current = Replicas::ONE;
             }
         }
         model
@@ -81,7 +91,7 @@ impl RescaleCandidate {
     }
 
     pub(super) fn held(&self, role: Option<ServingRole>) -> Gpus {
-        self.sum(role, |variant| Some(variant.current))
+        self.sum(role, |variant| Some(variant.held()))
             .unwrap_or_default()
     }
 
@@ -224,7 +234,7 @@ impl RescaleCandidate {
             .map(|(variant, given)| {
                 let kept = CountChange {
                     from: given.current,
-                    to: given.current,
+                    to: given.held(),
                     why: Reason::ShareKept { held, share },
                 };
                 (variant.clone(), kept)
@@ -259,14 +269,16 @@ impl RescaleCandidate {
         });
         for (key, variant) in ordered {
             let gpus = variant.gpus.at_least_one();
+            // Those that do not exist yet go before the last one that does.
+            let most = Replicas(variant.ordered.0.saturating_add(standing.saturating_sub(1)));
             let count = excess
                 .replicas(gpus)
-                .min(variant.current.saturating_sub(variant.bounds.min))
-                .min(Replicas(standing.saturating_sub(1)));
+                .min(variant.held().saturating_sub(variant.bounds.min))
+                .min(most);
             if let Some(change) = changes.get_mut(key).filter(|_| count > Replicas::ZERO) {
                 excess = excess.saturating_sub(gpus.times(count));
-                standing = standing.saturating_sub(count.0);
-                change.to = variant.current.saturating_sub(count);
+                standing = standing.saturating_sub(count.saturating_sub(variant.ordered).0);
+                change.to = variant.held().saturating_sub(count);
                 change.why = Reason::Reclaimed { held, share };
             }
         }
@@ -341,6 +353,7 @@ mod tests {
                 accelerator: Accelerator::Unresolved,
                 gpus: Gpus(8),
                 current: Replicas::ONE,
+                ordered: Replicas::ZERO,
                 bounds: Bounds {
                     min: CEILING,
                     source: BoundSource::Object,

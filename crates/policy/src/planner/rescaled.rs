@@ -191,6 +191,7 @@ fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
         accelerator: draft.view.accelerator.clone(),
         gpus: draft.view.template.gpus_per_replica(),
         current: draft.scale.current_excluding_surge(),
+        ordered: Replicas::ZERO,
         bounds: draft.bounds,
         cost: draft.view.cost,
         per_replica: 0.0,
@@ -203,7 +204,7 @@ fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
 pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut GpuPools) {
     let asked: BTreeMap<ModelKey, Share> = works
         .iter_mut()
-        .filter_map(|work| Some((work.key.clone(), work.sharing.take()?)))
+        .filter_map(|work| Some((work.key.clone(), take_share(work)?)))
         .collect();
     if asked.is_empty() {
         return;
@@ -247,6 +248,17 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
             }
         }
     }
+}
+
+/// Takes the share of a model, with the replicas that have their GPUs by now and do not exist.
+fn take_share(work: &mut Work<'_>) -> Option<Share> {
+    let mut share = work.sharing.take()?;
+    for draft in &work.drafts {
+        if let Some(variant) = share.sharer.variants.get_mut(&draft.view.key) {
+            variant.ordered = draft.reserved;
+        }
+    }
+    Some(share)
 }
 
 /// Models that something may be started of, the highest priority first, each with the pools that it draws

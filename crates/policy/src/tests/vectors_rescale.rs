@@ -97,6 +97,7 @@ impl VariantGiven {
             accelerator: Accelerator::Named(kind.as_str().into()),
             gpus: Gpus(*gpus),
             current: Replicas(*current),
+            ordered: Replicas::ZERO,
             bounds,
             cost: Cost::DEFAULT,
             per_replica: 1000.0,
