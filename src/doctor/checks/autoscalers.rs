@@ -15,7 +15,7 @@ use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
-use crate::policy::pod_autoscaler::check::ScalingStrategy;
+use crate::policy::pod_autoscaler::check::{ScalingStrategy, Violations};
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
 use crate::policy::pod_autoscaler::object::{KIND, ScaleTargetReference, read_known, unreadable};
@@ -141,7 +141,7 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
     let found = autoscalers(facts).filter_map(|(object, stored)| {
         let read = stored.object.ok()?;
         let violations = read.check().err();
-        let mut named = violations.iter().flat_map(|violations| violations.iter());
+        let mut named = violations.iter().flat_map(Violations::iter);
         let is_named = named.any(|one| {
             let field = one.path.strip_prefix("spec.scaleTargetRef");
             matches!(field, Some("" | ".apiVersion" | ".kind"))
