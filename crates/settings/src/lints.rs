@@ -74,6 +74,8 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
         }
     }
     notes.extend(unasked_analyzers(settings));
+    let unread = saturation::unread_fields(settings).into_iter();
+    notes.extend(unread.map(|(place, text)| lint(place, text)));
     notes
 }
 

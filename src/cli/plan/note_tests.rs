@@ -194,6 +194,36 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
 }
 
 #[test]
+fn a_threshold_that_nothing_reads_is_noted() {
+    let snapshot = block("`fleet.yaml`:");
+    let entry = |fields: &str| format!("saturation: {{default: {{{fields}}}}}");
+    let read = entry("analyzerName: saturation, scaleUpThreshold: 0.9");
+    assert_eq!(notes(snapshot, &read), Vec::<String>::new());
+    for (fields, note) in [
+        (
+            "scaleUpThreshold: 0.9",
+            "scaleUpThreshold: percentages do not read it, and they decide the models of this entry; write \
+             analyzerName: slo or saturation, or remove it",
+        ),
+        (
+            "analyzerName: saturation, kvSpareTrigger: 0.2",
+            "kvSpareTrigger: only percentages read it, and analyzers decide the models of this entry; remove it",
+        ),
+        (
+            "analyzerName: slo, analyzers: [{name: slo}], scaleDownBoundary: 0.5",
+            "scaleDownBoundary: no item of analyzers takes it from here; state it in an item, or remove it",
+        ),
+        (
+            "burstReserve: strict",
+            "burstReserve: only slo reads it, which has no part in the models of this entry; remove it",
+        ),
+    ] {
+        let note = format!("settings.yaml: global saturation ConfigMap, entry \"default\": {note}");
+        assert_eq!(notes(snapshot, &entry(fields)), [note], "{fields}");
+    }
+}
+
+#[test]
 fn a_class_that_nobody_defines_is_noted() {
     let snapshot = block("`fleet.yaml`:");
     let asked = "queueingModel: {default: {}";

@@ -5,6 +5,7 @@ mod analyzer;
 mod document;
 mod entry;
 mod limiter;
+mod unread;
 
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use wva_policy::key::ModelKey;
 use wva_policy::params::{
     DEFAULT_KEY, NamedModel, SLO, SaturationEntry, SaturationLayers, kv_fault, queue_fault,
 };
+
+pub(crate) use unread::unread_fields;
 
 /// Fields of an entry, for the documentation.
 pub const FIELDS: &[wva_base::yaml::DocumentField] = document::FIELDS;

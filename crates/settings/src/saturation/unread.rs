@@ -1,0 +1,438 @@
+//! Fields of entries that nothing reads: what decides the models of an entry has no use for them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::config_maps::Purpose;
+use crate::problem::EntryPlace;
+use wva_policy::params::{
+    AnalyzerSettings, DEFAULT_KEY, DynamicSettings, SATURATION, SLO, SaturationEntry, ScopedEntries,
+};
+
+/// Every field that no model of its entry has a use for, with what to do. An entry above may select for some models
+/// what reads a field of the entries below, so that all are looked at together.
+pub(crate) fn unread_fields(settings: &DynamicSettings) -> Vec<(EntryPlace, String)> {
+    let mut all = placed(&settings.saturation.entries);
+    all.sort_by_key(|one| one.rank);
+    let selects =
+        |entry: &SaturationEntry| entry.analyzer_name.is_some() || entry.analyzers.is_some();
+    let selectors: Vec<&PlacedEntry<'_>> = all.iter().filter(|one| selects(one.entry)).collect();
+    let mut unread = Vec::new();
+    for one in &all {
+        for field in FIELDS.iter().filter(|field| (field.is_stated)(one.entry)) {
+            let found = selections(one, &selectors, field.is_stated);
+            if !found
+                .iter()
+                .any(|found| field.reader.reads(*found, settings))
+            {
+                let is_listed = found.iter().any(|found| found.listed.is_some());
+                let text = format!("{}: {}", field.name, field.reader.remedy(is_listed));
+                unread.push((one.place(), text));
+            }
+        }
+    }
+    unread
+}
+
+/// A field that only some analyses read.
+struct FieldReader {
+    name: &'static str,
+    is_stated: fn(&SaturationEntry) -> bool,
+    reader: Reader,
+}
+
+const FIELDS: [FieldReader; 5] = [
+    FieldReader {
+        name: "kvSpareTrigger",
+        is_stated: |entry| entry.kv_spare_trigger.is_some(),
+        reader: Reader::Percentages,
+    },
+    FieldReader {
+        name: "queueSpareTrigger",
+        is_stated: |entry| entry.queue_spare_trigger.is_some(),
+        reader: Reader::Percentages,
+    },
+    FieldReader {
+        name: "scaleUpThreshold",
+        is_stated: |entry| entry.scale_up_threshold.is_some(),
+        reader: Reader::UpperBand,
+    },
+    FieldReader {
+        name: "scaleDownBoundary",
+        is_stated: |entry| entry.scale_down_boundary.is_some(),
+        reader: Reader::LowerBand,
+    },
+    FieldReader {
+        name: "burstReserve",
+        is_stated: |entry| entry.burst_reserve.is_some(),
+        reader: Reader::Slo,
+    },
+];
+
+#[derive(Clone, Copy)]
+enum Reader {
+    Percentages,
+    UpperBand,
+    LowerBand,
+    Slo,
+}
+
+impl Reader {
+    /// Whether it reads a field where entries select so.
+    fn reads(self, selection: Selection, settings: &DynamicSettings) -> bool {
+        let is_hybrid = settings.proactive_model;
+        let is_queueing = settings.queueing_model.selected();
+        let Selection { named, listed } = selection;
+        let is_alone = listed.is_none();
+        match self {
+            // In hybrid mode they stand for any analysis but that of tokens, and else for `slo` before it has learned.
+            Self::Percentages if is_hybrid => named == Named::Slo || selection.is_percentage(),
+            Self::Percentages => {
+                !is_queueing && (selection.is_percentage() || (named == Named::Slo && is_alone))
+            }
+            Self::UpperBand | Self::LowerBand if is_hybrid || is_queueing => true,
+            Self::UpperBand => listed.map_or(named != Named::Other, |listed| {
+                listed.takes_upper || (named == Named::Slo && !listed.has_slo)
+            }),
+            Self::LowerBand => listed.map_or(named != Named::Other, |listed| listed.takes_lower),
+            Self::Slo => {
+                let is_selected = named == Named::Slo && !is_queueing;
+                !is_hybrid && (is_selected || listed.is_some_and(|listed| listed.has_slo))
+            }
+        }
+    }
+
+    fn remedy(self, is_listed: bool) -> &'static str {
+        match self {
+            Self::Percentages => {
+                "only percentages read it, and analyzers decide the models of this entry; remove it"
+            }
+            Self::UpperBand | Self::LowerBand if is_listed => {
+                "no item of analyzers takes it from here; state it in an item, or remove it"
+            }
+            Self::UpperBand | Self::LowerBand => {
+                "percentages do not read it, and they decide the models of this entry; write analyzerName: slo or \
+                 saturation, or remove it"
+            }
+            Self::Slo => {
+                "only slo reads it, which has no part in the models of this entry; remove it"
+            }
+        }
+    }
+}
+
+/// What entries select for one model.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Selection {
+    named: Named,
+    listed: Option<Listed>,
+}
+
+impl Selection {
+    fn is_percentage(self) -> bool {
+        self.named == Named::Other && self.listed.is_none()
+    }
+}
+
+/// By `analyzerName`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    Saturation,
+    Slo,
+    Other,
+}
+
+impl Named {
+    fn of(name: &str) -> Self {
+        match name {
+            SATURATION => Self::Saturation,
+            SLO => Self::Slo,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// By `analyzers`, as a list that is not empty.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    has_slo: bool,
+    /// Whether an item takes `scaleUpThreshold` of the entry, or none is enabled, which has a remark of its own.
+    takes_upper: bool,
+    /// The same of `scaleDownBoundary`, which `slo` does not take.
+    takes_lower: bool,
+}
+
+impl Listed {
+    fn of(list: &[AnalyzerSettings]) -> Option<Self> {
+        let enabled = || list.iter().filter(|item| item.enabled);
+        let is_off = enabled().next().is_none();
+        (!list.is_empty()).then(|| Self {
+            has_slo: enabled().any(|item| item.kind == SLO),
+            takes_upper: is_off || enabled().any(|item| item.scale_up_threshold.is_none()),
+            takes_lower: is_off
+                || enabled().any(|item| item.kind != SLO && item.scale_down_boundary.is_none()),
+        })
+    }
+}
+
+/// Everything that entries may select for a model that has a field of `one` in force.
+fn selections(
+    one: &PlacedEntry<'_>,
+    selectors: &[&PlacedEntry<'_>],
+    is_stated: fn(&SaturationEntry) -> bool,
+) -> BTreeSet<Selection> {
+    let named = possible(one, selectors, is_stated, |entry| {
+        entry.analyzer_name.as_deref().map(Named::of)
+    });
+    let listed = possible(one, selectors, is_stated, |entry| {
+        entry.analyzers.as_deref().map(Listed::of)
+    });
+    let pairs = named.into_iter().flat_map(|named| {
+        let listed = listed.iter();
+        listed.map(move |listed| Selection {
+            named: named.unwrap_or(Named::Other),
+            listed: listed.flatten(),
+        })
+    });
+    pairs.collect()
+}
+
+/// What a field that selects may be for a model that has a field of `one` in force; `None` where no entry states it.
+/// `selectors` come strongest first.
+fn possible<T: Ord>(
+    one: &PlacedEntry<'_>,
+    selectors: &[&PlacedEntry<'_>],
+    is_stated: fn(&SaturationEntry) -> bool,
+    read: impl Fn(&SaturationEntry) -> Option<T>,
+) -> BTreeSet<Option<T>> {
+    let mut found = BTreeSet::new();
+    for other in selectors.iter().filter(|other| one.meets(other)) {
+        // What states the field above is in force instead.
+        if other.rank < one.rank && is_stated(other.entry) {
+            continue;
+        }
+        if let Some(value) = read(other.entry) {
+            found.insert(Some(value));
+            if other.rank >= one.rank && one.lies_within(other) {
+                return found;
+            }
+        }
+    }
+    found.insert(None);
+    found
+}
+
+/// An entry, with the models that it is for; `None` is every one.
+struct PlacedEntry<'a> {
+    scope: Option<&'a Arc<str>>,
+    key: &'a str,
+    namespace: Option<&'a str>,
+    model: Option<&'a str>,
+    tier: Option<&'a str>,
+    /// Its place among the layers of a model, the strongest first.
+    rank: u8,
+    entry: &'a SaturationEntry,
+}
+
+impl PlacedEntry<'_> {
+    fn place(&self) -> EntryPlace {
+        EntryPlace {
+            purpose: Purpose::Saturation,
+            namespace: self.scope.cloned(),
+            entry: self.key.to_owned(),
+        }
+    }
+
+    fn parts(&self) -> [Option<&str>; 3] {
+        [self.namespace, self.model, self.tier]
+    }
+
+    /// Whether both may apply to one model.
+    fn meets(&self, other: &PlacedEntry<'_>) -> bool {
+        let mut parts = self.parts().into_iter().zip(other.parts());
+        parts.all(|(own, other)| own.zip(other).is_none_or(|(own, other)| own == other))
+    }
+
+    /// Whether the other one applies to every model that this one applies to.
+    fn lies_within(&self, other: &PlacedEntry<'_>) -> bool {
+        let mut parts = self.parts().into_iter().zip(other.parts());
+        parts.all(|(own, other)| other.is_none() || own == other)
+    }
+}
+
+/// All entries, ranked as [`ScopedEntries::sources`] has the layers of one model.
+fn placed(entries: &ScopedEntries<SaturationEntry>) -> Vec<PlacedEntry<'_>> {
+    let namespaces = entries.namespaces.iter();
+    let scopes = std::iter::once((None, &entries.global))
+        .chain(namespaces.map(|(name, set)| (Some(name), set)));
+    let mut all = Vec::new();
+    for (scope, set) in scopes {
+        let is_global = scope.is_none();
+        let for_all = |key, rank, entry| PlacedEntry {
+            scope,
+            key,
+            namespace: scope.map(|name| &**name),
+            model: None,
+            tier: None,
+            rank,
+            entry,
+        };
+        let default = set.default.iter();
+        all.extend(default.map(|entry| for_all(DEFAULT_KEY, if is_global { 6 } else { 3 }, entry)));
+        all.extend(set.tiers.iter().map(|(key, entry)| PlacedEntry {
+            tier: Some(key),
+            ..for_all(key, if is_global { 2 } else { 1 }, entry)
+        }));
+        all.extend(set.models.iter().map(|(identity, (key, entry))| {
+            let namespace = identity.namespace.as_ref().or(scope);
+            let rank = match (scope, namespace) {
+                (Some(_), _) => 0,
+                (None, Some(_)) => 4,
+                (None, None) => 5,
+            };
+            PlacedEntry {
+                namespace: namespace.map(|name| &**name),
+                model: Some(&identity.model),
+                ..for_all(key, rank, entry)
+            }
+        }));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::read_bundle;
+
+    /// The fields that nothing reads, each behind the key of its entry.
+    fn unread(settings: &str) -> Vec<String> {
+        let settings = read_bundle(settings).unwrap();
+        let found = unread_fields(&settings).into_iter();
+        let field = |text: String| text.split(": ").next().unwrap_or_default().to_owned();
+        found
+            .map(|(place, text)| format!("{} {}", place.entry, field(text)))
+            .collect()
+    }
+
+    /// Settings, and what is unread of them.
+    type Case<'a> = (&'a str, &'a [&'a str]);
+
+    #[test]
+    fn a_field_is_unread_where_no_model_of_its_entry_has_a_use_for_it() {
+        let cases: [Case<'_>; 8] = [
+            ("default: {kvSpareTrigger: 0.2, queueSpareTrigger: 2}", &[]),
+            (
+                "default: {analyzerName: saturation, kvSpareTrigger: 0.2, queueSpareTrigger: 2}",
+                &["default kvSpareTrigger", "default queueSpareTrigger"],
+            ),
+            // Percentages stand in for `slo`, unless analyzers are listed.
+            (
+                "default: {analyzerName: slo, kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
+                &[],
+            ),
+            (
+                "default: {analyzerName: slo, analyzers: [{name: slo}], kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
+                &["default kvSpareTrigger", "default scaleDownBoundary"],
+            ),
+            // Every analyzer knows full replicas by these.
+            (
+                "default: {analyzerName: slo, kvCacheThreshold: 0.7, queueLengthThreshold: 4, burstReserve: strict}",
+                &[],
+            ),
+            (
+                "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, burstReserve: strict}",
+                &[
+                    "default scaleUpThreshold",
+                    "default scaleDownBoundary",
+                    "default burstReserve",
+                ],
+            ),
+            (
+                "default: {analyzerName: saturation, scaleUpThreshold: 0.9, scaleDownBoundary: 0.5}",
+                &[],
+            ),
+            (
+                "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, analyzers: [{name: saturation, \
+                 scaleUpThreshold: 0.8}]}",
+                &["default scaleUpThreshold"],
+            ),
+        ];
+        for (settings, expected) in cases {
+            let settings = format!("saturation: {{{settings}}}");
+            assert_eq!(unread(&settings), expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_read_where_another_entry_selects_what_reads_it() {
+        let cases: [Case<'_>; 5] = [
+            ("gold: {kvSpareTrigger: 0.3}", &["gold kvSpareTrigger"]),
+            (
+                "m: {modelId: m, kvSpareTrigger: 0.3}",
+                &["m kvSpareTrigger"],
+            ),
+            (
+                "m: {modelId: m, analyzerName: percentage, kvSpareTrigger: 0.3}",
+                &[],
+            ),
+            (
+                "m: {modelId: m, kvSpareTrigger: 0.3}, gold: {analyzerName: percentage}",
+                &[],
+            ),
+            (
+                "m: {modelId: m, kvSpareTrigger: 0.3}, n: {modelId: n, analyzerName: percentage}",
+                &["m kvSpareTrigger"],
+            ),
+        ];
+        for (entries, expected) in cases {
+            let settings =
+                format!("saturation: {{default: {{analyzerName: saturation}}, {entries}}}");
+            assert_eq!(unread(&settings), expected, "{settings}");
+        }
+        let band = "saturation: {default: {scaleUpThreshold: 0.9}";
+        let cases: [Case<'_>; 6] = [
+            ("}", &["default scaleUpThreshold"]),
+            (", m: {modelId: m, analyzerName: saturation}}", &[]),
+            (
+                ", m: {modelId: m, analyzerName: saturation, scaleUpThreshold: 0.8}}",
+                &["default scaleUpThreshold"],
+            ),
+            (
+                "}\nnamespaces: {a: {saturation: {default: {analyzerName: slo}}}}",
+                &[],
+            ),
+            ("}\nqueueingModel: {default: {}}", &[]),
+            ("}\nEXPERIMENTAL_PROACTIVE_MODEL: true", &[]),
+        ];
+        for (more, expected) in cases {
+            let settings = format!("{band}{more}");
+            assert_eq!(unread(&settings), expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn the_queueing_model_and_hybrid_mode_have_readers_of_their_own() {
+        let entry =
+            "saturation: {default: {analyzerName: slo, kvSpareTrigger: 0.2, burstReserve: strict";
+        let cases: [Case<'_>; 4] = [
+            ("}}", &[]),
+            (
+                "}}\nqueueingModel: {default: {}}",
+                &["default kvSpareTrigger", "default burstReserve"],
+            ),
+            (
+                ", analyzers: [{name: slo}]}}\nqueueingModel: {default: {}}",
+                &["default kvSpareTrigger"],
+            ),
+            (
+                "}}\nEXPERIMENTAL_PROACTIVE_MODEL: true",
+                &["default burstReserve"],
+            ),
+        ];
+        for (more, expected) in cases {
+            let settings = format!("{entry}{more}");
+            assert_eq!(unread(&settings), expected, "{settings}");
+        }
+    }
+}
