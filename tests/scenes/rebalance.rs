@@ -92,16 +92,16 @@ async fn changes_hands(world: &World, giver: &str, taker: &str) {
     let [first, second] = &DEATHS;
     loop {
         let frame = world.frame();
-        let ((_, given), (_, taken)) = (counts(&frame, giver), counts(&frame, taker));
-        if given == 1 {
+        let ((_, kept), (_, gained)) = (counts(&frame, giver), counts(&frame, taker));
+        if kept == 1 {
             break;
         }
-        within_quota(world, |frame| counts(frame, giver).0 < given).await;
+        within_quota(world, |frame| counts(frame, giver).0 < kept).await;
         kill(world, first);
-        let free = within_quota(world, |frame| counts(frame, giver).1 < given).await;
-        assert_eq!(counts(&free, taker).1, taken, "{free:#?}");
+        let free = within_quota(world, |frame| counts(frame, giver).1 < kept).await;
+        assert_eq!(counts(&free, taker).1, gained, "{free:#?}");
         kill(world, second);
-        within_quota(world, |frame| counts(frame, taker).1 > taken).await;
+        within_quota(world, |frame| counts(frame, taker).1 > gained).await;
     }
     within_quota(world, |frame| {
         counts(frame, giver) == (1, 1) && counts(frame, taker) == (7, 7)
