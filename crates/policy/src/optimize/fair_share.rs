@@ -4,52 +4,41 @@
 //! weighs claims against each other and decides who is served first; it never makes a claim larger.
 //! The largest weighted claim is served down to the mean of all, again and again, so that scarcity
 //! levels the claims instead of starving the rest. What no variant can serve is no claim.
+//!
+//! Before that each model takes its cheapest adequate set, unless a pool that it draws from has less than all such sets
+//! need: a limit that does not bind changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidate::{Candidate, late_supply, outstanding};
+use super::candidate::{late_supply, outstanding};
+use super::contest::{Contender, Contest};
 use super::cover::prices;
 use super::feed::{SINGLY, TOLERANCE, follow, reach};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::{ModelKey, VariantKey};
-use crate::limit::{Budget, GpuCount, GpuPool, GpuPools, NotCounted, PoolFigures};
+use crate::limit::{Budget, GpuPool, GpuPools, NotCounted, PoolFigures};
 use crate::reason::Reason;
 use crate::rounding;
-use crate::snapshot::Accelerator;
 use crate::units::{Gpus, Replicas};
-
-/// A variant that competes for GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Contender {
-    pub candidate: Candidate,
-    pub accelerator: Accelerator,
-    /// GPUs of one replica; none counts as one.
-    pub gpus: Gpus,
-    /// Whether these are all.
-    pub gpu_count: GpuCount,
-    /// Replicas beyond those that stand whose GPUs it has already.
-    pub reserved: Replicas,
-}
-
-/// A model that competes for GPUs.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Contest {
-    /// Its weight, positive.
-    pub priority: f64,
-    pub contenders: BTreeMap<VariantKey, Contender>,
-    /// What its roles need; only growth competes.
-    pub role_targets: BTreeMap<ServingRole, RoleTarget>,
-}
 
 /// Serves the growth of all models. Every contender of a model that grows is in the answer.
 pub(crate) fn share(
     contests: &BTreeMap<ModelKey, Contest>,
     pools: &mut GpuPools,
 ) -> BTreeMap<VariantKey, CountChange> {
-    let mut works: Vec<Work<'_>> = contests.values().filter_map(Work::of).collect();
+    let mut works: Vec<Work<'_>> = (contests.values())
+        .filter_map(|contest| Work::of(contest, pools))
+        .collect();
+    let scarce = scarce(&works, pools);
+    for work in works
+        .iter_mut()
+        .filter(|work| !work.needs_any(&scarce, pools))
+    {
+        work.take_cheapest(pools);
+    }
     let mut round = Round::default();
     for (index, work) in works.iter().enumerate() {
         round.put(work.value(pools), index);
@@ -69,6 +58,21 @@ pub(crate) fn share(
         .flat_map(|work| &work.needs)
         .flat_map(|need| need.changes(pools))
         .collect()
+}
+
+/// Pools that have less than the cheapest sets of all models need.
+fn scarce(works: &[Work<'_>], pools: &GpuPools) -> BTreeSet<GpuPool> {
+    let mut asked: BTreeMap<GpuPool, (Gpus, Budget)> = BTreeMap::new();
+    for taker in works.iter().flat_map(Work::buyers) {
+        for figures in taker.pools(pools) {
+            let none = (Gpus::ZERO, figures.left);
+            let (gpus, _) = asked.entry(figures.pool()).or_insert(none);
+            *gpus = gpus.plus(taker.to_buy());
+        }
+    }
+    let asked = asked.into_iter();
+    let short = asked.filter(|(_, (gpus, left))| left.grant(*gpus) < *gpus);
+    short.map(|(pool, _)| pool).collect()
 }
 
 /// The claims that are open, by size.
@@ -137,11 +141,14 @@ struct Taker<'a> {
     key: &'a VariantKey,
     contender: &'a Contender,
     gains: Vec<f64>,
+    /// Replicas that the cheapest set of its model adds.
+    cheapest: u32,
     added: u32,
 }
 
 impl<'a> Work<'a> {
-    fn of(contest: &'a Contest) -> Option<Self> {
+    fn of(contest: &'a Contest, pools: &GpuPools) -> Option<Self> {
+        let cheapest = contest.cheapest(pools);
         let mut reached = None;
         let mut needs = Vec::new();
         // Prefill, which decides what decode receives, is before it in order.
@@ -159,7 +166,7 @@ impl<'a> Work<'a> {
                 claim.anticipated += covered;
             }
             let fed = reached.filter(|_| *role == ServingRole::Decode);
-            let need = RoleDemand::of(contest, *role, &claims, fed);
+            let need = RoleDemand::of(contest, *role, &claims, fed, &cheapest);
             if *role == ServingRole::Prefill {
                 reached = need.reach(&claims);
             }
@@ -169,6 +176,26 @@ impl<'a> Work<'a> {
             priority: contest.priority,
             needs,
         })
+    }
+
+    /// Variants that its cheapest set adds replicas of.
+    fn buyers(&self) -> impl Iterator<Item = &Taker<'a>> {
+        let takers = self.needs.iter().flat_map(|need| &need.takers);
+        takers.filter(|taker| taker.cheapest > 0)
+    }
+
+    fn needs_any(&self, scarce: &BTreeSet<GpuPool>, pools: &GpuPools) -> bool {
+        let mut drawn = self.buyers().flat_map(|taker| taker.pools(pools));
+        drawn.any(|figures| scarce.contains(&figures.pool()))
+    }
+
+    fn take_cheapest(&mut self, pools: &mut GpuPools) {
+        for need in &mut self.needs {
+            for taker in &mut need.takers {
+                let count = taker.take(taker.cheapest, pools);
+                taker.serve(count, &mut need.left);
+            }
+        }
     }
 
     /// The weighted claim in GPUs, as far as it can be served now.
@@ -213,6 +240,7 @@ impl<'a> RoleDemand<'a> {
         role: ServingRole,
         claims: &[CapacityClaim],
         fed: Option<f64>,
+        cheapest: &BTreeMap<VariantKey, u32>,
     ) -> Self {
         let bounded = fed.map(|share| follow(claims, share));
         let fed = fed.filter(|_| bounded.as_deref().is_some_and(|bounded| bounded != claims));
@@ -231,6 +259,7 @@ impl<'a> RoleDemand<'a> {
                     key,
                     contender,
                     gains,
+                    cheapest: cheapest.get(key).copied().unwrap_or(0),
                     added: 0,
                 })
             })
@@ -296,9 +325,7 @@ impl<'a> RoleDemand<'a> {
             let wanted = wanted(&self.left, goals, &self.claimed, &taker.gains);
             let count = taker.take(wanted.min(rest), pools);
             rest = rest.saturating_sub(count);
-            for (left, gain) in self.left.iter_mut().zip(&taker.gains) {
-                *left = (*left - gain * f64::from(count)).max(0.0);
-            }
+            taker.serve(count, &mut self.left);
             granted = granted.plus(taker.contender.gpus.at_least_one().times(Replicas(count)));
         }
         granted
@@ -328,6 +355,24 @@ fn wanted(left: &[f64], goals: &[f64], claimed: &[f64], gains: &[f64]) -> u32 {
 }
 
 impl Taker<'_> {
+    fn pools(&self, pools: &GpuPools) -> Vec<PoolFigures> {
+        pools.figures(&self.key.namespace, &self.contender.accelerator)
+    }
+
+    /// GPUs that its part of the cheapest set takes of pools.
+    fn to_buy(&self) -> Gpus {
+        let more = Replicas(self.cheapest).saturating_sub(self.contender.reserved);
+        let gpus = self.contender.gpu_count.taken(self.contender.gpus);
+        gpus.times(more)
+    }
+
+    /// What claims leave once so many replicas are added.
+    fn serve(&self, count: u32, left: &mut [f64]) {
+        for (left, gain) in left.iter_mut().zip(&self.gains) {
+            *left = (*left - gain * f64::from(count)).max(0.0);
+        }
+    }
+
     fn room(&self) -> u32 {
         let room = self.contender.candidate.room_above();
         room.saturating_sub(self.added)
@@ -400,7 +445,7 @@ impl Taker<'_> {
         let gpus = self.contender.gpus.at_least_one();
         let added = Replicas(self.added);
         let wanted = Replicas(self.added.saturating_add(lacking.0));
-        let all = pools.figures(&self.key.namespace, &self.contender.accelerator);
+        let all = self.pools(pools);
         if !self.contender.gpu_count.is_counted() {
             let bounded = all.iter().filter(|pool| pool.left != Budget::Unlimited);
             return Reason::GpusNotCounted(NotCounted {

@@ -5,6 +5,7 @@
 
 mod amount;
 mod candidate;
+mod contest;
 mod cover;
 mod fair_share;
 mod feed;
@@ -23,7 +24,8 @@ use super::units::Replicas;
 
 pub(crate) use amount::WantedAmount;
 pub(crate) use candidate::Candidate;
-pub(crate) use fair_share::{Contender, Contest, share};
+pub(crate) use contest::{Contender, Contest};
+pub(crate) use fair_share::share;
 
 /// Steps of one search for the least cost; beyond them the best answer so far stands.
 pub(crate) const SEARCH_EFFORT: u32 = 20_000;

@@ -1,0 +1,68 @@
+//! What competes for GPUs, and what it would take if nothing else did.
+
+use std::collections::BTreeMap;
+
+use super::candidate::Candidate;
+use super::{Method, joint};
+use crate::capacity::ServingRole;
+use crate::combine::RoleTarget;
+use crate::key::VariantKey;
+use crate::limit::{GpuCount, GpuPools};
+use crate::snapshot::Accelerator;
+use crate::units::{Gpus, Replicas};
+
+/// A variant that competes for GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contender {
+    pub candidate: Candidate,
+    pub accelerator: Accelerator,
+    /// GPUs of one replica; none counts as one.
+    pub gpus: Gpus,
+    /// Whether these are all.
+    pub gpu_count: GpuCount,
+    /// Replicas beyond those that stand whose GPUs it has already.
+    pub reserved: Replicas,
+}
+
+/// A model that competes for GPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Contest {
+    /// Its weight, positive.
+    pub priority: f64,
+    pub contenders: BTreeMap<VariantKey, Contender>,
+    /// What its roles need; only growth competes.
+    pub role_targets: BTreeMap<ServingRole, RoleTarget>,
+}
+
+impl Contest {
+    /// How many replicas of each variant a model would add at the least cost if all that is free were its own.
+    pub(super) fn cheapest(&self, pools: &GpuPools) -> BTreeMap<VariantKey, u32> {
+        let standing = |candidate: &Candidate| candidate.standing.max(candidate.count);
+        let within = |(key, contender): (&VariantKey, &Contender)| {
+            let mut candidate = contender.candidate.clone();
+            let free = contender.free(key, candidate.room_above(), pools);
+            let most = Replicas(standing(&candidate).0.saturating_add(free));
+            candidate.bounds.max = Some(candidate.bounds.max.map_or(most, |max| max.min(most)));
+            (key.clone(), candidate)
+        };
+        let candidates = self.contenders.iter().map(within).collect();
+        let grown = joint::grow(&candidates, &self.role_targets, Method::LeastCost);
+        let added = candidates.iter().filter_map(|(key, candidate)| {
+            let change = grown.changes.get(key)?;
+            Some((key.clone(), change.to.saturating_sub(standing(candidate)).0))
+        });
+        added.collect()
+    }
+}
+
+impl Contender {
+    /// So many replicas, as far as there are GPUs for them.
+    fn free(&self, key: &VariantKey, wanted: u32, pools: &GpuPools) -> u32 {
+        let per_replica = self.gpus.at_least_one();
+        let own = Replicas(wanted).min(self.reserved);
+        let more = Replicas(wanted).saturating_sub(own);
+        let free = (self.gpu_count).within(pools.budget(&key.namespace, &self.accelerator));
+        let granted = free.grant(per_replica.times(more)).replicas(per_replica);
+        own.0.saturating_add(granted.0)
+    }
+}
