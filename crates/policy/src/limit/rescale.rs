@@ -270,7 +270,7 @@ fn contended_budget(
     pools: &GpuPools,
     awaited: Gpus,
 ) -> Option<(Gpus, bool)> {
-    let wanted = sum(members, RescaleCandidate::wanted);
+    let needed = sum(members, RescaleCandidate::needed);
     let whole = finite_budget(members, pools)?;
     let least = sum(members, RescaleCandidate::least).plus(awaited);
     let is_awaited = awaited > Gpus::ZERO && least <= whole;
@@ -279,7 +279,7 @@ fn contended_budget(
     } else {
         whole
     };
-    (wanted > budget).then_some((budget, is_awaited))
+    (needed > budget).then_some((budget, is_awaited))
 }
 
 fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {

@@ -136,6 +136,11 @@ impl RescaleCandidate {
         total(roles.map(|role| self.wanted_by(*role)))
     }
 
+    /// What it takes of a budget that has enough for all: what it wants, and its minima at least.
+    pub(super) fn needed(&self) -> Gpus {
+        self.wanted().max(self.floor(None))
+    }
+
     /// GPUs of as many whole replicas as a role needs of the variant that serves it most cheaply, at most
     /// [`MOST`]; none where no variant can serve it.
     fn wanted_by(&self, role: ServingRole) -> Gpus {
