@@ -19,6 +19,7 @@ use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::scale_down_memory::Occupancy;
 use crate::slo::{SloGoal, hidden_sequences};
 use crate::snapshot::{ResolvedTarget, SignalName, VariantView};
+use crate::startup::StartProspect;
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 use crate::{throughput, tokens};
@@ -261,14 +262,19 @@ pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f6
     Some(subject.reader.queued(key)?.requests)
 }
 
-/// The replicas that are ready, and those that are to become so.
+/// The replicas that are ready, and those that are to become so: of a variant whose starts are stalled not those that are
+/// late.
 fn counts(
     subject: AnalyzedModel<'_>,
     view: &VariantView,
     target: &ResolvedTarget,
 ) -> (Replicas, Replicas) {
     let gated = subject.outlook.gated_too_long(view);
-    let pending = target.pending().saturating_sub(gated);
+    let late = match subject.outlook.prospect(&view.key) {
+        StartProspect::Open => Replicas::ZERO,
+        StartProspect::Stalled => subject.outlook.late(view),
+    };
+    let pending = target.pending().saturating_sub(gated).saturating_sub(late);
     (target.ready.min(target.current), pending)
 }
 

@@ -97,13 +97,9 @@ pub(super) fn variant(
         .filter_map(|pod| start.remaining(outlook.age(&view.key, pod)))
         .collect();
     remaining.sort_unstable();
-    // Of a variant whose starts are stalled those that are late do not come.
-    let (pending, max) = match outlook.prospect(&view.key) {
-        StartProspect::Open => (pending, view.bounds.max),
-        StartProspect::Stalled => {
-            let pending = pending.saturating_sub(outlook.late(view));
-            (pending, Some(Replicas(ready.0.saturating_add(pending.0))))
-        }
+    let max = match outlook.prospect(&view.key) {
+        StartProspect::Open => view.bounds.max,
+        StartProspect::Stalled => Some(Replicas(ready.0.saturating_add(pending.0))),
     };
     ThroughputVariantInput {
         role: view.template.role,

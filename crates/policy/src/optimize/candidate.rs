@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bounds::{Bounds, CEILING};
-use crate::capacity::{AnalyzerName, ServingRole};
+use crate::capacity::ServingRole;
 use crate::combine::CapacityClaim;
 use crate::key::VariantKey;
 use crate::startup::StartProspect;
@@ -130,23 +130,16 @@ pub(super) fn outstanding<'a>(
         .collect()
 }
 
-/// What the late replicas of a role would supply to a claim. Tokens and queueing anticipate them still, unless
-/// a gate holds them.
+/// What the late replicas of a role would supply to a claim, which anticipates none of them.
 pub(super) fn late_supply<'a>(
     candidates: impl Iterator<Item = (&'a VariantKey, &'a Candidate)>,
     role: ServingRole,
     claim: &CapacityClaim,
 ) -> f64 {
-    let is_anticipated = !matches!(claim.analyzer, AnalyzerName::Slo | AnalyzerName::Throughput);
     let of_role = candidates.filter(|(_, candidate)| candidate.role == role);
     let supplied = of_role.filter_map(|(key, candidate)| {
         let per_replica = claim.per_replica.get(key)?;
-        let late = if is_anticipated {
-            Replicas::ZERO
-        } else {
-            candidate.late
-        };
-        Some(per_replica * (late.to_f64() + candidate.gated.to_f64()))
+        Some(per_replica * (candidate.late.to_f64() + candidate.gated.to_f64()))
     });
     supplied.sum()
 }

@@ -96,8 +96,7 @@ fn others_grow_before_a_variant_whose_starts_are_stalled() {
         // What the other one has no room for waits for the late ones first.
         (vec![cheap(4, 3), dear(8)], Slo, 500.0, [4, 10]),
         (vec![cheap(4, 3), dear(8)], Slo, 600.0, [5, 10]),
-        // Tokens anticipate what is late: nothing of it covers what they claim.
-        (vec![cheap(4, 3), dear(8)], Saturation, 500.0, [7, 10]),
+        (vec![cheap(4, 3), dear(8)], Saturation, 500.0, [4, 10]),
     ] {
         let targets = [(BOTH, grow(analyzer, &given, amount))].into();
         let found = counts(&given, &targets);
