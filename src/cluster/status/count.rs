@@ -97,7 +97,6 @@ where
                 return Ok(StoredStatus {
                     change: WriteEffect::Changed,
                     resource_version: version(&stored.metadata),
-                    adopted: BTreeSet::new(),
                     ownership_conflicts: BTreeSet::new(),
                     fields: StatusFields::All,
                 });

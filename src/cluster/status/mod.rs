@@ -65,8 +65,6 @@ pub struct StoredStatus {
     pub change: WriteEffect,
     /// The version of the object now.
     pub resource_version: String,
-    /// Former owners whose fields are ours now.
-    pub adopted: BTreeSet<String>,
     /// Live controllers of our kind that say the same about the object. One of us is superfluous.
     pub ownership_conflicts: BTreeSet<String>,
     /// Which fields were stored.
@@ -195,11 +193,11 @@ pub async fn apply_status(
     let (ownership_conflicts, takeable) =
         owners::split(owners::others(&stored, &api.manager), retired);
     if takeable.is_empty() {
-        return Ok(writer.written(&stored, takeable, ownership_conflicts));
+        return Ok(writer.written(&stored, ownership_conflicts));
     }
     let adopted = writer.adopt(&stored, &takeable).await?;
     match writer.apply(&version(&adopted)).await {
-        Ok(stored) => Ok(writer.written(&stored, takeable, ownership_conflicts)),
+        Ok(stored) => Ok(writer.written(&stored, ownership_conflicts)),
         // Somebody wrote again in between, so the version has moved as well.
         Err(Failure::Owned(_)) => Err(StatusError::Outdated(patch.key.clone())),
         Err(Failure::Final(error)) => Err(error),
@@ -313,7 +311,6 @@ impl Writer<'_> {
     fn written(
         &self,
         stored: &ObjectMeta,
-        adopted: BTreeSet<String>,
         ownership_conflicts: BTreeSet<String>,
     ) -> StoredStatus {
         let resource_version = version(stored);
@@ -325,7 +322,6 @@ impl Writer<'_> {
         StoredStatus {
             change,
             resource_version,
-            adopted,
             ownership_conflicts,
             fields: self.fields,
         }
