@@ -6,8 +6,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueEnum, Valu
 use clap_complete::{Shell, generate};
 
 use super::program::Program;
-use super::usage::{Given, read};
-use super::{bundle, crds, doctor, migrate, misused, page, plan, print, replay, status, why};
+use super::{bundle, crds, doctor, migrate, page, plan, print, replay, status, why};
 use crate::settings::schema::{self, Spec};
 use crate::settings::value::ValueKind;
 
@@ -35,11 +34,9 @@ enum Known {
 
 /// Runs the command.
 pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<CompletionsFlags>(program, arguments) {
-        Ok(Given::Arguments(given)) => print(&script(program, given.shell)),
-        Ok(Given::Help(text)) => print(&text),
-        Err(error) => misused([error]),
-    }
+    program.run_command(arguments, |given: CompletionsFlags| {
+        print(&script(program, given.shell))
+    })
 }
 
 fn script(program: &Program, shell: Known) -> String {

@@ -1,27 +1,14 @@
 //! `wva crds`: the custom resource definitions, ready for `kubectl apply`.
 
-use std::process::ExitCode;
-
 use clap::Parser;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use super::usage::{Given, read};
-use super::{fail, misused, print};
 use crate::api::{pod_autoscaler, variant_autoscaling};
 
 /// Prints the custom resource definitions
 #[derive(Debug, Parser)]
 #[command(name = "crds")]
 pub(super) struct CrdsFlags;
-
-/// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match read::<CrdsFlags>(&super::PROGRAM, arguments).map(|given| (given, text())) {
-        Ok((Given::Help(text), _) | (_, Ok(text))) => print(&text),
-        Ok((_, Err(error))) => fail([error]),
-        Err(error) => misused([error]),
-    }
-}
 
 /// The YAML text of all definitions, one document each.
 ///

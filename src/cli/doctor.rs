@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep};
 
-use super::usage::{Given, read, to_duration};
-use super::{complain, misused, print};
+use super::usage::to_duration;
+use super::{block_on, complain, misused, print};
 use crate::cluster::client::{KubeconfigSource, connect};
 use crate::doctor::look::{DoctorScope, files, look, reach};
 use crate::doctor::report::Verdict;
@@ -72,18 +72,10 @@ enum DoctorOutput {
 }
 
 /// Runs the command.
-pub fn run(
-    arguments: impl Iterator<Item = String>,
-    environment: BTreeMap<String, String>,
-) -> ExitCode {
-    let flags: DoctorFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
+pub(super) fn run(flags: &DoctorFlags, environment: BTreeMap<String, String>) -> ExitCode {
     let diagnosis = match &flags.files {
-        Some(folder) => manifests(folder, &flags),
-        None => cluster(&flags, environment),
+        Some(folder) => manifests(folder, flags),
+        None => cluster(flags, environment),
     };
     match diagnosis {
         Ok(diagnosis) => report(&diagnosis, flags.output),
@@ -123,10 +115,6 @@ fn cluster(
     flags: &DoctorFlags,
     environment: BTreeMap<String, String>,
 ) -> Result<Diagnosis, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| format!("the runtime cannot start: {error}"))?;
     let own = environment.get("POD_NAMESPACE").cloned();
     let scope = DoctorScope {
         namespace: flags.namespace.clone(),
@@ -136,7 +124,7 @@ fn cluster(
         prometheus: flags.prometheus.clone(),
         environment,
     };
-    runtime.block_on(async {
+    block_on(async {
         let client = connect(&KubeconfigSource::Infer).await;
         let client = client.map_err(|error| error.to_string())?;
         until_fine(&client, &scope, flags.wait.unwrap_or_default()).await

@@ -95,15 +95,15 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
     let mut rest = arguments.iter().cloned();
     match rest.next().as_deref() {
         Some("controller") => controller::run(rest, environment, Arc::new(NoHooks)),
-        Some("doctor") => doctor::run(rest, environment),
-        Some("status") => status::run(rest),
-        Some("why") => why::run(rest),
+        Some("doctor") => PROGRAM.run_command(rest, |flags| doctor::run(&flags, environment)),
+        Some("status") => PROGRAM.run_command(rest, |flags| status::run(&flags)),
+        Some("why") => PROGRAM.run_command(rest, why::run),
         Some("plan") => plan::run(rest),
-        Some("replay") => replay::run(rest),
-        Some("page") => page::run(rest),
-        Some("migrate") => migrate::run(rest),
-        Some("bundle") => bundle::run(rest),
-        Some("crds") => crds::run(rest),
+        Some("replay") => PROGRAM.run_command(rest, |flags| replay::run(&flags)),
+        Some("page") => PROGRAM.run_command(rest, page::run),
+        Some("migrate") => PROGRAM.run_command(rest, |flags| migrate::run(&flags)),
+        Some("bundle") => PROGRAM.run_command(rest, |flags| bundle::run(&flags)),
+        Some("crds") => PROGRAM.run_command(rest, |crds::CrdsFlags| print_or_fail(crds::text())),
         other => PROGRAM.run_general(other, arguments, |again| run(again, environment)),
     }
 }
@@ -137,6 +137,14 @@ fn write_to(output: &mut impl Write, text: &str) -> ExitCode {
         // The reader of a pipe has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => fail([format!("standard output: {error}; write to another place")]),
+    }
+}
+
+/// Prints an answer, or says why there is none.
+pub fn print_or_fail<E: std::fmt::Display>(answer: Result<String, E>) -> ExitCode {
+    match answer {
+        Ok(text) => print(&text),
+        Err(error) => fail([error]),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, Parser};
 
+use super::usage::{Given, read};
 use super::{MISUSED, complain, completions, misused, print, print_version, usage};
 use crate::settings::help::dashed;
 
@@ -48,6 +49,19 @@ impl Program {
                 complain(self.usage);
                 ExitCode::from(MISUSED)
             }
+        }
+    }
+
+    /// Reads the flags of a command, and runs it.
+    pub fn run_command<F: Parser>(
+        &self,
+        arguments: impl Iterator<Item = String>,
+        run: impl FnOnce(F) -> ExitCode,
+    ) -> ExitCode {
+        match read(self, arguments) {
+            Ok(Given::Arguments(flags)) => run(flags),
+            Ok(Given::Help(text)) => print(&text),
+            Err(error) => misused([error]),
         }
     }
 

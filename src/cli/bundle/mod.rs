@@ -16,8 +16,7 @@ use self::redact::{redact, redact_recording};
 use super::controller_api::ControllerApi;
 use super::doctor;
 use super::status::{FleetObjects, list_events};
-use super::usage::{Given, read};
-use super::{fail, misused, print};
+use super::{block_on, misused, print_or_fail};
 use crate::doctor::look::DoctorScope;
 use crate::version;
 use wva_recording::RecordingReader;
@@ -30,19 +29,10 @@ const PAGES: [(&str, &str); 4] = [
 ];
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: BundleFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
-    let controller = match ControllerApi::of(&flags.controller) {
-        Ok(controller) => controller,
-        Err(error) => return misused([error]),
-    };
-    match super::block_on(collected(&flags, controller.as_ref())) {
-        Ok(text) => print(&text),
-        Err(error) => fail([error]),
+pub(super) fn run(flags: &BundleFlags) -> ExitCode {
+    match ControllerApi::of(&flags.controller) {
+        Ok(controller) => print_or_fail(block_on(collected(flags, controller.as_ref()))),
+        Err(error) => misused([error]),
     }
 }
 

@@ -14,17 +14,11 @@ pub(super) use self::arguments::MigrateFlags;
 use self::arguments::VariantForm;
 pub(super) use self::forms::{StoredScaler, declared};
 use super::status::FleetObjects;
-use super::usage::{Given, read};
-use super::{fail, misused, print};
+use super::{fail, print};
 use wva_base::text::printable;
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: MigrateFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
+pub(super) fn run(flags: &MigrateFlags) -> ExitCode {
     let objects = super::block_on(async {
         let (client, namespace) = flags.namespaces.connect().await?;
         FleetObjects::read(&client, namespace.as_deref()).await

@@ -8,24 +8,15 @@ use std::process::ExitCode;
 
 pub(super) use self::arguments::PageFlags;
 use self::arguments::PageSource;
-use super::usage::{Given, read};
-use super::{fail, misused, print, replay};
+use super::{block_on, misused, print_or_fail, replay};
 use crate::page;
 use wva_recording::RecordingReader;
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: PageFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
+pub(super) fn run(flags: PageFlags) -> ExitCode {
     match flags.source() {
         Err(error) => misused([error]),
-        Ok(source) => match super::block_on(document(&source)) {
-            Ok(document) => print(&document),
-            Err(error) => fail([error]),
-        },
+        Ok(source) => print_or_fail(block_on(document(&source))),
     }
 }
 

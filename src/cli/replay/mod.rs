@@ -15,7 +15,6 @@ pub(super) use self::last::LastEntries;
 use serde::de::Error as _;
 
 use super::bundle::archive;
-use super::usage::{Given, read};
 use super::{misused, plan, print};
 use crate::page::time;
 use crate::policy::params::DynamicSettings;
@@ -37,13 +36,8 @@ pub(super) struct ReplayReport {
 }
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: ReplayFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
-    match answer(&flags) {
+pub(super) fn run(flags: &ReplayFlags) -> ExitCode {
+    match answer(flags) {
         Err(error) => misused([error]),
         Ok(report) => match print(&printable(&report.text)) {
             ExitCode::SUCCESS if report.has_differences => ExitCode::FAILURE,

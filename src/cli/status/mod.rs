@@ -17,7 +17,6 @@ pub(super) use self::enrich::old_note;
 pub(super) use self::fleet::FleetStatus;
 pub(super) use self::objects::{FleetObjects, list_events};
 use super::controller_api::ControllerApi;
-use super::usage::{Given, read};
 use super::{fail, misused, print};
 use wva_base::text::printable;
 
@@ -25,17 +24,12 @@ use wva_base::text::printable;
 const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: StatusFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
+pub(super) fn run(flags: &StatusFlags) -> ExitCode {
     let controller = match ControllerApi::of(&flags.controller) {
         Ok(controller) => controller,
         Err(error) => return misused([error]),
     };
-    match super::block_on(repeat(&flags, controller.as_ref())) {
+    match super::block_on(repeat(flags, controller.as_ref())) {
         Ok(code) => code,
         Err(error) => fail([error]),
     }

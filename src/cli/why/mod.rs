@@ -10,22 +10,16 @@ mod thresholds;
 use std::process::ExitCode;
 
 pub(super) use self::arguments::WhyFlags;
-use super::usage::{Given, read};
-use super::{fail, misused, print};
+use super::{block_on, misused, print_or_fail};
 use wva_base::text::printable;
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags: WhyFlags = match read(&super::PROGRAM, arguments) {
-        Ok(Given::Arguments(flags)) => flags,
-        Ok(Given::Help(text)) => return print(&text),
-        Err(error) => return misused([error]),
-    };
+pub(super) fn run(flags: WhyFlags) -> ExitCode {
     match flags.question() {
         Err(error) => misused([error]),
-        Ok(question) => match super::block_on(source::answer(&question)) {
-            Ok(text) => print(&printable(&text)),
-            Err(error) => fail([error]),
-        },
+        Ok(question) => {
+            let answer = block_on(source::answer(&question));
+            print_or_fail(answer.map(|text| printable(&text)))
+        }
     }
 }

@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _};
 
 use self::arguments::{CompareFlags, ExplainFlags, GateFlags, LabCommand, LabRunFlags};
 use super::PROGRAM;
-use crate::lab::report::{self, ReportError};
+use crate::lab::report;
 use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
 use crate::real_clock::real;
-use wva::cli::usage::{Given, read};
-use wva::cli::{MISUSED, complain, fail, misused, print, usage};
+use wva::cli::{MISUSED, complain, fail, misused, print, print_or_fail, usage};
 
 const USAGE: &str = "\
 wva-sim lab: policies against scenarios, with every request scored
@@ -39,17 +38,13 @@ pub fn run(
             Err(error) => misused([error]),
         },
         Some("list") => PROGRAM.alone(arguments, || print(&list())),
-        Some("gates") => match read::<GateFlags>(&PROGRAM, arguments) {
-            Ok(Given::Help(text)) => print(&text),
-            Ok(Given::Arguments(flags)) => gates(&flags),
-            Err(refused) => misused([refused]),
-        },
-        Some("compare") => answer::<CompareFlags>(arguments, |flags| {
-            report::compare(&flags.before, &flags.after)
+        Some("gates") => PROGRAM.run_command(arguments, |flags| gates(&flags)),
+        Some("compare") => PROGRAM.run_command(arguments, |flags: CompareFlags| {
+            print_or_fail(report::compare(&flags.before, &flags.after))
         }),
-        Some("explain") => {
-            answer::<ExplainFlags>(arguments, |flags| report::explain(&flags.run, flags.at))
-        }
+        Some("explain") => PROGRAM.run_command(arguments, |flags: ExplainFlags| {
+            print_or_fail(report::explain(&flags.run, flags.at))
+        }),
         Some("--help" | "-h") => PROGRAM.alone(arguments, || print(USAGE)),
         Some(other) => misused([usage::unknown(&PROGRAM, other, [], "wva-sim lab --help")]),
         None => {
@@ -67,20 +62,6 @@ pub(super) fn command() -> Command {
         .subcommand(GateFlags::command())
         .subcommand(CompareFlags::command())
         .subcommand(ExplainFlags::command())
-}
-
-fn answer<F: Parser>(
-    arguments: impl Iterator<Item = String>,
-    make: impl FnOnce(&F) -> Result<String, ReportError>,
-) -> ExitCode {
-    match read::<F>(&PROGRAM, arguments) {
-        Ok(Given::Help(text)) => print(&text),
-        Ok(Given::Arguments(flags)) => match make(&flags) {
-            Ok(text) => print(&text),
-            Err(error) => fail([error]),
-        },
-        Err(refused) => misused([refused]),
-    }
 }
 
 fn gates(flags: &GateFlags) -> ExitCode {
