@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::scalers::{ReadScaler, scalers};
 use super::targets::{live_kind, missing_kind, target_key, templates};
-use super::{Check, Need};
+use super::{Check, DEPLOYMENTS, HPAS, Need, POD_AUTOSCALERS, SCALED_OBJECTS, VARIANTS};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::PodAutoscalers,
         title: "specifications are accepted",
-        needs: &[Need::Kind(LiveKind::PodAutoscaler)],
+        needs: &[POD_AUTOSCALERS],
         run: specifications,
     },
     Check {
@@ -39,10 +39,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "every target has one object of the manifests",
         needs: &[
             Need::Manifests,
-            Need::Kind(LiveKind::PodAutoscaler),
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-            Need::Kind(LiveKind::ScaledObject),
+            POD_AUTOSCALERS,
+            VARIANTS,
+            HPAS,
+            SCALED_OBJECTS,
         ],
         run: conflicts,
     },
@@ -55,17 +55,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::PodAutoscalers,
         title: "sources of the manifests can be read",
-        needs: &[Need::Manifests, Need::Kind(LiveKind::PodAutoscaler)],
+        needs: &[Need::Manifests, POD_AUTOSCALERS],
         run: sources,
     },
     Check {
         group: FindingGroup::PodAutoscalers,
         title: "a controller takes PodAutoscalers",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::PodAutoscaler),
-        ],
+        needs: &[Need::Cluster, Need::Controllers, POD_AUTOSCALERS],
         run: support,
     },
     Check {
@@ -73,8 +69,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "targets exist and follow",
         needs: &[
             Need::Cluster,
-            Need::Kind(LiveKind::PodAutoscaler),
-            Need::Kind(LiveKind::Deployment),
+            POD_AUTOSCALERS,
+            DEPLOYMENTS,
             Need::Kind(LiveKind::StatefulSet),
             Need::Kind(LiveKind::LeaderWorkerSet),
         ],

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::scalers::scaled_target;
 use super::targets::target_key;
-use super::{Check, Need};
+use super::{Check, HPAS, Need, POD_AUTOSCALERS, SCALED_OBJECTS, VARIANTS};
 use crate::api::variant_autoscaling;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Cluster,
         title: "VariantAutoscaling is served",
-        needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[Need::Cluster, VARIANTS],
         run: variant_kind,
     },
     Check {
@@ -46,11 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Cluster,
         title: "PodAutoscaler is served where it is enabled",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::PodAutoscaler),
-        ],
+        needs: &[Need::Cluster, Need::Controllers, POD_AUTOSCALERS],
         run: autoscaler_kind,
     },
     Check {
@@ -58,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "KEDA or an adapter for external metrics is installed",
         needs: &[
             Need::Cluster,
-            Need::Kind(LiveKind::ScaledObject),
+            SCALED_OBJECTS,
             Need::Kind(LiveKind::APIService),
         ],
         run: scaler_kind,
@@ -66,11 +62,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Cluster,
         title: "external metrics are available",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-            Need::Kind(LiveKind::APIService),
-        ],
+        needs: &[Need::Cluster, HPAS, Need::Kind(LiveKind::APIService)],
         run: external_metrics,
     },
     Check {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Need};
+use super::{Check, Need, VARIANTS};
 use crate::cluster::lease::lease_name;
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
@@ -28,11 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Controller,
         title: "a controller is installed and ready",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-        ],
+        needs: &[Need::Cluster, Need::Controllers, VARIANTS],
         run: readiness,
     },
     Check {

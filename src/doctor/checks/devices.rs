@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::targets::{target, templates};
 use super::variants::settings_of;
-use super::{Check, Need};
+use super::{Check, DEPLOYMENTS, Need, VARIANTS};
 use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
 use crate::cluster::project::{Interner, Projected as _};
@@ -20,8 +20,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "GPUs of targets are counted",
         needs: &[
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
+            VARIANTS,
+            DEPLOYMENTS,
             Need::Kind(LiveKind::ResourceClaimTemplate),
         ],
         run: claims,
@@ -31,8 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "GPUs of device classes are counted",
         needs: &[
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
+            VARIANTS,
+            DEPLOYMENTS,
             Need::Kind(LiveKind::DeviceClass),
         ],
         run: classes,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::prometheus::server;
 use super::targets::{may_go_to_zero, pods_of, target, templates};
-use super::{Check, Need, clocks};
+use super::{Check, DEPLOYMENTS, Need, PODS, VARIANTS, clocks};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName, text};
@@ -19,9 +19,9 @@ pub(super) const CHECKS: &[Check] = &[
         group: FindingGroup::Engines,
         title: "engines are scraped, under the names of their models",
         needs: &[
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-            Need::Kind(LiveKind::Pod),
+            VARIANTS,
+            DEPLOYMENTS,
+            PODS,
             Need::Series(PrometheusProbe::Targets),
             Need::Series(PrometheusProbe::Pods),
             Need::Series(PrometheusProbe::Running),
@@ -40,8 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "running requests belong to pods that exist",
         needs: &[
             Need::Cluster,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Pod),
+            VARIANTS,
+            PODS,
             Need::Series(PrometheusProbe::Pods),
             Need::Series(PrometheusProbe::Running),
         ],
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         group: FindingGroup::Engines,
         title: "routers have queues",
         needs: &[
-            Need::Kind(LiveKind::VariantAutoscaling),
+            VARIANTS,
             Need::Series(PrometheusProbe::RouterPicks),
             Need::Series(PrometheusProbe::RouterQueues),
         ],
@@ -63,8 +63,8 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[
             Need::Cluster,
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
+            VARIANTS,
+            DEPLOYMENTS,
             Need::Kind(LiveKind::InferencePool),
             Need::Kind(LiveKind::AlphaInferencePool),
         ],
@@ -75,7 +75,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "held requests outlive a start",
         needs: &[
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
+            VARIANTS,
             Need::Kind(LiveKind::ConfigMap),
             Need::Series(PrometheusProbe::Starts),
         ],

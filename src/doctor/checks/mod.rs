@@ -54,6 +54,13 @@ enum Need {
     Triggers,
 }
 
+const VARIANTS: Need = Need::Kind(LiveKind::VariantAutoscaling);
+const DEPLOYMENTS: Need = Need::Kind(LiveKind::Deployment);
+const PODS: Need = Need::Kind(LiveKind::Pod);
+const SCALED_OBJECTS: Need = Need::Kind(LiveKind::ScaledObject);
+const HPAS: Need = Need::Kind(LiveKind::HorizontalPodAutoscaler);
+const POD_AUTOSCALERS: Need = Need::Kind(LiveKind::PodAutoscaler);
+
 /// One line of the report.
 #[derive(Debug, Clone, Copy)]
 struct Check {

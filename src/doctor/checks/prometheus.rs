@@ -6,7 +6,7 @@ use super::clocks::is_ours;
 use super::controller::lease;
 use super::scalers::scalers;
 use super::variants::is_handled;
-use super::{Check, Need};
+use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
 use crate::doctor::object::{LiveObject, ObjectName};
@@ -34,9 +34,9 @@ pub(super) const CHECKS: &[Check] = &[
         group: FindingGroup::Prometheus,
         title: "counts of the controller are scraped",
         needs: &[
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-            Need::Kind(LiveKind::ScaledObject),
+            VARIANTS,
+            HPAS,
+            SCALED_OBJECTS,
             Need::Kind(LiveKind::APIService),
             Need::Controllers,
             Need::Series(PrometheusProbe::Targets),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::prometheus::counted as counted_by;
 use super::scalers::scalers;
 use super::variants::is_handled;
-use super::{Check, Need};
+use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::scaler::matched;
 use crate::doctor::facts::{Facts, LiveKind};
@@ -27,38 +27,25 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Scalers,
         title: "queries bring one count",
-        needs: &[Need::Kind(LiveKind::ScaledObject)],
+        needs: &[SCALED_OBJECTS],
         run: texts,
     },
     Check {
         group: FindingGroup::Scalers,
         title: "shares can ask for replicas",
-        needs: &[
-            Need::Kind(LiveKind::ScaledObject),
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-        ],
+        needs: &[SCALED_OBJECTS, HPAS],
         run: shares,
     },
     Check {
         group: FindingGroup::Scalers,
         title: "scalers select the instance of their controller",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::ScaledObject),
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-        ],
+        needs: &[Need::Cluster, Need::Controllers, SCALED_OBJECTS, HPAS],
         run: instances,
     },
     Check {
         group: FindingGroup::Scalers,
         title: "Prometheus answers the queries of scalers",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::ScaledObject),
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Triggers,
-        ],
+        needs: &[Need::Cluster, SCALED_OBJECTS, VARIANTS, Need::Triggers],
         run: answers,
     },
 ];

@@ -12,7 +12,7 @@ use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
-use super::{Check, Need};
+use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
@@ -31,11 +31,7 @@ use crate::policy::variant;
 use crate::serve::external_scaler::refused;
 use wva_base::text::shortened;
 
-const NEEDS: &[Need] = &[
-    Need::Kind(LiveKind::VariantAutoscaling),
-    Need::Kind(LiveKind::HorizontalPodAutoscaler),
-    Need::Kind(LiveKind::ScaledObject),
-];
+const NEEDS: &[Need] = &[VARIANTS, HPAS, SCALED_OBJECTS];
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -59,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Scalers,
         title: "fallbacks keep replicas",
-        needs: &[Need::Kind(LiveKind::ScaledObject)],
+        needs: &[SCALED_OBJECTS],
         run: fallbacks,
     },
     Check {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::scalers::scalers;
 use super::variants::{models, settings_of};
-use super::{Check, Need, clocks};
+use super::{Check, DEPLOYMENTS, Need, PODS, VARIANTS, clocks};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::project::scaler::PAUSED_REPLICAS;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
@@ -39,8 +39,8 @@ const SCALERS: [&str; 4] = [
 const FORMS: [&str; 6] = ["hf", "gguf", "awq", "gptq", "fp8", "bf16"];
 
 const WORKLOADS: &[Need] = &[
-    Need::Kind(LiveKind::VariantAutoscaling),
-    Need::Kind(LiveKind::Deployment),
+    VARIANTS,
+    DEPLOYMENTS,
     Need::Kind(LiveKind::StatefulSet),
     Need::Kind(LiveKind::LeaderWorkerSet),
 ];
@@ -51,8 +51,8 @@ pub(super) const CHECKS: &[Check] = &[
         title: "targets exist",
         needs: &[
             Need::Cluster,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
+            VARIANTS,
+            DEPLOYMENTS,
             Need::Kind(LiveKind::StatefulSet),
             Need::Kind(LiveKind::LeaderWorkerSet),
         ],
@@ -61,13 +61,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "kinds of targets are known",
-        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[VARIANTS],
         run: kinds,
     },
     Check {
         group: FindingGroup::Variants,
         title: "every target has one variant",
-        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[VARIANTS],
         run: contested,
     },
     Check {
@@ -79,33 +79,19 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "only the scaler writes replicas",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-        ],
+        needs: &[Need::Cluster, VARIANTS, DEPLOYMENTS],
         run: writers,
     },
     Check {
         group: FindingGroup::Variants,
         title: "no target is at zero by hand",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-        ],
+        needs: &[Need::Cluster, Need::Controllers, VARIANTS, DEPLOYMENTS],
         run: zero,
     },
     Check {
         group: FindingGroup::Variants,
         title: "pods start",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-            Need::Kind(LiveKind::Pod),
-        ],
+        needs: &[Need::Cluster, VARIANTS, DEPLOYMENTS, PODS],
         run: pods,
     },
     Check {
@@ -113,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "analyzers have their signals",
         needs: &[
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
+            VARIANTS,
             Need::Series(PrometheusProbe::RouterPicks),
         ],
         run: throughput,

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
 use super::targets::{target, templates};
-use super::{Check, Need};
+use super::{Check, DEPLOYMENTS, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
 use crate::cluster::event::REPORTING_CONTROLLER;
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "objects can be read",
-        needs: &[Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[VARIANTS],
         run: shapes,
     },
     Check {
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &[
             Need::Cluster,
             Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
+            VARIANTS,
             Need::Kind(LiveKind::Namespace),
         ],
         run: owners,
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "the controller reports no obstacle",
-        needs: &[Need::Cluster, Need::Kind(LiveKind::VariantAutoscaling)],
+        needs: &[Need::Cluster, VARIANTS],
         run: conditions,
     },
     Check {
@@ -56,21 +56,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         group: FindingGroup::Variants,
         title: "costs differ between variants",
-        needs: &[
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::Deployment),
-        ],
+        needs: &[VARIANTS, DEPLOYMENTS],
         run: costs,
     },
     Check {
         group: FindingGroup::Variants,
         title: "tiers of policy exist",
-        needs: &[
-            Need::Controllers,
-            Need::Kind(LiveKind::VariantAutoscaling),
-            Need::Kind(LiveKind::ScaledObject),
-            Need::Kind(LiveKind::HorizontalPodAutoscaler),
-        ],
+        needs: &[Need::Controllers, VARIANTS, SCALED_OBJECTS, HPAS],
         run: tiers,
     },
 ];
