@@ -1,4 +1,4 @@
-//! From Kubernetes objects to what is kept of them: pure functions, one file for each kind.
+//! From Kubernetes objects to what is kept of them: pure functions, one file for each kind, one for all watched scale targets.
 
 use std::sync::Arc;
 
@@ -12,11 +12,9 @@ use wva_base::moment::WallTime;
 
 pub mod config_map;
 mod declared;
-pub mod deployment;
 pub mod device;
 pub mod gpu;
 mod intern;
-pub mod leader_worker_set;
 pub mod namespace;
 pub mod pod;
 pub mod pod_autoscaler;
@@ -28,9 +26,9 @@ pub mod resource_claim_template;
 pub mod scaler;
 pub mod service;
 pub mod service_monitor;
-pub mod stateful_set;
 pub mod storm_service;
 pub mod variant;
+pub mod workload;
 
 /// An object of which we keep a part.
 pub trait Projected: Resource<DynamicType = ()> {
