@@ -270,28 +270,23 @@ impl FromStr for Role {
     type Err = ParseRoleError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || ParseRoleError(shortened(text));
-        let parts = |key: &str| {
-            let (namespace, name) = key.split_once('/')?;
-            let is_whole = !namespace.is_empty() && !name.is_empty();
-            is_whole.then(|| (namespace.to_owned(), name.to_owned()))
+        let (label, key) = text.split_once('/').unwrap_or((text, ""));
+        let key = key.split_once('/');
+        let key = key.filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
+        let role = match (label, key) {
+            ("variant", Some((namespace, name))) => {
+                Some(Self::Variant(VariantKey::new(namespace, name)))
+            }
+            ("pod-autoscaler", Some((namespace, name))) => {
+                Some(Self::PodAutoscaler(ObjectKey::new(namespace, name)))
+            }
+            _ => {
+                let watchers = WatchedKind::ALL.into_iter().map(Self::Watcher);
+                let mut unkeyed = Self::SINGLE.into_iter().chain(watchers);
+                unkeyed.find(|role| role.to_string() == text)
+            }
         };
-        if let Some(key) = text.strip_prefix("variant/") {
-            let (namespace, name) = parts(key).ok_or_else(unknown)?;
-            return Ok(Self::Variant(VariantKey::new(namespace, name)));
-        }
-        if let Some(key) = text.strip_prefix("pod-autoscaler/") {
-            let (namespace, name) = parts(key).ok_or_else(unknown)?;
-            return Ok(Self::PodAutoscaler(ObjectKey::new(namespace, name)));
-        }
-        if let Some(name) = text.strip_prefix("watcher/") {
-            let kind = WatchedKind::ALL.into_iter().find(|k| k.as_str() == name);
-            return kind.map(Self::Watcher).ok_or_else(unknown);
-        }
-        Self::SINGLE
-            .into_iter()
-            .find(|role| role.label() == text)
-            .ok_or_else(unknown)
+        role.ok_or_else(|| ParseRoleError(shortened(text)))
     }
 }
 
