@@ -26,7 +26,7 @@ use crate::settings::statics::{PrometheusConnection, StaticSettings};
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
     DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp,
-    PodPages, PromApi, PrometheusClientSettings, RouterApi, TlsSettings, TokenSource, Verification,
+    PodPages, PromApi, PrometheusClientSettings, RouterApi, TokenSource,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -378,17 +378,7 @@ pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientS
             PlainHttp::Refused
         },
         token,
-        tls: TlsSettings {
-            verification: if tls.insecure_skip_verify {
-                Verification::Skipped
-            } else {
-                Verification::Full
-            },
-            ca: tls.ca_path.clone(),
-            client_certificate: tls.client.as_ref().map(|client| client.certificate.clone()),
-            client_key: tls.client.as_ref().map(|client| client.key.clone()),
-            server_name: tls.server_name.clone(),
-        },
+        tls: tls.clone(),
         response_limit: DEFAULT_RESPONSE_LIMIT,
     }
 }

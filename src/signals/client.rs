@@ -14,9 +14,7 @@ use super::credentials::{TlsMaterial, token};
 use super::decode::{Decoder, error_text};
 use super::error::{QueryError, excerpt};
 use super::result::QueryResult;
-use super::settings::{
-    InvalidPrometheusSettings, MaskedSecret, PrometheusClientSettings, Verification,
-};
+use super::settings::{InvalidPrometheusSettings, MaskedSecret, PrometheusClientSettings};
 
 /// Time to set up a connection, within the deadline of a query.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -263,7 +261,7 @@ fn build(
     if let Some(authority) = &endpoint.authority {
         builder = builder.dns_resolver(Arc::new(FixedHost(Arc::clone(&authority.host))));
     }
-    if settings.tls.verification == Verification::Skipped {
+    if settings.tls.insecure_skip_verify {
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
     builder = with_files(builder, settings, material)?;
@@ -277,14 +275,15 @@ fn with_files(
     settings: &PrometheusClientSettings,
     material: &TlsMaterial,
 ) -> Result<ClientBuilder, QueryError> {
-    let unusable = |what: &str, path: &Option<std::path::PathBuf>, why: &str| {
-        let path = path.as_deref().unwrap_or_else(|| "".as_ref()).display();
+    let unusable = |what: &str, path: Option<&std::path::PathBuf>, why: &str| {
+        let path = path.map(|path| path.display().to_string());
+        let path = path.unwrap_or_default();
         QueryError::Credentials {
             problem: format!("failed to parse {what} from {path}: {why}"),
         }
     };
     if let Some(pem) = &material.ca {
-        let ca = |why: &str| unusable("CA certificate", &settings.tls.ca, why);
+        let ca = |why: &str| unusable("CA certificate", settings.tls.ca_path.as_ref(), why);
         let certificates =
             Certificate::from_pem_bundle(pem).map_err(|error| ca(&causes(&error)))?;
         if certificates.is_empty() {
@@ -296,7 +295,11 @@ fn with_files(
         let identity = Identity::from_pem(pem).map_err(|error| {
             unusable(
                 "client certificate and key",
-                &settings.tls.client_certificate,
+                settings
+                    .tls
+                    .client
+                    .as_ref()
+                    .map(|client| &client.certificate),
                 &causes(&error),
             )
         })?;

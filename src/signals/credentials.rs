@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use super::error::QueryError;
-use super::settings::{
-    MaskedSecret, PrometheusClientSettings, TokenSource, Verification, token_problem,
-};
+use super::settings::{MaskedSecret, PrometheusClientSettings, TokenSource, token_problem};
+use crate::settings::statics::CertificatePair;
 
 const MAX_FILE: u64 = 1024 * 1024;
 
@@ -23,25 +22,21 @@ impl TlsMaterial {
     /// Reads the files that the settings name.
     pub(super) async fn read(settings: &PrometheusClientSettings) -> Result<Self, QueryError> {
         let tls = &settings.tls;
-        let ca = match (&tls.ca, tls.verification) {
-            (Some(path), Verification::Full) => {
+        let ca = match &tls.ca_path {
+            Some(path) if !tls.insecure_skip_verify => {
                 Some(read(path, "CA certificate", "PROMETHEUS_CA_CERT_PATH").await?)
             }
-            (None, _) | (_, Verification::Skipped) => None,
+            _ => None,
         };
-        let identity = match (&tls.client_certificate, &tls.client_key) {
-            (Some(certificate), Some(key)) => {
-                let mut pem = read(
-                    certificate,
-                    "client certificate",
-                    "PROMETHEUS_CLIENT_CERT_PATH",
-                )
-                .await?;
+        let identity = match &tls.client {
+            Some(CertificatePair { certificate, key }) => {
+                let setting = "PROMETHEUS_CLIENT_CERT_PATH";
+                let mut pem = read(certificate, "client certificate", setting).await?;
                 pem.push(b'\n');
                 pem.extend(read(key, "client key", "PROMETHEUS_CLIENT_KEY_PATH").await?);
                 Some(pem)
             }
-            (None, _) | (_, None) => None,
+            None => None,
         };
         Ok(Self { ca, identity })
     }

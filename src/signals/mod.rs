@@ -48,5 +48,5 @@ pub use router_client::{HttpRouters, RouterApi, RouterError};
 pub use router_page::HeldRequests;
 pub use settings::{
     DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, MaskedSecret, PlainHttp,
-    PrometheusClientSettings, TlsSettings, TokenSource, Verification, without_user,
+    PrometheusClientSettings, TokenSource, without_user,
 };

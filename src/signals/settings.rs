@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use http::HeaderValue;
 use reqwest::Url;
 
+use crate::settings::PrometheusTls;
 use wva_base::names::is_dns_subdomain;
 
 /// Largest answer that is accepted by default, in bytes: 10 000 variants of 20 pods each need
@@ -21,8 +22,8 @@ pub struct PrometheusClientSettings {
     pub plain_http: PlainHttp,
     /// `PROMETHEUS_BEARER_TOKEN`, which wins over `PROMETHEUS_TOKEN_PATH`.
     pub token: TokenSource,
-    /// Everything about TLS.
-    pub tls: TlsSettings,
+    /// TLS towards Prometheus; always version 1.2 or newer.
+    pub tls: PrometheusTls,
     /// Largest answer that is accepted, in bytes.
     pub response_limit: u64,
 }
@@ -34,7 +35,7 @@ impl PrometheusClientSettings {
             base_url: base_url.into(),
             plain_http: PlainHttp::Refused,
             token: TokenSource::None,
-            tls: TlsSettings::default(),
+            tls: PrometheusTls::default(),
             response_limit: DEFAULT_RESPONSE_LIMIT,
         }
     }
@@ -94,33 +95,6 @@ impl fmt::Debug for MaskedSecret {
     }
 }
 
-/// TLS towards Prometheus; always version 1.2 or newer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// `PROMETHEUS_TLS_INSECURE_SKIP_VERIFY`.
-    pub verification: Verification,
-    /// `PROMETHEUS_CA_CERT_PATH`: certificates that are trusted instead of the platform's. Not read
-    /// where verification is skipped.
-    pub ca: Option<PathBuf>,
-    /// `PROMETHEUS_CLIENT_CERT_PATH`.
-    pub client_certificate: Option<PathBuf>,
-    /// `PROMETHEUS_CLIENT_KEY_PATH`.
-    pub client_key: Option<PathBuf>,
-    /// `PROMETHEUS_SERVER_NAME`: the name asked for (SNI) and verified, where it is not that of the
-    /// URL.
-    pub server_name: Option<String>,
-}
-
-/// Whether the server has to prove who it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Verification {
-    /// Chain and name are verified.
-    #[default]
-    Full,
-    /// Anybody is believed.
-    Skipped,
-}
-
 /// One fault in [`PrometheusClientSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPrometheusSettings {
@@ -169,16 +143,6 @@ pub enum InvalidPrometheusSettings {
         /// The setting that names it.
         setting: &'static str,
     },
-    /// One half of a client certificate.
-    #[error(
-        "TLS configuration validation failed - HTTPS is required: {missing} is not set although {present} is; a client certificate needs both"
-    )]
-    HalfIdentity {
-        /// The setting that is missing.
-        missing: &'static str,
-        /// The setting that is there.
-        present: &'static str,
-    },
     /// A server name that cannot be asked for.
     #[error(
         "PROMETHEUS_SERVER_NAME {name:?} is not a DNS name; remove it to use the host of PROMETHEUS_BASE_URL"
@@ -204,7 +168,7 @@ impl PrometheusClientSettings {
             Ok(url) => faults.extend(self.transport_faults(&url)),
             Err(fault) => faults.push(fault),
         }
-        faults.extend(self.tls.faults());
+        faults.extend(tls_faults(&self.tls));
         faults.extend(self.token_fault());
         faults
     }
@@ -254,10 +218,10 @@ impl PrometheusClientSettings {
             TokenSource::Value(_) => Some("PROMETHEUS_BEARER_TOKEN"),
             TokenSource::File(_) => Some("PROMETHEUS_TOKEN_PATH"),
         };
-        let certificate =
-            (self.tls.client_certificate.is_some()).then_some("PROMETHEUS_CLIENT_CERT_PATH");
-        let key = (self.tls.client_key.is_some()).then_some("PROMETHEUS_CLIENT_KEY_PATH");
-        [token, certificate, key].into_iter().flatten()
+        let identity = ["PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH"];
+        let has_identity = self.tls.client.is_some();
+        let identity = identity.into_iter().filter(move |_| has_identity);
+        token.into_iter().chain(identity)
     }
 
     fn token_fault(&self) -> Option<InvalidPrometheusSettings> {
@@ -292,48 +256,32 @@ pub(super) fn token_problem(origin: &str, token: &MaskedSecret) -> Option<String
     }
 }
 
-impl TlsSettings {
-    fn faults(&self) -> Vec<InvalidPrometheusSettings> {
-        let mut faults = Vec::new();
-        if self.verification == Verification::Full {
-            let files = [
-                (&self.ca, "CA certificate file", "PROMETHEUS_CA_CERT_PATH"),
+fn tls_faults(tls: &PrometheusTls) -> Vec<InvalidPrometheusSettings> {
+    let mut faults = Vec::new();
+    // Without verification no file is looked for.
+    if !tls.insecure_skip_verify {
+        let ca = tls.ca_path.iter();
+        let ca = ca.map(|path| (path, "CA certificate file", "PROMETHEUS_CA_CERT_PATH"));
+        let identity = tls.client.iter().flat_map(|client| {
+            let (certificate, key) = (&client.certificate, &client.key);
+            [
                 (
-                    &self.client_certificate,
+                    certificate,
                     "client certificate file",
                     "PROMETHEUS_CLIENT_CERT_PATH",
                 ),
-                (
-                    &self.client_key,
-                    "client key file",
-                    "PROMETHEUS_CLIENT_KEY_PATH",
-                ),
-            ];
-            faults.extend(
-                files
-                    .into_iter()
-                    .filter_map(|(path, what, setting)| missing(path.as_deref()?, what, setting)),
-            );
-        }
-        let half = |missing, present| InvalidPrometheusSettings::HalfIdentity { missing, present };
-        match (&self.client_certificate, &self.client_key) {
-            (Some(_), None) => faults.push(half(
-                "PROMETHEUS_CLIENT_KEY_PATH",
-                "PROMETHEUS_CLIENT_CERT_PATH",
-            )),
-            (None, Some(_)) => faults.push(half(
-                "PROMETHEUS_CLIENT_CERT_PATH",
-                "PROMETHEUS_CLIENT_KEY_PATH",
-            )),
-            (None, None) | (Some(_), Some(_)) => {}
-        }
-        if let Some(name) = &self.server_name
-            && (!is_dns_subdomain(&name.to_ascii_lowercase()) || is_address(name))
-        {
-            faults.push(InvalidPrometheusSettings::ServerName { name: name.clone() });
-        }
-        faults
+                (key, "client key file", "PROMETHEUS_CLIENT_KEY_PATH"),
+            ]
+        });
+        let files = ca.chain(identity);
+        faults.extend(files.filter_map(|(path, what, setting)| missing(path, what, setting)));
     }
+    if let Some(name) = &tls.server_name
+        && (!is_dns_subdomain(&name.to_ascii_lowercase()) || is_address(name))
+    {
+        faults.push(InvalidPrometheusSettings::ServerName { name: name.clone() });
+    }
+    faults
 }
 
 fn is_address(name: &str) -> bool {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::vectors::load;
-use crate::signals::{
-    MaskedSecret, PlainHttp, PrometheusClientSettings, TlsSettings, TokenSource, Verification,
-};
+use crate::settings::PrometheusTls;
+use crate::settings::statics::CertificatePair;
+use crate::signals::{MaskedSecret, PlainHttp, PrometheusClientSettings, TokenSource};
 
 #[derive(Deserialize)]
 struct Transport {
@@ -34,11 +34,7 @@ struct Case {
 
 impl Case {
     fn settings(&self) -> PrometheusClientSettings {
-        let verification = if self.skip_verify {
-            Verification::Skipped
-        } else {
-            Verification::Full
-        };
+        let client = self.client_cert.clone().zip(self.client_key.clone());
         PrometheusClientSettings {
             plain_http: if self.allow_http {
                 PlainHttp::Allowed
@@ -50,11 +46,10 @@ impl Case {
                 (None, Some(path)) => TokenSource::File(path.clone()),
                 (None, None) => TokenSource::None,
             },
-            tls: TlsSettings {
-                verification,
-                ca: self.ca.clone(),
-                client_certificate: self.client_cert.clone(),
-                client_key: self.client_key.clone(),
+            tls: PrometheusTls {
+                insecure_skip_verify: self.skip_verify,
+                ca_path: self.ca.clone(),
+                client: client.map(|(certificate, key)| CertificatePair { certificate, key }),
                 server_name: self.server_name.clone(),
             },
             ..PrometheusClientSettings::new(self.url.clone())

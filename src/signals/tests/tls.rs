@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
 use super::pki::{Authority, Folder, install_provider};
+use crate::settings::PrometheusTls;
+use crate::settings::statics::CertificatePair;
 use crate::signals::{
-    HttpPrometheus, PromApi as _, PrometheusClientSettings, QueryError, QueryResult, TlsSettings,
-    Verification,
+    HttpPrometheus, PromApi as _, PrometheusClientSettings, QueryError, QueryResult,
 };
 
 fn answering() -> Mode {
     Mode::Answer(200, ONE_SAMPLE.to_owned())
 }
 
-fn client(url: String, tls: TlsSettings) -> HttpPrometheus {
+fn client(url: String, tls: PrometheusTls) -> HttpPrometheus {
     install_provider();
     HttpPrometheus::new(PrometheusClientSettings {
         tls,
@@ -41,9 +42,9 @@ async fn a_private_authority_is_believed_when_it_is_named_and_replaced_at_once()
     let url = format!("https://127.0.0.1:{}", server.port);
     let client = client(
         url,
-        TlsSettings {
-            ca: Some(ca),
-            ..TlsSettings::default()
+        PrometheusTls {
+            ca_path: Some(ca),
+            ..PrometheusTls::default()
         },
     );
     let error = refused(ask(&client).await);
@@ -79,9 +80,9 @@ async fn a_stranger_is_believed_only_where_verification_is_skipped() {
     let ca = folder.write("ca.crt", &authority.pem());
     let verifying = client(
         url(),
-        TlsSettings {
-            ca: Some(ca.clone()),
-            ..TlsSettings::default()
+        PrometheusTls {
+            ca_path: Some(ca.clone()),
+            ..PrometheusTls::default()
         },
     );
     let error = refused(ask(&verifying).await);
@@ -89,10 +90,10 @@ async fn a_stranger_is_believed_only_where_verification_is_skipped() {
     std::fs::remove_file(&ca).unwrap();
     let trusting = client(
         url(),
-        TlsSettings {
-            verification: Verification::Skipped,
-            ca: Some(ca),
-            ..TlsSettings::default()
+        PrometheusTls {
+            insecure_skip_verify: true,
+            ca_path: Some(ca),
+            ..PrometheusTls::default()
         },
     );
     assert_eq!(
@@ -110,10 +111,10 @@ async fn a_server_name_is_asked_for_and_verified_while_the_url_is_connected_to()
     let named = |name: &str| {
         client(
             format!("https://127.0.0.1:{}/prefix", server.port),
-            TlsSettings {
-                ca: Some(folder.write("ca.crt", &authority.pem())),
+            PrometheusTls {
+                ca_path: Some(folder.write("ca.crt", &authority.pem())),
                 server_name: Some(name.to_owned()),
-                ..TlsSettings::default()
+                ..PrometheusTls::default()
             },
         )
     };
@@ -139,16 +140,15 @@ async fn a_client_certificate_is_shown_and_renewed() {
     };
     let (certificate, key) = write(&strangers);
     let url = || format!("https://127.0.0.1:{}", server.port);
-    let anonymous = TlsSettings {
-        ca: Some(folder.write("ca.crt", &authority.pem())),
-        ..TlsSettings::default()
+    let anonymous = PrometheusTls {
+        ca_path: Some(folder.write("ca.crt", &authority.pem())),
+        ..PrometheusTls::default()
     };
     refused(ask(&client(url(), anonymous.clone())).await);
     let known = client(
         url(),
-        TlsSettings {
-            client_certificate: Some(certificate),
-            client_key: Some(key),
+        PrometheusTls {
+            client: Some(CertificatePair { certificate, key }),
             ..anonymous
         },
     );
@@ -172,9 +172,9 @@ async fn tls_1_2_is_old_enough() {
     let authority = Authority::new();
     let folder = Folder::new();
     let server = FakePrometheus::tls(answering(), authority.old_server("127.0.0.1")).await;
-    let tls = TlsSettings {
-        ca: Some(folder.write("ca.crt", &authority.pem())),
-        ..TlsSettings::default()
+    let tls = PrometheusTls {
+        ca_path: Some(folder.write("ca.crt", &authority.pem())),
+        ..PrometheusTls::default()
     };
     let client = client(format!("https://127.0.0.1:{}", server.port), tls);
     assert_eq!(ask(&client).await.unwrap().len(), 1);
@@ -183,9 +183,9 @@ async fn tls_1_2_is_old_enough() {
 #[tokio::test]
 async fn a_server_that_speaks_no_tls_is_told_apart() {
     let server = FakePrometheus::plain(answering()).await;
-    let tls = TlsSettings {
-        verification: Verification::Skipped,
-        ..TlsSettings::default()
+    let tls = PrometheusTls {
+        insecure_skip_verify: true,
+        ..PrometheusTls::default()
     };
     refused(ask(&client(format!("https://127.0.0.1:{}", server.port), tls)).await);
 }
@@ -194,7 +194,7 @@ async fn a_server_that_speaks_no_tls_is_told_apart() {
 async fn a_server_without_tls_is_named_as_one() {
     let server = FakePrometheus::plain(answering()).await;
     let url = format!("https://127.0.0.1:{}", server.port);
-    let error = refused(ask(&client(url, TlsSettings::default())).await);
+    let error = refused(ask(&client(url, PrometheusTls::default())).await);
     assert!(error.contains("PROMETHEUS_ALLOW_HTTP"), "{error}");
     assert!(!error.contains("PROMETHEUS_CA_CERT_PATH"), "{error}");
 }
