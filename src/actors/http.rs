@@ -17,7 +17,7 @@ use crate::serve::routes::{MetricsRoutes, ProbeRoutes, ProtectedServer};
 use crate::serve::server;
 use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::address::BindAddress;
-use crate::settings::statics::ServingSettings;
+use crate::settings::statics::{CertificatePair, ServingSettings};
 use crate::state::Readers;
 use wva_supervise::{Actor, ActorError, ActorRegistry, Context, Event};
 
@@ -49,11 +49,34 @@ impl HttpServers {
         permissions: &PermissionReporter,
         elsewhere: Option<&ProtectedServer>,
     ) -> Self {
-        let metrics = (settings.metrics != BindAddress::Off && settings.metrics_secure)
-            .then(|| metrics_door(settings, shared, client, permissions));
-        let external = (settings.external_metrics != BindAddress::Off)
-            .then(|| external_metrics_door(settings, shared, client, permissions));
-        let webhooks = (settings.webhooks != BindAddress::Off).then(|| webhook_door(settings));
+        let authorizer = |name, proxies| {
+            let (clock, client) = (shared.clock.clone(), client.clone());
+            let authorizer = Authorizer::new(name, clock, client, proxies, permissions.clone());
+            Some(Arc::new(authorizer))
+        };
+        // Readers of metrics come by themselves, with a token.
+        let files = (settings, settings.metrics_certificate.as_ref());
+        let has_metrics = settings.metrics != BindAddress::Off && settings.metrics_secure;
+        let metrics = has_metrics.then(|| ProtectedServer {
+            tls: tls("metrics", "METRICS_CERT_PATH", files, None),
+            authorizer: authorizer("metrics", None),
+        });
+        // Readers of external metrics come through the API server, which vouches for them.
+        let files = (settings, settings.external_metrics_certificate.as_ref());
+        let external = (settings.external_metrics != BindAddress::Off).then(|| {
+            let name = "external-metrics";
+            let proxies = Arc::new(FrontProxies::new(shared.mirrors.authentication.clone()));
+            ProtectedServer {
+                tls: tls(name, "EXTERNAL_METRICS_CERT_PATH", files, Some(&proxies)),
+                authorizer: authorizer(name, Some(proxies)),
+            }
+        });
+        // The API server calls webhooks without a proof of itself.
+        let files = (settings, settings.webhook_certificate.as_ref());
+        let webhooks = (settings.webhooks != BindAddress::Off).then(|| ProtectedServer {
+            tls: tls("webhooks", "WEBHOOK_CERT_PATH", files, None),
+            authorizer: None,
+        });
         let doors = metrics.iter().chain(&external).chain(&webhooks);
         let doors = doors.chain(elsewhere);
         let doors = doors.cloned().collect();
@@ -90,84 +113,19 @@ fn connection_config<R>(door: Option<ProtectedServer>, routes: R) -> ConnectionC
     }
 }
 
-/// Readers of metrics come by themselves, with a token.
-fn metrics_door(
-    settings: &ServingSettings,
-    shared: &Readers,
-    client: &Client,
-    permissions: &PermissionReporter,
-) -> ProtectedServer {
-    const NAME: &str = "metrics";
-    let files = settings.metrics_certificate.clone();
-    let files = files.map(|files| CertificateFiles {
-        setting: "METRICS_CERT_PATH",
-        files,
+/// One server with TLS. Clients come by themselves, or through the API server as one of its `proxies`.
+fn tls(
+    name: &'static str,
+    setting: &'static str,
+    (settings, files): (&ServingSettings, Option<&CertificatePair>),
+    proxies: Option<&Arc<FrontProxies>>,
+) -> Arc<Tls> {
+    let files = files.cloned();
+    let files = files.map(|files| CertificateFiles { setting, files });
+    let clients = proxies.map_or(ClientAuthorities::None, |proxies| {
+        ClientAuthorities::FrontProxies(Arc::clone(proxies))
     });
-    ProtectedServer {
-        tls: Arc::new(Tls::new(
-            NAME,
-            files,
-            ClientAuthorities::None,
-            http2(settings),
-        )),
-        authorizer: Some(Arc::new(Authorizer::new(
-            NAME,
-            shared.clock.clone(),
-            client.clone(),
-            None,
-            permissions.clone(),
-        ))),
-    }
-}
-
-/// Readers of external metrics come through the API server, which vouches for them.
-fn external_metrics_door(
-    settings: &ServingSettings,
-    shared: &Readers,
-    client: &Client,
-    permissions: &PermissionReporter,
-) -> ProtectedServer {
-    const NAME: &str = "external-metrics";
-    let files = settings.external_metrics_certificate.clone();
-    let files = files.map(|files| CertificateFiles {
-        setting: "EXTERNAL_METRICS_CERT_PATH",
-        files,
-    });
-    let proxies = Arc::new(FrontProxies::new(shared.mirrors.authentication.clone()));
-    let clock = shared.clock.clone();
-    ProtectedServer {
-        tls: Arc::new(Tls::new(
-            NAME,
-            files,
-            ClientAuthorities::FrontProxies(Arc::clone(&proxies)),
-            http2(settings),
-        )),
-        authorizer: Some(Arc::new(Authorizer::new(
-            NAME,
-            clock,
-            client.clone(),
-            Some(proxies),
-            permissions.clone(),
-        ))),
-    }
-}
-
-/// The API server calls webhooks without a proof of itself.
-fn webhook_door(settings: &ServingSettings) -> ProtectedServer {
-    let files = settings.webhook_certificate.clone();
-    let files = files.map(|files| CertificateFiles {
-        setting: "WEBHOOK_CERT_PATH",
-        files,
-    });
-    ProtectedServer {
-        tls: Arc::new(Tls::new(
-            "webhooks",
-            files,
-            ClientAuthorities::None,
-            http2(settings),
-        )),
-        authorizer: None,
-    }
+    Arc::new(Tls::new(name, files, clients, http2(settings)))
 }
 
 fn http2(settings: &ServingSettings) -> Http2 {
