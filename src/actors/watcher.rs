@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::actors::permission_reporter::PermissionReporter;
@@ -67,7 +66,7 @@ pub struct WatchSpec<K: Projected> {
     pub relists: Option<Arc<RelistResponder>>,
 }
 
-impl<K: Projected + Clone> Clone for WatchSpec<K> {
+impl<K: Projected> Clone for WatchSpec<K> {
     fn clone(&self) -> Self {
         Self {
             kind: self.kind,
@@ -126,10 +125,7 @@ impl<K: Projected> fmt::Debug for Watcher<K> {
     }
 }
 
-impl<K> Watcher<K>
-where
-    K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: Projected> Watcher<K> {
     /// A new life of the role.
     pub fn new(spec: WatchSpec<K>, shared: Readers, permissions: PermissionReporter) -> Self {
         Self {
@@ -371,10 +367,7 @@ where
     }
 }
 
-impl<K> Actor for Watcher<K>
-where
-    K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: Projected> Actor for Watcher<K> {
     type Msg = WatcherMessage;
 
     async fn handle(

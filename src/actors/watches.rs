@@ -10,7 +10,6 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
 
 use crate::actors::config;
 use crate::actors::event_recorder::Events;
@@ -200,10 +199,7 @@ impl WatcherWiring<'_> {
         }
     }
 
-    fn watcher<K>(&self, spec: WatchSpec<K>) -> ChildSpec<Role>
-    where
-        K: Projected + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-    {
+    fn watcher<K: Projected>(&self, spec: WatchSpec<K>) -> ChildSpec<Role> {
         let (shared, permissions) = (self.shared.clone(), self.permissions.clone());
         wva_supervise::child(
             Role::Watcher(spec.kind),
@@ -219,14 +215,7 @@ impl WatcherWiring<'_> {
         mirror: &Arc<MirrorWriter<TargetObject>>,
     ) -> ChildSpec<Role>
     where
-        K: Projected<View = TargetObject>
-            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Projected<View = TargetObject> + Resource<Scope = NamespaceResourceScope>,
     {
         self.plain::<K, _, _>(kind, mirror, |changed| {
             let states = changed.before.iter().chain(&changed.after);
@@ -247,14 +236,7 @@ impl WatcherWiring<'_> {
         concerned: F,
     ) -> ChildSpec<Role>
     where
-        K: Projected
-            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Projected + Resource<Scope = NamespaceResourceScope>,
         F: Fn(&ObjectUpdate<K::View>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = Invalidation>,
     {
@@ -358,14 +340,7 @@ impl WatcherWiring<'_> {
         mirror: &Arc<MirrorWriter<ScalerObject>>,
     ) -> ChildSpec<Role>
     where
-        K: Projected<View = ScalerObject>
-            + Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Projected<View = ScalerObject> + Resource<Scope = NamespaceResourceScope>,
     {
         let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
         let followed = self.shared.changes.clone();

@@ -2,8 +2,6 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Resource;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use wva::api::pod::SlimPod;
 use wva::api::scaled_object::ScaledObject;
@@ -24,7 +22,7 @@ const SAMPLES: [&str; 4] = [
 ];
 
 /// Reads an object and takes out what is kept.
-fn project<K: Projected + Resource + DeserializeOwned>(input: &[u8]) -> Outcome {
+fn project<K: Projected>(input: &[u8]) -> Outcome {
     let Ok(guarded) = serde_json::from_slice::<Guarded<K>>(input) else {
         return Outcome::Refused;
     };

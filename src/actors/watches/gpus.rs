@@ -1,10 +1,8 @@
 //! Watchers of what limits to GPUs of nodes depend on. They notify no role: every cycle reads what there is.
 
-use std::fmt;
 use std::sync::Arc;
 
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
+use kube::Api;
 
 use super::WatcherWiring;
 use crate::actors::watcher::WatchSpec;
@@ -60,15 +58,12 @@ impl WatcherWiring<'_> {
     }
 
     /// The objects of a kind in the whole cluster that are wanted.
-    fn everywhere<K>(
+    fn everywhere<K: Projected>(
         &self,
         kind: WatchedKind,
         mirror: &Arc<MirrorWriter<K::View>>,
         wanted: fn(&K::View) -> bool,
-    ) -> WatchSpec<K>
-    where
-        K: Projected + Resource<DynamicType = ()> + fmt::Debug + DeserializeOwned,
-    {
+    ) -> WatchSpec<K> {
         let mut spec = Self::spec(kind, Api::all(self.client.clone()), mirror, |_| {});
         spec.wanted = Arc::new(wanted);
         let older = kind.spec().older_versions.iter();

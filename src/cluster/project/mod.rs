@@ -1,9 +1,11 @@
 //! From Kubernetes objects to what is kept of them: pure functions, one file for each kind, one for all watched scale targets.
 
+use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
+use serde::de::DeserializeOwned;
 
 pub use self::intern::Interner;
 use crate::cluster::mirror::ObjectKey;
@@ -31,9 +33,11 @@ pub mod variant;
 pub mod workload;
 
 /// An object of which we keep a part.
-pub trait Projected: Resource<DynamicType = ()> {
+pub trait Projected:
+    Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static
+{
     /// What is kept. Two equal views mean that nothing which concerns us has changed.
-    type View: PartialEq + std::fmt::Debug + Send + Sync + 'static;
+    type View: PartialEq + fmt::Debug + Send + Sync + 'static;
 
     /// Takes out what is kept. Texts that many objects share are stored once.
     fn project(self, texts: &mut Interner) -> Self::View;

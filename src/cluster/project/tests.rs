@@ -5,7 +5,6 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::PartialObjectMeta;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Interner, Projected};
@@ -22,7 +21,7 @@ use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 use wva_base::yaml::MAX_TEXT;
 
-fn project<K: Projected + DeserializeOwned>(object: &Value) -> K::View {
+fn project<K: Projected>(object: &Value) -> K::View {
     let object: K = serde_json::from_value(object.clone()).unwrap();
     object.project(&mut Interner::default())
 }

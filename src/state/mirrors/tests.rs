@@ -4,7 +4,6 @@
 use std::ops::Deref;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{ExternalMetricsDoor, MirrorWriters, Mirrors};
@@ -94,7 +93,7 @@ pub(crate) fn list<K>(
     kind: WatchedKind,
     objects: impl IntoIterator<Item = Value>,
 ) where
-    K: Projected + DeserializeOwned,
+    K: Projected,
 {
     let mut texts = Interner::default();
     let mut relist = mirror.relist();

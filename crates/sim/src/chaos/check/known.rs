@@ -7,7 +7,6 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::core::PartialObjectMeta;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::apiserver::Insider;
@@ -100,7 +99,7 @@ struct Views<K: Projected> {
     seen: Vec<(Arc<Value>, Option<K::View>)>,
 }
 
-fn all<K: Projected + DeserializeOwned + 'static>(
+fn all<K: Projected>(
     resource: &'static str,
     mirror: fn(&Mirrors) -> &Mirror<K::View>,
 ) -> Box<dyn StoredKind + Send> {
@@ -119,7 +118,7 @@ impl<K: Projected> Views<K> {
     }
 }
 
-impl<K: Projected + DeserializeOwned> StoredKind for Views<K> {
+impl<K: Projected> StoredKind for Views<K> {
     fn plural(&self) -> &'static str {
         self.plural
     }
