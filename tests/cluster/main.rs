@@ -7,7 +7,7 @@
     clippy::indexing_slicing,
     clippy::print_stderr,
     clippy::cognitive_complexity,
-    reason = "a test binary: a case is a story told in order; what is unexpected ends the case, and its report goes to the terminal"
+    reason = "a test binary: a case is a story in order; what is unexpected ends the case, and its report goes to the terminal"
 )]
 
 mod cases;
@@ -19,6 +19,6 @@ fn main() -> ExitCode {
     // Both HTTP clients are built without a cryptography of their own.
     rustls::crypto::ring::default_provider()
         .install_default()
-        .expect("nobody else installs a provider");
+        .expect("no other code installs a provider");
     harness::suite::run(cases::all())
 }

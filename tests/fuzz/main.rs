@@ -11,7 +11,7 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     missing_docs,
-    reason = "test code; it reads its own environment, and times nothing but what it tells"
+    reason = "test code; it reads its own environment, and times nothing but its report"
 )]
 
 mod campaign;

@@ -157,7 +157,7 @@ fn commands_in_sentences_name_what_is_there() {
     assert!(seen > 25, "only {seen}");
 }
 
-/// The sample can be served by everybody: it is the model of the chart, which nobody has to ask for.
+/// The sample can be served by everybody: it is the model of the chart, which needs no access request.
 #[test]
 fn the_sample_serves_an_open_model() {
     let sample = text("config/samples/workloads/vllm.yaml");

@@ -105,7 +105,7 @@ fn every_series_that_is_named_is_exposed_or_documented() {
             let is_foreign = !series.starts_with("wva_") && page.contains(&format!("`{series}`"));
             assert!(
                 exposed.contains(&series) || is_foreign,
-                "{place}: nobody exposes {series}"
+                "{place}: no page exposes {series}"
             );
             named += 1;
         }

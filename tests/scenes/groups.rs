@@ -25,16 +25,16 @@ fn on_two_hosts(load: LoadSource) -> Scenario {
 
 /// Groups as the status of the set counts them: all, and the ready ones.
 fn counted(world: &World) -> (i64, i64) {
-    let somebody = Insider::new(world.server.clone(), "somebody");
-    let set = somebody.get(GROUPS, "llm-d", "v").unwrap();
+    let person = Insider::new(world.server.clone(), "person");
+    let set = person.get(GROUPS, "llm-d", "v").unwrap();
     let count = |field: &str| set["status"][field].as_i64().unwrap_or(0);
     (count("replicas"), count("readyReplicas"))
 }
 
 /// Pods by name, each with whether it is ready.
 fn pods(world: &World) -> Vec<(String, bool)> {
-    let somebody = Insider::new(world.server.clone(), "somebody");
-    let pods = somebody.list("pods.");
+    let person = Insider::new(world.server.clone(), "person");
+    let pods = person.list("pods.");
     let ours = pods
         .iter()
         .filter(|pod| pod["metadata"]["labels"]["app"] == "v");
@@ -47,7 +47,7 @@ fn pods(world: &World) -> Vec<(String, bool)> {
     .collect()
 }
 
-/// A model at zero that nobody asks for until minute 3.
+/// A model at zero without requests until minute 3.
 async fn starts_from_zero(replica: Replica, gpus: u32, names: &[&str]) {
     let load = rates(&[(Duration::ZERO, 0.0), (MINUTE * 3, 1.0)]);
     let mut scenario = on_two_hosts(load);
@@ -63,7 +63,7 @@ async fn starts_from_zero(replica: Replica, gpus: u32, names: &[&str]) {
     assert_eq!(pods(&world), []);
 
     let woken = until(&world, MINUTE * 2, |frame| desired(frame, "v") == Some(1)).await;
-    assert!(woken.models[0].held > 0, "somebody waits: {woken:#?}");
+    assert!(woken.models[0].held > 0, "a request waits: {woken:#?}");
     assert_eq!(woken.totals.answered, 0);
     let served = until(&world, MINUTE * 2, |frame| frame.totals.answered > 0).await;
     assert_eq!((ready(&served, "v"), served.gpus_used), (1, gpus));
@@ -111,8 +111,8 @@ fn is_half_ready(world: &World) -> bool {
     matches!(*ready, [true, false] | [false, true])
 }
 
-/// Ready replicas as the controller sees them, and those it hears from.
-fn heard(world: &World) -> (u32, u32) {
+/// Ready replicas as the controller sees them, and those that report.
+fn reporting(world: &World) -> (u32, u32) {
     let figures = decision(world, "v").figures;
     (figures.ready, figures.reporting)
 }
@@ -132,7 +132,7 @@ async fn a_group_counts_once_all_of_its_pods_are_ready() {
     throughout(&world, MINUTE, |frame| {
         assert_eq!((desired(frame, "v"), frame.gpus_used), (Some(1), 4));
         assert_eq!(counted(&world), (1, 1));
-        assert_eq!(heard(&world), (1, 1), "its leader alone");
+        assert_eq!(reporting(&world), (1, 1), "its leader alone");
     })
     .await;
     let both = [("v-0".to_owned(), true), ("v-0-1".to_owned(), true)];
@@ -147,12 +147,12 @@ async fn a_group_counts_once_all_of_its_pods_are_ready() {
         let counts = (desired(&frame, "v"), ready(&frame, "v"));
         assert_eq!(counts, (Some(2), 1), "{:#?}", decision(&world, "v"));
         assert_eq!((counted(&world), frame.gpus_used), ((2, 1), 8));
-        assert_eq!(heard(&world), (1, 1), "{:#?}", decision(&world, "v"));
+        assert_eq!(reporting(&world), (1, 1), "{:#?}", decision(&world, "v"));
         frames.changed().await.unwrap();
     }
     let lasted = world.frame().seconds - began;
     assert!(lasted > CYCLE.as_secs_f64() * 2.0, "{lasted} s");
-    until(&world, CYCLE * 2, |_| heard(&world) == (2, 2)).await;
+    until(&world, CYCLE * 2, |_| reporting(&world) == (2, 2)).await;
     assert_eq!(counted(&world), (2, 2));
     until(&world, MINUTE * 2, |frame| desired(frame, "v") == Some(3)).await;
     world.end().await;
@@ -194,16 +194,16 @@ async fn a_group_that_loses_a_worker_starts_again_and_keeps_its_count() {
     let world = begin(&scenario).await;
     until(&world, MINUTE * 2, |frame| ready(frame, "v") == 2).await;
     tokio::time::sleep(MINUTE).await;
-    assert_eq!((counted(&world), heard(&world)), ((2, 2), (2, 2)));
+    assert_eq!((counted(&world), reporting(&world)), ((2, 2), (2, 2)));
 
-    let somebody = Insider::new(world.server.clone(), "somebody");
+    let person = Insider::new(world.server.clone(), "person");
     let worker = "/api/v1/namespaces/llm-d/pods/v-1-1";
-    let leader = || somebody.get("pods.", "llm-d", "v-1").unwrap()["metadata"]["uid"].clone();
+    let leader = || person.get("pods.", "llm-d", "v-1").unwrap()["metadata"]["uid"].clone();
     let before = leader();
-    somebody.delete(worker, &json!({})).await.unwrap();
+    person.delete(worker, &json!({})).await.unwrap();
     until(&world, MINUTE, |frame| ready(frame, "v") == 1).await;
     stays(&world, MINUTE * 3, "v", 2).await;
-    assert_eq!((counted(&world), heard(&world)), ((2, 2), (2, 2)));
+    assert_eq!((counted(&world), reporting(&world)), ((2, 2), (2, 2)));
     assert_ne!(leader(), before, "its leader as well");
     world.end().await;
 }

@@ -102,7 +102,7 @@ async fn begin(scenario: &Scenario) -> World {
 
 /// Somebody changes the `default` entry of the policy; an empty text takes it away.
 async fn change_policy(world: &World, text: &str) {
-    let somebody = Insider::new(world.server.clone(), "somebody");
+    let person = Insider::new(world.server.clone(), "person");
     let path = format!("/api/v1/namespaces/wva-system/configmaps/{SATURATION}");
     let entry = if text.is_empty() {
         json!(null)
@@ -110,7 +110,7 @@ async fn change_policy(world: &World, text: &str) {
         json!(text)
     };
     let change = json!({"data": {"default": entry}});
-    somebody.merge(&path, &change).await.unwrap();
+    person.merge(&path, &change).await.unwrap();
 }
 
 /// The first frame for which something holds, which it must within `limit`.

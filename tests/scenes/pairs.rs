@@ -74,9 +74,9 @@ async fn decode_wakes_first_and_prefill_never_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_half_that_is_discovered_later_completes_its_pair() {
     let world = begin(&sleeping_pair()).await;
-    let somebody = Insider::new(world.server.clone(), "somebody");
+    let person = Insider::new(world.server.clone(), "person");
     let collection = "/apis/llmd.ai/v1alpha1/namespaces/llm-d/variantautoscalings";
-    let object = somebody
+    let object = person
         .get("variantautoscalings.llmd.ai", "llm-d", PREFILL)
         .unwrap();
     let object: Value = serde_json::json!({
@@ -84,10 +84,7 @@ async fn a_half_that_is_discovered_later_completes_its_pair() {
         "metadata": {"name": PREFILL, "labels": object["metadata"]["labels"]},
     });
     let path = format!("{collection}/{PREFILL}");
-    somebody
-        .delete(&path, &serde_json::json!({}))
-        .await
-        .unwrap();
+    person.delete(&path, &serde_json::json!({})).await.unwrap();
     until(&world, MINUTE * 5, |frame| ready(frame, DECODE) == 1).await;
     tokio::time::sleep(MINUTE).await;
     assert_eq!(
@@ -98,7 +95,7 @@ async fn a_half_that_is_discovered_later_completes_its_pair() {
         (0, 0)
     );
 
-    somebody.create(collection, &object).await.unwrap();
+    person.create(collection, &object).await.unwrap();
     until(&world, MINUTE * 2, |frame| frame.totals.answered > 0).await;
     assert_eq!(desired(&world.frame(), PREFILL), Some(1));
     world.end().await;

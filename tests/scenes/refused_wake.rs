@@ -1,4 +1,4 @@
-//! A model at zero that somebody asks for while every GPU is taken.
+//! A model at zero that gets a request while every GPU is taken.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -68,7 +68,7 @@ async fn a_wake_without_gpus_is_refused_with_its_reason_until_some_are_free() {
     tokio::time::sleep(MINUTE).await;
     assert!(
         !decision(&world, "sleeper").is_refused_wake(),
-        "nobody asks yet"
+        "no request yet"
     );
     assert_eq!(lines.count("wake-refused"), 0);
 

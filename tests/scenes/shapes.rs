@@ -117,7 +117,7 @@ async fn very_long_prompts_become_very_long_answers() {
     takes_another_shape(mix(8_000, 1_000), mix(1_000, 6_000), 5).await;
 }
 
-/// Whether a server of a variant was full within the minute that its figures tell of.
+/// Whether a server of a variant was full within the minute of its figures.
 fn was_full(figures: &ModelFigures, variant: &str) -> bool {
     let tokens = figures.tokens.as_ref().unwrap();
     let mut variants = tokens.variants.iter();

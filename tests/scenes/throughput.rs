@@ -1,4 +1,4 @@
-//! The throughput analyzer beside saturation, and alone.
+//! The throughput analyzer with saturation, and alone.
 
 use super::*;
 

@@ -81,7 +81,7 @@ async fn a_model_on_sglang_wakes_serves_rests_and_wakes() {
     makes_the_round_trip(&scenario).await;
 }
 
-/// One request is enough to start a model, and nobody else has to come for it to be kept.
+/// One request is enough to start a model, and it is kept without another one.
 #[tokio::test(start_paused = true)]
 async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
     let pulse = Duration::from_secs(200);
@@ -99,7 +99,7 @@ async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
     world.end().await;
 }
 
-/// Its router tells the controller itself what it holds.
+/// Its router shows the controller itself what it holds.
 #[tokio::test(start_paused = true)]
 async fn a_model_wakes_while_prometheus_is_down() {
     let load = rates(&[(Duration::ZERO, 0.0), (MINUTE * 4, 2.0)]);
@@ -112,7 +112,7 @@ async fn a_model_wakes_while_prometheus_is_down() {
     let reason = decision(&world, "v").reason();
     assert!(reason.contains("as it says itself"), "{reason}");
     stays(&world, MINUTE * 4, "v", 1).await;
-    // Its HPA hears of it by way of Prometheus.
+    // Its HPA reads it from Prometheus.
     until(&world, MINUTE * 4, |frame| frame.totals.answered > 0).await;
     world.end().await;
 }

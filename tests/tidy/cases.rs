@@ -14,8 +14,8 @@ enum Fate {
     Corrected,
 }
 
-/// The family and the number of a published id; none of one of our own. What follows the number tells
-/// parts of a case apart.
+/// The family and the number of a published id; none of one of our own. What follows the number
+/// distinguishes parts of a case.
 fn published(id: &str) -> Option<(String, u32)> {
     let family: String = id
         .chars()
@@ -249,10 +249,10 @@ fn every_published_case_is_accounted_for_once() {
             account.proven.contains_key(&id),
             account.not_applicable.contains_key(&id),
         ];
-        match places.iter().filter(|told| **told).count() {
-            0 => broken.push(format!("{id} is told nowhere")),
+        match places.iter().filter(|proven| **proven).count() {
+            0 => broken.push(format!("{id} is proven nowhere")),
             1 => {}
-            _ => broken.push(format!("{id} is told more than once: {places:?}")),
+            _ => broken.push(format!("{id} is proven more than once: {places:?}")),
         }
         ids.insert(id);
     }
@@ -264,9 +264,10 @@ fn every_published_case_is_accounted_for_once() {
             broken.push(format!("{id}: {name} is not in {place}"));
         }
     }
-    let told = account.proven.keys().chain(account.not_applicable.keys());
+    let known = account.proven.keys().chain(account.not_applicable.keys());
     broken.extend(
-        told.filter(|id| !ids.contains(*id))
+        known
+            .filter(|id| !ids.contains(*id))
             .map(|id| format!("{id} is no case")),
     );
     assert_eq!(broken, Vec::<String>::new());

@@ -1,8 +1,8 @@
 //! Counts what is allocated, and who holds it, for tests that bound memory. A crate of its own, since an
 //! allocator is `unsafe` by its trait and the product forbids that.
 //!
-//! Every block says whose it is, so that it is taken from the same count whoever frees it. Counts are of one
-//! thread: of what crosses threads they tell nothing.
+//! Every block names its owner, so that it is taken from the same count on whichever thread it is freed. Counts
+//! are of one thread: they miss what crosses threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,7 +18,7 @@ const PREFIX: usize = 8;
 /// What one owner holds, in bytes.
 struct Count {
     held: Cell<isize>,
-    /// The most that was held since somebody asked.
+    /// The most that was held since the last call.
     peak: Cell<isize>,
 }
 
@@ -45,7 +45,7 @@ pub struct Counting<A = System>(pub A);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner(u32);
 
-/// While it lives, what is allocated belongs to somebody.
+/// While it lives, what is allocated has an owner.
 #[derive(Debug)]
 pub struct Scope {
     before: u32,
@@ -123,7 +123,7 @@ impl Drop for Scope {
     }
 }
 
-/// Runs `work` and tells how many bytes more than before were held at its peak.
+/// Runs `work` and returns how many bytes more than before were held at its peak.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let owner = Owner::new();
     let scope = owner.enter();

@@ -19,7 +19,7 @@ use crate::harness::world::Setup;
 const LOAD_OF_4: f64 = 2.5;
 /// Wants 10 replicas: 6.6 / 10 is 0.66, and on 9 it would be 0.73.
 const LOAD_OF_10: f64 = 6.6;
-/// Wants 11 replicas, and leaves 10 old peaks of 0.703 beside a new one of 0.639: what is spare is
+/// Wants 11 replicas, and leaves 10 old peaks of 0.703 and a new one of 0.639: what is spare is
 /// 0.103 in the mean. Later all have 0.639, and on 10 they would have 0.703 again.
 const LOAD_OF_11_FROM_10: f64 = 7.03;
 /// Wants 12 replicas, with peaks of 0.703 and 0.644 in the same way.
@@ -83,7 +83,7 @@ async fn on_the_oldest_kubernetes(cx: &Cx) -> Result {
     load_grows_a_variant_and_its_end_shrinks_it(cx).await
 }
 
-/// 10 → 11 → 12 → 11: steps of less than the tenth that an HPA ignores unless told otherwise.
+/// 10 → 11 → 12 → 11: steps of less than the tenth that an HPA ignores by default.
 async fn takes_single_steps(cx: &Cx) -> Result {
     let scaling = ScalingLoop::start(
         cx,

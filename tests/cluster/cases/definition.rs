@@ -119,7 +119,7 @@ async fn invalid_objects_are_refused(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// A kind whose bounds obey these rules, which nobody else uses.
+/// A kind whose bounds obey these rules, which no other case uses.
 fn spans(rules: &Value) -> Result<CustomResourceDefinition> {
     let whole = json!({"type": "integer"});
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

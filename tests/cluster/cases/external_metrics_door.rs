@@ -1,4 +1,4 @@
-//! `external.metrics.k8s.io` served by the controller: a native HPA follows it, and nobody is let in
+//! `external.metrics.k8s.io` served by the controller: a native HPA follows it, and no other client is let in
 //! who may not read.
 
 use std::collections::BTreeMap;
@@ -114,12 +114,12 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
         door.url("/metrics"),
     ];
     for path in &paths {
-        for nobody in [
+        for stranger in [
             Reader::anonymous(),
             Reader::anonymous().with_token("x"),
             forged.clone(),
         ] {
-            let (status, text) = nobody.get(path).await?;
+            let (status, text) = stranger.get(path).await?;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
             let document: Value = serde_json::from_str(&text)?;
             assert_eq!(document["reason"], "Unauthorized", "{text}");
@@ -128,7 +128,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     // A certificate that only users of the API server show, and one that its own authority signed.
     let admin = stranger(cx, "admin").with_header("x-remote-group", "system:masters");
     assert!(admin.get(&url).await.is_err());
-    // The right certificate alone is nobody; the user that it names may still not read.
+    // The right certificate alone names no user; the user that it names may still not read.
     let silent = Reader::anonymous().with_identity(&cx.world.site.pki.path("front-proxy"));
     assert_eq!(code(silent.get(&url).await)?, StatusCode::UNAUTHORIZED);
     let named = silent.with_header("x-remote-user", "jane");
@@ -254,7 +254,7 @@ async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// A Service cannot tell who leads.
+/// A Service does not know who leads.
 async fn every_replica_answers(cx: &Cx) -> Result {
     at_rest(cx, 2).await?;
     let replica = |name| ControllerSpec {

@@ -121,7 +121,7 @@ impl Witness {
 }
 
 /// Under load that wants more than there may be, the leader dies again and again while it scales:
-/// with KEDA behind it, which reads a missing series as 0 unless it is told otherwise, or with a
+/// with KEDA behind it, which reads a missing series as 0 by default, or with a
 /// native HPA that reads the replicas themselves through a Service.
 async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
     let workload = Workload::new(NAME, 1);

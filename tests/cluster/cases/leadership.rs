@@ -21,7 +21,7 @@ const NAME: &str = "llama";
 const SOON: Duration = Duration::from_mins(1);
 /// Lease duration, renew deadline and retry period.
 pub(super) const QUICK: [u64; 3] = [4_000, 3_000, 500];
-/// A lease that nobody would wait for in one of these tests.
+/// A lease longer than any wait of these tests.
 const SLOW: [u64; 3] = [300_000, 200_000, 500];
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -102,7 +102,7 @@ pub(super) async fn lease(cx: &Cx) -> Result<Lease> {
     }
 }
 
-/// Three replicas that nobody has metrics of: what is there is kept, and published.
+/// Three replicas without metrics: what is there is kept, and published.
 async fn place(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
     cx.namespace.settles(NAME, 3, SOON).await?;
@@ -110,7 +110,7 @@ async fn place(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// A leader that is told to end gives its lease back: nobody waits for five minutes.
+/// A leader that gets SIGTERM gives its lease back: no follower waits for five minutes.
 async fn a_release_is_taken_at_once(cx: &Cx) -> Result {
     place(cx).await?;
     let first = replica(cx, "wva-0", SLOW).await?;
@@ -124,7 +124,7 @@ async fn a_release_is_taken_at_once(cx: &Cx) -> Result {
     shows(cx, &second, Some(3.0)).await
 }
 
-/// A lease that somebody deletes, or that a restored backup does not have, binds followers as if it
+/// A lease that is deleted, or that a restored backup does not have, binds followers as if it
 /// stood still: its holder writes on, and makes it anew.
 async fn a_deleted_lease_stays_with_its_leader(cx: &Cx) -> Result {
     const DELETIONS: usize = 2;

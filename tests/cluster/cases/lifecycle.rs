@@ -73,18 +73,18 @@ async fn changes_are_told(cx: &Cx) -> Result {
     variants.publishes("v", Some(1.0), SOON).await?;
     let events: Api<Event> = cx.namespace.api();
     let fields = "regarding.kind=VariantAutoscaling,regarding.name=v";
-    let told = async || -> Result<Vec<(String, String)>> {
+    let said = async || -> Result<Vec<(String, String)>> {
         let found = events.list(&ListParams::default().fields(fields)).await?;
         let texts = found.items.into_iter().map(|event| {
             let (reason, note) = (event.reason, event.note);
             (reason.unwrap_or_default(), note.unwrap_or_default())
         });
-        // That nobody scales the target, and that nothing is measured, is told as well.
+        // That nothing scales the target, and that nothing is measured, is said as well.
         Ok(texts
             .filter(|(reason, _)| reason.starts_with("Scaled"))
             .collect())
     };
-    assert_eq!(told().await?, []);
+    assert_eq!(said().await?, []);
 
     variants
         .apply("v", "llama", json!({ "minReplicas": 3 }))
@@ -95,7 +95,7 @@ async fn changes_are_told(cx: &Cx) -> Result {
         let cycle = variants.cycle("v").await?;
         let note = "Desired replicas 3: raised to the minimum of 3 (minReplicas)";
         let note = format!("{note} (cycle {cycle})");
-        seen(&told().await?, &vec![("ScaledUp".to_owned(), note)])
+        seen(&said().await?, &vec![("ScaledUp".to_owned(), note)])
     })
     .await?;
     let cycle = variants.cycle("v").await?;

@@ -48,7 +48,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A leader cannot renew its claim, which ends. It shows nothing then, so that nobody else's count is
+/// A leader cannot renew its claim, which ends. It shows nothing then, so that no other count is
 /// doubted, and lowers nothing; it claims anew when the API server is back.
 async fn a_leader_without_api_server(cx: &Cx) -> Result {
     let port = cx.world.api.url.rsplit(':').next().unwrap_or_default();
@@ -75,7 +75,7 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
     assert!(follows, "{text}");
     // Everybody may read this.
     assert!(!text.contains(NAME), "{text}");
-    // One line for each request that fails, which tells why.
+    // One line for each request that fails, with its cause.
     let log = fs::read_to_string(controller.server.log())?;
     let failed =
         |line: &&str| line.contains("lease not renewed") && line.contains("cannot be reached");

@@ -186,7 +186,7 @@ async fn older_cluster(cx: &Cx) -> Result {
     std::fs::remove_dir_all(&data)?;
     copy(&older, &data)?;
     start(cx).await?;
-    // The minimum is gone, and with it the reason for 5; nobody knows of the load, so they stay.
+    // The minimum is gone, and with it the reason for 5; the load is unknown, so they stay.
     let objects: Api<VariantAutoscaling> = cx.namespace.api();
     seen(&objects.get(NAME).await?.spec.min_replicas, &None)?;
     while_it_shows(variants, 5.0, "5 are stored again", LATER, async || {
@@ -196,7 +196,7 @@ async fn older_cluster(cx: &Cx) -> Result {
     while_it_shows(
         variants,
         5.0,
-        "every mirror is heard of",
+        "every mirror is in sync",
         LATER,
         async || {
             let text = controller.readiness().await?;

@@ -74,7 +74,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     names(&controller, "[+] mirror/Pod: ", "heard from").await
 }
 
-/// Who writes says what it may not, and hurts nobody else meanwhile.
+/// Who writes says what it may not, and hurts no other role meanwhile.
 async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
@@ -109,7 +109,7 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     gives_back(&account, "events").await?;
     variants.apply("lost-too", "nothing", json!({})).await?;
     names(&controller, "[+] write/events: ", "accepted").await?;
-    // That this right was missing can be told only now.
+    // That this right was missing shows only now.
     an_event_names(cx, "cannot create resource \"events\"", SOON * 2).await
 }
 
@@ -173,7 +173,7 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     denied(&door, &stranger, &pages, token).await?;
     account.unbind_within(LEASE_ROLE).await?;
     names(controller, "[!] write/lease: ", "leases").await?;
-    // Of one object and reason there is an event a minute, which tells of all.
+    // Of one object and reason there is an event a minute, which stands for all.
     for part in [scale, access, token, "leases"] {
         an_event_names(cx, part, SOON * 3).await?;
     }
@@ -344,7 +344,7 @@ fn all_granted() -> Result<BTreeSet<Right>> {
     Ok(granted(&roles))
 }
 
-/// Nothing was refused to a controller whose rules nobody had removed, and nothing was done by rules
+/// Nothing was refused to a controller whose rules are complete, and nothing was done by rules
 /// that are not shipped.
 pub(crate) fn suffice(uses: &Uses) -> Result {
     let refused: Vec<_> = uses

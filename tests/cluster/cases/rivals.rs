@@ -126,7 +126,7 @@ async fn take_no_turns(cx: &Cx, of_first: Variants<'_>, first: &str, other: &Nam
     let of_second = Variants::new(&cx.namespace, &second);
     let mut holders = vec![first.to_owned()];
     eventually("both have looked often", SOON * 2, async || {
-        // While the object changes hands, both hold it, or nobody.
+        // While the object changes hands, both hold it, or none.
         if let Ok(holder) = holder(cx).await
             && holders.last() != Some(&holder)
         {
@@ -175,7 +175,7 @@ async fn claim(cx: &Cx, instance: &str, target: &str) -> Result {
     Ok(())
 }
 
-/// Each says so of its own object, nobody publishes, and nothing is scaled, until one of them names
+/// Each says so of its own object, none publishes, and nothing is scaled, until one of them names
 /// something else.
 async fn instances_that_name_one_target_say_so(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;

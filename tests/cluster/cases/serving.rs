@@ -65,7 +65,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
 
     let account = Account::create(&cx.namespace, "prometheus").await?;
     let reader = Reader::anonymous().with_token(&account.token().await?);
-    for nobody in [
+    for stranger in [
         Reader::anonymous(),
         Reader::anonymous().with_token("wrong"),
         Reader::anonymous().with_header("authorization", "Basic YWRtaW46YWRtaW4="),
@@ -77,7 +77,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
             "/debug/kill?role=optimizer",
             "/nothing",
         ] {
-            let (status, text) = nobody.get(&page(&controller, path)).await?;
+            let (status, text) = stranger.get(&page(&controller, path)).await?;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
         }
     }

@@ -1,4 +1,4 @@
-//! Settings that change while the controller runs: what is applied, what is refused, what is told.
+//! Settings that change while the controller runs: what is applied, what is refused, what is reported.
 
 use std::time::Duration;
 
@@ -262,7 +262,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
 
 /// Waits for the one event on the namespace's own map that names the field.
 async fn nonsense_is_told(cx: &Cx, field: &str) -> Result {
-    eventually("the nonsense is told", SOON, async || {
+    eventually("the nonsense is reported", SOON, async || {
         let notes = events(&cx.namespace, SATURATION, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)?;
         if notes.iter().all(|note| note.contains(field)) {
@@ -274,7 +274,7 @@ async fn nonsense_is_told(cx: &Cx, field: &str) -> Result {
     .await
 }
 
-/// A map under a name of earlier versions acts, and what is wrong with it is told on it. Its inline
+/// A map under a name of earlier versions acts, and what is wrong with it is reported on it. Its inline
 /// switch for zero is that of the model.
 async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
     const OLDER: &str = "saturation-scaling-config";
@@ -302,7 +302,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
         "other": "{modelId: other, namespace: ns, kvSpareTrigger: much}",
     });
     system.configure(OLDER, entry).await?;
-    eventually("the older map is told", SOON, async || {
+    eventually("the older map is reported", SOON, async || {
         let notes = events(system, OLDER, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)
     })
@@ -327,7 +327,7 @@ async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
     let broken = json!({ "default": "[" });
     let classes = "service-classes-config";
     system.configure(classes, broken).await?;
-    eventually("the other map is told", SOON, async || {
+    eventually("the other map is reported", SOON, async || {
         let notes = events(system, classes, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)
     })

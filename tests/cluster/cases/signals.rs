@@ -59,7 +59,7 @@ async fn serve(cx: &Cx, replicas: i32, model: &str, reading: Reading) -> Result<
 
 /// What the replicas of a variant report: how many, of these too old to shrink on, and of all too
 /// old to act on.
-fn heard(reporting: u32, stale: u32, outdated: u32) -> [(&'static str, Value); 3] {
+fn samples(reporting: u32, stale: u32, outdated: u32) -> [(&'static str, Value); 3] {
     [
         ("/figures/reporting", json!(reporting)),
         ("/figures/stale", json!(stale)),
@@ -92,7 +92,7 @@ async fn silent_replicas_age(cx: &Cx) -> Result {
     let controller = impatient(cx).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply("v", "llama", json!({})).await?;
-    variants.decides("v", &heard(2, 0, 0), SOON).await?;
+    variants.decides("v", &samples(2, 0, 0), SOON).await?;
     let metrics = |state| [("MetricsAvailable", state)];
     let found = metrics("True/MetricsFound");
     variants.says("v", &found, SOON).await?;
@@ -100,20 +100,20 @@ async fn silent_replicas_age(cx: &Cx) -> Result {
     for pod in fleet.pods() {
         fleet.set_silent(&pod, true);
     }
-    holds_two(variants, &heard(2, 2, 0)).await?;
-    holds_two(variants, &heard(0, 0, 2)).await?;
+    holds_two(variants, &samples(2, 2, 0)).await?;
+    holds_two(variants, &samples(0, 0, 2)).await?;
     let stale = metrics("False/MetricsStale");
     variants.says("v", &stale, SOON).await?;
     let outcome = [("/outcome", json!("SafetyNet"))];
     holds_two(variants, &outcome).await?;
     let missing = metrics("False/MetricsMissing");
     variants.says("v", &missing, FORGOTTEN).await?;
-    holds_two(variants, &heard(0, 0, 0)).await?;
+    holds_two(variants, &samples(0, 0, 0)).await?;
 
     for pod in fleet.pods() {
         fleet.set_silent(&pod, false);
     }
-    holds_two(variants, &heard(2, 0, 0)).await?;
+    holds_two(variants, &samples(2, 0, 0)).await?;
     variants.says("v", &found, SOON).await?;
     Ok(())
 }
@@ -123,7 +123,7 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
     let controller = impatient(cx).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply("v", "llama", json!({})).await?;
-    variants.decides("v", &heard(1, 0, 0), SOON).await?;
+    variants.decides("v", &samples(1, 0, 0), SOON).await?;
 
     let page = format!(
         "vllm:kv_cache_usage_perc{{model_name=\"{MODEL}\"}} 0.99\n\
@@ -142,7 +142,7 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
     })
     .await?;
     after_cycles(variants, 2).await?;
-    variants.decides("v", &heard(1, 0, 0), SOON).await?;
+    variants.decides("v", &samples(1, 0, 0), SOON).await?;
     assert_eq!(variants.desired("v").await?, Some(1.0));
 
     // The same figures of a pod that exists do count.

@@ -16,7 +16,7 @@ use super::namespace::Namespace;
 use super::tools::repository;
 use super::wait::{eventually, seen};
 
-/// A right that was taken away is heard of by the authorizer within this.
+/// The authorizer knows of a removed right within this.
 const HEARD: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -100,7 +100,7 @@ impl<'a> Account<'a> {
             .await
     }
 
-    /// Waits until the API server refuses to let it create this: until then it gives answers, which whoever asks
+    /// Waits until the API server refuses to let it create this: until then it gives answers, which a client
     /// keeps for minutes once it gives none.
     pub(crate) async fn may_not_create(&self, group: &str, resource: &str) -> Result {
         let user = format!(

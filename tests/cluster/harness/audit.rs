@@ -28,7 +28,7 @@ rules:
 /// Something that may be done: API group, resource with its subresource, verb.
 pub(crate) type Right = (String, String, String);
 
-/// Where the API server writes; older parts lie beside it.
+/// Where the API server writes; older parts lie in the same folder.
 pub(crate) fn log(site: &Site) -> PathBuf {
     site.logs().join("audit.log")
 }

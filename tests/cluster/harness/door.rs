@@ -94,7 +94,7 @@ impl Door {
         Ok(())
     }
 
-    /// The one value that somebody is shown.
+    /// The one value that a reader gets.
     pub(crate) async fn value(reader: &Reader, url: &str) -> Result<String> {
         let (status, text) = reader.get(url).await?;
         if status != StatusCode::OK {

@@ -20,7 +20,7 @@ const CONTROLLER_LINES: usize = 80;
 const OBJECT_WIDTH: usize = 900;
 const TIME: Duration = Duration::from_secs(15);
 
-/// The kinds that tell what happened, each with the part of the object that does.
+/// The kinds that show what happened, each with the part of the object that does.
 const KINDS: [(&str, &str, &[&str]); 7] = [
     ("apps/v1", "Deployment", &["/spec/replicas", "/status"]),
     (

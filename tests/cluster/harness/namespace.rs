@@ -98,7 +98,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Marks the namespace for deletion; nobody waits for the end of it.
+    /// Marks the namespace for deletion; nothing waits for its end.
     pub(crate) async fn delete(&self) -> Result {
         let namespaces: Api<core::Namespace> = Api::all(self.client());
         namespaces

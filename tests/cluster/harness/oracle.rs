@@ -1,5 +1,5 @@
 //! A Prometheus of a few lines, played by the test process: it notes how it is asked, and what it
-//! knows of pods is told to it.
+//! knows of pods is passed to it.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;

@@ -13,7 +13,7 @@ const DEFAULT_HIGHEST: u16 = 32_767;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port of 127.0.0.1 that nobody listens on, and that this process has not handed out before.
+/// A port of 127.0.0.1 without a listener, and that this process has not handed out before.
 pub(crate) fn free() -> Result<u16> {
     let span = highest() - LOWEST;
     let start = u16::try_from(std::process::id() % u32::from(span))?;

@@ -26,7 +26,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Takes any server and is nobody.
+    /// Takes any server and has no identity.
     pub(crate) fn anonymous() -> Self {
         Self::default()
     }

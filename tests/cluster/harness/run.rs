@@ -23,7 +23,7 @@ pub(crate) struct Run {
     closing: AtomicBool,
 }
 
-/// One line of the pid file: enough to know the process again, whoever has its id by then.
+/// One line of the pid file: enough to know the process again, even where its id was reused.
 #[derive(Serialize, Deserialize)]
 struct Started {
     pid: u32,

@@ -10,7 +10,7 @@ use super::fault::Result;
 use super::suite::Cx;
 use super::wait::{eventually, seen};
 
-/// A ScaledObject on a Deployment, in the form that the controller's users are told to write: no
+/// A ScaledObject on a Deployment, in the form that the pages for users show: no
 /// series is no answer rather than 0, one number however many series there are, and no tolerance,
 /// which would swallow the step from 10 to 11. No stabilisation, and steps of any size.
 pub(crate) struct ScaledObject<'a> {

@@ -97,7 +97,7 @@ impl Site {
     }
 }
 
-/// Removes what nobody needs any more; what cannot be removed goes with the next sweep.
+/// Removes what is no longer needed; what cannot be removed goes with the next sweep.
 fn discard(dir: &Path) {
     if let Err(error) = fs::remove_dir_all(dir) {
         eprintln!("{} stays behind: {error}", dir.display());

@@ -375,7 +375,7 @@ impl Suite {
         }
     }
 
-    /// A namespace name that tells the case: `t7-engines-follow-the-pods`.
+    /// A namespace name that shows the case: `t7-engines-follow-the-pods`.
     fn name_for(&self, case: &Case) -> String {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let slug: String = case

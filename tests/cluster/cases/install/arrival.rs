@@ -12,7 +12,7 @@ use crate::harness::manifest;
 use crate::harness::shipping::{Shipping, find, name_of, set};
 use crate::harness::suite::Cx;
 
-/// What pods mount and nobody renders, each with who brings it.
+/// What pods mount and no template renders, each with who brings it.
 const BROUGHT: [(&str, &str, &str); 1] = [(
     "ConfigMap",
     "openshift-service-ca.crt",
@@ -181,7 +181,7 @@ pub(super) async fn original_values_arrive(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// Labels by which a Prometheus selects monitors come beside those that are always there.
+/// Labels by which a Prometheus selects monitors come in addition to those that are always there.
 pub(super) async fn monitors_are_labelled(cx: &Cx) -> Result {
     let labelled = [
         ("wva.metrics.serviceMonitor.labels.release", "monitoring"),

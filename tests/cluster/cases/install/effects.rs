@@ -75,7 +75,7 @@ vllmService.interval = "20s"
 vllmService.scheme = "https"
 "#;
 
-/// Values that mean something beside others only: what they begin with, and these others.
+/// Values that mean something with others only: what they begin with, and these others.
 const WITH: &str = r#"
 externalMetrics. externalMetrics.enabled=true && externalMetrics.certificate.existingSecret="mine" && externalMetrics.certificate.caBundle=CA
 externalScaler. externalScaler.enabled=true && externalScaler.certificate.existingSecret="mine"

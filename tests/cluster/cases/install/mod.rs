@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
     // The longest first: the others run meanwhile.
-    [installed(), rendered(), kustomized(), told()]
+    [installed(), rendered(), kustomized(), announced()]
         .into_iter()
         .flatten()
         .collect()
@@ -116,7 +116,7 @@ fn kustomized() -> Vec<Case> {
 }
 
 /// Documentation, expressions, and the install script.
-fn told() -> Vec<Case> {
+fn announced() -> Vec<Case> {
     vec![
         Case::shared(
             "install::documentation_can_be_followed",

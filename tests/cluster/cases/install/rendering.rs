@@ -11,7 +11,7 @@ use crate::harness::shipping::{Shipping, chart, find, set};
 use crate::harness::suite::Cx;
 use crate::harness::tools::repository;
 
-/// A certificate authority in form; nobody verifies anything with it here.
+/// A certificate authority in form; nothing is verified with it here.
 const CA: &str = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----";
 
 /// A values file of the original, with this project's image.

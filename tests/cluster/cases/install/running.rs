@@ -176,7 +176,7 @@ async fn grows(cx: &Cx, controller: &Controller) -> Result {
 }
 
 /// Limited to the namespace of the model, with Roles only, through Prometheus and KEDA; and at work it
-/// shows every series that somebody names.
+/// shows every series that is named.
 pub(super) async fn chart_scales_its_sample_through_keda(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     let release = cx.system().await?.name.clone();

@@ -49,7 +49,7 @@ const OF_THE_TARGET: [&str; 7] = [
     "service",
 ];
 
-/// Names and labels by which somebody selects, with where it is written.
+/// Names and labels in selectors, with where it is written.
 #[derive(Default)]
 struct Named {
     series: BTreeMap<String, BTreeSet<String>>,
@@ -212,7 +212,7 @@ async fn provoke(cx: &Cx, objects: &[Value], release: &str) -> Result {
     Ok(())
 }
 
-/// Labels of a page, as Prometheus stores them beside those of the target.
+/// Labels of a page, as Prometheus stores them with those of the target.
 fn stored(labels: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     let labels = labels.into_iter().map(|label| {
         let is_taken = OF_THE_TARGET.contains(&label.as_str());

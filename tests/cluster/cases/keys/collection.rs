@@ -146,8 +146,8 @@ async fn most(cx: &Cx) -> Result {
         eventually(format!("at most {most}"), SOON, async || {
             let found = controller.value(PODS, &labels).await?;
             let text = controller.readiness().await?;
-            let told = text.contains("PROMETHEUS_METRICS_CACHE_MAX_SIZE");
-            seen(&(found, told), &(pods, failed))
+            let is_reported = text.contains("PROMETHEUS_METRICS_CACHE_MAX_SIZE");
+            seen(&(found, is_reported), &(pods, failed))
         })
         .await?;
         controller.crash();

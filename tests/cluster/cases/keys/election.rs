@@ -66,7 +66,7 @@ async fn name(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// The time from one renewal to the next, as the lease tells it.
+/// The time from one renewal to the next, as the lease shows it.
 async fn gap(cx: &Cx, name: &str) -> Result<Duration> {
     let renewed = async || -> Result<Timestamp> {
         let spec = lease(cx, name).await?.and_then(|lease| lease.spec);
@@ -126,15 +126,15 @@ async fn silence(cx: &Cx) -> Result {
         ];
         let controller = leader(cx, &settings, Some(bridge.port)).await?;
         bridge.cut();
-        let told = readiness_has(&controller, "leadership: ").await?;
-        assert!(told.contains("leadership: leading"), "{told}");
+        let page = readiness_has(&controller, "leadership: ").await?;
+        assert!(page.contains("leadership: leading"), "{page}");
         if falls_silent {
             readiness_has(&controller, "leadership: following").await?;
         } else {
             // A renewal fails meanwhile.
             readiness_has(&controller, "[!] write/lease: ").await?;
-            let told = controller.readiness().await?;
-            assert!(told.contains("leadership: leading"), "{told}");
+            let page = controller.readiness().await?;
+            assert!(page.contains("leadership: leading"), "{page}");
         }
         controller.crash();
     }

@@ -163,7 +163,7 @@ async fn deletion_costs(cx: &Cx) -> Result {
     Ok(())
 }
 
-/// A controller that nothing but its settings tells how often to decide.
+/// A controller whose settings alone state how often to decide.
 async fn settled(
     cx: &Cx,
     environment: Vec<(&'static str, String)>,

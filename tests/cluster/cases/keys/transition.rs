@@ -112,7 +112,7 @@ async fn holds_then_not(
     Ok(())
 }
 
-/// A rollout whose new replica loads for ever beside the old one.
+/// A rollout whose new replica loads for ever while the old one serves.
 async fn pending(cx: &Cx) -> Result {
     let workload = Workload::new(NAME, 1);
     cx.namespace.deploy(&workload).await?;

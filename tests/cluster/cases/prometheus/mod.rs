@@ -1,4 +1,4 @@
-//! The Prometheus of the embedded world beside a real one: the same samples, the same questions.
+//! The Prometheus of the embedded world against a real one: the same samples, the same questions.
 
 mod expressions;
 mod history;

@@ -1,4 +1,4 @@
-//! kube-apiserver: RBAC on, nobody anonymous.
+//! kube-apiserver: RBAC on, no anonymous requests.
 
 use std::sync::Arc;
 use std::time::Duration;
