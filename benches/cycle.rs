@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
 use wva::actors::retry_queue::RetryQueue;
@@ -38,9 +37,7 @@ use wva::policy::units::{Cost, Replicas};
 use wva::roles::Role;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
-use wva::signals::{
-    HttpPrometheus, PlainHttp, PromApi, PrometheusClientSettings, QueryError, QueryResult,
-};
+use wva::signals::{HttpPrometheus, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings};
 use wva::state::claim::{Claim, ClaimDuration};
 use wva::state::{Readers, SharedState};
 use wva_base::moment::WallTime;
@@ -332,11 +329,7 @@ struct Counting {
 }
 
 impl PromApi for Counting {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         self.queries.fetch_add(1, Ordering::Relaxed);
         self.inner.query(promql, deadline)
     }

@@ -22,23 +22,18 @@ const IDLE_CONNECTIONS: usize = 4;
 /// How much of an answer that reports an error is read.
 const MAX_ERROR_BODY: usize = 16 * 1024;
 
+/// The answer of Prometheus to a query.
+pub type PromAnswer<'a> = BoxFuture<'a, Result<QueryResult, QueryError>>;
+
 /// The part of Prometheus that the controller needs; a simulation brings its own.
 pub trait PromApi: fmt::Debug + Send + Sync {
     /// Evaluates an expression now, by the clock of Prometheus. Answers within the deadline, with
     /// [`QueryError::Timeout`] at the latest.
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>>;
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a>;
 
     /// Evaluates an expression that has values at several moments before now: one sample for each
     /// series and moment. Answers within the deadline, too. Whoever keeps no history says so.
-    fn history<'a>(
-        &'a self,
-        _promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         let problem = "nobody keeps a history".to_owned();
         Box::pin(std::future::ready(Err(QueryError::Malformed { problem })))
     }
@@ -172,20 +167,12 @@ async fn read(mut response: Response, mut decoder: Decoder) -> Result<QueryResul
 }
 
 impl PromApi for HttpPrometheus {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         let decoder = Decoder::new(self.settings.response_limit);
         Box::pin(self.ask_within(promql, deadline, decoder))
     }
 
-    fn history<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         let decoder = Decoder::of_history(self.settings.response_limit.min(MAX_HISTORY));
         Box::pin(self.ask_within(promql, deadline, decoder))
     }

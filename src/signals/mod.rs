@@ -34,17 +34,17 @@ mod splitter;
 #[cfg(test)]
 mod tests;
 
-pub use client::{HttpPrometheus, PromApi};
+pub use client::{HttpPrometheus, PromAnswer, PromApi};
 pub use collect::{Collection, CollectionReport, CollectionSettings, QueryReport, collect};
 pub use error::QueryError;
 pub use evaluations::{Evaluated, Evaluations};
 pub use history::history;
 pub use join::Ignored;
 pub use metrics_page::MetricFamilies;
-pub use pod_client::{HttpPods, PageReadError, PageUrl, PodPages};
+pub use pod_client::{HttpPods, PageAnswer, PageReadError, PageUrl, PodPages};
 pub use promql::Namespace;
 pub use result::{QueryResult, SampleRef};
-pub use router_client::{HttpRouters, RouterApi, RouterError};
+pub use router_client::{HttpRouters, RouterAnswer, RouterApi, RouterError};
 pub use router_page::HeldRequests;
 pub use settings::{
     DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, MaskedSecret, PlainHttp,

@@ -91,15 +91,13 @@ impl fmt::Display for PageUrl {
     }
 }
 
+/// The answer of a metrics page.
+pub type PageAnswer = BoxFuture<'static, Result<MetricFamilies, PageReadError>>;
+
 /// The part of pods that the controller needs; a simulation brings its own.
 pub trait PodPages: fmt::Debug + Send + Sync {
     /// Reads these series off a page. Answers within the deadline, with [`PageReadError::Timeout`] at the latest.
-    fn read(
-        &self,
-        page: PageUrl,
-        wanted: Vec<Arc<str>>,
-        deadline: Duration,
-    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>>;
+    fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer;
 }
 
 /// Why a page was not read.
@@ -265,12 +263,7 @@ async fn fetch(
 }
 
 impl PodPages for HttpPods {
-    fn read(
-        &self,
-        page: PageUrl,
-        wanted: Vec<Arc<str>>,
-        deadline: Duration,
-    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+    fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
         let client = if page.is_endpoint {
             self.endpoints.clone()
         } else {

@@ -17,15 +17,14 @@ use super::settings::{MaskedSecret, TokenSource};
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";
 const MAX_TOKEN: u64 = 64 * 1024;
 
+/// What a router answers.
+pub type RouterAnswer<'a> = BoxFuture<'a, Result<HeldRequests, RouterError>>;
+
 /// The part of routers that the controller needs; a simulation brings its own.
 pub trait RouterApi: fmt::Debug + Send + Sync {
     /// Reads what the router at this address holds. Answers within the deadline, with
     /// [`RouterError::Timeout`] at the latest.
-    fn held(
-        &self,
-        router: SocketAddr,
-        deadline: Duration,
-    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>>;
+    fn held(&self, router: SocketAddr, deadline: Duration) -> RouterAnswer<'_>;
 }
 
 /// Why a router said nothing. No variant ever holds a secret.
@@ -154,11 +153,7 @@ impl HttpRouters {
 }
 
 impl RouterApi for HttpRouters {
-    fn held(
-        &self,
-        router: SocketAddr,
-        deadline: Duration,
-    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+    fn held(&self, router: SocketAddr, deadline: Duration) -> RouterAnswer<'_> {
         Box::pin(async move {
             tokio::time::timeout(deadline, self.ask(router))
                 .await

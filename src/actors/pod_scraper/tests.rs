@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -13,6 +12,7 @@ use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::pod_autoscaler::samples::SampleSource;
 use crate::policy::pod_autoscaler::source::MetricsPage;
 use crate::roles::Role;
+use crate::signals::PageAnswer;
 use crate::signals::metrics_page::FamilyReader;
 use crate::state::SharedState;
 use wva_supervise::{Address, Reader};
@@ -53,12 +53,7 @@ impl FakePages {
 }
 
 impl PodPages for FakePages {
-    fn read(
-        &self,
-        page: PageUrl,
-        wanted: Vec<Arc<str>>,
-        deadline: Duration,
-    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+    fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
         let url = page.to_string();
         let served = self.pages.lock().unwrap().get(&url).cloned();
         self.reads.lock().unwrap().push(url);

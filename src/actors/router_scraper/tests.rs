@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use futures::future::BoxFuture;
-
 use super::*;
 use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
 use crate::actors::pod_autoscaler::tests::decide;
 use crate::actors::sample_plan::tests::run;
 use crate::roles::Role;
+use crate::signals::RouterAnswer;
 use crate::signals::router_page::PageReader;
 use wva_base::moment::WallTime;
 use wva_supervise::Epoch;
@@ -156,11 +155,7 @@ fn what_was_heard_stays_and_ages_until_something_else_is_known() {
 struct FullRouters;
 
 impl RouterApi for FullRouters {
-    fn held(
-        &self,
-        _router: SocketAddr,
-        _deadline: Duration,
-    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+    fn held(&self, _router: SocketAddr, _deadline: Duration) -> RouterAnswer<'_> {
         let held = HeldRequests::from([(Arc::from("m"), 2.0)]);
         Box::pin(std::future::ready(Ok(held)))
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use reqwest::Url;
@@ -21,8 +20,8 @@ use crate::policy::key::ObjectKey;
 use crate::policy::series::DESIRED;
 use crate::signals::decode::Decoder;
 use crate::signals::{
-    HttpPrometheus, MaskedSecret, PlainHttp, PromApi, PrometheusClientSettings, QueryError,
-    QueryResult, TokenSource, without_user,
+    HttpPrometheus, MaskedSecret, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings,
+    QueryError, QueryResult, TokenSource, without_user,
 };
 
 /// Longest wait for one answer.
@@ -274,11 +273,7 @@ fn refused(error: &RequestError) -> QueryError {
 }
 
 impl PromApi for Proxied {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         Box::pin(self.ask(promql, deadline))
     }
 }

@@ -3,14 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-
 use crate::policy::key::ModelKey;
 use crate::policy::params::RequiredSignals;
 use crate::policy::signal::FreshnessBands;
 use crate::signals::decode::Decoder;
 use crate::signals::query::HISTORY_QUERIES;
-use crate::signals::{CollectionSettings, PromApi, QueryError, QueryResult, history};
+use crate::signals::{CollectionSettings, PromAnswer, PromApi, QueryError, QueryResult, history};
 use wva_base::moment::WallTime;
 
 /// Answers a history with what it holds.
@@ -21,19 +19,11 @@ struct Archive {
 }
 
 impl PromApi for Archive {
-    fn query<'a>(
-        &'a self,
-        _promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         panic!("a history is one query of its own");
     }
 
-    fn history<'a>(
-        &'a self,
-        promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         self.asked.lock().unwrap().push(promql.to_owned());
         Box::pin(std::future::ready(Ok(self.answer.clone())))
     }
@@ -43,11 +33,7 @@ impl PromApi for Archive {
 #[derive(Debug)]
 struct Forgetful;
 impl PromApi for Forgetful {
-    fn query<'a>(
-        &'a self,
-        _promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         Box::pin(std::future::ready(Ok(QueryResult::default())))
     }
 }

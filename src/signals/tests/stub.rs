@@ -5,12 +5,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
 use super::collect::NOW;
 use crate::policy::signal::FreshnessBands;
 use crate::signals::query::{QueryName, QueryScope};
-use crate::signals::{PromApi, QueryError, QueryResult};
+use crate::signals::{PromAnswer, PromApi, QueryError, QueryResult};
 
 /// Answers each query of one scope from a table, the later ones first.
 #[derive(Debug)]
@@ -85,11 +84,7 @@ impl Stub {
 }
 
 impl PromApi for Stub {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         assert_eq!(deadline, Duration::from_secs(10));
         let mut all = QueryName::ALL.into_iter().enumerate();
         let (place, query) = all

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use kube::Client;
 use serde_json::{Value, json};
 use wva::app::{Controller, Env, Startup};
@@ -16,7 +15,7 @@ use wva::settings::endpoint_hosts::EndpointHosts;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
 use wva::signals::router_client::HttpRouters;
-use wva::signals::{HttpPods, PromApi, QueryError, QueryResult};
+use wva::signals::{HttpPods, PromAnswer, PromApi, QueryResult};
 use wva_sim::apiserver::{Insider, kubeconfig};
 use wva_supervise::{ActorRegistry, Clock, Kit, SeedTree};
 
@@ -27,11 +26,7 @@ pub(crate) const NAMESPACE: &str = "bench";
 struct NoPrometheus;
 
 impl PromApi for NoPrometheus {
-    fn query<'a>(
-        &'a self,
-        _: &'a str,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, _: &'a str, _: Duration) -> PromAnswer<'a> {
         async { Ok(QueryResult::default()) }.boxed()
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use futures::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::active_faults::ActiveFaults;
@@ -13,7 +12,7 @@ use super::fault::AutoscalerFault;
 use super::mutation::Mutation;
 use crate::world::PodNetwork;
 use wva::signals::metrics_page::FamilyReader;
-use wva::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
+use wva::signals::{MetricFamilies, PageAnswer, PageReadError, PageUrl, PodPages};
 use wva_supervise::Clock;
 
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +49,7 @@ pub(super) struct PodPagesProxy {
 }
 
 impl PodPages for PodPagesProxy {
-    fn read(
-        &self,
-        page: PageUrl,
-        wanted: Vec<Arc<str>>,
-        deadline: Duration,
-    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+    fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
         let this = self.clone();
         Box::pin(async move {
             let text = page.to_string();

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use futures::future::BoxFuture;
 use tokio::time::{sleep, timeout};
 
 use super::active_faults::ActiveFaults;
@@ -14,7 +13,7 @@ use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
 use crate::prometheus::InProcess;
-use wva::signals::{PromApi, QueryError, QueryResult, SampleRef};
+use wva::signals::{PromAnswer, PromApi, QueryError, QueryResult, SampleRef};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Clock;
 
@@ -332,19 +331,11 @@ fn valued(from: &QueryResult, later: f64, value: impl Fn(f64) -> f64) -> QueryRe
 }
 
 impl PromApi for PrometheusProxy {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         Box::pin(self.ask(promql, Of::Now, deadline))
     }
 
-    fn history<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         Box::pin(self.ask(promql, Of::ThePast, deadline))
     }
 }

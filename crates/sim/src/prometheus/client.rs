@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allocations::Owner;
-use futures::future::BoxFuture;
 
 use super::eval::QueryValue;
 use super::number::seconds;
 use super::refusal::QueryRefusal;
 use super::server::Prometheus;
 use wva::signals::decode::Expected;
-use wva::signals::{PromApi, QueryError, QueryResult};
+use wva::signals::{PromAnswer, PromApi, QueryError, QueryResult};
 use wva_supervise::Clock;
 
 #[derive(Debug, Clone)]
@@ -73,19 +72,11 @@ fn refused(refusal: &QueryRefusal) -> QueryError {
 }
 
 impl PromApi for InProcess {
-    fn history<'a>(
-        &'a self,
-        promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         Box::pin(std::future::ready(self.ask(promql, Expected::Matrix)))
     }
 
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         Box::pin(std::future::ready(self.ask(promql, Expected::Vector)))
     }
 }

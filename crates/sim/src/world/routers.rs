@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::workloads::object::Object;
 use wva::signals::metrics_page::FamilyReader;
 use wva::signals::router_page::PageReader;
 use wva::signals::{
-    HeldRequests, MetricFamilies, PageReadError, PageUrl, PodPages, RouterApi, RouterError,
+    PageAnswer, PageReadError, PageUrl, PodPages, RouterAnswer, RouterApi, RouterError,
 };
 
 /// The port at which routers show their metrics.
@@ -48,11 +47,7 @@ impl PodNetwork {
 }
 
 impl RouterApi for PodNetwork {
-    fn held(
-        &self,
-        router: SocketAddr,
-        deadline: Duration,
-    ) -> BoxFuture<'_, Result<HeldRequests, RouterError>> {
+    fn held(&self, router: SocketAddr, deadline: Duration) -> RouterAnswer<'_> {
         Box::pin(async move {
             let page = tokio::time::timeout(deadline, self.page(router)).await;
             let page = page.map_err(|_elapsed| RouterError::Timeout { deadline })?;
@@ -67,12 +62,7 @@ impl RouterApi for PodNetwork {
 }
 
 impl PodPages for PodNetwork {
-    fn read(
-        &self,
-        page: PageUrl,
-        wanted: Vec<Arc<str>>,
-        deadline: Duration,
-    ) -> BoxFuture<'static, Result<MetricFamilies, PageReadError>> {
+    fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
         let network = self.clone();
         Box::pin(async move {
             let refused = || PageReadError::Unreachable {

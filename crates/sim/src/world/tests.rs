@@ -5,7 +5,6 @@ mod shown;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::number;
 use crate::threads::paused;
 use crate::workloads::WorkloadFault;
 use wva::policy::throughput::model::LatencyModelSource;
-use wva::signals::{PromApi, QueryError, QueryResult};
+use wva::signals::{PromAnswer, PromApi};
 
 const DATE: WallTime = WallTime(1_767_225_600_000);
 
@@ -372,11 +371,7 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
 struct Forgetful(InProcess);
 
 impl PromApi for Forgetful {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         self.0.query(promql, deadline)
     }
 }

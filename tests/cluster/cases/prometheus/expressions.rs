@@ -3,11 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use wva::policy::params::RequiredSignals;
 use wva::policy::signal::FreshnessBands;
 use wva::signals::{
-    CollectionSettings, Namespace, PromApi, QueryError, QueryResult, collect, history,
+    CollectionSettings, Namespace, PromAnswer, PromApi, QueryResult, collect, history,
 };
 
 use super::history::Luck;
@@ -17,20 +16,12 @@ use super::history::Luck;
 struct Recorder(Mutex<Vec<String>>);
 
 impl PromApi for Recorder {
-    fn query<'a>(
-        &'a self,
-        promql: &'a str,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn query<'a>(&'a self, promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         self.0.lock().unwrap().push(promql.to_owned());
         Box::pin(std::future::ready(Ok(QueryResult::default())))
     }
 
-    fn history<'a>(
-        &'a self,
-        promql: &'a str,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<QueryResult, QueryError>> {
+    fn history<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         self.query(promql, deadline)
     }
 }
