@@ -21,7 +21,7 @@ use crate::state::autoscalers::regarding;
 use crate::state::requests::RequestReporter;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, DirtySet, Event, Generator};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator};
 
 /// Objects in flight.
 const IN_FLIGHT: usize = 16;
@@ -277,11 +277,7 @@ fn queue_up(due: &mut VecDeque<(ObjectKey, RetryEntry)>, taken: Vec<(ObjectKey, 
 impl Actor for AutoscalerWriter {
     type Msg = AutoscalerWriterMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<AutoscalerWriterMessage>,
-        event: Event<AutoscalerWriterMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => {
                 for key in self.carrier.shared.autoscalers.snapshot().into_keys() {

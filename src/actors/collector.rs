@@ -21,7 +21,7 @@ use crate::signals::{
 };
 use crate::state::{CollectorWriters, InForce, Readers};
 use wva_base::moment::{Moment, WallTime};
-use wva_supervise::{Actor, ActorError, Address, Context, Event};
+use wva_supervise::{Actor, ActorResult, Address, Context, Event};
 
 /// Messages of the collector.
 #[derive(Debug)]
@@ -141,10 +141,7 @@ impl Collector {
         self.shared.series.engine.keep_namespaces(&live);
     }
 
-    async fn collect_for_cycle(
-        &mut self,
-        cx: &Context<CollectorMessage>,
-    ) -> Result<(), ActorError> {
+    async fn collect_for_cycle(&mut self, cx: &Context<CollectorMessage>) -> ActorResult {
         self.collect(cx).await?;
         // An absent optimizer finds the snapshot when it is back.
         self.optimizer
@@ -152,7 +149,7 @@ impl Collector {
         self.look_for_rivals(cx).await
     }
 
-    async fn collect(&mut self, cx: &Context<CollectorMessage>) -> Result<(), ActorError> {
+    async fn collect(&mut self, cx: &Context<CollectorMessage>) -> ActorResult {
         let in_force = self.shared.settings.load();
         let began = cx.now();
         let settings = self.settings(&in_force);
@@ -207,7 +204,7 @@ impl Collector {
 
     /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
     /// questions are asked at once: with the collection before them they take half an interval at most.
-    async fn look_for_rivals(&self, cx: &Context<CollectorMessage>) -> Result<(), ActorError> {
+    async fn look_for_rivals(&self, cx: &Context<CollectorMessage>) -> ActorResult {
         let deadline = self.shared.settings.load().schedule.query_deadline();
         let held = self.shared.held_by_others();
         let views = self.shared.board.snapshot();
@@ -369,11 +366,7 @@ fn as_collected(
 impl Actor for Collector {
     type Msg = CollectorMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<CollectorMessage>,
-        event: Event<CollectorMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => {
                 if self.shared.hooks.forgets_learned() {

@@ -14,7 +14,7 @@ use crate::state::Readers;
 use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event};
+use wva_supervise::{Actor, ActorResult, Context, Event};
 
 mod events;
 
@@ -145,11 +145,7 @@ impl EventRecorder {
 impl Actor for EventRecorder {
     type Msg = EventRecorderMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<EventRecorderMessage>,
-        _occasion: Event<EventRecorderMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let is_spared = self.spared_until(cx.now()).is_some();
         if !is_spared && let Some(next) = self.events.next(cx.now()) {
             self.deliver(cx, next).await;

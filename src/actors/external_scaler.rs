@@ -14,7 +14,7 @@ use crate::serve::tls::{AuthorityFile, CertificateFiles, ClientAuthorities, Http
 use crate::settings::address::BindAddress;
 use crate::settings::statics::ExternalScalerSettings;
 use crate::state::Readers;
-use wva_supervise::{Actor, ActorError, Context, Event};
+use wva_supervise::{Actor, ActorResult, Context, Event};
 
 const NAME: &str = "external-scaler";
 
@@ -98,11 +98,7 @@ impl ExternalScalerActor {
 impl Actor for ExternalScalerActor {
     type Msg = ExternalScalerMessage;
 
-    async fn handle(
-        &mut self,
-        _cx: &Context<ExternalScalerMessage>,
-        _event: Event<ExternalScalerMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, _cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let key = "EXTERNAL_SCALER_BIND_ADDRESS";
         if let Some(listener) = server::listen(key, &self.0.addresses).await? {
             match server::serve(listener, self.0.server.clone()).await {}

@@ -19,7 +19,7 @@ use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::address::BindAddress;
 use crate::settings::statics::{CertificatePair, ServingSettings};
 use crate::state::Readers;
-use wva_supervise::{Actor, ActorError, ActorRegistry, Context, Event};
+use wva_supervise::{Actor, ActorRegistry, ActorResult, Context, Event};
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
@@ -150,11 +150,7 @@ impl Http {
 impl Actor for Http {
     type Msg = HttpMessage;
 
-    async fn handle(
-        &mut self,
-        _cx: &Context<HttpMessage>,
-        _occasion: Event<HttpMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, _cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let HttpServers {
             metrics,
             external_metrics,

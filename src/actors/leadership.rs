@@ -14,7 +14,7 @@ use crate::policy::lease::{
 use crate::state::LeadershipWriters;
 use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
 use crate::state::mirrors::Mirrors;
-use wva_supervise::{Actor, ActorError, Address, Context, Event, Fenced, Generator};
+use wva_supervise::{Actor, ActorResult, Address, Context, Event, Fenced, Generator};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
@@ -190,11 +190,7 @@ impl Leadership {
         is_read
     }
 
-    fn publish(
-        &self,
-        cx: &Context<LeadershipMessage>,
-        hold: ClaimDuration,
-    ) -> Result<(), ActorError> {
+    fn publish(&self, cx: &Context<LeadershipMessage>, hold: ClaimDuration) -> ActorResult {
         let current = self.claim.load();
         if current.hold == hold {
             return Ok(());
@@ -232,7 +228,7 @@ impl Leadership {
     }
 
     /// A claim that ran out by the clock has changed hands without anybody publishing it.
-    fn notice_expiry(&self, cx: &Context<LeadershipMessage>) -> Result<(), ActorError> {
+    fn notice_expiry(&self, cx: &Context<LeadershipMessage>) -> ActorResult {
         if matches!(self.claim.load().hold, ClaimDuration::Until(_))
             && !self.claim.may_write(cx.now())
         {
@@ -253,11 +249,7 @@ impl Leadership {
 impl Actor for Leadership {
     type Msg = LeadershipMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<LeadershipMessage>,
-        _occasion: Event<LeadershipMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let (rules, api) = match &self.election {
             Election::Off if self.mirrors.knows_variants() => {
                 return self.publish(cx, ClaimDuration::Unlimited);

@@ -16,7 +16,7 @@ use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::policy::signal::{Failure, FreshnessBands};
 use crate::state::{MetricsReaderWriters, Readers};
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event};
+use wva_supervise::{Actor, ActorResult, Context, Event};
 
 /// From one round to the next. Requests of a round that are not sent by then come first in the next one.
 const ROUND: Duration = Duration::from_secs(10);
@@ -136,7 +136,7 @@ impl MetricsReader {
     }
 
     /// Sends requests for one slice, and publishes what they bring.
-    async fn read(&mut self, cx: &Context<MetricsReaderMessage>) -> Result<(), ActorError> {
+    async fn read(&mut self, cx: &Context<MetricsReaderMessage>) -> ActorResult {
         if !self.shared.claim.may_write(cx.now()) {
             self.waiting.clear();
         }
@@ -293,7 +293,7 @@ impl MetricsReader {
         }
     }
 
-    fn publish(&mut self, cx: &Context<MetricsReaderMessage>) -> Result<(), ActorError> {
+    fn publish(&mut self, cx: &Context<MetricsReaderMessage>) -> ActorResult {
         if self.has_changed {
             let table = Arc::new(self.samples.clone());
             self.writers.samples.publish(cx.epoch(), table)?;
@@ -393,11 +393,7 @@ fn request_failure(request: &MetricsRequest, error: &RequestError) -> ReadFailur
 impl Actor for MetricsReader {
     type Msg = MetricsReaderMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<MetricsReaderMessage>,
-        event: Event<MetricsReaderMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started | Event::Message(MetricsReaderMessage::Round) => {
                 self.begin_round(cx);

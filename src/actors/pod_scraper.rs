@@ -18,7 +18,7 @@ use crate::policy::signal::Failure;
 use crate::signals::{MetricFamilies, PageReadError, PageUrl, PodPages};
 use crate::state::Readers;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event, Writer};
+use wva_supervise::{Actor, ActorResult, Context, Event, Writer};
 
 /// From one round to the next. Pages of a round that are not read by then come first in the next one.
 const ROUND: Duration = Duration::from_secs(5);
@@ -218,7 +218,7 @@ impl PodScraper {
     }
 
     /// Reads pages for one slice, and publishes what they show.
-    async fn scrape(&mut self, cx: &Context<PodScraperMessage>) -> Result<(), ActorError> {
+    async fn scrape(&mut self, cx: &Context<PodScraperMessage>) -> ActorResult {
         if !self.shared.claim.may_write(cx.now()) {
             self.waiting = FairPages::default();
         }
@@ -292,7 +292,7 @@ impl PodScraper {
         }
     }
 
-    fn publish(&mut self, cx: &Context<PodScraperMessage>) -> Result<(), ActorError> {
+    fn publish(&mut self, cx: &Context<PodScraperMessage>) -> ActorResult {
         if !self.has_changed {
             return Ok(());
         }
@@ -440,11 +440,7 @@ fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMet
 impl Actor for PodScraper {
     type Msg = PodScraperMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<PodScraperMessage>,
-        event: Event<PodScraperMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started | Event::Message(PodScraperMessage::Round) => {
                 self.begin_round(cx);

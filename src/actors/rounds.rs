@@ -13,7 +13,7 @@ use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, Event};
+use wva_supervise::{Actor, ActorResult, Context, Event};
 
 const IN_FLIGHT: usize = 8;
 /// Most requests of one round. With the longest ones it stays below the limit on silence.
@@ -185,11 +185,7 @@ pub(super) fn turn<O: Ord, C>(
 impl<W: RoundWork> Actor for Rounds<W> {
     type Msg = RoundMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<RoundMessage>,
-        event: Event<RoundMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Message(RoundMessage::Round { timer_epoch })
                 if timer_epoch != self.timer_epoch =>

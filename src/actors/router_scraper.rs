@@ -18,7 +18,7 @@ use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
 use crate::state::Readers;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Address, Context, DirtySet, Event, Writer};
+use wva_supervise::{Actor, ActorResult, Address, Context, DirtySet, Event, Writer};
 
 /// From one round to the next, where there are few pools.
 const ROUND: Duration = Duration::from_secs(1);
@@ -145,7 +145,7 @@ impl RouterScraper {
         pools
     }
 
-    fn begin_round(&mut self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
+    fn begin_round(&mut self, cx: &Context<RouterScraperMessage>) -> ActorResult {
         let pools = self.pools(cx.now());
         self.waiting = pools.keys().cloned().collect();
         self.asked.retain(|pool, _| pools.contains_key(pool));
@@ -159,7 +159,7 @@ impl RouterScraper {
     }
 
     /// Asks the routers of the first pools waiting, and publishes what they say.
-    async fn scrape(&mut self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
+    async fn scrape(&mut self, cx: &Context<RouterScraperMessage>) -> ActorResult {
         let dynamic = &self.shared.settings.load().generation.dynamic;
         let width = dynamic.scale_from_zero_concurrency.max(1);
         let mut answers = BTreeMap::new();
@@ -233,7 +233,7 @@ impl RouterScraper {
     }
 
     /// Publishes what is known of each model, and has a cycle decide where requests have come.
-    fn publish(&self, cx: &Context<RouterScraperMessage>) -> Result<(), ActorError> {
+    fn publish(&self, cx: &Context<RouterScraperMessage>) -> ActorResult {
         let mut pools: BTreeMap<&ModelKey, Vec<&Asked>> = BTreeMap::new();
         for asked in self.asked.values() {
             for model in &asked.models {
@@ -341,11 +341,7 @@ impl Silence {
 impl Actor for RouterScraper {
     type Msg = RouterScraperMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<RouterScraperMessage>,
-        event: Event<RouterScraperMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started | Event::Message(RouterScraperMessage::Round) => self.begin_round(cx)?,
             Event::Message(RouterScraperMessage::Scrape) => {}

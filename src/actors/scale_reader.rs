@@ -22,7 +22,7 @@ use crate::policy::object::SpecReading;
 use crate::state::mirrors::target_of;
 use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, DirtySet, Event};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event};
 
 /// From one round to the next, where there are few targets.
 const ROUND: Duration = Duration::from_secs(5);
@@ -134,7 +134,7 @@ impl ScaleReader {
     }
 
     /// Reads the first of those waiting, and publishes what they say.
-    async fn read(&mut self, cx: &Context<ScaleReaderMessage>) -> Result<(), ActorError> {
+    async fn read(&mut self, cx: &Context<ScaleReaderMessage>) -> ActorResult {
         let named = self.named();
         let batch: BTreeSet<TargetKey> = (0..BATCH)
             .map_while(|_| self.waiting.pop_front())
@@ -250,7 +250,7 @@ impl ScaleReader {
         cx: &Context<ScaleReaderMessage>,
         named: &BTreeMap<TargetKey, ScaleSource>,
         readings: Vec<(TargetKey, Reading)>,
-    ) -> Result<(), ActorError> {
+    ) -> ActorResult {
         let before = self.writers.scales.load();
         let mut after: Scales = before
             .iter()
@@ -321,11 +321,7 @@ pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleSource)> 
 impl Actor for ScaleReader {
     type Msg = ScaleReaderMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<ScaleReaderMessage>,
-        event: Event<ScaleReaderMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => self.begin_round(cx),
             Event::Message(ScaleReaderMessage::Round { timer_epoch })

@@ -25,7 +25,7 @@ use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorError, Context, DirtySet, Event, Generator};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator};
 
 const IN_FLIGHT: usize = 8;
 /// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
@@ -393,11 +393,7 @@ fn outcome(record: &PublishedRecord, stored: Result<StoredStatus, StatusError>) 
 impl Actor for StatusWriter {
     type Msg = StatusWriterMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<StatusWriterMessage>,
-        event: Event<StatusWriterMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => self.full_pass(),
             Event::Message(StatusWriterMessage::Due { timer_epoch })

@@ -20,7 +20,7 @@ use crate::cluster::watch::{
 };
 use crate::state::Readers;
 use crate::state::relist::RelistResponder;
-use wva_supervise::{Actor, ActorError, Context, Event};
+use wva_supervise::{Actor, ActorError, ActorResult, Context, Event};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
 /// stands still differs from one that has nothing to hear. Longer than a request may take.
@@ -165,11 +165,7 @@ impl<K: Projected> Watcher<K> {
         Ok(timeout(PULL, in_force).await.is_ok())
     }
 
-    fn take_in(
-        &mut self,
-        cx: &Context<WatcherMessage>,
-        event: WatchEvent<K>,
-    ) -> Result<(), ActorError> {
+    fn take_in(&mut self, cx: &Context<WatcherMessage>, event: WatchEvent<K>) -> ActorResult {
         let is_answered = !matches!(event, WatchEvent::Failed { .. });
         match event {
             WatchEvent::Restarted => self.relist = Some(self.spec.mirror.relist()),
@@ -203,11 +199,7 @@ impl<K: Projected> Watcher<K> {
     }
 
     /// The API server does not serve the kind.
-    fn absent(
-        &mut self,
-        cx: &Context<WatcherMessage>,
-        retry_in: Duration,
-    ) -> Result<(), ActorError> {
+    fn absent(&mut self, cx: &Context<WatcherMessage>, retry_in: Duration) -> ActorResult {
         let kind = self.spec.kind;
         let is_first = !self.spec.mirror.synced();
         let is_needed =
@@ -235,7 +227,7 @@ impl<K: Projected> Watcher<K> {
         cx: &Context<WatcherMessage>,
         error: &WatchError,
         retry_in: Duration,
-    ) -> Result<(), ActorError> {
+    ) -> ActorResult {
         tracing::warn!(kind = self.spec.kind.as_str(), %error, ?retry_in, "watch failed");
         let labels = ["watcher", self.spec.kind.as_str()];
         let errors = &self.shared.series.process.errors;
@@ -259,7 +251,7 @@ impl<K: Projected> Watcher<K> {
         }
     }
 
-    fn swap(&mut self, cx: &Context<WatcherMessage>) -> Result<(), ActorError> {
+    fn swap(&mut self, cx: &Context<WatcherMessage>) -> ActorResult {
         let Some(relist) = self.relist.take() else {
             return Ok(());
         };
@@ -311,12 +303,7 @@ impl<K: Projected> Watcher<K> {
         event
     }
 
-    fn apply(
-        &self,
-        cx: &Context<WatcherMessage>,
-        key: ObjectKey,
-        view: K::View,
-    ) -> Result<(), ActorError> {
+    fn apply(&self, cx: &Context<WatcherMessage>, key: ObjectKey, view: K::View) -> ActorResult {
         if !(self.spec.wanted)(&view) {
             return self.delete(cx, &key);
         }
@@ -331,7 +318,7 @@ impl<K: Projected> Watcher<K> {
         Ok(())
     }
 
-    fn delete(&self, cx: &Context<WatcherMessage>, key: &ObjectKey) -> Result<(), ActorError> {
+    fn delete(&self, cx: &Context<WatcherMessage>, key: &ObjectKey) -> ActorResult {
         if let Some(changed) = self.spec.mirror.delete(cx.epoch(), key)? {
             (self.spec.notify)(WatchUpdate::Changed(&changed));
         }
@@ -348,11 +335,7 @@ impl<K: Projected> Watcher<K> {
         self.shared.hooks.keeps_deleted(self.spec.kind)
     }
 
-    fn malformed(
-        &mut self,
-        cx: &Context<WatcherMessage>,
-        malformed: &Malformed,
-    ) -> Result<(), ActorError> {
+    fn malformed(&mut self, cx: &Context<WatcherMessage>, malformed: &Malformed) -> ActorResult {
         let key = malformed.key();
         tracing::warn!(kind = self.spec.kind.as_str(), error = %malformed, "object cannot be read");
         let before = self.spec.mirror.get(&key);
@@ -370,11 +353,7 @@ impl<K: Projected> Watcher<K> {
 impl<K: Projected> Actor for Watcher<K> {
     type Msg = WatcherMessage;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<WatcherMessage>,
-        _occasion: Event<WatcherMessage>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         if !self.shared.settings.load().needs(self.spec.kind) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {

@@ -46,13 +46,16 @@ pub trait Actor: Send + 'static {
         &mut self,
         cx: &Context<Self::Msg>,
         event: Event<Self::Msg>,
-    ) -> impl Future<Output = Result<(), ActorError>> + Send;
+    ) -> impl Future<Output = ActorResult> + Send;
 
     /// Called in an orderly stop only, within the grace of the role: flush.
     fn retire(&mut self, _cx: &Context<Self::Msg>) -> impl Future<Output = ()> + Send {
         async {}
     }
 }
+
+/// What became of one event.
+pub type ActorResult = Result<(), ActorError>;
 
 /// Why a life cannot go on.
 pub struct ActorError(Box<dyn Error + Send + Sync>);

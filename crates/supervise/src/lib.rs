@@ -28,7 +28,7 @@ mod stall;
 mod supervisor;
 mod timers;
 
-pub use actor::{Actor, ActorError, Context, Event};
+pub use actor::{Actor, ActorError, ActorResult, Context, Event};
 pub use address::{Address, Delivery};
 pub use cell::{CellFollower, Reader, Writer};
 pub use child::ChildSpec;

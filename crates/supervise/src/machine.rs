@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::actor::{Actor, ActorError, Context, Event};
+use super::actor::{Actor, ActorResult, Context, Event};
 use wva_base::moment::Moment;
 
 /// A machine with its connections. Between two occasions it can be killed, within one it cannot:
@@ -28,11 +28,7 @@ pub struct Machine<D>(pub D);
 impl<D: StateMachine> Actor for Machine<D> {
     type Msg = D::Msg;
 
-    async fn handle(
-        &mut self,
-        cx: &Context<Self::Msg>,
-        event: Event<Self::Msg>,
-    ) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         let mut effects = Vec::new();
         self.0.step(cx.now(), event, &mut effects);
         for effect in effects {

@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::role::Role;
 use crate::{
-    Actor, ActorError, ActorKind, ActorRegistry, Address, ChildSpec, Context, Delivery, DirtySet,
-    Epoch, Event, ExitReason, Kit, RoleReport, RoleState, StateMachine, TreeRole as _, child,
-    machine, run,
+    Actor, ActorError, ActorKind, ActorRegistry, ActorResult, Address, ChildSpec, Context,
+    Delivery, DirtySet, Epoch, Event, ExitReason, Kit, RoleReport, RoleState, StateMachine,
+    TreeRole as _, child, machine, run,
 };
 use crate::{Clock, SeedTree};
 use wva_base::moment::{Moment, WallTime};
@@ -318,7 +318,7 @@ impl Drop for Player {
 impl Actor for Player {
     type Msg = Act;
 
-    async fn handle(&mut self, cx: &Context<Act>, event: Event<Act>) -> Result<(), ActorError> {
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         assert_eq!(cx.epoch(), &self.epoch);
         assert_eq!(cx.epoch().role(), self.post.role.to_string());
         match event {
