@@ -365,7 +365,7 @@ impl StateMachine for Config {
     type Msg = ConfigMessage;
     type Effect = ConfigEffect;
 
-    fn step(&mut self, _now: Moment, event: Event<ConfigMessage>, effects: &mut Vec<ConfigEffect>) {
+    fn step(&mut self, _now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started | Event::Message(ConfigMessage::SourceChanged) => {
                 drop(self.connections.sources.drain());

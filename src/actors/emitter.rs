@@ -422,12 +422,7 @@ impl StateMachine for Emitter {
     type Msg = EmitterMessage;
     type Effect = EmitterEffect;
 
-    fn step(
-        &mut self,
-        now: Moment,
-        event: Event<EmitterMessage>,
-        effects: &mut Vec<EmitterEffect>,
-    ) {
+    fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started => {
                 // What an earlier life kept back is shown now; nobody knows any more what it was.

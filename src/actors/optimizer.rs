@@ -195,12 +195,7 @@ impl StateMachine for Optimizer {
     type Msg = OptimizerMessage;
     type Effect = OptimizerEffect;
 
-    fn step(
-        &mut self,
-        now: Moment,
-        event: Event<OptimizerMessage>,
-        effects: &mut Vec<OptimizerEffect>,
-    ) {
+    fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started | Event::Message(OptimizerMessage::ClaimChanged) => {
                 if self.shared.metrics.load().collected.is_some() {

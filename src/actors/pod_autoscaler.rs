@@ -115,12 +115,7 @@ impl StateMachine for PodAutoscalerActor {
     type Msg = PodAutoscalerMessage;
     type Effect = PodAutoscalerEffect;
 
-    fn step(
-        &mut self,
-        now: Moment,
-        event: Event<PodAutoscalerMessage>,
-        effects: &mut Vec<PodAutoscalerEffect>,
-    ) {
+    fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Message(PodAutoscalerMessage::Tick { timer_epoch })
                 if timer_epoch != self.timer_epoch => {}

@@ -107,12 +107,7 @@ impl StateMachine for VariantActor {
     type Msg = VariantMessage;
     type Effect = VariantEffect;
 
-    fn step(
-        &mut self,
-        now: Moment,
-        event: Event<VariantMessage>,
-        effects: &mut Vec<VariantEffect>,
-    ) {
+    fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started | Event::Message(VariantMessage::Refresh) => self.refresh(now, effects),
             Event::Message(VariantMessage::Deadline { timer_epoch }) => {

@@ -360,7 +360,7 @@ impl StateMachine for Player {
     type Msg = Act;
     type Effect = Noted;
 
-    fn step(&mut self, _now: Moment, event: Event<Act>, effects: &mut Vec<Noted>) {
+    fn step(&mut self, _now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started => {
                 assert!(!self.is(Curse::FailOnWake), "cannot wake");
