@@ -72,21 +72,14 @@ pub struct Regarding {
     pub uid: Arc<str>,
 }
 
-/// How bad the news is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EventType {
-    /// As it should be.
-    Normal,
-    /// Somebody should look.
-    Warning,
-}
-
-impl EventType {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
+wva_base::named! {
+    /// How bad the news is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EventType {
+        /// As it should be.
+        Normal,
+        /// Somebody should look.
+        Warning,
     }
 }
 

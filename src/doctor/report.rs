@@ -70,15 +70,17 @@ pub struct Diagnosis {
     pub objects_read: Option<usize>,
 }
 
-/// What a diagnosis amounts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing is wrong.
-    Fine,
-    /// Something is.
-    Findings,
-    /// Nothing is known to be wrong, and not everything could be seen.
-    Unseen,
+wva_base::named! {
+    /// What a diagnosis amounts to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Verdict {
+        /// Nothing is wrong.
+        Fine = "fine",
+        /// Something is.
+        Findings = "findings",
+        /// Nothing is known to be wrong, and not everything could be seen.
+        Unseen = "unseen",
+    }
 }
 
 impl Verdict {
@@ -88,15 +90,6 @@ impl Verdict {
             Self::Fine => 0,
             Self::Findings => 1,
             Self::Unseen => 2,
-        }
-    }
-
-    /// Its word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fine => "fine",
-            Self::Findings => "findings",
-            Self::Unseen => "unseen",
         }
     }
 }

@@ -26,22 +26,14 @@ pub struct Decoder {
     unreadable: Option<String>,
 }
 
-/// What an expression comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// One value of each series.
-    Vector,
-    /// Values of each series at several moments.
-    Matrix,
-}
-
-impl Expected {
-    /// Its name in an answer.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Vector => "vector",
-            Self::Matrix => "matrix",
-        }
+wva_base::named! {
+    /// What an expression comes to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Expected {
+        /// One value of each series.
+        Vector = "vector",
+        /// Values of each series at several moments.
+        Matrix = "matrix",
     }
 }
 

@@ -14,37 +14,24 @@ use crate::policy::key::ModelKey;
 use crate::policy::signal::FreshnessBands;
 use crate::policy::snapshot::Sample;
 
-/// Why a sample does not count, or not by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ignored {
-    /// Its namespace is missing or not a DNS-1123 label.
-    Namespace,
-    /// Its model name is missing, absurdly long or not printable.
-    Model,
-    /// Its pod name is missing or not a DNS-1123 subdomain.
-    Pod,
-    /// It names no source of the signal.
-    Source,
-    /// It is to describe a cache, and does not.
-    Shape,
-    /// Another sample says the same of itself; the higher of the two was taken.
-    Duplicate,
-    /// Nothing says how old it is.
-    NoAge,
-}
-
-impl Ignored {
-    /// A bounded word for metric labels.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespace",
-            Self::Model => "model",
-            Self::Pod => "pod",
-            Self::Source => "source",
-            Self::Shape => "shape",
-            Self::Duplicate => "duplicate",
-            Self::NoAge => "no_age",
-        }
+wva_base::named! {
+    /// Why a sample does not count, or not by itself.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Ignored {
+        /// Its namespace is missing or not a DNS-1123 label.
+        Namespace = "namespace",
+        /// Its model name is missing, absurdly long or not printable.
+        Model = "model",
+        /// Its pod name is missing or not a DNS-1123 subdomain.
+        Pod = "pod",
+        /// It names no source of the signal.
+        Source = "source",
+        /// It is to describe a cache, and does not.
+        Shape = "shape",
+        /// Another sample says the same of itself; the higher of the two was taken.
+        Duplicate = "duplicate",
+        /// Nothing says how old it is.
+        NoAge = "no_age",
     }
 }
 

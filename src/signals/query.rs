@@ -71,66 +71,37 @@ const SPARSE: RangeWindow = RangeWindow::of(Duration::from_secs(150));
 /// The window the size of a request is taken over. Source: the original's `[5m]`.
 const SIZES: RangeWindow = RangeWindow::of(Duration::from_mins(5));
 
-/// One query of a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum QueryName {
-    /// Peak shares of KV cache in use.
-    KvUsage,
-    /// When they were last read.
-    KvUsageAge,
-    /// Peak numbers of waiting requests.
-    QueueLength,
-    /// When they were last read.
-    QueueLengthAge,
-    /// What engines show right now.
-    EngineState,
-    /// Sizes of KV caches.
-    KvCapacity,
-    /// Rates behind the mean size of a request.
-    RequestSizes,
-    /// Rates behind latencies and throughput.
-    EngineRates,
-    /// What routers hold.
-    RouterQueue,
-    /// What routers take in and where they send it.
-    RouterRates,
-    /// When routers were last read.
-    RouterAge,
+wva_base::named! {
+    listed
+    /// One query of a collection.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum QueryName {
+        /// Peak shares of KV cache in use.
+        KvUsage = "kv_cache_usage",
+        /// When they were last read.
+        KvUsageAge = "kv_cache_usage_age",
+        /// Peak numbers of waiting requests.
+        QueueLength = "queue_length",
+        /// When they were last read.
+        QueueLengthAge = "queue_length_age",
+        /// What engines show right now.
+        EngineState = "engine_state",
+        /// Sizes of KV caches.
+        KvCapacity = "kv_capacity",
+        /// Rates behind the mean size of a request.
+        RequestSizes = "request_sizes",
+        /// Rates behind latencies and throughput.
+        EngineRates = "engine_rates",
+        /// What routers hold.
+        RouterQueue = "router_queue",
+        /// What routers take in and where they send it.
+        RouterRates = "router_rates",
+        /// When routers were last read.
+        RouterAge = "router_age",
+    }
 }
 
 impl QueryName {
-    /// All of them, the most needed first.
-    pub const ALL: [Self; 11] = [
-        Self::KvUsage,
-        Self::KvUsageAge,
-        Self::QueueLength,
-        Self::QueueLengthAge,
-        Self::EngineState,
-        Self::KvCapacity,
-        Self::RequestSizes,
-        Self::EngineRates,
-        Self::RouterQueue,
-        Self::RouterRates,
-        Self::RouterAge,
-    ];
-
-    /// The name in logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::KvUsage => "kv_cache_usage",
-            Self::KvUsageAge => "kv_cache_usage_age",
-            Self::QueueLength => "queue_length",
-            Self::QueueLengthAge => "queue_length_age",
-            Self::EngineState => "engine_state",
-            Self::KvCapacity => "kv_capacity",
-            Self::RequestSizes => "request_sizes",
-            Self::EngineRates => "engine_rates",
-            Self::RouterQueue => "router_queue",
-            Self::RouterRates => "router_rates",
-            Self::RouterAge => "router_age",
-        }
-    }
-
     /// The least appetite that it is sent for.
     fn wanted_from(self) -> RequiredSignals {
         match self {

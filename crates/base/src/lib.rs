@@ -3,6 +3,7 @@
 pub mod backoff;
 pub mod duration;
 pub mod moment;
+mod named;
 pub mod names;
 pub mod nearest;
 pub mod text;

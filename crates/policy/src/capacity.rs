@@ -47,29 +47,19 @@ impl fmt::Display for ServingRole {
     }
 }
 
-/// The analyzers, under the names that the policy ConfigMap enables them by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AnalyzerName {
-    /// Token-based saturation (V2).
-    Saturation,
-    /// Decode throughput from the latency line.
-    Throughput,
-    /// State-dependent M/M/1/K queueing model.
-    QueueingModel,
-    /// Arrivals against what a replica does within the latency objectives.
-    Slo,
-}
-
-impl AnalyzerName {
-    /// The name in settings and texts.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Saturation => "saturation",
-            Self::Throughput => "throughput",
-            Self::QueueingModel => "queueing-model",
-            Self::Slo => "slo",
-        }
+wva_base::named! {
+    /// The analyzers, under the names that the policy ConfigMap enables them by.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AnalyzerName {
+        /// Token-based saturation (V2).
+        Saturation = "saturation",
+        /// Decode throughput from the latency line.
+        Throughput = "throughput",
+        /// State-dependent M/M/1/K queueing model.
+        QueueingModel = "queueing-model",
+        /// Arrivals against what a replica does within the latency objectives.
+        Slo = "slo",
     }
 }
 

@@ -19,171 +19,110 @@ use super::plan::{Decision, MetricsState};
 use super::reason::listed;
 use super::snapshot::{TargetPast, TargetView, VariantView};
 
-/// Types of condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum ConditionType {
-    /// The scale target was found and belongs to this variant alone.
-    TargetResolved,
-    /// There are metrics to decide on.
-    MetricsAvailable,
-    /// A decision was made on them.
-    OptimizationReady,
-    /// Something follows what is published.
-    ActuationReady,
-    /// Target, metrics and decision together.
-    Ready,
-    /// Another controller claims the object too; absent while none does.
-    ControllerConflict,
-}
-
-impl ConditionType {
-    /// The text that Kubernetes stores.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TargetResolved => "TargetResolved",
-            Self::MetricsAvailable => "MetricsAvailable",
-            Self::OptimizationReady => "OptimizationReady",
-            Self::ActuationReady => "ActuationReady",
-            Self::Ready => "Ready",
-            Self::ControllerConflict => "ControllerConflict",
-        }
+wva_base::named! {
+    /// Types of condition.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    pub enum ConditionType {
+        /// The scale target was found and belongs to this variant alone.
+        TargetResolved,
+        /// There are metrics to decide on.
+        MetricsAvailable,
+        /// A decision was made on them.
+        OptimizationReady,
+        /// Something follows what is published.
+        ActuationReady,
+        /// Target, metrics and decision together.
+        Ready,
+        /// Another controller claims the object too; absent while none does.
+        ControllerConflict,
     }
 }
 
-/// Whether a condition holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum ConditionStatus {
-    /// It holds.
-    True,
-    /// It does not hold.
-    False,
-    /// It cannot be told.
-    Unknown,
-}
-
-impl ConditionStatus {
-    /// The text that Kubernetes stores.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
+wva_base::named! {
+    /// Whether a condition holds.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    pub enum ConditionStatus {
+        /// It holds.
+        True,
+        /// It does not hold.
+        False,
+        /// It cannot be told.
+        Unknown,
     }
 }
 
-/// One word why a condition has its status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum ConditionReason {
-    /// The target was found.
-    TargetFound,
-    /// The target does not exist.
-    TargetNotFound,
-    /// The target has not been seen yet.
-    TargetUnknown,
-    /// Several variants name the target.
-    TargetContested,
-    /// The kind of the target cannot be scaled.
-    UnsupportedTargetKind,
-    /// The object breaks its schema.
-    MalformedObject,
-    /// `Ready` only: the target Deployment does not exist.
-    DeploymentNotFound,
-    /// Metrics are there.
-    MetricsFound,
-    /// Metrics are not there.
-    MetricsMissing,
-    /// Metrics are too old.
-    MetricsStale,
-    /// Prometheus did not answer.
-    PrometheusError,
-    /// The target has no replicas that could be measured.
-    NoReplicas,
-    /// V1 decided.
-    SaturationOnlyMode,
-    /// The safety net decided.
-    SafetyNetActivated,
-    /// Requests have waited for long, and nothing grows.
-    RequestsWaiting,
-    /// Nothing is decided for this variant.
-    SkippedProcessing,
-    /// No cycle has looked at the variant yet.
-    AwaitingFirstDecision,
-    /// A scaler follows, as far as can be seen.
-    ScalerFollows,
-    /// The controller scales the target itself.
-    ScaledDirectly,
-    /// Scalers have not been listed yet.
-    ScalersUnknown,
-    /// Nothing scales the target.
-    NoScaler,
-    /// Several scalers scale the target.
-    SeveralScalers,
-    /// The scaler does not read this variant's count.
-    CountNotRead,
-    /// The scaler makes something else of the count.
-    WrongTarget,
-    /// The scaler is paused.
-    ScalerPaused,
-    /// The scaler says that it does not work.
-    ScalerFailing,
-    /// The scaler's minimum is too high.
-    ScalerMinimum,
-    /// The scaler's maximum is too low.
-    ScalerMaximum,
-    /// The scaler ignores small steps.
-    ScalerTolerance,
-    /// The scaler counts a missing value as 0.
-    NullCountsAsZero,
-    /// Another controller holds the object.
-    OtherController,
-    /// Somebody else publishes the same variant.
-    SecondSeries,
-    /// `Ready` only: target, metrics and decision are there.
-    VariantReady,
-    /// `Ready` only: the variant's own actor keeps failing.
-    VariantQuarantined,
-}
-
-impl ConditionReason {
-    /// The text that Kubernetes stores.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TargetFound => "TargetFound",
-            Self::TargetNotFound => "TargetNotFound",
-            Self::TargetUnknown => "TargetUnknown",
-            Self::TargetContested => "TargetContested",
-            Self::UnsupportedTargetKind => "UnsupportedTargetKind",
-            Self::MalformedObject => "MalformedObject",
-            Self::DeploymentNotFound => "DeploymentNotFound",
-            Self::MetricsFound => "MetricsFound",
-            Self::MetricsMissing => "MetricsMissing",
-            Self::MetricsStale => "MetricsStale",
-            Self::PrometheusError => "PrometheusError",
-            Self::NoReplicas => "NoReplicas",
-            Self::SaturationOnlyMode => "SaturationOnlyMode",
-            Self::SafetyNetActivated => "SafetyNetActivated",
-            Self::RequestsWaiting => "RequestsWaiting",
-            Self::SkippedProcessing => "SkippedProcessing",
-            Self::AwaitingFirstDecision => "AwaitingFirstDecision",
-            Self::ScalerFollows => "ScalerFollows",
-            Self::ScaledDirectly => "ScaledDirectly",
-            Self::ScalersUnknown => "ScalersUnknown",
-            Self::NoScaler => "NoScaler",
-            Self::SeveralScalers => "SeveralScalers",
-            Self::CountNotRead => "CountNotRead",
-            Self::WrongTarget => "WrongTarget",
-            Self::ScalerPaused => "ScalerPaused",
-            Self::ScalerFailing => "ScalerFailing",
-            Self::ScalerMinimum => "ScalerMinimum",
-            Self::ScalerMaximum => "ScalerMaximum",
-            Self::ScalerTolerance => "ScalerTolerance",
-            Self::NullCountsAsZero => "NullCountsAsZero",
-            Self::OtherController => "OtherController",
-            Self::SecondSeries => "SecondSeries",
-            Self::VariantReady => "VariantReady",
-            Self::VariantQuarantined => "VariantQuarantined",
-        }
+wva_base::named! {
+    /// One word why a condition has its status.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    pub enum ConditionReason {
+        /// The target was found.
+        TargetFound,
+        /// The target does not exist.
+        TargetNotFound,
+        /// The target has not been seen yet.
+        TargetUnknown,
+        /// Several variants name the target.
+        TargetContested,
+        /// The kind of the target cannot be scaled.
+        UnsupportedTargetKind,
+        /// The object breaks its schema.
+        MalformedObject,
+        /// `Ready` only: the target Deployment does not exist.
+        DeploymentNotFound,
+        /// Metrics are there.
+        MetricsFound,
+        /// Metrics are not there.
+        MetricsMissing,
+        /// Metrics are too old.
+        MetricsStale,
+        /// Prometheus did not answer.
+        PrometheusError,
+        /// The target has no replicas that could be measured.
+        NoReplicas,
+        /// V1 decided.
+        SaturationOnlyMode,
+        /// The safety net decided.
+        SafetyNetActivated,
+        /// Requests have waited for long, and nothing grows.
+        RequestsWaiting,
+        /// Nothing is decided for this variant.
+        SkippedProcessing,
+        /// No cycle has looked at the variant yet.
+        AwaitingFirstDecision,
+        /// A scaler follows, as far as can be seen.
+        ScalerFollows,
+        /// The controller scales the target itself.
+        ScaledDirectly,
+        /// Scalers have not been listed yet.
+        ScalersUnknown,
+        /// Nothing scales the target.
+        NoScaler,
+        /// Several scalers scale the target.
+        SeveralScalers,
+        /// The scaler does not read this variant's count.
+        CountNotRead,
+        /// The scaler makes something else of the count.
+        WrongTarget,
+        /// The scaler is paused.
+        ScalerPaused,
+        /// The scaler says that it does not work.
+        ScalerFailing,
+        /// The scaler's minimum is too high.
+        ScalerMinimum,
+        /// The scaler's maximum is too low.
+        ScalerMaximum,
+        /// The scaler ignores small steps.
+        ScalerTolerance,
+        /// The scaler counts a missing value as 0.
+        NullCountsAsZero,
+        /// Another controller holds the object.
+        OtherController,
+        /// Somebody else publishes the same variant.
+        SecondSeries,
+        /// `Ready` only: target, metrics and decision are there.
+        VariantReady,
+        /// `Ready` only: the variant's own actor keeps failing.
+        VariantQuarantined,
     }
 }
 

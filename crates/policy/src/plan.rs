@@ -229,60 +229,31 @@ pub struct Step {
     pub why: Reason,
 }
 
-/// Stages of the pipeline, by name; `planner::plan` has the order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum PlanStage {
-    /// Where the count started from.
-    Base,
-    /// Percentage-based saturation analysis (V1).
-    Saturation,
-    /// Votes of analyzers, and the choice among variants.
-    Optimizer,
-    /// Arbitration between saturation and the queueing model.
-    Hybrid,
-    /// Releases that did not last before.
-    Relapse,
-    /// Releases that are published, not applied, and no longer wanted.
-    CancelRelease,
-    /// GPUs and quotas.
-    Limit,
-    /// The boundary between no replicas and some.
-    Zero,
-    /// Fallback without usable metrics.
-    SafetyNet,
-    /// Bounds of the object.
-    Bounds,
-}
-
-impl PlanStage {
-    /// All stages.
-    pub const ALL: [Self; 10] = [
-        Self::Base,
-        Self::Saturation,
-        Self::Optimizer,
-        Self::Hybrid,
-        Self::Relapse,
-        Self::CancelRelease,
-        Self::Limit,
-        Self::Zero,
-        Self::SafetyNet,
-        Self::Bounds,
-    ];
-
-    /// The name in logs and in the `reason` label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Saturation => "saturation",
-            Self::Optimizer => "optimizer",
-            Self::Hybrid => "hybrid",
-            Self::Relapse => "relapse",
-            Self::CancelRelease => "cancel-release",
-            Self::Limit => "limit",
-            Self::Zero => "zero",
-            Self::SafetyNet => "safety-net",
-            Self::Bounds => "bounds",
-        }
+wva_base::named! {
+    listed
+    /// Stages of the pipeline, by name; `planner::plan` has the order.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum PlanStage {
+        /// Where the count started from.
+        Base = "base",
+        /// Percentage-based saturation analysis (V1).
+        Saturation = "saturation",
+        /// Votes of analyzers, and the choice among variants.
+        Optimizer = "optimizer",
+        /// Arbitration between saturation and the queueing model.
+        Hybrid = "hybrid",
+        /// Releases that did not last before.
+        Relapse = "relapse",
+        /// Releases that are published, not applied, and no longer wanted.
+        CancelRelease = "cancel-release",
+        /// GPUs and quotas.
+        Limit = "limit",
+        /// The boundary between no replicas and some.
+        Zero = "zero",
+        /// Fallback without usable metrics.
+        SafetyNet = "safety-net",
+        /// Bounds of the object.
+        Bounds = "bounds",
     }
 }
 

@@ -16,23 +16,15 @@ use super::units::Replicas;
 /// Log text of every use of the safety net.
 pub const LOG_TEXT: &str = "Safety net activated: emitted fallback metrics";
 
-/// Where a fallback count comes from; the `fallbackSource` of the log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FallbackSource {
-    /// The count published last, zero included.
-    PreviousDesired,
-    /// The replicas that exist.
-    CurrentReplicas,
-}
-
-impl FallbackSource {
-    /// The text in the log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PreviousDesired => "previous-desired",
-            Self::CurrentReplicas => "current-replicas",
-        }
+wva_base::named! {
+    /// Where a fallback count comes from; the `fallbackSource` of the log line.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum FallbackSource {
+        /// The count published last, zero included.
+        PreviousDesired = "previous-desired",
+        /// The replicas that exist.
+        CurrentReplicas = "current-replicas",
     }
 }
 

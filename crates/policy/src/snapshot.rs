@@ -409,86 +409,45 @@ impl MetricsSnapshot {
     }
 }
 
-/// The signals that are collected.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum SignalName {
-    /// Share of the KV cache in use.
-    KvUsage,
-    /// Requests waiting in the engine.
-    QueueLength,
-    /// Requests that the engine works on.
-    Running,
-    /// Share of the KV cache in use at the moment of the scrape.
-    KvUsageNow,
-    /// Size of the KV cache.
-    KvCapacity,
-    /// Mean tokens of a prompt.
-    InputTokens,
-    /// Mean tokens of an answer.
-    OutputTokens,
-    /// Share of prompt tokens found in the cache.
-    PrefixHitRate,
-    /// Mean time to first token.
-    TimeToFirstToken,
-    /// Mean time between tokens.
-    InterTokenLatency,
-    /// Tokens generated per second.
-    GenerationRate,
-    /// Requests completed per second.
-    CompletionRate,
-    /// Requests that the router sends to a pod per second.
-    ArrivalRate,
-    /// Requests that wait in the router.
-    RouterQueueRequests,
-    /// Their size.
-    RouterQueueBytes,
-    /// Requests that the router admits per second.
-    RouterArrivalRate,
-}
-
-impl SignalName {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::KvUsage,
-        Self::QueueLength,
-        Self::Running,
-        Self::KvUsageNow,
-        Self::KvCapacity,
-        Self::InputTokens,
-        Self::OutputTokens,
-        Self::PrefixHitRate,
-        Self::TimeToFirstToken,
-        Self::InterTokenLatency,
-        Self::GenerationRate,
-        Self::CompletionRate,
-        Self::ArrivalRate,
-        Self::RouterQueueRequests,
-        Self::RouterQueueBytes,
-        Self::RouterArrivalRate,
-    ];
-
-    /// The name in logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::KvUsage => "kv_cache_usage",
-            Self::QueueLength => "queue_length",
-            Self::Running => "running",
-            Self::KvUsageNow => "kv_cache_usage_now",
-            Self::KvCapacity => "kv_capacity",
-            Self::InputTokens => "input_tokens",
-            Self::OutputTokens => "output_tokens",
-            Self::PrefixHitRate => "prefix_hit_rate",
-            Self::TimeToFirstToken => "time_to_first_token",
-            Self::InterTokenLatency => "inter_token_latency",
-            Self::GenerationRate => "generation_rate",
-            Self::CompletionRate => "completion_rate",
-            Self::ArrivalRate => "arrival_rate",
-            Self::RouterQueueRequests => "router_queue_requests",
-            Self::RouterQueueBytes => "router_queue_bytes",
-            Self::RouterArrivalRate => "router_arrival_rate",
-        }
+wva_base::named! {
+    listed
+    /// The signals that are collected.
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "camelCase")]
+    pub enum SignalName {
+        /// Share of the KV cache in use.
+        KvUsage = "kv_cache_usage",
+        /// Requests waiting in the engine.
+        QueueLength = "queue_length",
+        /// Requests that the engine works on.
+        Running = "running",
+        /// Share of the KV cache in use at the moment of the scrape.
+        KvUsageNow = "kv_cache_usage_now",
+        /// Size of the KV cache.
+        KvCapacity = "kv_capacity",
+        /// Mean tokens of a prompt.
+        InputTokens = "input_tokens",
+        /// Mean tokens of an answer.
+        OutputTokens = "output_tokens",
+        /// Share of prompt tokens found in the cache.
+        PrefixHitRate = "prefix_hit_rate",
+        /// Mean time to first token.
+        TimeToFirstToken = "time_to_first_token",
+        /// Mean time between tokens.
+        InterTokenLatency = "inter_token_latency",
+        /// Tokens generated per second.
+        GenerationRate = "generation_rate",
+        /// Requests completed per second.
+        CompletionRate = "completion_rate",
+        /// Requests that the router sends to a pod per second.
+        ArrivalRate = "arrival_rate",
+        /// Requests that wait in the router.
+        RouterQueueRequests = "router_queue_requests",
+        /// Their size.
+        RouterQueueBytes = "router_queue_bytes",
+        /// Requests that the router admits per second.
+        RouterArrivalRate = "router_arrival_rate",
     }
 }

@@ -4,31 +4,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a scale target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TargetProblem {
-    /// It does not exist.
-    NotFound,
-    /// Several variants name it.
-    Contested,
-    /// Its kind cannot be scaled.
-    UnsupportedKind,
-    /// It has not been seen yet.
-    Unknown,
-    /// The object that names it is malformed.
-    Malformed,
-}
-
-impl TargetProblem {
-    /// The problem in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "the scale target does not exist",
-            Self::Contested => "several variants name the scale target",
-            Self::UnsupportedKind => "the kind of the scale target is not supported",
-            Self::Unknown => "the scale target has not been seen yet",
-            Self::Malformed => "the object is malformed",
-        }
+wva_base::named! {
+    /// What is wrong with a scale target.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum TargetProblem {
+        /// It does not exist.
+        NotFound = "the scale target does not exist",
+        /// Several variants name it.
+        Contested = "several variants name the scale target",
+        /// Its kind cannot be scaled.
+        UnsupportedKind = "the kind of the scale target is not supported",
+        /// It has not been seen yet.
+        Unknown = "the scale target has not been seen yet",
+        /// The object that names it is malformed.
+        Malformed = "the object is malformed",
     }
 }
 

@@ -9,31 +9,25 @@ use super::schema;
 use super::sources::{Data, MainConfigMap, PolicySources, Sources};
 use super::values::SettingValues;
 
-/// What a ConfigMap is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
-    /// Keys of the schema.
-    Main,
-    /// Saturation thresholds.
-    Saturation,
-    /// Scale to zero.
-    ScaleToZero,
-    /// Queueing model.
-    QueueingModel,
-    /// Service classes.
-    ServiceClasses,
+wva_base::named! {
+    listed
+    /// What a ConfigMap is for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Purpose {
+        /// Keys of the schema.
+        Main = "main",
+        /// Saturation thresholds.
+        Saturation = "saturation",
+        /// Scale to zero.
+        ScaleToZero = "scale-to-zero",
+        /// Queueing model.
+        QueueingModel = "queueing-model",
+        /// Service classes.
+        ServiceClasses = "service-classes",
+    }
 }
 
 impl Purpose {
-    /// Every purpose.
-    pub const ALL: [Self; 5] = [
-        Self::Main,
-        Self::Saturation,
-        Self::ScaleToZero,
-        Self::QueueingModel,
-        Self::ServiceClasses,
-    ];
-
     /// Whether a namespace may have its own.
     pub fn may_be_local(self) -> bool {
         matches!(
@@ -49,17 +43,6 @@ impl Purpose {
             Self::Saturation => &["saturation-scaling-config", "capacity-scaling-config"],
             Self::ScaleToZero => &["model-scale-to-zero-config"],
             Self::ServiceClasses => &["serviceclass"],
-        }
-    }
-
-    /// The word for labels of metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Saturation => "saturation",
-            Self::ScaleToZero => "scale-to-zero",
-            Self::QueueingModel => "queueing-model",
-            Self::ServiceClasses => "service-classes",
         }
     }
 }

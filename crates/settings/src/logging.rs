@@ -2,20 +2,22 @@
 
 use std::fmt;
 
-/// The least severe line that is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Failures only.
-    Error,
-    /// And what needs attention.
-    Warn,
-    /// And what happens.
-    #[default]
-    Info,
-    /// And why.
-    Debug,
-    /// Everything.
-    Trace,
+wva_base::named! {
+    /// The least severe line that is written.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum LogLevel {
+        /// Failures only.
+        Error = "error",
+        /// And what needs attention.
+        Warn = "warn",
+        /// And what happens.
+        #[default]
+        Info = "info",
+        /// And why.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
 }
 
 impl LogLevel {
@@ -37,17 +39,6 @@ impl LogLevel {
             0 => Self::Info,
             1..4 => Self::Debug,
             _ => Self::Trace,
-        }
-    }
-
-    /// The name that subscribers know.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
         }
     }
 }

@@ -5,20 +5,12 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::Arc;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum MetricKind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-impl MetricKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-        }
+wva_base::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum MetricKind {
+        Counter = "counter",
+        Gauge = "gauge",
+        Histogram = "histogram",
     }
 }
 

@@ -8,13 +8,15 @@ use serde::Serialize;
 use crate::key::VariantKey;
 use crate::units::Replicas;
 
-/// Kinds of scaler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum ScalerKind {
-    /// `autoscaling/v2`.
-    HorizontalPodAutoscaler,
-    /// `keda.sh/v1alpha1`.
-    ScaledObject,
+wva_base::named! {
+    /// Kinds of scaler.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    pub enum ScalerKind {
+        /// `autoscaling/v2`.
+        HorizontalPodAutoscaler,
+        /// `keda.sh/v1alpha1`.
+        ScaledObject,
+    }
 }
 
 impl ScalerKind {
@@ -23,14 +25,6 @@ impl ScalerKind {
         match self {
             Self::HorizontalPodAutoscaler => "autoscaling/v2",
             Self::ScaledObject => "keda.sh/v1alpha1",
-        }
-    }
-
-    /// Its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
-            Self::ScaledObject => "ScaledObject",
         }
     }
 }

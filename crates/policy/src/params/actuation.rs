@@ -2,29 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who writes the count of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ActuationMode {
-    /// An HPA or KEDA, which follows what is published.
-    #[default]
-    Scaler,
-    /// The controller, as long as no scaler is attached to the target.
-    Direct,
+wva_base::named! {
+    listed
+    /// Who writes the count of a target.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ActuationMode {
+        /// An HPA or KEDA, which follows what is published.
+        #[default]
+        Scaler = "scaler",
+        /// The controller, as long as no scaler is attached to the target.
+        Direct = "direct",
+    }
 }
 
 impl ActuationMode {
-    /// Every way.
-    pub const ALL: [Self; 2] = [Self::Scaler, Self::Direct];
-
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Scaler => "scaler",
-            Self::Direct => "direct",
-        }
-    }
-
     /// The way of a name, or what is wrong with it.
     ///
     /// # Errors

@@ -75,32 +75,23 @@ pub enum SaturationMethod {
     Slo,
 }
 
-/// How much the SLO analyzer holds for bursts that come faster than a replica starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BurstReserve {
-    /// Nothing.
-    None,
-    /// What is worth the start of a replica.
-    #[default]
-    Economical,
-    /// What the needs and the bursts of the last hour take.
-    Strict,
+wva_base::named! {
+    listed
+    /// How much the SLO analyzer holds for bursts that come faster than a replica starts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum BurstReserve {
+        /// Nothing.
+        None = "none",
+        /// What is worth the start of a replica.
+        #[default]
+        Economical = "economical",
+        /// What the needs and the bursts of the last hour take.
+        Strict = "strict",
+    }
 }
 
 impl BurstReserve {
-    /// Every reserve.
-    pub const ALL: [Self; 3] = [Self::None, Self::Economical, Self::Strict];
-
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Economical => "economical",
-            Self::Strict => "strict",
-        }
-    }
-
     /// The reserve of a name, or what is wrong with it.
     ///
     /// # Errors

@@ -34,31 +34,20 @@ const PANIC_WINDOW: Duration = Duration::from_mins(1);
 /// Most metric sources of one object, each of which is read of every pod.
 const MOST_SOURCES: usize = 32;
 
-/// Which check a specification fails: the reason of the condition `ValidSpec`, in the order of the checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpecProblem {
-    /// The target has no name or no kind.
-    MissingScaleTargetRef,
-    /// A bound is impossible.
-    InvalidBounds,
-    /// The strategy is unknown, or does not go with a role.
-    InvalidScalingStrategy,
-    /// A window or a schedule is impossible.
-    InvalidSpec,
-    /// A metric source is impossible.
-    MetricsConfigError,
-}
-
-impl SpecProblem {
-    /// The reason as the condition holds it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MissingScaleTargetRef => "MissingScaleTargetRef",
-            Self::InvalidBounds => "InvalidBounds",
-            Self::InvalidScalingStrategy => "InvalidScalingStrategy",
-            Self::InvalidSpec => "InvalidSpec",
-            Self::MetricsConfigError => "MetricsConfigError",
-        }
+wva_base::named! {
+    /// Which check a specification fails: the reason of the condition `ValidSpec`, in the order of the checks.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SpecProblem {
+        /// The target has no name or no kind.
+        MissingScaleTargetRef,
+        /// A bound is impossible.
+        InvalidBounds,
+        /// The strategy is unknown, or does not go with a role.
+        InvalidScalingStrategy,
+        /// A window or a schedule is impossible.
+        InvalidSpec,
+        /// A metric source is impossible.
+        MetricsConfigError,
     }
 }
 
@@ -138,25 +127,16 @@ impl fmt::Display for Violations {
 
 impl std::error::Error for Violations {}
 
-/// How replicas are decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScalingStrategy {
-    /// By a HorizontalPodAutoscaler that is generated.
-    Hpa,
-    /// By demand over two windows, with panic.
-    Kpa,
-    /// By demand over the long window, and the short one for growth.
-    Apa,
-}
-
-impl ScalingStrategy {
-    /// As the specification writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hpa => "HPA",
-            Self::Kpa => "KPA",
-            Self::Apa => "APA",
-        }
+wva_base::named! {
+    /// How replicas are decided.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ScalingStrategy {
+        /// By a HorizontalPodAutoscaler that is generated.
+        Hpa = "HPA",
+        /// By demand over two windows, with panic.
+        Kpa = "KPA",
+        /// By demand over the long window, and the short one for growth.
+        Apa = "APA",
     }
 }
 

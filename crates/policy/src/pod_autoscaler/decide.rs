@@ -34,28 +34,18 @@ pub struct AutoscalerView {
     pub held: Option<Signal>,
 }
 
-/// How a decision was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AutoscalerAlgorithm {
-    /// By bounds alone.
-    BoundaryCheck,
-    /// KPA.
-    Kpa,
-    /// APA.
-    Apa,
-    /// A generated object decides.
-    Hpa,
-}
-
-impl AutoscalerAlgorithm {
-    /// As gauge and history hold it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BoundaryCheck => "boundary-check",
-            Self::Kpa => "kpa",
-            Self::Apa => "apa",
-            Self::Hpa => "hpa",
-        }
+wva_base::named! {
+    /// How a decision was made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum AutoscalerAlgorithm {
+        /// By bounds alone.
+        BoundaryCheck = "boundary-check",
+        /// KPA.
+        Kpa = "kpa",
+        /// APA.
+        Apa = "apa",
+        /// A generated object decides.
+        Hpa = "hpa",
     }
 }
 

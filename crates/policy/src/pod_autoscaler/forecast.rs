@@ -14,22 +14,14 @@ const FEWEST_SAMPLES: usize = 3;
 /// A forecast is at most so many times the mean.
 const MOST_MEANS: f64 = 4.0;
 
-/// What a forecast does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForecastMode {
-    /// It is shown.
-    Preview,
-    /// It may raise a count.
-    Auto,
-}
-
-impl ForecastMode {
-    /// As the specification writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Preview => "Preview",
-            Self::Auto => "Auto",
-        }
+wva_base::named! {
+    /// What a forecast does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ForecastMode {
+        /// It is shown.
+        Preview,
+        /// It may raise a count.
+        Auto,
     }
 }
 

@@ -14,32 +14,23 @@ use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
 /// Label of a pod with what serves the model in it.
 pub const ENGINE_LABEL: &str = "model.aibrix.ai/engine";
 
-/// What serves the model in a pod: the label `model.aibrix.ai/engine`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum InferenceEngine {
-    /// `vllm`, also where the label is missing.
-    Vllm,
-    /// `sglang`.
-    Sglang,
-    /// `trtllm`.
-    Trtllm,
-    /// `xllm`.
-    Xllm,
+wva_base::named! {
+    listed
+    /// What serves the model in a pod: the label `model.aibrix.ai/engine`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum InferenceEngine {
+        /// `vllm`, also where the label is missing.
+        Vllm = "vllm",
+        /// `sglang`.
+        Sglang = "sglang",
+        /// `trtllm`.
+        Trtllm = "trtllm",
+        /// `xllm`.
+        Xllm = "xllm",
+    }
 }
 
 impl InferenceEngine {
-    /// All of them, in the order of the columns of the table.
-    pub(crate) const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::Trtllm, Self::Xllm];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::Trtllm => "trtllm",
-            Self::Xllm => "xllm",
-        }
-    }
-
     fn of(label: Option<&str>) -> Option<Self> {
         let label = label.unwrap_or_default();
         if label.is_empty() {

@@ -12,53 +12,35 @@ use super::schedule::ReplicaBounds;
 use crate::units::Replicas;
 use wva_base::duration::format_duration;
 
-/// A part of the decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AutoscalerStage {
-    /// The bounds in force.
-    Schedule,
-    /// A count outside of the bounds, or at zero.
-    BoundaryCheck,
-    /// One metric source.
-    Metric,
-    /// The demand that is expected of one source.
-    Forecast,
-    /// A burst.
-    Panic,
-    /// The largest need of all sources.
-    Combine,
-    /// Whether a release rests on enough samples.
-    Evidence,
-    /// Recommendations over time.
-    Stabilise,
-    /// The size of one step.
-    RateLimit,
-    /// The last replica.
-    Zero,
-    /// The bounds.
-    Bounds,
-    /// The generated object.
-    Hpa,
-}
-
-impl AutoscalerStage {
-    /// As it is printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::BoundaryCheck => "boundary",
-            Self::Metric => "metric",
-            Self::Forecast => "forecast",
-            Self::Panic => "panic",
-            Self::Combine => "combine",
-            Self::Evidence => "evidence",
-            Self::Stabilise => "stabilise",
-            Self::RateLimit => "rate-limit",
-            Self::Zero => "zero",
-            Self::Bounds => "bounds",
-            Self::Hpa => "hpa",
-        }
+wva_base::named! {
+    /// A part of the decision.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AutoscalerStage {
+        /// The bounds in force.
+        Schedule = "schedule",
+        /// A count outside of the bounds, or at zero.
+        BoundaryCheck = "boundary",
+        /// One metric source.
+        Metric = "metric",
+        /// The demand that is expected of one source.
+        Forecast = "forecast",
+        /// A burst.
+        Panic = "panic",
+        /// The largest need of all sources.
+        Combine = "combine",
+        /// Whether a release rests on enough samples.
+        Evidence = "evidence",
+        /// Recommendations over time.
+        Stabilise = "stabilise",
+        /// The size of one step.
+        RateLimit = "rate-limit",
+        /// The last replica.
+        Zero = "zero",
+        /// The bounds.
+        Bounds = "bounds",
+        /// The generated object.
+        Hpa = "hpa",
     }
 }
 

@@ -25,32 +25,21 @@ const MAX_PREFILL_UTILIZATION: f64 = 0.9;
 /// Work for its price of a variant that never served, to that of the best one.
 const GUESSED_WORTH: f64 = 0.5;
 
-/// What limits a replica.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapacityBound {
-    /// The latency of a token reaches its objective.
-    TokenLatency,
-    /// Its sequences or its KV cache are used up.
-    Sequences,
-    /// Requests were seen to wait at this concurrency.
-    ObservedQueue,
-    /// The time to the first token reaches its objective.
-    FirstToken,
-    /// It never served: its cost, at half the work for the price of the best variant of its role.
-    Cost,
-}
-
-impl CapacityBound {
-    /// The bound in words.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TokenLatency => "the time between tokens",
-            Self::Sequences => "its sequences or KV cache",
-            Self::ObservedQueue => "requests that waited",
-            Self::FirstToken => "the time to the first token",
-            Self::Cost => "a guess by its cost, since it never served",
-        }
+wva_base::named! {
+    /// What limits a replica.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CapacityBound {
+        /// The latency of a token reaches its objective.
+        TokenLatency = "the time between tokens",
+        /// Its sequences or its KV cache are used up.
+        Sequences = "its sequences or KV cache",
+        /// Requests were seen to wait at this concurrency.
+        ObservedQueue = "requests that waited",
+        /// The time to the first token reaches its objective.
+        FirstToken = "the time to the first token",
+        /// It never served: its cost, at half the work for the price of the best variant of its role.
+        Cost = "a guess by its cost, since it never served",
     }
 }
 

@@ -24,26 +24,17 @@ pub struct SloGoal {
     pub source: GoalSource,
 }
 
-/// Where objectives come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GoalSource {
-    /// The model's entry of the queueing-model ConfigMap.
-    Entry,
-    /// A service class.
-    Class,
-    /// The built-in objectives.
-    Default,
-}
-
-impl GoalSource {
-    /// The source in words.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Entry => "of the model's entry",
-            Self::Class => "of its service class",
-            Self::Default => "built in",
-        }
+wva_base::named! {
+    /// Where objectives come from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum GoalSource {
+        /// The model's entry of the queueing-model ConfigMap.
+        Entry = "of the model's entry",
+        /// A service class.
+        Class = "of its service class",
+        /// The built-in objectives.
+        Default = "built in",
     }
 }
 

@@ -15,18 +15,11 @@ pub(super) struct Writer {
     pub(super) subresource: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
-    Apply,
-    Update,
-}
-
-impl Operation {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Apply => "Apply",
-            Self::Update => "Update",
-        }
+wva_base::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum Operation {
+        Apply,
+        Update,
     }
 }
 

@@ -11,21 +11,13 @@ use super::statistics::Statistics;
 use super::step::{EngineStep, Prefilling};
 use super::timing::Picoseconds;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    Serving,
-    /// Ends what it has and takes nothing more.
-    Draining,
-    Stopped,
-}
-
-impl Phase {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Serving => "serving",
-            Self::Draining => "draining",
-            Self::Stopped => "stopped",
-        }
+wva_base::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Phase {
+        Serving = "serving",
+        /// Ends what it has and takes nothing more.
+        Draining = "draining",
+        Stopped = "stopped",
     }
 }
 

@@ -10,24 +10,18 @@ pub struct QueryRefusal {
     pub text: String,
 }
 
-/// The kinds of faults that the API distinguishes, as far as this server has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
-    /// A parameter that cannot be read.
-    BadData,
-    /// An expression that cannot be evaluated on these samples.
-    Execution,
+wva_base::named! {
+    /// The kinds of faults that the API distinguishes, as far as this server has them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum FaultKind {
+        /// A parameter that cannot be read.
+        BadData = "bad_data",
+        /// An expression that cannot be evaluated on these samples.
+        Execution = "execution",
+    }
 }
 
 impl FaultKind {
-    /// The word of the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BadData => "bad_data",
-            Self::Execution => "execution",
-        }
-    }
-
     /// The status of HTTP.
     pub fn status(self) -> u16 {
         match self {

@@ -5,19 +5,12 @@ use serde_json::{Value, json};
 use super::object::{Object, Write, path, stamp};
 use wva_base::moment::WallTime;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Volume {
-    Normal,
-    /// Someone should look.
-    Warning,
-}
-
-impl Volume {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
+wva_base::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Volume {
+        Normal,
+        /// Someone should look.
+        Warning,
     }
 }
 

@@ -1,0 +1,59 @@
+//! Enums whose values have names.
+
+/// Gives an enum `as_str`: the text after `=`, else the name of the variant. With `listed` before it also `ALL`.
+#[macro_export]
+macro_rules! named {
+    (@text $variant:ident) => { stringify!($variant) };
+    (@text $variant:ident $text:literal) => { $text };
+    (
+        listed $(#[$meta:meta])* $vis:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+        }
+    ) => {
+        $crate::named! {
+            $(#[$meta])* $vis enum $name { $($(#[$doc])* $variant $(= $text)?,)+ }
+        }
+
+        impl $name {
+            /// Every one, in order.
+            $vis const ALL: [Self; [$(stringify!($variant)),+].len()] = [$(Self::$variant),+];
+        }
+    };
+    (
+        $(#[$meta:meta])* $vis:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+        }
+    ) => {
+        $(#[$meta])* $vis enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// The text that stands for it.
+            $vis const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $crate::named!(@text $variant $($text)?),)+
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    crate::named! {
+        listed
+        /// One with a text of its own, one without.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Fruit {
+            /// Red.
+            RedApple = "red-apple",
+            /// Yellow.
+            Banana,
+        }
+    }
+
+    #[test]
+    fn a_text_or_the_name_stands_for_a_value() {
+        assert_eq!(Fruit::ALL, [Fruit::RedApple, Fruit::Banana]);
+        assert_eq!(Fruit::ALL.map(Fruit::as_str), ["red-apple", "Banana"]);
+    }
+}
