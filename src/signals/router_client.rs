@@ -78,24 +78,17 @@ impl RouterError {
     }
 }
 
-/// What a router was shown of who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
-    /// A token.
-    Token,
-    /// No token: there is none.
-    Nothing,
-    /// No token: its file cannot be read, or holds none.
-    Unusable,
-}
-
-impl fmt::Display for Sent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Token => "with a token",
-            Self::Nothing => "without a token",
-            Self::Unusable => "without a token, as the mounted one cannot be used",
-        })
+wva_base::named! {
+    shown
+    /// What a router was shown of who asks.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Sent {
+        /// A token.
+        Token = "with a token",
+        /// No token: there is none.
+        Nothing = "without a token",
+        /// No token: its file cannot be read, or holds none.
+        Unusable = "without a token, as the mounted one cannot be used",
     }
 }
 

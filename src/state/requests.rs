@@ -5,37 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
 
-/// Who asks. Watchers are not among them: their mirrors know how they fare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Asker {
-    Lease,
-    /// The status writer, for VariantAutoscalings.
-    Status,
-    /// The writer of PodAutoscalers.
-    Autoscalers,
-    /// The marker of pods.
-    Pods,
-    /// The scaler of targets.
-    Targets,
-    MetricsApis,
-    /// The event recorder.
-    Events,
-    /// The reader of scale subresources.
-    Scale,
-}
-
-impl Asker {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Lease => "write/lease",
-            Self::Status => "write/status",
-            Self::Autoscalers => "write/podautoscalers",
-            Self::Pods => "write/pods",
-            Self::Targets => "write/scale",
-            Self::MetricsApis => "read/metrics-apis",
-            Self::Events => "write/events",
-            Self::Scale => "read/scale",
-        }
+wva_base::named! {
+    /// Who asks. Watchers are not among them: their mirrors know how they fare.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum Asker {
+        Lease = "write/lease",
+        /// The status writer, for VariantAutoscalings.
+        Status = "write/status",
+        /// The writer of PodAutoscalers.
+        Autoscalers = "write/podautoscalers",
+        /// The marker of pods.
+        Pods = "write/pods",
+        /// The scaler of targets.
+        Targets = "write/scale",
+        MetricsApis = "read/metrics-apis",
+        /// The event recorder.
+        Events = "write/events",
+        /// The reader of scale subresources.
+        Scale = "read/scale",
     }
 }
 
@@ -81,7 +68,7 @@ impl Requests {
                 Err(why) => (ReadinessState::Degraded, why.to_string()),
             };
             ReadinessReason {
-                name: asker.name().to_owned(),
+                name: asker.as_str().to_owned(),
                 state,
                 detail,
             }

@@ -1,6 +1,7 @@
 //! Enums whose values have names.
 
-/// Gives an enum `as_str`: the text after `=`, else the name of the variant. With `listed` before it also `ALL`.
+/// Gives an enum `as_str`: the text after `=`, else the name of the variant. With `listed` before it also `ALL`, with
+/// `shown` also `Display`.
 #[macro_export]
 macro_rules! named {
     (@text $variant:ident) => { stringify!($variant) };
@@ -17,6 +18,21 @@ macro_rules! named {
         impl $name {
             /// Every one, in order.
             $vis const ALL: [Self; [$(stringify!($variant)),+].len()] = [$(Self::$variant),+];
+        }
+    };
+    (
+        shown $(#[$meta:meta])* $vis:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+        }
+    ) => {
+        $crate::named! {
+            $(#[$meta])* $vis enum $name { $($(#[$doc])* $variant $(= $text)?,)+ }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                formatter.write_str(self.as_str())
+            }
         }
     };
     (
@@ -51,9 +67,18 @@ mod tests {
         }
     }
 
+    crate::named! {
+        shown
+        #[derive(Clone, Copy)]
+        enum Season {
+            Winter = "cold",
+        }
+    }
+
     #[test]
     fn a_text_or_the_name_stands_for_a_value() {
         assert_eq!(Fruit::ALL, [Fruit::RedApple, Fruit::Banana]);
         assert_eq!(Fruit::ALL.map(Fruit::as_str), ["red-apple", "Banana"]);
+        assert_eq!(Season::Winter.to_string(), "cold");
     }
 }

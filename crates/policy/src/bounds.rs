@@ -1,7 +1,5 @@
 //! Bounds of one variant: applied last, always, to every variant, with metrics or without.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::plan::Reason;
@@ -31,24 +29,17 @@ impl From<bool> for ZeroPolicy {
     }
 }
 
-/// Where a bound comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum BoundSource {
-    /// Written on the object.
-    Object,
-    /// `minReplicas` absent, scale to zero not enabled for the model: 1.
-    ScaleToZeroDisabled,
-    /// `minReplicas` absent, scale to zero enabled for the model: 0.
-    ScaleToZeroEnabled,
-}
-
-impl fmt::Display for BoundSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Object => "minReplicas",
-            Self::ScaleToZeroDisabled => "minReplicas absent, scale to zero not enabled",
-            Self::ScaleToZeroEnabled => "minReplicas absent, scale to zero enabled",
-        })
+wva_base::named! {
+    shown
+    /// Where a bound comes from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum BoundSource {
+        /// Written on the object.
+        Object = "minReplicas",
+        /// `minReplicas` absent, scale to zero not enabled for the model: 1.
+        ScaleToZeroDisabled = "minReplicas absent, scale to zero not enabled",
+        /// `minReplicas` absent, scale to zero enabled for the model: 0.
+        ScaleToZeroEnabled = "minReplicas absent, scale to zero enabled",
     }
 }
 

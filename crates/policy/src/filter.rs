@@ -1,6 +1,5 @@
 //! Which objects of the cluster concern this controller.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -57,27 +56,19 @@ pub struct WatchScope {
     pub instance: Option<Arc<str>>,
 }
 
-/// Whether a variant is ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
-    /// It is.
-    Ours,
-    /// It lies outside the watched namespace.
-    OutsideScope,
-    /// Its namespace is excluded.
-    Excluded,
-    /// It belongs to another instance, or to none.
-    ForeignInstance,
-}
-
-impl fmt::Display for Admission {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Ours => "ours",
-            Self::OutsideScope => "outside the watched namespace",
-            Self::Excluded => "in a namespace annotated wva.llmd.ai/exclude=true",
-            Self::ForeignInstance => "not labelled with this controller's instance",
-        })
+wva_base::named! {
+    shown
+    /// Whether a variant is ours.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Admission {
+        /// It is.
+        Ours = "ours",
+        /// It lies outside the watched namespace.
+        OutsideScope = "outside the watched namespace",
+        /// Its namespace is excluded.
+        Excluded = "in a namespace annotated wva.llmd.ai/exclude=true",
+        /// It belongs to another instance, or to none.
+        ForeignInstance = "not labelled with this controller's instance",
     }
 }
 

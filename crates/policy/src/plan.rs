@@ -1,7 +1,6 @@
 //! What a planning cycle decided, and why: the same record becomes gauge, status, log and debug page.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -150,24 +149,17 @@ pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
     steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }
 
-/// Direction of a decision, as in logs, reasons and the `direction` label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Action {
-    /// More replicas than now.
-    ScaleUp,
-    /// Fewer replicas than now.
-    ScaleDown,
-    /// As many as now.
-    NoChange,
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::ScaleUp => "scale-up",
-            Self::ScaleDown => "scale-down",
-            Self::NoChange => "no-change",
-        })
+wva_base::named! {
+    shown
+    /// Direction of a decision, as in logs, reasons and the `direction` label.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Action {
+        /// More replicas than now.
+        ScaleUp = "scale-up",
+        /// Fewer replicas than now.
+        ScaleDown = "scale-down",
+        /// As many as now.
+        NoChange = "no-change",
     }
 }
 
@@ -182,37 +174,26 @@ pub enum DecisionOutcome {
     Unmanaged,
 }
 
-/// State of a variant's metrics in one cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum MetricsState {
-    /// Its model was analysed and at least one replica of the variant reported.
-    Available,
-    /// No sample of its ready replicas, or none that is a number in its range and younger than the
-    /// unavailable threshold.
-    Missing,
-    /// Only samples too old to act on, and younger than that.
-    Stale,
-    /// The query failed.
-    QueryFailed,
-    /// No query has been answered yet.
-    NotCollected,
-    /// It has no replicas that could report.
-    NoReplicas,
-    /// Nobody looked, since the target is not resolved.
-    NotEvaluated,
-}
-
-impl fmt::Display for MetricsState {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Available => "metrics are available",
-            Self::Missing => "metrics are missing",
-            Self::Stale => "metrics are too old to act on",
-            Self::QueryFailed => "the metrics query failed",
-            Self::NotCollected => "no answer has been collected yet",
-            Self::NoReplicas => "no replica to measure",
-            Self::NotEvaluated => "metrics were not looked at",
-        })
+wva_base::named! {
+    shown
+    /// State of a variant's metrics in one cycle.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum MetricsState {
+        /// Its model was analysed and at least one replica of the variant reported.
+        Available = "metrics are available",
+        /// No sample of its ready replicas, or none that is a number in its range and younger than the
+        /// unavailable threshold.
+        Missing = "metrics are missing",
+        /// Only samples too old to act on, and younger than that.
+        Stale = "metrics are too old to act on",
+        /// The query failed.
+        QueryFailed = "the metrics query failed",
+        /// No query has been answered yet.
+        NotCollected = "no answer has been collected yet",
+        /// It has no replicas that could report.
+        NoReplicas = "no replica to measure",
+        /// Nobody looked, since the target is not resolved.
+        NotEvaluated = "metrics were not looked at",
     }
 }
 

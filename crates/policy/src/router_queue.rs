@@ -32,21 +32,15 @@ pub struct CountedQueue {
     pub at: Moment,
 }
 
-/// Who told how many requests wait in a router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum QueueSource {
-    /// Prometheus.
-    Prometheus,
-    /// The router itself.
-    Router,
-}
-
-impl fmt::Display for QueueSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Prometheus => "Prometheus",
-            Self::Router => "the router itself",
-        })
+wva_base::named! {
+    shown
+    /// Who told how many requests wait in a router.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum QueueSource {
+        /// Prometheus.
+        Prometheus,
+        /// The router itself.
+        Router = "the router itself",
     }
 }
 

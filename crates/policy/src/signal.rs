@@ -45,17 +45,20 @@ pub enum StaleBand {
     Hold,
 }
 
-/// Why there is nothing usable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Failure {
-    /// The query that should have brought the value failed.
-    QueryFailed,
-    /// The query succeeded and had no sample for the replica.
-    Absent,
-    /// The newest sample is older than the unavailable threshold.
-    TooOld,
-    /// The sample is not a finite number or outside the quantity's range.
-    Invalid,
+wva_base::named! {
+    shown
+    /// Why there is nothing usable.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Failure {
+        /// The query that should have brought the value failed.
+        QueryFailed = "query failed",
+        /// The query succeeded and had no sample for the replica.
+        Absent = "no sample",
+        /// The newest sample is older than the unavailable threshold.
+        TooOld = "too old",
+        /// The sample is not a finite number or outside the quantity's range.
+        Invalid = "not a usable number",
+    }
 }
 
 impl Signal {
@@ -79,17 +82,6 @@ impl fmt::Display for Signal {
             }
             Self::Failed { why } => write!(formatter, "unknown ({why})"),
         }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::QueryFailed => "query failed",
-            Self::Absent => "no sample",
-            Self::TooOld => "too old",
-            Self::Invalid => "not a usable number",
-        })
     }
 }
 

@@ -1,10 +1,9 @@
 //! What is wrong with a scale target.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 wva_base::named! {
+    shown
     /// What is wrong with a scale target.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum TargetProblem {
@@ -18,11 +17,5 @@ wva_base::named! {
         Unknown = "the scale target has not been seen yet",
         /// The object that names it is malformed.
         Malformed = "the object is malformed",
-    }
-}
-
-impl fmt::Display for TargetProblem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
     }
 }

@@ -64,10 +64,10 @@ fn page() -> String {
             text,
             "\n## {}\n\n| Key | Flags | Other names | Type | Default | Live | State | Meaning | \
              Effect |\n|---|---|---|---|---|---|---|---|---|\n",
-            group.title()
+            group.as_str()
         )
         .unwrap_or_default();
-        for spec in schema::all().filter(|spec| spec.group == *group) {
+        for spec in schema::all().filter(|spec| spec.group == group) {
             text.push_str(&row(spec));
         }
     }

@@ -26,8 +26,8 @@ unit: 90s, 1m30s, 1.5h. Settings marked (live) follow the ConfigMap while runnin
 pub fn help() -> String {
     let mut text = INTRODUCTION.to_owned();
     for group in SettingGroup::ALL {
-        write!(text, "\n{}:\n", group.title()).unwrap_or_default();
-        for spec in schema::all().filter(|spec| spec.group == *group) {
+        write!(text, "\n{}:\n", group.as_str()).unwrap_or_default();
+        for spec in schema::all().filter(|spec| spec.group == group) {
             text.push_str(&entry(spec));
         }
     }
@@ -79,7 +79,7 @@ mod tests {
             }
         }
         for group in SettingGroup::ALL {
-            assert_eq!(text.matches(&format!("\n{}:\n", group.title())).count(), 1);
+            assert_eq!(text.matches(&format!("\n{}:\n", group.as_str())).count(), 1);
         }
         assert!(text.contains("  -v <number>, V\n"), "{text}");
         assert!(text.contains("  --leader-elect, --enable-leader-election, LEADER_ELECT\n"));

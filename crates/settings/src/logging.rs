@@ -1,8 +1,7 @@
 //! What is logged, and in which form.
 
-use std::fmt;
-
 wva_base::named! {
+    shown
     /// The least severe line that is written.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub enum LogLevel {
@@ -43,20 +42,17 @@ impl LogLevel {
     }
 }
 
-impl fmt::Display for LogLevel {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
+wva_base::named! {
+    shown
+    /// The form of a log line.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum LogFormatSetting {
+        /// One JSON object per line.
+        #[default]
+        Json = "json",
+        /// For people.
+        Text = "text",
     }
-}
-
-/// The form of a log line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormatSetting {
-    /// One JSON object per line.
-    #[default]
-    Json,
-    /// For people.
-    Text,
 }
 
 impl LogFormatSetting {
@@ -67,15 +63,6 @@ impl LogFormatSetting {
             "text" | "console" | "human" => Some(Self::Text),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for LogFormatSetting {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Json => "json",
-            Self::Text => "text",
-        })
     }
 }
 

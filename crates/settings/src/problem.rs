@@ -11,30 +11,21 @@ use super::value::InvalidValue;
 use wva_base::nearest::{LONGEST_KEY, with_suggestion};
 use wva_base::text::bounded;
 
-/// A layer of sources; an earlier one wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
-    /// The command line.
-    Flag,
-    /// The environment of the process.
-    Environment,
-    /// The main ConfigMap.
-    ConfigMap,
-    /// The file in its place.
-    ConfigFile,
-    /// Built in.
-    Default,
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Flag => "flag",
-            Self::Environment => "environment",
-            Self::ConfigMap => "main ConfigMap",
-            Self::ConfigFile => "configuration file",
-            Self::Default => "default",
-        })
+wva_base::named! {
+    shown
+    /// A layer of sources; an earlier one wins.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Layer {
+        /// The command line.
+        Flag = "flag",
+        /// The environment of the process.
+        Environment = "environment",
+        /// The main ConfigMap.
+        ConfigMap = "main ConfigMap",
+        /// The file in its place.
+        ConfigFile = "configuration file",
+        /// Built in.
+        Default = "default",
     }
 }
 
@@ -70,27 +61,19 @@ pub struct SettingError {
     pub refusal: InvalidValue,
 }
 
-/// What is in force instead of an entry or value that was refused while running or at start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FallbackApplied {
-    /// What was in force before the edit.
-    Previous,
-    /// The layers below.
-    Below,
-    /// A layer above, which shadows it anyway.
-    Above,
-    /// What is built in, where layers contradict each other.
-    BuiltIn,
-}
-
-impl fmt::Display for FallbackApplied {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Previous => "what was in force stays in force",
-            Self::Below => "the layers below apply",
-            Self::Above => "a flag or the environment is in force",
-            Self::BuiltIn => "there the built-in values apply",
-        })
+wva_base::named! {
+    shown
+    /// What is in force instead of an entry or value that was refused while running or at start.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FallbackApplied {
+        /// What was in force before the edit.
+        Previous = "what was in force stays in force",
+        /// The layers below.
+        Below = "the layers below apply",
+        /// A layer above, which shadows it anyway.
+        Above = "a flag or the environment is in force",
+        /// What is built in, where layers contradict each other.
+        BuiltIn = "there the built-in values apply",
     }
 }
 

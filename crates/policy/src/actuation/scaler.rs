@@ -1,6 +1,5 @@
 //! What scales a target, as far as it matters whether it follows a published count.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,6 +8,7 @@ use crate::key::VariantKey;
 use crate::units::Replicas;
 
 wva_base::named! {
+    shown
     /// Kinds of scaler.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
     pub enum ScalerKind {
@@ -26,12 +26,6 @@ impl ScalerKind {
             Self::HorizontalPodAutoscaler => "autoscaling/v2",
             Self::ScaledObject => "keda.sh/v1alpha1",
         }
-    }
-}
-
-impl fmt::Display for ScalerKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
     }
 }
 

@@ -100,30 +100,21 @@ pub enum BlockReason {
     },
 }
 
-/// What a voter waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Awaited {
-    /// A second cycle that wants the same.
-    SecondCycle,
-    /// More than a first impression of a capacity.
-    WarmUp,
-    /// Requests that wait.
-    Backlog,
-    /// Needs of a whole horizon.
-    Horizon,
-    /// Other needs than those that took a release back.
-    OtherNeeds,
-}
-
-impl fmt::Display for Awaited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SecondCycle => "waits for a second cycle",
-            Self::WarmUp => "waits until its capacity is more than a first impression",
-            Self::Backlog => "releases nothing while requests wait",
-            Self::Horizon => "keeps what was found until needs were seen for the whole horizon",
-            Self::OtherNeeds => "does not repeat a release that was taken back",
-        })
+wva_base::named! {
+    shown
+    /// What a voter waits for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Awaited {
+        /// A second cycle that wants the same.
+        SecondCycle = "waits for a second cycle",
+        /// More than a first impression of a capacity.
+        WarmUp = "waits until its capacity is more than a first impression",
+        /// Requests that wait.
+        Backlog = "releases nothing while requests wait",
+        /// Needs of a whole horizon.
+        Horizon = "keeps what was found until needs were seen for the whole horizon",
+        /// Other needs than those that took a release back.
+        OtherNeeds = "does not repeat a release that was taken back",
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is reported as events on a `PodAutoscaler`.
 
 use super::check::AutoscalerPolicy;
-use super::condition::{CONFLICT, conflict_text, with_note, yielding};
+use super::condition::{conflict_text, with_note, yielding};
 use super::decide::AutoscalerDecision;
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::status::{ScaleOutcome, compute_failure};
@@ -15,48 +15,25 @@ pub enum AutoscalerSeverity {
     Warning,
 }
 
-/// Why an event is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AutoscalerEventReason {
-    /// Another count was decided.
-    AlgorithmRun,
-    /// It was written.
-    SuccessfulRescale,
-    /// The target cannot be read.
-    FailedGetScale,
-    /// The target states no count.
-    FailedGetReplicas,
-    /// No count can be decided.
-    FailedComputeScale,
-    /// The write failed.
-    FailedRescale,
-    /// Other objects name the target.
-    MultiPodAutoscalerConflict,
-}
-
-impl AutoscalerEventReason {
-    /// Every reason.
-    pub const ALL: [Self; 7] = [
-        Self::AlgorithmRun,
-        Self::SuccessfulRescale,
-        Self::FailedGetScale,
-        Self::FailedGetReplicas,
-        Self::FailedComputeScale,
-        Self::FailedRescale,
-        Self::MultiPodAutoscalerConflict,
-    ];
-
-    /// As the event holds it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AlgorithmRun => "AlgorithmRun",
-            Self::SuccessfulRescale => "SuccessfulRescale",
-            Self::FailedGetScale => "FailedGetScale",
-            Self::FailedGetReplicas => "FailedGetReplicas",
-            Self::FailedComputeScale => "FailedComputeScale",
-            Self::FailedRescale => "FailedRescale",
-            Self::MultiPodAutoscalerConflict => CONFLICT,
-        }
+wva_base::named! {
+    listed
+    /// Why an event is written.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum AutoscalerEventReason {
+        /// Another count was decided.
+        AlgorithmRun,
+        /// It was written.
+        SuccessfulRescale,
+        /// The target cannot be read.
+        FailedGetScale,
+        /// The target states no count.
+        FailedGetReplicas,
+        /// No count can be decided.
+        FailedComputeScale,
+        /// The write failed.
+        FailedRescale,
+        /// Other objects name the target.
+        MultiPodAutoscalerConflict,
     }
 }
 

@@ -6,8 +6,6 @@ mod process;
 mod prometheus;
 mod scaling;
 
-use std::fmt;
-
 pub use cluster::*;
 pub use process::*;
 pub use prometheus::*;
@@ -77,74 +75,41 @@ pub enum Reach {
     Flag,
 }
 
-/// Whether a setting or a field acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SettingState {
-    /// It does what its row says.
-    Active,
-    /// It is accepted for compatibility and steers nothing.
-    Inert,
-}
-
-impl fmt::Display for SettingState {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Active => "active",
-            Self::Inert => "accepted, inert",
-        })
+wva_base::named! {
+    shown
+    /// Whether a setting or a field acts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SettingState {
+        /// It does what its row says.
+        Active = "active",
+        /// It is accepted for compatibility and steers nothing.
+        Inert = "accepted, inert",
     }
 }
 
-/// A heading of `--help` and of the documentation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SettingGroup {
-    /// How Prometheus is reached.
-    Prometheus,
-    /// When it is asked and how old an answer may be.
-    Collection,
-    /// How often and within which limits decisions are made.
-    Optimization,
-    /// Scaling to and from zero.
-    Zero,
-    /// Which objects are ours.
-    Scope,
-    /// Where settings are read.
-    Configuration,
-    /// What is served.
-    Serving,
-    /// Who writes, and how the API server is talked to.
-    Cluster,
-    /// What is logged.
-    Logging,
-}
-
-impl SettingGroup {
-    /// Every group, in reading order.
-    pub const ALL: &'static [Self] = &[
-        Self::Prometheus,
-        Self::Collection,
-        Self::Optimization,
-        Self::Zero,
-        Self::Scope,
-        Self::Configuration,
-        Self::Serving,
-        Self::Cluster,
-        Self::Logging,
-    ];
-
-    /// The heading.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Prometheus => "Prometheus connection",
-            Self::Collection => "Metrics collection",
-            Self::Optimization => "Optimization",
-            Self::Zero => "Scale to and from zero",
-            Self::Scope => "Scope",
-            Self::Configuration => "Configuration sources",
-            Self::Serving => "Serving",
-            Self::Cluster => "Leader election and API server",
-            Self::Logging => "Logging",
-        }
+wva_base::named! {
+    listed
+    /// A heading of `--help` and of the documentation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SettingGroup {
+        /// How Prometheus is reached.
+        Prometheus = "Prometheus connection",
+        /// When it is asked and how old an answer may be.
+        Collection = "Metrics collection",
+        /// How often and within which limits decisions are made.
+        Optimization,
+        /// Scaling to and from zero.
+        Zero = "Scale to and from zero",
+        /// Which objects are ours.
+        Scope,
+        /// Where settings are read.
+        Configuration = "Configuration sources",
+        /// What is served.
+        Serving,
+        /// Who writes, and how the API server is talked to.
+        Cluster = "Leader election and API server",
+        /// What is logged.
+        Logging,
     }
 }
 
