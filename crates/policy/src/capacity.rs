@@ -2,7 +2,6 @@
 //! The combination of analyzers and the optimizers work on nothing else.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,40 +9,22 @@ use serde::{Deserialize, Serialize};
 use super::key::VariantKey;
 use super::units::Replicas;
 
-/// The part of a request that a variant serves (prefill/decode disaggregation).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "RoleSchema")]
-pub enum ServingRole {
-    /// Reads prompts and hands the KV cache over.
-    Prefill,
-    /// Generates tokens from a KV cache it was handed.
-    Decode,
-    /// Does both; also what nothing else is known about.
-    #[default]
-    Both,
-}
-
-impl fmt::Display for ServingRole {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Prefill => "prefill",
-            Self::Decode => "decode",
-            Self::Both => "both",
-        })
+wva_base::named! {
+    shown
+    /// The part of a request that a variant serves (prefill/decode disaggregation).
+    #[derive(
+        Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    #[schemars(rename = "RoleSchema")]
+    pub enum ServingRole {
+        /// Reads prompts and hands the KV cache over.
+        Prefill = "prefill",
+        /// Generates tokens from a KV cache it was handed.
+        Decode = "decode",
+        /// Does both; also what nothing else is known about.
+        #[default]
+        Both = "both",
     }
 }
 
