@@ -63,14 +63,7 @@ pub struct Env {
     pub hooks: Arc<dyn ControllerHooks>,
 }
 
-impl fmt::Debug for Env {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Env")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Env: identity);
 
 /// What the controller starts with.
 #[derive(Debug, Clone)]

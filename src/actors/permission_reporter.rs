@@ -1,6 +1,6 @@
 //! Tells people which rights the controller lacks: whoever is denied one says so here.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use crate::actors::event_recorder::Events;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
@@ -14,14 +14,7 @@ pub struct PermissionReporter {
     own_pod: Regarding,
 }
 
-impl fmt::Debug for PermissionReporter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("PermissionReporter")
-            .field("own_pod", &self.own_pod)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(PermissionReporter: own_pod);
 
 impl PermissionReporter {
     /// Says so in events on `own_pod`, the pod of this process.

@@ -1,6 +1,5 @@
 //! One watcher per kind: keeps a mirror and rings for every difference.
 
-use std::fmt;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
@@ -83,14 +82,7 @@ impl<K: Projected> Clone for WatchSpec<K> {
     }
 }
 
-impl<K: Projected> fmt::Debug for WatchSpec<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("WatchSpec")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K: Projected] WatchSpec<K>: kind);
 
 /// What there is to tell.
 #[derive(Debug)]
@@ -116,14 +108,7 @@ pub struct Watcher<K: Projected> {
     texts: Interner,
 }
 
-impl<K: Projected> fmt::Debug for Watcher<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Watcher")
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K: Projected] Watcher<K>: spec);
 
 impl<K: Projected> Watcher<K> {
     /// A new life of the role.

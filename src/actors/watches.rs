@@ -1,7 +1,6 @@
 //! What is watched, where, and who is told of what.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -82,14 +81,7 @@ pub struct WatcherWiring<'a> {
     pub statics: Arc<StaticSettings>,
 }
 
-impl fmt::Debug for WatcherWiring<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("WatcherWiring")
-            .field("facts", &self.shared)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(WatcherWiring<'_>: shared);
 
 /// The watchers, in the order in which they start.
 pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {

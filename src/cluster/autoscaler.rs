@@ -43,15 +43,7 @@ pub struct AutoscalerApi {
     pub timeout: Duration,
 }
 
-impl std::fmt::Debug for AutoscalerApi {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("AutoscalerApi")
-            .field("manager", &self.manager)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(AutoscalerApi: manager, timeout);
 
 /// A count that is to be written.
 #[derive(Debug, Clone, Copy)]

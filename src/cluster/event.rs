@@ -47,15 +47,7 @@ pub struct EventApi {
     pub timeout: Duration,
 }
 
-impl std::fmt::Debug for EventApi {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("EventApi")
-            .field("controller", &self.controller)
-            .field("instance", &self.instance)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(EventApi: controller, instance);
 
 /// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -112,14 +112,7 @@ pub struct MetricsApiClient {
     pub timeout: Duration,
 }
 
-impl std::fmt::Debug for MetricsApiClient {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("MetricsApiClient")
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(MetricsApiClient: timeout);
 
 #[derive(Deserialize)]
 struct List<T> {

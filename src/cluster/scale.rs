@@ -137,14 +137,7 @@ pub struct ScaleApi {
     pub timeout: Duration,
 }
 
-impl std::fmt::Debug for ScaleApi {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("ScaleApi")
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(ScaleApi: timeout);
 
 impl ScaleApi {
     /// The resource of a kind, or why its objects cannot be scaled.

@@ -74,11 +74,7 @@ struct Prepared {
     client: Client,
 }
 
-impl fmt::Debug for Prepared {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Prepared").finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Prepared:);
 
 impl HttpPrometheus {
     /// Prepares to ask. The process must have installed a rustls crypto provider.

@@ -149,12 +149,4 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
-impl<M> fmt::Debug for Context<M> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Context")
-            .field("life", &self.incarnation)
-            .field("timers", &self.timers)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([M] Context<M>: incarnation, timers);

@@ -203,11 +203,4 @@ impl<T: fmt::Debug> fmt::Debug for Reader<T> {
     }
 }
 
-impl<T> fmt::Debug for CellFollower<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("CellFollower")
-            .field("seen", &self.seen)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([T] CellFollower<T>: seen);

@@ -1,7 +1,6 @@
 //! A child as its supervisor sees it.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,15 +134,7 @@ impl<R: TreeRole> ChildSpec<R> {
     }
 }
 
-impl<R: TreeRole> fmt::Debug for ChildSpec<R> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ChildSpec")
-            .field("role", &self.role)
-            .field("shape", &self.kind)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([R: TreeRole] ChildSpec<R>: role, kind);
 
 /// The present life of a child.
 pub(super) struct Live<R> {

@@ -34,15 +34,7 @@ pub struct StatusApi {
     pub timeout: Duration,
 }
 
-impl std::fmt::Debug for StatusApi {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("StatusApi")
-            .field("manager", &self.manager)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(StatusApi: manager, timeout);
 
 /// A complete status for one version of one object. What it leaves out is removed.
 #[derive(Debug, Clone, PartialEq)]
@@ -308,11 +300,7 @@ impl Writer<'_> {
         }
     }
 
-    fn written(
-        &self,
-        stored: &ObjectMeta,
-        ownership_conflicts: BTreeSet<String>,
-    ) -> StoredStatus {
+    fn written(&self, stored: &ObjectMeta, ownership_conflicts: BTreeSet<String>) -> StoredStatus {
         let resource_version = version(stored);
         let change = if resource_version == *self.patch.resource_version {
             WriteEffect::Unchanged

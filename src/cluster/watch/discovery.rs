@@ -1,6 +1,5 @@
 //! Versions in which a group serves a kind of which no definition is published.
 
-use std::fmt;
 use std::sync::Arc;
 
 use http::Request;
@@ -22,15 +21,7 @@ pub struct Discovery<K> {
     versions: Vec<String>,
 }
 
-impl<K> fmt::Debug for Discovery<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Discovery")
-            .field("group", &self.group)
-            .field("versions", &self.versions)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K] Discovery<K>: group, versions);
 
 impl<K> Discovery<K> {
     /// Asks this server for the versions of a group.

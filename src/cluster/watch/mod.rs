@@ -124,15 +124,7 @@ pub struct Watch<K> {
     relist: Instant,
 }
 
-impl<K> fmt::Debug for Watch<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Watch")
-            .field("options", &self.options)
-            .field("failures", &self.failures)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K] Watch<K>: options, failures);
 
 impl<K> Watch<K>
 where

@@ -214,14 +214,7 @@ struct Proxied {
     path: String,
 }
 
-impl std::fmt::Debug for Proxied {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Proxied")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Proxied: path);
 
 /// The path of the proxy of a Service, from an address such as `https://name.namespace.svc:9090/prefix`.
 pub(in crate::doctor) fn proxy_path(address: &str) -> Option<String> {

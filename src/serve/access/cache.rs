@@ -2,7 +2,6 @@
 //! time.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,11 +20,7 @@ impl<K: Ord, V> Default for Cache<K, V> {
     }
 }
 
-impl<K, V> fmt::Debug for Cache<K, V> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Cache").finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K, V] Cache<K, V>:);
 
 impl<K: Ord + Clone, V: Clone> Cache<K, V> {
     /// The answer, if it was given no longer than `age` ago.

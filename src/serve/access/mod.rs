@@ -5,7 +5,6 @@ mod common_name;
 pub mod front_proxy;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -63,14 +62,7 @@ struct ReviewFailure {
     why: String,
 }
 
-impl fmt::Debug for Authorizer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Authorizer")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Authorizer: name);
 
 /// Why a request is not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

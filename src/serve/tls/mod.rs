@@ -3,7 +3,6 @@
 
 mod certificate;
 
-use std::fmt;
 use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::Duration;
 
@@ -69,15 +68,7 @@ struct Current {
     config: Option<Arc<ServerConfig>>,
 }
 
-impl fmt::Debug for Tls {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Tls")
-            .field("name", &self.name)
-            .field("files", &self.files)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Tls: name, files);
 
 impl Tls {
     /// TLS with the certificate in `files`, or else with one that is made up now. Clients may prove

@@ -43,14 +43,7 @@ pub(super) struct ApiServerProxy {
     pub(super) watches: Watches,
 }
 
-impl std::fmt::Debug for ApiServerProxy {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("ApiServerProxy")
-            .field("life", &self.life)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(ApiServerProxy: life);
 
 #[derive(Debug, Default)]
 struct RequestOutcome {

@@ -42,14 +42,7 @@ pub(crate) struct Autoscalers {
     specs: BTreeMap<String, (Object, HpaSpec)>,
 }
 
-impl std::fmt::Debug for Autoscalers {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Autoscalers")
-            .field("histories", &self.histories)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Autoscalers: histories);
 
 struct Look<'a> {
     object: &'a Object,
