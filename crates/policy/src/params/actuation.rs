@@ -17,17 +17,6 @@ wva_base::named! {
 }
 
 impl ActuationMode {
-    /// The way of a name, or what is wrong with it.
-    ///
-    /// # Errors
-    /// The names that there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        let mut all = Self::ALL.into_iter();
-        (all.find(|one| one.as_str() == name)).ok_or_else(|| {
-            format!("actuation must be scaler or direct, got {name:?}: write scaler where an HPA or KEDA follows")
-        })
-    }
-
     /// Whether an HPA or KEDA is to follow.
     pub fn is_scaler(&self) -> bool {
         *self == Self::Scaler

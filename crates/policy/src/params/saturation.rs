@@ -91,19 +91,6 @@ wva_base::named! {
     }
 }
 
-impl BurstReserve {
-    /// The reserve of a name, or what is wrong with it.
-    ///
-    /// # Errors
-    /// The names that there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        let mut all = Self::ALL.into_iter();
-        (all.find(|one| one.as_str() == name)).ok_or_else(|| {
-            format!("burstReserve must be none, economical or strict, got {name:?}: write economical for the usual one")
-        })
-    }
-}
-
 /// What one entry states. `None` is inherited from the layer below.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaturationEntry {

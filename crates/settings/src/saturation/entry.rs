@@ -69,16 +69,16 @@ impl Entry for SaturationEntry {
         let mut faults = Vec::new();
         judge_thresholds(&document, &mut faults);
         judge_band(&document, kind, &mut faults);
-        let burst_reserve = named(
-            document.burst_reserve.as_deref(),
-            BurstReserve::parse,
-            &mut faults,
-        );
-        let actuation = named(
-            document.actuation.as_deref(),
-            ActuationMode::parse,
-            &mut faults,
-        );
+        let reserves = BurstReserve::ALL.map(|one| (one.as_str(), one));
+        let wanted = "burstReserve must be none, economical or strict";
+        let usual = "write economical for the usual one";
+        let written = document.burst_reserve.as_deref();
+        let burst_reserve = named(written, &reserves, (wanted, usual), &mut faults);
+        let modes = ActuationMode::ALL.map(|one| (one.as_str(), one));
+        let wanted = "actuation must be scaler or direct";
+        let usual = "write scaler where an HPA or KEDA follows";
+        let written = document.actuation.as_deref();
+        let actuation = named(written, &modes, (wanted, usual), &mut faults);
         let inherited = own_band(&document);
         let analyzers = document.analyzers.map(|analyzers| {
             analyzers
@@ -114,13 +114,18 @@ impl Entry for SaturationEntry {
 }
 
 /// One of several names, where one is written.
-fn named<T>(
+fn named<T: Copy>(
     written: Option<&str>,
-    parse: impl Fn(&str) -> Result<T, String>,
+    known: &[(&str, T)],
+    (wanted, usual): (&str, &str),
     faults: &mut Vec<String>,
 ) -> Option<T> {
-    let parsed = written.map(parse)?;
-    parsed.map_err(|fault| faults.push(fault)).ok()
+    let written = written?;
+    let found = known.iter().find(|(name, _)| *name == written);
+    if found.is_none() {
+        faults.push(format!("{wanted}, got {written:?}: {usual}"));
+    }
+    found.map(|(_, one)| *one)
 }
 
 /// Analyzers that are listed again. The documented rule is that the first enabled one counts.
