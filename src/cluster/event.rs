@@ -70,7 +70,7 @@ wva_base::named! {
     pub enum EventType {
         /// As it should be.
         Normal,
-        /// Somebody should look.
+        /// It needs attention.
         Warning,
     }
 }

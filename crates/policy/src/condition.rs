@@ -46,7 +46,7 @@ wva_base::named! {
         True,
         /// It does not hold.
         False,
-        /// It cannot be told.
+        /// It is not known.
         Unknown,
     }
 }
@@ -117,7 +117,7 @@ wva_base::named! {
         NullCountsAsZero,
         /// Another controller holds the object.
         OtherController,
-        /// Somebody else publishes the same variant.
+        /// Another instance publishes the same variant.
         SecondSeries,
         /// `Ready` only: target, metrics and decision are there.
         VariantReady,

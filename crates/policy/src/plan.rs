@@ -192,7 +192,7 @@ wva_base::named! {
         NotCollected = "no answer has been collected yet",
         /// It has no replicas that could report.
         NoReplicas = "no replica to measure",
-        /// Nobody looked, since the target is not resolved.
+        /// They were not looked at, since the target is not resolved.
         NotEvaluated = "metrics were not looked at",
     }
 }

@@ -34,7 +34,7 @@ pub struct CountedQueue {
 
 wva_base::named! {
     shown
-    /// Who told how many requests wait in a router.
+    /// Who reported how many requests wait in a router.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum QueueSource {
         /// Prometheus.
