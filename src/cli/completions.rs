@@ -105,7 +105,7 @@ fn setting(spec: &'static Spec, flag: &'static str) -> Arg {
 #[cfg(test)]
 mod tests {
     use super::super::PROGRAM;
-    use super::super::usage::unknown;
+    use super::super::usage::{read, unknown};
     use super::*;
 
     #[test]

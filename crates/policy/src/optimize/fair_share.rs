@@ -33,11 +33,10 @@ pub(crate) fn share(
         .filter_map(|contest| Work::of(contest, pools))
         .collect();
     let scarce = scarce(&works, pools);
-    for work in works
-        .iter_mut()
-        .filter(|work| !work.needs_any(&scarce, pools))
-    {
-        work.take_cheapest(pools);
+    for work in &mut works {
+        if !work.needs_any(&scarce, pools) {
+            work.take_cheapest(pools);
+        }
     }
     let mut round = Round::default();
     for (index, work) in works.iter().enumerate() {
