@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
 use super::combine::Consensus;
+use super::hybrid::Basis;
 use super::key::{ModelKey, VariantKey};
 use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
 use super::params::ActuationMode;
@@ -17,6 +18,7 @@ use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
+use super::zero::ZeroBlock;
 use wva_base::moment::Moment;
 
 pub use super::bounds::BoundSource;
@@ -91,7 +93,7 @@ impl Decision {
 
     /// The step that says most: the last one that changed the count, else the one that judged it. That a budget
     /// is not shared is no judgement. A minimum above its GPUs says more than the raise to it, and less than
-    /// missing metrics.
+    /// missing metrics. What keeps a model from zero says more than load only where load keeps nothing.
     pub fn decisive(&self) -> Option<&Step> {
         decisive(&self.steps)
     }
@@ -134,7 +136,44 @@ pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
     match latest.clone().find(|step| step.from != step.to) {
         Some(raise) if is_raise(&raise) => latest.find(is_above).or(Some(raise)),
         Some(changed) => Some(changed),
-        None => latest.find(judges),
+        None => {
+            let mut judging = latest.filter(judges);
+            let last = judging.next()?;
+            let load = judging.next();
+            load.filter(|load| !keeps_from_zero(last, load))
+                .or(Some(last))
+        }
+    }
+}
+
+/// Whether `last` says more than `load`, the judgement before it. What keeps a model from zero does where load keeps
+/// nothing, and where load cannot judge the last replica.
+fn keeps_from_zero(last: &Step, load: &Step) -> bool {
+    let Reason::ZeroBlocked { block } = &last.why else {
+        return true;
+    };
+    let is_last = last.to == Replicas::ONE;
+    match (&load.why, block) {
+        _ if load.stage == PlanStage::Base => true,
+        (Reason::NoReplicas, ZeroBlock::Busy | ZeroBlock::Retained { .. }) => false,
+        (Reason::NoReplicas, _) => true,
+        // Nothing else keeps a model that nobody uses.
+        (_, ZeroBlock::Retained { .. }) => last.to > Replicas::ZERO,
+        (Reason::NotReleased { .. } | Reason::AtFloor { .. }, _) => is_last,
+        (_, ZeroBlock::Busy) => false,
+        (
+            Reason::Steady { .. }
+            | Reason::Arbitrated {
+                basis: Basis::Neither,
+                ..
+            },
+            _,
+        ) => is_last,
+        // A replica that has just started reports nothing yet.
+        (Reason::NoUsableMetrics { .. } | Reason::InTransition { .. }, block) => {
+            is_last && matches!(block, ZeroBlock::Woken { .. })
+        }
+        _ => false,
     }
 }
 

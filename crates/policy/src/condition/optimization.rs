@@ -9,6 +9,7 @@ use crate::plan::{
 };
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
+use crate::zero::ZeroBlock;
 
 pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
     use ConditionReason as Reason;
@@ -175,6 +176,10 @@ fn detail(why: &Reason) -> Option<&'static str> {
             ..
         } => Some(obstacle.in_short(*cause, by)),
         Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
+        // A load around a threshold meets balance and this in turns.
+        Reason::ZeroBlocked {
+            block: ZeroBlock::Busy,
+        } => Some(BALANCE),
         Reason::NoRequests { .. } | Reason::ZeroBlocked { .. } => {
             Some("the boundary to zero decides")
         }

@@ -485,7 +485,7 @@ fn a_start_is_kept_for_its_own_reason() {
         (1, text)
     };
     let unaware = Learned::default();
-    let unknown = (1, "load-unknown".to_owned());
+    let unknown = (1, "metrics are missing: nothing is lowered".to_owned());
     assert_eq!(decided(&unaware, 1_000), unknown);
     let (learned, _) = taught(&Learned::default(), &at_zero, 1_000);
     // No collection knows of it yet.
