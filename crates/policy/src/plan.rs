@@ -22,7 +22,9 @@ use super::zero::ZeroBlock;
 use wva_base::moment::Moment;
 
 pub use super::bounds::BoundSource;
-pub use super::reason::{Abstention, MissingInput, MissingSignal, Reason, ViewGap};
+pub use super::reason::{
+    Abstention, MissingInput, MissingSignal, Reason, ReleaseObstacle, ViewGap,
+};
 pub use super::spare::{Spare, SpareTrigger};
 pub use super::target_problem::TargetProblem;
 pub use super::transition::TransitionReason;
@@ -159,7 +161,11 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
         (Reason::NoReplicas, _) => true,
         // Nothing else keeps a model that nobody uses.
         (_, ZeroBlock::Retained { .. }) => last.to > Replicas::ZERO,
-        (Reason::NotReleased { .. } | Reason::AtFloor { .. }, _) => is_last,
+        (Reason::NotReleased { obstacle, .. }, _) => matches!(
+            obstacle,
+            ReleaseObstacle::LastOfRole | ReleaseObstacle::Minimum(_)
+        ),
+        (Reason::AtFloor { .. }, _) => is_last,
         (_, ZeroBlock::Busy) => false,
         (
             Reason::Steady { .. }

@@ -1,6 +1,7 @@
 //! Why a stage did what it did, with the numbers that it compared. `Display` is what people read.
 
 mod gap;
+mod stay;
 mod text;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
+pub use stay::ReleaseObstacle;
 
 use super::bounds::BoundSource;
 use super::capacity::ServingRole;
@@ -217,11 +219,13 @@ pub enum Reason {
         /// What its role may lose.
         releasable: Vec<WantedAmount>,
     },
-    /// Its role could shrink, and this one stays: others save more, it does not fit what may go, it
-    /// stands at its minimum, or it is the last of its role.
+    /// Its role could shrink, and this one stays.
     NotReleased {
         /// What its role may lose.
         releasable: Vec<WantedAmount>,
+        /// Why it stays.
+        #[serde(default)]
+        obstacle: ReleaseObstacle,
     },
     /// Another role of the model needs capacity, so nothing of the model shrinks.
     ModelGrows,
@@ -285,7 +289,7 @@ pub enum Reason {
         /// Replicas that it will have then.
         standing: Replicas,
     },
-    /// At its maximum, or what its role needs went to others.
+    /// What its role needs went to others.
     ServedByOthers,
     /// Its role holds more than its share of a budget that is shared by priority.
     Reclaimed {

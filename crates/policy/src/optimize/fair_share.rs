@@ -430,6 +430,8 @@ impl Taker<'_> {
             }
         } else if let Some(reached) = fed {
             Reason::FedByPrefill { reached }
+        } else if let Some(max) = candidate.bounds.max.filter(|max| candidate.count >= *max) {
+            Reason::NeedAtMaximum { max }
         } else {
             Reason::ServedByOthers
         };

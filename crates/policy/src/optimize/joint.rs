@@ -15,7 +15,8 @@ use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
-use crate::reason::Reason;
+use crate::reason::{Reason, ReleaseObstacle};
+use crate::rounding;
 use crate::startup::StartProspect;
 use crate::units::Replicas;
 
@@ -252,10 +253,36 @@ fn release_role(
         let why = if to < from {
             Reason::ScaledDown { method, releasable }
         } else {
-            Reason::NotReleased { releasable }
+            let obstacle = release_obstacle(sized, claims, standing);
+            Reason::NotReleased {
+                releasable,
+                obstacle,
+            }
         };
         record(allocation, sized.key, from, to, why);
     }
+}
+
+/// What keeps a variant at its count, where its role holds `standing` replicas.
+fn release_obstacle(sized: &Sized<'_>, claims: &[CapacityClaim], standing: u32) -> ReleaseObstacle {
+    let Candidate { count, bounds, .. } = sized.candidate;
+    if *count == Replicas::ZERO {
+        return ReleaseObstacle::NoReplicas;
+    }
+    if sized.candidate.room_below() == 0 {
+        return ReleaseObstacle::Minimum(bounds.min);
+    }
+    if standing <= 1 {
+        return ReleaseObstacle::LastOfRole;
+    }
+    let exceeds = |amount: f64, gain: f64| gain > 0.0 && rounding::floor(amount / gain) == 0;
+    let too_large = (claims.iter().zip(&sized.gains))
+        .find(|(claim, gain)| exceeds(claim.amount, **gain))
+        .map(|(claim, gain)| WantedAmount {
+            analyzer: claim.analyzer,
+            amount: *gain,
+        });
+    too_large.map_or(ReleaseObstacle::OthersFirst, ReleaseObstacle::TooLarge)
 }
 
 /// Every candidate without a change yet keeps its count and says why.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::gap::write_gap;
-use super::{Abstention, MissingInput, MissingSignal, Reason, listed};
+use super::{Abstention, MissingInput, MissingSignal, Reason, ReleaseObstacle, listed};
 use crate::capacity::ServingRole;
 use crate::optimize::WantedAmount;
 use crate::router_queue::QueueSource;
@@ -171,11 +171,13 @@ impl Reason {
                 reached * 100.0
             ),
             Self::NotSized => f.write_str("no analyzer knows the capacity of one replica"),
-            Self::NotReleased { releasable } => write!(
-                f,
-                "V2 steady state: releasable: {}, but not by this variant",
-                Amounts(releasable)
-            ),
+            Self::NotReleased {
+                releasable,
+                obstacle,
+            } => {
+                write!(f, "V2 steady state: releasable: {}, ", Amounts(releasable))?;
+                stays(f, obstacle, releasable.len() > 1)
+            }
             Self::ModelGrows => f.write_str("another role of the model needs capacity"),
             Self::Held { hold } => write!(f, "V2 steady state: {hold}"),
             Self::LeftToSaturation => {
@@ -229,9 +231,7 @@ impl Reason {
                 f,
                 "its {standing} replicas, published or its minimum, are counted on"
             ),
-            Self::ServedByOthers => {
-                f.write_str("its role is served by others, or it is at its maximum")
-            }
+            Self::ServedByOthers => f.write_str("other variants of its role meet the need"),
             Self::Reclaimed { held, share } => write!(
                 f,
                 "rescale: the role holds {held} GPUs, its share is {share}"
@@ -323,6 +323,22 @@ impl Reason {
 fn limited_by(f: &mut fmt::Formatter<'_>, pools: &[impl fmt::Display]) -> fmt::Result {
     let mut pools = pools.iter();
     pools.try_for_each(|pool| write!(f, "; limited by {pool}"))
+}
+
+fn stays(f: &mut fmt::Formatter<'_>, obstacle: &ReleaseObstacle, has_several: bool) -> fmt::Result {
+    match obstacle {
+        ReleaseObstacle::Minimum(min) => write!(f, "but its minimum is {min}"),
+        ReleaseObstacle::NoReplicas => f.write_str("but it has no replicas"),
+        ReleaseObstacle::LastOfRole => f.write_str("but the last replica of its role stays"),
+        ReleaseObstacle::TooLarge(supply) => {
+            f.write_str("but one of its replicas supplies ")?;
+            if has_several {
+                write!(f, "{} ", supply.analyzer.as_str())?;
+            }
+            write_amount(f, supply.amount)
+        }
+        ReleaseObstacle::OthersFirst => f.write_str("and other variants go first"),
+    }
 }
 
 /// One amount alone needs no name.

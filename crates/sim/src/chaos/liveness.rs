@@ -85,6 +85,7 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
                     | Reason::GpusNotCounted(_)
                     | Reason::CountedOn { .. }
                     | Reason::FedByPrefill { .. }
+                    | Reason::NeedAtMaximum { .. }
                     | Reason::ServedByOthers
             )
         })
