@@ -50,6 +50,9 @@ pub enum BlockReason {
         analyzer: AnalyzerName,
         /// Its utilization, demand over supply; `None` without supply.
         utilization: Option<f64>,
+        /// The same once the replicas on their way serve, where ready ones alone lack capacity.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        anticipated: Option<f64>,
     },
     /// A voter wants something and waits: nothing is done on one look.
     Waiting {
@@ -124,14 +127,18 @@ impl fmt::Display for BlockReason {
             Self::Vetoed {
                 analyzer,
                 utilization: Some(utilization),
-            } => write!(
-                f,
-                "{} sees nothing to spare at a utilization of {utilization:.3}",
-                analyzer.as_str()
-            ),
+                anticipated,
+            } => {
+                write!(f, "{} sees nothing to spare at ", analyzer.as_str())?;
+                write!(f, "a utilization of {utilization:.3}")?;
+                anticipated.map_or(Ok(()), |anticipated| {
+                    write!(f, ", which replicas on their way lower to {anticipated:.3}")
+                })
+            }
             Self::Vetoed {
                 analyzer,
                 utilization: None,
+                ..
             } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
             Self::Unlearned { analyzer, signal } => write!(
                 f,
@@ -261,9 +268,12 @@ fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
         if let Some(balance) = view.roles.get(&role) {
             has_view = true;
             if balance.spare <= 0.0 {
+                let lacks = balance.demand > balance.supply * view.result.band.scale_up;
+                let is_covered = lacks && balance.anticipated > balance.supply;
                 return Some(BlockReason::Vetoed {
                     analyzer: view.result.analyzer,
                     utilization: (balance.supply > 0.0).then(|| balance.demand / balance.supply),
+                    anticipated: is_covered.then(|| balance.demand / balance.anticipated),
                 });
             }
         }
