@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_yaml::{Mapping, Value};
 
-use super::problem::{Severity, Warning};
+use super::problem::{SettingError, Severity, Warning};
 use super::sources::{Data, PolicySources, Sources};
-use super::start;
+use super::{FirstGeneration, start};
 use wva_base::nearest::with_suggestion;
 use wva_base::yaml::{MAX_TEXT, YamlError, check_bounds};
 use wva_policy::params::DynamicSettings;
@@ -52,13 +52,23 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
 /// Reads settings for one plan. What was meant and does not act, such as a key that nobody knows, is
 /// refused, where a running controller would only mention it: nobody watches a log at a desk.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
-    let (sources, form) = sources(text)?;
+    let FileSources {
+        sources,
+        form,
+        mut errors,
+    } = sources(text)?;
     let said = |error: &dyn ToString| BundleError(form.placed(&error.to_string()));
-    let started = start(&sources)
-        .map_err(|errors| errors.iter().map(|error| said(error)).collect::<Vec<_>>())?;
+    let (started, fatal) = match start(&sources) {
+        Ok(started) => (Some(started), Vec::new()),
+        Err(fatal) => (start_without(sources, &fatal), fatal),
+    };
+    errors.extend(fatal.iter().map(|error| said(error)));
+    let Some(started) = started else {
+        return Err(errors);
+    };
     // Nothing is in force instead: there is no plan.
     let problems = started.diagnostics.problems.iter();
-    let mut errors: Vec<BundleError> = problems.map(|problem| said(&problem.subject())).collect();
+    errors.extend(problems.map(|problem| said(&problem.subject())));
     let is_mistake = |notice: &&Warning| notice.severity() == Severity::Mistake;
     let (mistakes, notes): (Vec<_>, Vec<_>) =
         started.diagnostics.notices.iter().partition(is_mistake);
@@ -71,6 +81,42 @@ pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     } else {
         Err(errors)
     }
+}
+
+/// A start without the settings that forbid one, so that these hide nothing else that is refused.
+fn start_without(mut sources: Sources, fatal: &[SettingError]) -> Option<FirstGeneration> {
+    let (key, address) = NO_PROMETHEUS;
+    (sources.environment).insert(key.to_owned(), address.to_owned());
+    let mut keys: Mapping = serde_yaml::from_str(sources.config_file.as_deref()?).ok()?;
+    let mut fatal = fatal.to_vec();
+    loop {
+        let before = keys.len();
+        keys.retain(|key, _| {
+            let is_named = |name: &str| {
+                let mut names =
+                    (fatal.iter()).flat_map(|error| [error.key, error.origin.name.as_str()]);
+                names.any(|refused| refused.eq_ignore_ascii_case(name))
+            };
+            !key.as_str().is_some_and(is_named)
+        });
+        if keys.len() == before {
+            return None;
+        }
+        sources.config_file = Some(serde_yaml::to_string(&keys).ok()?);
+        match start(&sources) {
+            Ok(started) => return Some(started),
+            Err(further) => fatal = further,
+        }
+    }
+}
+
+/// The sources that a file stands for.
+#[derive(Debug)]
+struct FileSources {
+    sources: Sources,
+    form: Form,
+    /// What belongs to none of them.
+    errors: Vec<BundleError>,
 }
 
 /// How the entries of a file are written.
@@ -96,7 +142,7 @@ impl Form {
     }
 }
 
-fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
+fn sources(text: &str) -> Result<FileSources, Vec<BundleError>> {
     let one = |why: String| vec![BundleError(why)];
     if text.len() > MAX_BUNDLE {
         let size = text.len();
@@ -129,9 +175,7 @@ fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
         read_namespaces(namespaces, &mut sources, &mut errors);
     }
     errors.extend(keys.iter().filter_map(unknown_section));
-    if !errors.is_empty() {
-        return Err(errors);
-    }
+    keys.retain(|key, value| !key.is_string() || !is_section(value));
     let (key, address) = NO_PROMETHEUS;
     if !keys.contains_key(key) {
         sources
@@ -140,7 +184,11 @@ fn sources(text: &str) -> Result<(Sources, Form), Vec<BundleError>> {
     }
     let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
     sources.config_file = Some(rest);
-    Ok((sources, form))
+    Ok(FileSources {
+        sources,
+        form,
+        errors,
+    })
 }
 
 fn form_of(keys: &Mapping) -> Form {
@@ -158,10 +206,14 @@ fn form_of(keys: &Mapping) -> Form {
     }
 }
 
+fn is_section(value: &Value) -> bool {
+    matches!(value, Value::Mapping(_) | Value::Sequence(_))
+}
+
 /// A key with more than a single value below it, which none of the settings has.
 fn unknown_section((key, value): (&Value, &Value)) -> Option<BundleError> {
     let key = key.as_str()?;
-    matches!(value, Value::Mapping(_) | Value::Sequence(_)).then(|| {
+    is_section(value).then(|| {
         let known = SECTIONS.into_iter().chain([NAMESPACES]);
         BundleError(format!(
             "sections are {}, and other keys take a single value: unknown section {}",
@@ -250,243 +302,4 @@ fn take(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wva_policy::key::ModelKey;
-    use wva_policy::params::RequiredSignals;
-
-    #[test]
-    fn a_position_is_told_in_a_text_that_somebody_wrote() {
-        let fault = |text: &str| read_bundle(text).unwrap_err().remove(0).to_string();
-        let as_text =
-            fault("saturation:\n  default: |\n    kvCacheThreshold: 0.7\n    priority: x\n");
-        assert!(
-            as_text.ends_with("expected a number at line 2 column 11"),
-            "{as_text}"
-        );
-        let as_yaml =
-            fault("saturation:\n  default:\n    kvCacheThreshold: 0.7\n    priority: x\n");
-        assert!(as_yaml.ends_with("expected a number"), "{as_yaml}");
-    }
-
-    const WHOLE: &str = "
-GLOBAL_OPT_INTERVAL: 45s
-WVA_SCALE_TO_ZERO: true
-saturation:
-  default:
-    kvCacheThreshold: 0.7
-    kvSpareTrigger: 0.2
-scaleToZero:
-  default: |
-    retention_period: 3m
-queueingModel:
-  default: {sloMultiplier: 4}
-serviceClasses:
-  premium.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}
-namespaces:
-  quiet:
-    saturation:
-      default: {kvCacheThreshold: 0.6}
-";
-
-    #[test]
-    fn one_file_holds_every_kind_of_setting() {
-        let built_in = DynamicSettings::default();
-        let model = ModelKey::new("ns", "m");
-        assert_ne!(built_in.interval.as_secs(), 45);
-        assert!(!built_in.queueing_model.selected());
-
-        let settings = read_bundle(WHOLE).unwrap();
-        assert_eq!(settings.interval.as_secs(), 45);
-        assert!(settings.may_go_to_zero(&model));
-        let threshold = |namespace| {
-            let model = ModelKey::new(namespace, "m");
-            settings.saturation.resolve(&model).kv_cache_threshold
-        };
-        assert!((threshold("ns") - 0.7).abs() < 1e-12);
-        assert!((threshold("quiet") - 0.6).abs() < 1e-12);
-        assert_eq!(settings.scale_to_zero.retention(&model).as_secs(), 180);
-        assert!(settings.queueing_model.selected());
-        assert!(settings.service_classes.named("premium").is_some());
-    }
-
-    #[test]
-    fn no_more_signals_are_needed_than_decisions_rest_on() {
-        let tokens = "saturation: {default: {analyzerName: saturation}}";
-        let one_model = "namespaces: {a: {saturation: {x: {model_id: m, namespace: a, analyzerName: saturation}}}}";
-        let tier =
-            "saturation: {default: {kvCacheThreshold: 0.7}, gold: {analyzerName: saturation}}";
-        for (text, required_signals) in [
-            ("", RequiredSignals::Saturation),
-            (
-                "saturation: {default: {kvCacheThreshold: 0.7}}",
-                RequiredSignals::Saturation,
-            ),
-            ("WVA_SCALE_TO_ZERO: true", RequiredSignals::Use),
-            (
-                "scaleToZero: {default: {enable_scale_to_zero: true}}",
-                RequiredSignals::Use,
-            ),
-            (tokens, RequiredSignals::Everything),
-            (one_model, RequiredSignals::Everything),
-            (tier, RequiredSignals::Everything),
-            (
-                "saturation: {gold: {scaleToZero: {enabled: true}}}",
-                RequiredSignals::Use,
-            ),
-            (
-                "queueingModel: {default: {sloMultiplier: 4}}",
-                RequiredSignals::Everything,
-            ),
-            (
-                "EXPERIMENTAL_PROACTIVE_MODEL: true",
-                RequiredSignals::Everything,
-            ),
-        ] {
-            let settings = read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-            assert_eq!(settings.required_signals(), required_signals, "{text}");
-        }
-    }
-
-    #[test]
-    fn latency_targets_act_by_whichever_analyzer_reads_them() {
-        let targets = "queueingModel: {m: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}\n\
-                       serviceClasses: {a: {name: A, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}";
-        for (saturation, notes, asks_queueing_model) in [
-            ("analyzerName: saturation", 2, false),
-            (
-                "analyzers: [{name: saturation}, {name: queueing-model, enabled: false}]",
-                2,
-                false,
-            ),
-            ("analyzerName: slo", 0, false),
-            ("analyzers: [{name: saturation}, {name: slo}]", 0, false),
-            (
-                "analyzers: [{name: saturation}, {name: queueing-model}]",
-                0,
-                true,
-            ),
-        ] {
-            let text = format!("saturation: {{default: {{{saturation}}}}}\n{targets}");
-            let read = read_noted(&text).unwrap();
-            assert_eq!(read.notes.len(), notes, "{saturation}: {:?}", read.notes);
-            let asks = read.settings.asks_queueing_model();
-            assert_eq!(asks, asks_queueing_model, "{saturation}");
-        }
-    }
-
-    #[test]
-    fn nothing_stated_is_everything_at_its_default() {
-        assert_eq!(read_bundle("").unwrap(), DynamicSettings::default());
-    }
-
-    /// What is not accepted, each with a part of its message.
-    const MISTAKES: &[(&str, &str)] = &[
-        (
-            "GLOBAL_OPT_INTERVL: 45s",
-            "did you mean \"GLOBAL_OPT_INTERVAL\"?",
-        ),
-        ("GLOBAL_OPT_INTERVAL: 45", "GLOBAL_OPT_INTERVAL"),
-        ("saturation: 3", "saturation: write the entries"),
-        (
-            "saturation: {default: {kvCacheTreshold: 0.7}}",
-            "kvCacheThreshold",
-        ),
-        (
-            "saturation: {default: {kvCacheThreshold: 70}}",
-            "kvCacheThreshold",
-        ),
-        (
-            "namespaces: {a: {serviceClasses: {}}}",
-            "namespaces.a.serviceClasses: service classes are for all namespaces; write \
-                 serviceClasses beside namespaces",
-        ),
-        (
-            "namespaces: {a: {saturaton: {}}}",
-            "namespaces.a: unknown section \"saturaton\"; did you mean \"saturation\"? A \
-                 namespace has saturation, scaleToZero, queueingModel",
-        ),
-        (
-            "foo: 1",
-            "no setting is named \"foo\"; remove it, or write a name that wva controller \
-                 --print-config shows",
-        ),
-        (
-            "saturation: {default: {foo: 1}}",
-            "unknown field \"foo\"; write one of modelId, namespace, kvCacheThreshold, ",
-        ),
-        (
-            "saturation: {default: {scaleToZero: {foo: 1}}}",
-            "unknown field \"scaleToZero.foo\"; write one of enabled",
-        ),
-        (
-            "scaleToZero: {default: {enabled: true}}",
-            "unknown field \"enabled\"; write one of model_id, namespace, \
-                 enable_scale_to_zero, retention_period",
-        ),
-        (
-            "queueingModel: {default: {slo: 3}}",
-            "unknown field \"slo\"; write one of model_id, namespace, sloMultiplier, \
-                 tuningEnabled, targetTTFT, targetITL",
-        ),
-        ("namespaces: 7", "write each namespace"),
-        (
-            "saturaton: {default: {}}",
-            "unknown section \"saturaton\"; did you mean \"saturation\"?",
-        ),
-        (
-            "saturation: {default: {kvCacheThreshold: 0.05}}",
-            "should be >= kvSpareTrigger (0.10)",
-        ),
-        (
-            "saturation: {default: {queueLengthThreshold: 2}}",
-            "should be >= queueSpareTrigger (3.0)",
-        ),
-        (
-            "saturation: {default: {priority: 1e300}}",
-            "priority must be 0 or between",
-        ),
-        (
-            "saturation: {default: {analyzerName: saturaton}}",
-            "did you mean \"saturation\"?",
-        ),
-        (
-            "saturation: {default: {analyzers: [{type: thoughput}]}}",
-            "analyzers[0].type",
-        ),
-        (
-            "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
-            "write at most 2m0s",
-        ),
-        (
-            "queueingModel: {default: {}}\nsaturation: {default: {scaleUpThreshold: 0.5}}",
-            "scaleUpThreshold (0.50) must be > scaleDownBoundary (0.70)",
-        ),
-        (
-            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {scaleUpThreshold: 1.2}}",
-            "scaleUpThreshold must be in (0, 1], got 1.20",
-        ),
-        ("[1, 2]", "not a list of keys"),
-        ("a: [", "line"),
-    ];
-
-    #[test]
-    fn every_mistake_is_named_with_its_place() {
-        for (text, said) in MISTAKES {
-            let errors = read_bundle(text).expect_err(text);
-            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            assert!(texts.join("\n").contains(said), "{text}: {texts:?}");
-        }
-        let long = "a".repeat(MAX_BUNDLE + 1);
-        assert!(read_bundle(&long).is_err());
-    }
-
-    #[test]
-    fn aliases_cannot_make_it_grow_without_end() {
-        let part = "x, ".repeat(1_000);
-        let uses = "*a, ".repeat(1_000);
-        let bomb = format!("a: &a [{part}]\nb: [{uses}]\n");
-        let errors = read_bundle(&bomb).unwrap_err();
-        assert!(errors[0].to_string().contains("too large"), "{errors:?}");
-    }
-}
+mod tests;
