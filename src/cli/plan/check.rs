@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::policy::bounds::{Bounds, ZeroPolicy};
-use crate::policy::document::{DocumentFault, SnapshotDocument};
+use crate::policy::document::{DocumentFault, SnapshotDocument, understated_use};
 use crate::policy::key::ModelKey;
 use crate::policy::params::DynamicSettings;
+use crate::policy::snapshot::ClusterSnapshot;
+use wva_base::text::shortened;
 
 pub(super) fn contradictions(
     document: &SnapshotDocument,
@@ -51,6 +53,20 @@ pub(super) fn unused_entries(
         )),
     }
     told
+}
+
+/// Sums of GPUs that cannot hold what the variants already run, where growth counts by them.
+pub(super) fn understated(snapshot: &ClusterSnapshot, settings: &DynamicSettings) -> Vec<String> {
+    let types = understated_use(snapshot).into_iter();
+    let types = types.filter(|_| settings.wants_nodes());
+    let told = types.take(TOLD).map(|(name, used, held)| {
+        let name = shortened(&name);
+        format!(
+            "inventory.types.{name}.used: {used} is less than the {held} GPUs that ready replicas hold, so that \
+             counts may exceed {name}; write at least {held}, or leave it out, which counts them"
+        )
+    });
+    told.collect()
 }
 
 /// Classes that variants name and that are not defined, where their targets would act.

@@ -127,6 +127,7 @@ fn answer(
         .collect();
     let in_snapshot = check::classless(&document, &settings)
         .into_iter()
+        .chain(check::understated(&situation.snapshot, &settings))
         .chain(autoscalers.iter().flat_map(AutoscalerPlan::notes));
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))

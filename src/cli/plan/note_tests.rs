@@ -240,3 +240,29 @@ fn a_class_that_nobody_defines_is_noted() {
     let note = format!("{note}, or write one of Premium");
     assert!(notes(&labelled, &settings).contains(&note));
 }
+
+#[test]
+fn a_use_below_what_already_runs_is_noted() {
+    let fleet = |used: &str| {
+        format!(
+            "version: 1\nvariants:\n- {{namespace: a, name: v, model: m, accelerator: H100, target: {{current: 3}}}}\n\
+             inventory: {{types: {{H100: {{total: 4{used}}}}}}}\n"
+        )
+    };
+    let limited = "saturation: {default: {enableLimiter: true}}";
+    let below = fleet(", used: 2");
+    for (snapshot, settings) in [
+        (&fleet(""), limited),
+        (&fleet(", used: 3"), limited),
+        (&below, ""),
+    ] {
+        assert_eq!(
+            notes(snapshot, settings),
+            Vec::<String>::new(),
+            "{snapshot}"
+        );
+    }
+    let note = "fleet.yaml: inventory.types.H100.used: 2 is less than the 3 GPUs that ready replicas hold, so that \
+                counts may exceed H100; write at least 3, or leave it out, which counts them";
+    assert_eq!(notes(&below, limited), [note]);
+}

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
+pub use inventory::{GpuPodDocument, InventoryDocument, TypeDocument, understated_use};
 pub use pod::{PodDocument, RouterDocument, SignalsDocument};
 pub use pod_autoscaler::{
     AutoscaledPodDocument, AutoscaledPodState, AutoscalerSituation, PodAutoscalerDocument,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inventory::InventoryDocument;
+use super::inventory::{InventoryDocument, sums};
 use super::pod::{PodDocument, SignalsDocument};
 use super::pod_autoscaler::AutoscalerSituation;
 use super::read_learned::moments;
@@ -20,7 +20,6 @@ use crate::signal::FreshnessBands;
 use crate::snapshot::{
     ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, Unlabelled, VariantView,
 };
-use crate::units::Gpus;
 use wva_base::moment::{Moment, WallTime};
 use wva_base::names::check_object_name;
 use wva_base::yaml::{check_bounds, check_keys, plain_words};
@@ -127,7 +126,7 @@ impl SnapshotDocument {
         let gpus = self
             .inventory
             .as_ref()
-            .and_then(|inventory| reader.inventory(inventory));
+            .and_then(|inventory| reader.inventory(inventory, &variants));
         if self.version != DOCUMENT_VERSION {
             reader.fault(
                 "version",
@@ -352,7 +351,11 @@ impl Reader {
         }
     }
 
-    fn inventory(&mut self, inventory: &InventoryDocument) -> Option<GpuInventory> {
+    fn inventory(
+        &mut self,
+        inventory: &InventoryDocument,
+        variants: &[VariantView],
+    ) -> Option<GpuInventory> {
         let InventoryDocument {
             unknown,
             types,
@@ -363,18 +366,7 @@ impl Reader {
             (Some(why), None, None, None) => Some(GpuInventory::Unknown {
                 why: Arc::clone(why),
             }),
-            (None, Some(types), None, None) => {
-                let sums = |read: fn(&super::TypeDocument) -> u32| {
-                    let one = |(name, sums): (&Arc<str>, &super::TypeDocument)| {
-                        (Arc::clone(name), Gpus(read(sums)))
-                    };
-                    types.iter().map(one).collect()
-                };
-                Some(GpuInventory::Types {
-                    limits: sums(|sums| sums.total),
-                    used: sums(|sums| sums.used),
-                })
-            }
+            (None, Some(types), None, None) => Some(sums(types, variants.iter())),
             (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
                 nodes: nodes.clone(),
                 pods: pods.iter().map(gpu_pod).collect(),

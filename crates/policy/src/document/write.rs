@@ -243,7 +243,7 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
                 let used = used.get(name).copied().unwrap_or_default();
                 let sums = TypeDocument {
                     total: limit.0,
-                    used: used.0,
+                    used: Some(used.0),
                 };
                 (Arc::clone(name), sums)
             });

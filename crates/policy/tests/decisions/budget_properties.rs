@@ -116,6 +116,7 @@ fn with_inventory(document: &SnapshotDocument, sums: &Sums) -> SnapshotDocument 
         .iter()
         .map(|(kind, (total, used))| {
             let (total, used) = (*total, *used);
+            let used = Some(used);
             ((*kind).into(), TypeDocument { total, used })
         })
         .collect();
