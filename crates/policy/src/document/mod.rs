@@ -131,8 +131,10 @@ pub enum CollectionState {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelDocument {
     /// Namespace of its variants.
+    #[serde(deserialize_with = "scalar::name")]
     pub namespace: Arc<str>,
     /// Its name, as its variants state it.
+    #[serde(deserialize_with = "scalar::name")]
     pub model: Arc<str>,
     /// What Prometheus says of the router in front of it. Left out: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reading::DocumentReading;
-use super::scalar::Span;
+use super::scalar::{self, Span};
 use crate::samples::{PodSamples, RouterSamples};
 
 /// One live pod of a variant.
@@ -14,6 +14,7 @@ use crate::samples::{PodSamples, RouterSamples};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodDocument {
     /// Its name.
+    #[serde(deserialize_with = "scalar::name")]
     pub name: Arc<str>,
     /// Whether its Ready condition is true. Left out: true.
     #[serde(default = "yes")]

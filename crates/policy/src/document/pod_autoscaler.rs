@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::SnapshotDocument;
 use super::read::Reader;
 use super::reading::{DocumentReading, ReadingState};
-use super::scalar::Span;
+use super::scalar::{self, Span};
 use crate::key::{TargetKey, TargetKind};
 use crate::pod_autoscaler::amounts::{AMOUNTS, PodsPerReplica};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
@@ -59,6 +59,7 @@ pub struct PodAutoscalerDocument {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AutoscaledPodDocument {
     /// Its name.
+    #[serde(deserialize_with = "scalar::name")]
     pub name: Arc<str>,
     /// What it does. Left out: `ready`.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -122,6 +123,24 @@ impl JsonSchema for CostText {
     }
 }
 
+/// A name. The parser takes whatever is no text for a name of that spelling, `null` as well.
+pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct Reader;
+    impl Visitor<'_> for Reader {
+        type Value = Arc<str>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter
+                .write_str("a name; write text, in quotes where it reads as a number or a switch")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Arc<str>, E> {
+            Ok(text.into())
+        }
+    }
+    deserializer.deserialize_any(Reader)
+}
+
 pub(super) fn timestamp<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<jiff::Timestamp>, D::Error> {
@@ -148,4 +167,32 @@ pub(super) fn timestamp<'de, D: Deserializer<'de>>(
         }
     }
     Ok(Option::<Time>::deserialize(deserializer)?.map(|time| time.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::document::SnapshotDocument;
+
+    #[test]
+    fn a_name_is_text() {
+        let parse = |[namespace, name, model, pod]: [&str; 4]| {
+            SnapshotDocument::parse(&format!(
+                "version: 1\nvariants: [{{namespace: {namespace}, name: {name}, model: {model}, \
+                 target: {{current: 1}}, pods: [{{name: {pod}}}]}}]"
+            ))
+        };
+        let quoted = parse(["'5'", "'null'", "'true'", "'1.5'"]).unwrap();
+        assert_eq!(&*quoted.variants[0].name, "null");
+        let fields = ["namespace", "name", "model", "pods[0].name"];
+        for (place, field) in fields.into_iter().enumerate() {
+            for bare in ["null", "~", "5", "1.5", "true"] {
+                let mut names = ["a"; 4];
+                names[place] = bare;
+                let said = parse(names).unwrap_err().to_string();
+                let expected = format!("variants[0].{field}: invalid type: ");
+                assert!(said.starts_with(&expected), "{said}");
+                assert!(said.contains("expected a name; write text"), "{said}");
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pod::{PodDocument, yes};
-use super::scalar::{CostText, Span};
+use super::scalar::{self, CostText, Span};
 use crate::capacity::ServingRole;
 use crate::snapshot::{DeclaredBounds, VariantPolicy};
 
@@ -16,10 +16,13 @@ use crate::snapshot::{DeclaredBounds, VariantPolicy};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VariantDocument {
     /// Namespace of the object.
+    #[serde(deserialize_with = "scalar::name")]
     pub namespace: Arc<str>,
     /// Name of the object.
+    #[serde(deserialize_with = "scalar::name")]
     pub name: Arc<str>,
     /// The model that it serves.
+    #[serde(deserialize_with = "scalar::name")]
     pub model: Arc<str>,
     /// Cost of one replica. Left out: 10.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
