@@ -174,12 +174,17 @@ pub struct ControllerFacts {
     pub has_secrets: bool,
     /// What it refuses or ignores of its settings.
     pub problems: Vec<String>,
+    /// The file of its Deployment, where it was read from one.
+    pub file: Option<Arc<str>>,
 }
 
 impl ControllerFacts {
     /// Its Deployment.
     pub fn title(&self) -> ObjectName {
-        ObjectName::new("Deployment", &*self.key.namespace, &*self.key.name)
+        ObjectName {
+            file: self.file.clone(),
+            ..ObjectName::new("Deployment", &*self.key.namespace, &*self.key.name)
+        }
     }
 
     /// The settings, where it can start.
@@ -260,8 +265,6 @@ pub struct Facts {
     pub malformed: Vec<(ObjectName, String)>,
     /// What is refused or ignored in ConfigMaps of settings without their controller.
     pub settings_faults: Vec<(ObjectName, String)>,
-    /// The file of each object.
-    pub files: BTreeMap<ObjectName, String>,
     /// Objects that were read of files, of any kind.
     pub objects_read: usize,
     /// Deployments of the controller.
@@ -311,11 +314,12 @@ impl Facts {
             .filter(move |object| name.is_none_or(|name| name == object.name()))
     }
 
-    /// The file that an object is in.
-    pub(super) fn file_of(&self, object: &ObjectName) -> Option<String> {
-        let is_file = object.kind == "File";
-        let itself = is_file.then(|| object.name.clone());
-        itself.or_else(|| self.files.get(object).cloned())
+    /// The file of an object that is named without its object.
+    pub(super) fn file_of(&self, object: &ObjectName) -> Option<Arc<str>> {
+        let mut kinds = LiveKind::ALL.into_iter();
+        let kind = kinds.find(|kind| kind.as_str() == object.kind)?;
+        let found = self.find(kind, &object.namespace, &object.name)?;
+        found.file().cloned()
     }
 
     /// The object of a kind with this name.

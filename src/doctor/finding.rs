@@ -412,7 +412,6 @@ impl FindingCode {
             object,
             cause: cause.into(),
             value: String::new(),
-            file: None,
         }
     }
 }
@@ -428,8 +427,6 @@ pub struct Finding {
     pub cause: String,
     /// What stands for `{value}` in the remedy.
     pub value: String,
-    /// The file that the object is in, where it is in one.
-    pub file: Option<String>,
 }
 
 impl Finding {
@@ -454,8 +451,8 @@ impl Finding {
             "cause": self.cause,
             "remedy": self.remedy(),
         });
-        if let (Some(file), Some(fields)) = (&self.file, document.as_object_mut()) {
-            fields.insert("file".to_owned(), json!(file));
+        if let (Some(file), Some(fields)) = (&self.object.file, document.as_object_mut()) {
+            fields.insert("file".to_owned(), json!(&**file));
         }
         document
     }

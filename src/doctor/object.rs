@@ -1,5 +1,7 @@
 //! Objects as the API server or a file has them.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -14,6 +16,8 @@ pub struct ObjectName {
     pub namespace: String,
     /// Its name; empty for a finding about the cluster.
     pub name: String,
+    /// The file that it is in, where it was read from one. Several files may hold one object.
+    pub file: Option<Arc<str>>,
 }
 
 impl ObjectName {
@@ -27,7 +31,13 @@ impl ObjectName {
             kind: kind.into(),
             namespace: namespace.into(),
             name: name.into(),
+            file: None,
         }
+    }
+
+    /// Whether both name one object, in whichever files.
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
     }
 }
 
@@ -40,9 +50,25 @@ impl std::fmt::Display for ObjectName {
 
 /// One object, with every field that it has.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LiveObject(pub Value);
+pub struct LiveObject(pub Value, Option<Arc<str>>);
 
 impl LiveObject {
+    /// An object of an API server.
+    pub const fn new(value: Value) -> Self {
+        Self(value, None)
+    }
+
+    /// The same in a file.
+    #[must_use]
+    pub fn in_file(self, file: Option<Arc<str>>) -> Self {
+        Self(self.0, file)
+    }
+
+    /// The file that it is in, where it was read from one.
+    pub fn file(&self) -> Option<&Arc<str>> {
+        self.1.as_ref()
+    }
+
     /// The text at a JSON pointer; empty where there is none.
     pub fn text(&self, pointer: &str) -> &str {
         text(&self.0, pointer)
@@ -78,9 +104,12 @@ impl LiveObject {
         self.text("/kind")
     }
 
-    /// Kind, namespace and name.
+    /// Kind, namespace, name and file.
     pub fn title(&self) -> ObjectName {
-        ObjectName::new(self.kind(), self.namespace(), self.name())
+        ObjectName {
+            file: self.1.clone(),
+            ..ObjectName::new(self.kind(), self.namespace(), self.name())
+        }
     }
 
     /// The value of a label.

@@ -49,6 +49,7 @@ impl OutageForecast {
             kind,
             namespace,
             name,
+            ..
         } = &self.object;
         json!({
             "object": { "kind": kind, "namespace": namespace, "name": name },
@@ -222,8 +223,8 @@ fn lines(finding: &Finding) -> String {
         FindingSeverity::Warning => '‼',
     };
     let id = finding.code.id();
-    let file = match &finding.file {
-        Some(file) if *file != finding.object.name => format!(" in {file}"),
+    let file = match &finding.object.file {
+        Some(file) if **file != *finding.object.name => format!(" in {file}"),
         _ => String::new(),
     };
     format!(

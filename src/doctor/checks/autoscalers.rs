@@ -178,7 +178,8 @@ fn unserved(reference: &ScaleTargetReference) -> Option<String> {
 /// of a StormService is the annotated one.
 fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
-    for (_, stored) in autoscalers(facts) {
+    let mut titles: BTreeMap<TargetKey, Vec<ObjectName>> = BTreeMap::new();
+    for (object, stored) in autoscalers(facts) {
         let policy = stored
             .object
             .as_ref()
@@ -187,7 +188,8 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
         if let (Some(policy), Some(target)) = (policy, stored.target()) {
             let mode = policy.tuning.storm_service;
             let claim = TargetClaim::of_autoscaler(&policy, mode, stored.created);
-            claims.entry(target).or_default().push(claim);
+            claims.entry(target.clone()).or_default().push(claim);
+            titles.entry(target).or_default().push(object.title());
         }
     }
     for variant in facts.variants() {
@@ -207,17 +209,16 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
     let scalers = scalers(facts);
     let mut found = Vec::new();
     for (target, claims) in &claims {
-        let of_autoscalers = claims
+        // Those of PodAutoscalers are the first.
+        for (own, object) in claims
             .iter()
-            .filter(|own| own.kind != ClaimKind::VariantAutoscaling);
-        for own in of_autoscalers {
+            .zip(titles.remove(target).into_iter().flatten())
+        {
             // Which of them is older is not known before they are created.
             let is_variant = |other: &TargetOwner| &*other.kind != KIND;
             let rival = foreign_scaler(&scalers, target)
                 .or_else(|| conflict(own, claims))
                 .or_else(|| yielding(own, claims).into_iter().find(is_variant));
-            let TargetOwner { kind, key } = &own.owner;
-            let object = ObjectName::new(&**kind, &*key.namespace, &*key.name);
             found.extend(rival.map(|rival| {
                 let cause = format!("{rival} names {target}, too");
                 FindingCode::AutoscalerConflict.at(object, cause)

@@ -54,7 +54,7 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
         // Among VariantAutoscalings alone another check says it.
         let is_rival = |other: &&&LiveObject| {
             let is_declared = [one, **other].into_iter().any(|one| !is_variant(one));
-            other.title() != one.title() && is_declared
+            !other.title().is_of_same(&one.title()) && is_declared
         };
         let other = all.iter().find(is_rival)?;
         let cause = format!("{} names its target too; keep one of both", other.title());
@@ -65,7 +65,7 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     for one in &all {
         let is_namesake = |other: &&&LiveObject| {
             (other.namespace(), other.name()) == (one.namespace(), one.name())
-                && other.title() != one.title()
+                && !other.title().is_of_same(&one.title())
         };
         let is_known = found.iter().any(|known| known.object == one.title());
         if let Some(other) = all.iter().find(is_namesake).filter(|_| !is_known) {

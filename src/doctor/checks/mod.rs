@@ -87,8 +87,8 @@ impl Check {
         }
         let mut found = (self.run)(facts);
         if facts.source == FactSource::Files {
-            for finding in &mut found {
-                finding.file = facts.file_of(&finding.object);
+            for object in found.iter_mut().map(|finding| &mut finding.object) {
+                object.file = object.file.take().or_else(|| facts.file_of(object));
             }
         }
         found.sort();

@@ -273,7 +273,7 @@ pub(in crate::doctor) fn declared(facts: &Facts) -> Vec<LiveObject> {
             },
             "status": count.map(|count| json!({ "desiredOptimizedAlloc": { "numReplicas": count.0 } })),
         });
-        Some(LiveObject(form))
+        Some(LiveObject::new(form).in_file(object.file().cloned()))
     });
     read.collect()
 }
@@ -320,7 +320,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         if facts.source == FactSource::Files {
             let is_variant = |one: &&ReadScaler<'_>| one.object.title() == variant.title();
             let is_scaler = own.iter().any(is_variant);
-            for own in &of_one_file(facts, &own) {
+            for own in &of_one_file(&own) {
                 let is_other = is_scaler && !own.iter().any(is_variant);
                 let mut judged = judged(variant, own);
                 judged.retain(|one| !is_other && !is_refused(own, one, &of_objects));
@@ -354,13 +354,13 @@ fn is_scaled_directly(variant: &LiveObject) -> bool {
 }
 
 /// Scalers that stand in one file. Of two with one name only one can exist.
-fn of_one_file<'a>(facts: &Facts, all: &[&'a ReadScaler<'a>]) -> Vec<Vec<&'a ReadScaler<'a>>> {
+fn of_one_file<'a>(all: &[&'a ReadScaler<'a>]) -> Vec<Vec<&'a ReadScaler<'a>>> {
     let mut groups: Vec<Vec<&ReadScaler<'_>>> = Vec::new();
     for one in all {
         let title = one.object.title();
         let is_near = |other: &&ReadScaler<'_>| {
             let other = other.object.title();
-            other != title && facts.file_of(&other) == facts.file_of(&title)
+            other != title && other.file == title.file
         };
         match groups.iter_mut().find(|group| group.iter().all(is_near)) {
             Some(group) => group.push(one),

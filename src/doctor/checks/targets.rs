@@ -222,7 +222,7 @@ fn contested(facts: &Facts) -> Vec<Finding> {
         let first = variants.first()?;
         // Manifests may have one object more than once.
         let mut others = variants.iter().rev();
-        let last = others.find(|one| one.title() != first.title())?;
+        let last = others.find(|one| !one.title().is_of_same(&first.title()))?;
         let cause = format!("{} and {} name {}", first.name(), last.name(), key.name);
         Some(FindingCode::TargetContested.at(last.title(), cause))
     });

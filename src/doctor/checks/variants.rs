@@ -80,7 +80,11 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
             fields.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
         });
     let files = facts.unreadable.iter().map(|(file, why)| {
-        FindingCode::VariantMalformed.at(ObjectName::new("File", "", file), why)
+        let object = ObjectName {
+            file: Some(Arc::from(&**file)),
+            ..ObjectName::new("File", "", file)
+        };
+        FindingCode::VariantMalformed.at(object, why)
     });
     let refused = facts.malformed.iter();
     let refused =
@@ -354,8 +358,8 @@ fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
 }
 
 /// Variants that share work. Files may hold alternatives.
-fn variant_group<'a>(facts: &'a Facts, variant: &LiveObject) -> (Option<String>, &'a str) {
-    (facts.file_of(&variant.title()), role(facts, variant))
+fn variant_group<'a>(facts: &'a Facts, variant: &'a LiveObject) -> (Option<&'a Arc<str>>, &'a str) {
+    (variant.file(), role(facts, variant))
 }
 
 /// The groups of at least two variants that all cost the same, each with its cost.

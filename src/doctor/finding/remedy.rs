@@ -7,7 +7,7 @@ use crate::policy::actuation::ScalerKind;
 impl Finding {
     /// The command that mends it, or leads to what does.
     pub fn remedy(&self) -> String {
-        if let Some(file) = &self.file {
+        if let Some(file) = &self.object.file {
             return format!("edit {file}");
         }
         let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);

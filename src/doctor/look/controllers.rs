@@ -113,6 +113,7 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
         settings,
         has_secrets: containers(deployment).any(has_secrets),
         problems,
+        file: deployment.file().cloned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ fn judged_alone(map: &LiveObject) -> Vec<String> {
         ("SATURATION_CONFIG_MAP_NAME", map.name()),
     ];
     let variables = variables.map(|(name, value)| json!({ "name": name, "value": value }));
-    let deployment = LiveObject(json!({
+    let deployment = LiveObject::new(json!({
         "metadata": { "name": "controller", "namespace": namespace },
         "spec": { "template": { "spec": { "containers": [{ "env": variables }] } } },
     }));
@@ -140,11 +141,11 @@ fn text(file: &Path) -> Result<String, String> {
 }
 
 fn documents(file: &Path, text: &str, facts: &mut Facts) {
+    let file: Arc<str> = file.display().to_string().into();
     for document in serde_yaml::Deserializer::from_str(text) {
         match Value::deserialize(document) {
-            Ok(value) => object(&file.display().to_string(), value, facts),
+            Ok(value) => object(&file, value, facts),
             Err(error) => {
-                let file = file.display().to_string();
                 let why = if text.contains("{{") {
                     format!(
                         "it is a template, and no YAML: {error}; render it first: helm template"
@@ -152,7 +153,7 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
                 } else {
                     error.to_string()
                 };
-                facts.unreadable.push((file, why));
+                facts.unreadable.push((file.to_string(), why));
                 // The rest of the text cannot be separated from this document.
                 return;
             }
@@ -160,22 +161,18 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
     }
 }
 
-fn object(file: &str, value: Value, facts: &mut Facts) {
+fn object(file: &Arc<str>, value: Value, facts: &mut Facts) {
     if let Some(items) = value.get("items").and_then(Value::as_array) {
         for item in items.clone() {
             object(file, item, facts);
         }
         return;
     }
-    let object = LiveObject(value);
+    let object = LiveObject::new(value).in_file(Some(Arc::clone(file)));
     if object.kind().is_empty() {
         return;
     }
     facts.objects_read += 1;
-    // A patch is not the place of what it patches.
-    if object.kind() != LiveKind::Deployment.as_str() || has_image(&object) {
-        facts.files.insert(object.title(), file.to_owned());
-    }
     let version = object.text("/apiVersion");
     let mut kinds = LiveKind::ALL.into_iter();
     let kind = kinds.find(|kind| {
@@ -228,13 +225,6 @@ pub fn in_namespace(facts: &mut Facts, namespace: &str) {
     for (object, _) in facts.malformed.iter_mut().chain(&mut facts.settings_faults) {
         moved(object);
     }
-    let files = std::mem::take(&mut facts.files).into_iter();
-    facts.files = files
-        .map(|(mut object, file)| {
-            moved(&mut object);
-            (object, file)
-        })
-        .collect();
     for (kind, reading) in &mut facts.objects {
         let Reading::Known(objects) = reading else {
             continue;

@@ -121,7 +121,7 @@ async fn pages(
             if let Some(fields) = item.as_object_mut() {
                 fields.insert("kind".to_owned(), json!(kind.as_str()));
             }
-            all.push(LiveObject(item));
+            all.push(LiveObject::new(item));
         }
         if all.len() > MOST_OBJECTS {
             return Reading::Failed(format!(

@@ -156,7 +156,7 @@ pub(super) fn share(facts: &mut Facts, metric: &str, target: &str) {
                 "target": { "type": "AverageValue", "averageValue": target } } }],
         },
     });
-    objects(facts, LiveKind::HorizontalPodAutoscaler).push(LiveObject(object));
+    objects(facts, LiveKind::HorizontalPodAutoscaler).push(LiveObject::new(object));
 }
 
 pub(super) const SCALERS: &[Cause] = &[

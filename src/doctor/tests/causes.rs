@@ -25,7 +25,7 @@ pub(super) fn class_of(facts: &mut Facts, resource: &str) {
         "kind": "DeviceClass", "metadata": { "name": "gpu.example.com" },
         "spec": { "extendedResourceName": resource },
     });
-    objects(facts, LiveKind::DeviceClass).push(LiveObject(class));
+    objects(facts, LiveKind::DeviceClass).push(LiveObject::new(class));
     let limits = "/spec/template/spec/containers/0/resources/limits";
     edit(
         facts,
@@ -90,7 +90,7 @@ pub(super) fn with_environment(name: &str, variables: &[(&str, &str)]) -> Value 
 
 pub(super) fn map(facts: &mut Facts, namespace: &str, name: &str, key: &str, text: &str) {
     let object = json!({ "kind": "ConfigMap", "metadata": { "namespace": namespace, "name": name }, "data": { key: text } });
-    objects(facts, LiveKind::ConfigMap).push(LiveObject(object));
+    objects(facts, LiveKind::ConfigMap).push(LiveObject::new(object));
 }
 
 /// A certificate that is valid until then, as a caBundle: base64 of PEM.
@@ -399,7 +399,7 @@ pub(super) fn pod(facts: &mut Facts, status: &Value, spec: &Value) {
             "creationTimestamp": "2025-12-31T23:55:00Z" },
         "spec": spec, "status": status,
     });
-    objects(facts, LiveKind::Pod).push(LiveObject(object));
+    objects(facts, LiveKind::Pod).push(LiveObject::new(object));
 }
 
 fn manager(facts: &mut Facts, mut entry: Value) {

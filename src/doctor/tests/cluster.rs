@@ -31,7 +31,7 @@ pub(super) fn old_definition(facts: &mut Facts) {
     let name = "variantautoscalings.llmd.ai";
     let object = json!({
         "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": { "versions": [version] } });
-    objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject(object));
+    objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject::new(object));
 }
 
 pub(super) const CLUSTER: &[Cause] = &[

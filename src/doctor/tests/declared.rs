@@ -136,7 +136,7 @@ fn a_declared_variant_is_judged_as_an_object_is() {
 fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
     let event = |second: u32, kind: &str, action: &str| {
         let at = format!("2025-12-31T23:00:0{second}.000000Z");
-        LiveObject(json!({
+        LiveObject::new(json!({
             "kind": "Event", "metadata": { "namespace": "ns", "name": at }, "eventTime": at,
             "regarding": { "kind": "HorizontalPodAutoscaler", "namespace": "ns", "name": "a" },
             "reportingController": "llmd.ai/workload-variant-autoscaler",

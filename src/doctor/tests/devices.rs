@@ -68,7 +68,7 @@ fn a_template_is_found_whose_gpus_cannot_be_counted() {
         let claims = "/spec/template/spec/resourceClaims";
         let claim = json!([{ "name": "gpu", "resourceClaimTemplateName": "one" }]);
         edit(&mut facts, LiveKind::Deployment, "a", claims, claim);
-        objects(&mut facts, LiveKind::ResourceClaimTemplate).push(LiveObject(json!({
+        objects(&mut facts, LiveKind::ResourceClaimTemplate).push(LiveObject::new(json!({
             "kind": "ResourceClaimTemplate", "metadata": { "namespace": "ns", "name": "one" },
             "spec": { "spec": { "devices": { "requests": [{ "name": "gpu", "exactly": request }] } } },
         })));

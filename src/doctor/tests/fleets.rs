@@ -23,7 +23,7 @@ const HPA: LiveKind = LiveKind::HorizontalPodAutoscaler;
 type HealthyFleet = (&'static str, fn(&mut Facts));
 
 fn put(facts: &mut Facts, kind: LiveKind, object: Value) {
-    objects(facts, kind).push(LiveObject(object));
+    objects(facts, kind).push(LiveObject::new(object));
 }
 
 /// The first object of a kind with every `from` in quotes replaced.
@@ -32,7 +32,7 @@ fn copied(object: &LiveObject, from: &str, to: &str) -> LiveObject {
     let text = text.replace(&format!("\"{from}\""), &format!("\"{to}\""));
     // Within a query the quotes have backslashes.
     let text = text.replace(&format!("\"{from}\\\""), &format!("\"{to}\\\""));
-    LiveObject(text.parse().unwrap())
+    LiveObject::new(text.parse().unwrap())
 }
 
 fn copy(facts: &mut Facts, kind: LiveKind, to: &str) {

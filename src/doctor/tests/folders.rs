@@ -43,6 +43,17 @@ fn disputes_of_a_folder_are_found() {
             vec![&hpa, &second],
             &[FindingCode::SeveralScalers],
         ),
+        // The second file holds one of the objects again.
+        (
+            vec![&variant, &elsewhere],
+            vec![&elsewhere.replace("3.0", "4")],
+            &[FindingCode::CostsEqual],
+        ),
+        (
+            vec![&variant, &hpa, &second],
+            vec![&hpa],
+            &[FindingCode::SeveralScalers],
+        ),
     ] {
         std::fs::create_dir_all(&folder).unwrap();
         for (name, texts) in [("a.yaml", &first), ("b.yaml", &last)] {
@@ -57,6 +68,38 @@ fn disputes_of_a_folder_are_found() {
             examine(&facts).to_text()
         );
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+/// Codes and files of what is found in a folder.
+fn found(name: &str, texts: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
+    let folder = std::env::temp_dir().join(format!("wva-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, text) in texts {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let diagnosis = examine(&files::read(&folder, None).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let found = diagnosis.findings().map(|one| {
+        let file = one.object.file.as_deref().unwrap_or_default();
+        (one.code, file.rsplit('/').next().unwrap().to_owned())
+    });
+    found.collect()
+}
+
+#[test]
+fn a_finding_names_the_file_with_the_fault() {
+    let broken = VARIANT.replace("3.0", "ten");
+    let sound = found("sound", &[("a.yaml", VARIANT), ("b.yaml", VARIANT)]);
+    assert_eq!(sound, Vec::<(FindingCode, String)>::new());
+    for (first, last, file) in [
+        (broken.as_str(), VARIANT, "a.yaml"),
+        (VARIANT, &broken, "b.yaml"),
+    ] {
+        assert_eq!(
+            found("broken", &[("a.yaml", first), ("b.yaml", last)]),
+            [(FindingCode::VariantMalformed, file.to_owned())]
+        );
     }
 }
 

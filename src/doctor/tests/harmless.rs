@@ -52,7 +52,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
     // The definition that the chart brings.
     |facts| {
         let object = serde_json::to_value(crate::api::variant_autoscaling::definition()).unwrap();
-        objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject(object));
+        objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject::new(object));
     },
     // Nothing of ours reads what the API server cannot serve.
     |facts| {
@@ -72,7 +72,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
     },
     // Another scaler has keys of its own, and may state a model.
     |facts| {
-        objects(facts, LiveKind::ScaledObject).push(LiveObject(json!({
+        objects(facts, LiveKind::ScaledObject).push(LiveObject::new(json!({
             "kind": "ScaledObject",
             "metadata": {
                 "namespace": "ns", "name": "foreign", "annotations": { "llm-d.ai/managed": "false" },
@@ -154,7 +154,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
         remove(facts, LiveKind::InferencePool, "p");
         let pool = json!({ "kind": "InferencePool", "metadata": { "namespace": "ns", "name": "p" },
             "spec": { "selector": { "pool": "p" } } });
-        objects(facts, LiveKind::AlphaInferencePool).push(LiveObject(pool));
+        objects(facts, LiveKind::AlphaInferencePool).push(LiveObject::new(pool));
     },
     // It runs, so what is missing is in the Secret.
     |facts| {

@@ -206,7 +206,7 @@ fn answers() -> BTreeMap<PrometheusProbe, Vec<SeriesFact>> {
 pub(super) fn resolve(facts: &mut Facts, controllers: &[Value]) {
     let read = controllers
         .iter()
-        .map(|one| controller_of(&LiveObject(one.clone()), facts));
+        .map(|one| controller_of(&LiveObject::new(one.clone()), facts));
     facts.controllers = Reading::Known(read.collect());
 }
 
@@ -231,7 +231,7 @@ pub(super) fn facts() -> Facts {
         let Some(Reading::Known(known)) = facts.objects.get_mut(&kind) else {
             continue;
         };
-        known.push(LiveObject(object));
+        known.push(LiveObject::new(object));
     }
     resolve(&mut facts, &[controller("wva")]);
     let right = |kind: &str, name: &str, account: &str, right: &str| RightFact {

@@ -252,7 +252,7 @@ async fn a_pool_of_any_group_and_version_wakes_a_model() {
 fn keda((namespace, replicas): (&str, u32)) -> [LiveObject; 2] {
     ["keda-operator", "keda-operator-metrics-apiserver"].map(|label| {
         let account = format!("{label}-account");
-        LiveObject(json!({
+        LiveObject::new(json!({
             "kind": "Deployment",
             "metadata": { "namespace": namespace, "name": label, "labels": { "app": label } },
             "spec": {

@@ -295,7 +295,7 @@ fn of_file(name: &str, text: &str) -> Diagnosis {
 pub(super) fn lines(name: &str, text: &str) -> Vec<String> {
     let diagnosis = of_file(name, text);
     let line = diagnosis.findings().map(|one| {
-        let file = one.file.clone().unwrap_or_default();
+        let file = one.object.file.as_deref().unwrap_or_default();
         let remedy = one.remedy();
         assert!(
             file.ends_with("/it.yaml") && remedy == format!("edit {file}"),

@@ -24,7 +24,7 @@ fn with_tiers(entries: &[&str], named: [&str; 2]) -> Facts {
     for entry in entries {
         map["data"][entry] = json!("kvSpareTrigger: 0.2");
     }
-    objects(&mut facts, LiveKind::ConfigMap).push(LiveObject(map));
+    objects(&mut facts, LiveKind::ConfigMap).push(LiveObject::new(map));
     with_settings(&mut facts, &[]);
     let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
     for ((kind, name), named) in kinds.into_iter().zip(["a", "b"]).zip(named) {
