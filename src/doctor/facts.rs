@@ -172,8 +172,8 @@ pub struct ControllerFacts {
     pub settings: Result<Arc<Generation>, Vec<String>>,
     /// Whether some of its settings are in Secrets, which are not read.
     pub has_secrets: bool,
-    /// What it refuses or ignores of its settings.
-    pub problems: Vec<String>,
+    /// What it refuses or ignores of its settings, each with its ConfigMap, if it is in one.
+    pub problems: Vec<(Option<ObjectName>, String)>,
     /// The file of its Deployment, where it was read from one.
     pub file: Option<Arc<str>>,
 }

@@ -38,6 +38,13 @@ pub struct Origin {
     pub name: String,
 }
 
+impl Origin {
+    /// The key in the data of the main ConfigMap, if the text is there.
+    fn key(&self) -> Option<&str> {
+        (self.layer == Layer::ConfigMap).then_some(self.name.as_str())
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.layer == Layer::Default {
@@ -151,6 +158,14 @@ impl Problem {
         match self {
             Self::Setting { .. } => (Purpose::Main, None),
             Self::Entry(problem) => problem.place.config_map(),
+        }
+    }
+
+    /// The key in the data of that ConfigMap; `None` where the value is in another layer.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Setting { error, .. } => error.origin.key(),
+            Self::Entry(problem) => Some(&problem.place.entry),
         }
     }
 
@@ -334,6 +349,23 @@ impl Warning {
             Self::UnknownField { place, .. }
             | Self::WithoutMeaning { place, .. }
             | Self::EntryAdvice { place, .. } => Some(place.config_map()),
+            Self::WithoutEffect { .. }
+            | Self::OlderConfigMap { .. }
+            | Self::FileInPlaceOfConfigMap
+            | Self::Advice { .. } => None,
+        }
+    }
+
+    /// The key in the data of that ConfigMap.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { origin, .. }
+            | Self::OutOfReach { origin }
+            | Self::SecondSpelling { origin, .. }
+            | Self::AliasUsed { origin, .. } => origin.key(),
+            Self::UnknownField { place, .. }
+            | Self::WithoutMeaning { place, .. }
+            | Self::EntryAdvice { place, .. } => Some(&place.entry),
             Self::WithoutEffect { .. }
             | Self::OlderConfigMap { .. }
             | Self::FileInPlaceOfConfigMap

@@ -124,8 +124,10 @@ fn settings(facts: &Facts) -> Vec<Finding> {
         {
             found.push(FindingCode::SettingsRefused.at(one.title(), errors.join("; ")));
         }
-        let problems = one.problems.iter();
-        found.extend(problems.map(|cause| FindingCode::SettingIgnored.at(one.title(), cause)));
+        found.extend(one.problems.iter().map(|(map, cause)| {
+            let object = map.clone().unwrap_or_else(|| one.title());
+            FindingCode::SettingIgnored.at(object, cause)
+        }));
     }
     let alone = facts.settings_faults.iter();
     found.extend(alone.map(|(map, cause)| FindingCode::SettingIgnored.at(map.clone(), cause)));

@@ -10,12 +10,12 @@ use super::objects::{Place, list};
 use super::{DoctorScope, add};
 use crate::cli::args;
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind, Reading};
-use crate::doctor::object::{LiveObject, list as elements, text};
+use crate::doctor::object::{LiveObject, ObjectName, list as elements, text};
 use crate::policy::key::ObjectKey;
-use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
+use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, Purpose, gather};
 use crate::settings::layers::resolve;
 use crate::settings::problem::Severity;
-use crate::settings::{Sources, locate_main, start};
+use crate::settings::{Diagnostics, FirstGeneration, Sources, locate_main, start};
 
 /// The label that the chart and the manifests give to the controller.
 const SELECTOR: &str = "control-plane=controller-manager";
@@ -90,10 +90,7 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
     }
     let (settings, problems) = match start(&sources) {
         Ok(first) => {
-            let notices = first.diagnostics.notices.iter();
-            let notices = notices.filter(|one| one.severity() == Severity::Mistake);
-            let problems = first.diagnostics.problems.iter().map(ToString::to_string);
-            let problems = problems.chain(notices.map(ToString::to_string)).collect();
+            let problems = problems(&first, facts);
             (Ok(Arc::new(first.generation)), problems)
         }
         Err(errors) => {
@@ -115,6 +112,39 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
         problems,
         file: deployment.file().cloned(),
     }
+}
+
+/// What is refused or ignored, each with the ConfigMap that it is in.
+fn problems(first: &FirstGeneration, facts: &Facts) -> Vec<(Option<ObjectName>, String)> {
+    let statics = &first.generation.statics;
+    let holder = |(purpose, namespace): (Purpose, Option<&Arc<str>>), key: &str| {
+        let namespace = namespace.map_or(&*statics.scope.system_namespace, |one| one);
+        let named = |name: &&str| facts.find(LiveKind::ConfigMap, namespace, name);
+        let mut names = statics.config_maps.names(purpose);
+        let name = names.find(|name| named(name).is_some())?;
+        // Of several that hold a key the last one counts.
+        let maps = facts.all(LiveKind::ConfigMap).iter().rev();
+        let mut maps = maps.filter(|map| map.namespace() == namespace && map.name() == name);
+        let mut holding = maps.clone().filter(|map| map.has(&format!("/data/{key}")));
+        holding
+            .next()
+            .or_else(|| maps.next())
+            .map(LiveObject::title)
+    };
+    let Diagnostics { problems, notices } = &first.diagnostics;
+    let problems = problems.iter().map(|one| {
+        let holder = one.key().and_then(|key| holder(one.config_map(), key));
+        (holder, one.to_string())
+    });
+    let mistakes = notices
+        .iter()
+        .filter(|one| one.severity() == Severity::Mistake);
+    let mistakes = mistakes.map(|one| {
+        let place = one.config_map().zip(one.key());
+        let holder = place.and_then(|(map, key)| holder(map, key));
+        (holder, one.to_string())
+    });
+    problems.chain(mistakes).collect()
 }
 
 /// Whether variables of a container come from Secrets.

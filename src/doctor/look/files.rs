@@ -92,7 +92,8 @@ fn judged_alone(map: &LiveObject) -> Vec<String> {
         "spec": { "template": { "spec": { "containers": [{ "env": variables }] } } },
     }));
     let judged = controller(&deployment, &facts);
-    judged.settings.err().unwrap_or(judged.problems)
+    let problems = judged.problems.into_iter().map(|(_, why)| why);
+    judged.settings.err().unwrap_or_else(|| problems.collect())
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {

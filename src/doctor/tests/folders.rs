@@ -94,12 +94,48 @@ fn a_finding_names_the_file_with_the_fault() {
     assert_eq!(sound, Vec::<(FindingCode, String)>::new());
     for (first, last, file) in [
         (broken.as_str(), VARIANT, "a.yaml"),
-        (VARIANT, &broken, "b.yaml"),
+        (VARIANT, broken.as_str(), "b.yaml"),
     ] {
         assert_eq!(
             found("broken", &[("a.yaml", first), ("b.yaml", last)]),
             [(FindingCode::VariantMalformed, file.to_owned())]
         );
+    }
+}
+
+/// What is found where the main ConfigMap of a controller has these data, each in a file of its own.
+fn of_settings(name: &str, maps: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
+    let variables = [("POD_NAMESPACE", "system"), ("CONFIG_MAP_NAME", "main")];
+    let variables = variables.map(|(name, value)| json!({ "name": name, "value": value }));
+    let container = json!({ "name": "manager", "image": "wva", "env": variables });
+    let controller = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "wva", "namespace": "system" },
+        "spec": { "template": { "spec": { "containers": [container] } } },
+    });
+    let controller = controller.to_string();
+    let map = |data: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: main, namespace: system}}\ndata: {{{data}}}\n"
+        )
+    };
+    let maps: Vec<(&str, String)> = maps.iter().map(|(file, data)| (*file, map(data))).collect();
+    let mut texts = vec![("controller.yaml", controller.as_str())];
+    texts.extend(maps.iter().map(|(file, text)| (*file, text.as_str())));
+    found(name, &texts)
+}
+
+const ADDRESS: &str = "PROMETHEUS_BASE_URL: 'https://p:9090'";
+
+#[test]
+fn a_fault_of_the_main_config_map_is_found_in_its_file() {
+    let fault = |data: &str| {
+        let data = format!("{ADDRESS}{data}");
+        of_settings("main", &[("map.yaml", data.as_str())])
+    };
+    assert_eq!(fault(""), Vec::<(FindingCode, String)>::new());
+    for data in [", FOO: x", ", GLOBAL_OPT_INTERVAL: abc"] {
+        let expected = (FindingCode::SettingIgnored, "map.yaml".to_owned());
+        assert_eq!(fault(data), [expected], "{data}");
     }
 }
 
