@@ -155,21 +155,18 @@ fn has_secrets(container: &Value) -> bool {
         || each.any(|one| one.pointer("/valueFrom/secretKeyRef").is_some())
 }
 
-type NamedData = (ObjectKey, BTreeMap<String, String>);
-
-fn config_maps(facts: &Facts) -> Vec<NamedData> {
-    let maps = facts.all(LiveKind::ConfigMap).iter();
-    let read = maps.map(|object| {
+/// The data of every ConfigMap. Of several files with one name a later one changes the earlier, as a patch does.
+fn config_maps(facts: &Facts) -> BTreeMap<ObjectKey, BTreeMap<String, String>> {
+    let mut read: BTreeMap<ObjectKey, BTreeMap<String, String>> = BTreeMap::new();
+    for object in facts.all(LiveKind::ConfigMap) {
         let data = object.0.get("data").and_then(Value::as_object);
         let data = data.into_iter().flatten();
         let data =
             data.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-        (
-            ObjectKey::new(object.namespace(), object.name()),
-            data.collect(),
-        )
-    });
-    read.collect()
+        let key = ObjectKey::new(object.namespace(), object.name());
+        read.entry(key).or_default().extend(data);
+    }
+    read
 }
 
 /// Flags and environment of the first container that has any of ours.

@@ -12,7 +12,7 @@ use super::controllers::{controller, has_image, is_controller};
 use super::schema;
 use crate::api::variant_autoscaling;
 use crate::doctor::checks::likely_purpose;
-use crate::doctor::facts::{FactSource, Facts, LiveKind, Reading};
+use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::settings::config_maps::Purpose;
@@ -50,13 +50,48 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
         .filter(|one| is_controller(one) && has_image(one))
         .cloned()
         .collect();
-    let controllers = deployments.iter().map(|one| controller(one, &facts));
+    let controllers = deployments.iter().map(|one| of_files(one, &facts));
     facts.controllers = Reading::Known(controllers.collect());
     if deployments.is_empty() {
         facts.settings_faults = without_controller(&facts);
     }
     facts.declare();
     Ok(facts)
+}
+
+/// The controller of a Deployment. Where several files hold one of its ConfigMaps, each of them is judged as the patch
+/// of the others, so that none hides what is wrong in another.
+fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
+    let mut judged = controller(deployment, facts);
+    let names = judged
+        .generation()
+        .map(|one| one.statics.config_maps.clone());
+    let is_read = |map: &LiveObject| {
+        let mut names = names.iter();
+        names.all(|names| names.purpose(map.name()).is_some())
+    };
+    let maps = facts.all(LiveKind::ConfigMap);
+    for (place, map) in maps.iter().enumerate().filter(|(_, map)| is_read(map)) {
+        let title = map.title();
+        let mut later = maps.iter().skip(place + 1);
+        if !later.any(|one| one.title().is_of_same(&title)) {
+            continue;
+        }
+        let others = maps.iter().filter(|one| !std::ptr::eq(*one, map));
+        let ordered = others.chain([map]).cloned().collect();
+        let mut facts = Facts::default();
+        facts
+            .objects
+            .insert(LiveKind::ConfigMap, Reading::Known(ordered));
+        let other = controller(deployment, &facts);
+        judged.problems.extend(other.problems);
+        // Where all of them together are refused, that is a finding already.
+        let errors = other.settings.err().filter(|_| judged.settings.is_ok());
+        let errors = errors.into_iter().flatten();
+        let errors = errors.map(|why| (Some(title.clone()), why));
+        judged.problems.extend(errors);
+    }
+    judged
 }
 
 /// What is wrong in ConfigMaps of thresholds, each as the only one of a controller with defaults.

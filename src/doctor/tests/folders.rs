@@ -139,6 +139,29 @@ fn a_fault_of_the_main_config_map_is_found_in_its_file() {
     }
 }
 
+/// Two files with one ConfigMap may be a patch and what it patches.
+#[test]
+fn no_file_of_a_config_map_hides_a_fault_of_another() {
+    let sound = format!("{ADDRESS}, GLOBAL_OPT_INTERVAL: 30s, METRICS_SECURE: 'true'");
+    let pair =
+        |first: &str, last: &str| of_settings("patch", &[("a.yaml", first), ("b.yaml", last)]);
+    assert_eq!(pair(&sound, &sound), Vec::<(FindingCode, String)>::new());
+    assert_eq!(
+        pair(&sound, "LOG_LEVEL: info"),
+        Vec::<(FindingCode, String)>::new()
+    );
+    for (from, to) in [("30s", "abc"), ("'true'", "maybe")] {
+        let broken = sound.replace(from, to);
+        for (first, last, file) in [(&broken, &sound, "a.yaml"), (&sound, &broken, "b.yaml")] {
+            let found = pair(first, last);
+            let files: Vec<&str> = found.iter().map(|(_, file)| file.as_str()).collect();
+            let is_refused = to == "maybe" && file == "b.yaml";
+            let expected = if is_refused { "controller.yaml" } else { file };
+            assert_eq!(files, [expected], "{found:?}");
+        }
+    }
+}
+
 /// A Deployment with arguments, and a variant of it.
 fn engine(name: &str, cost: u8, arguments: &[&str]) -> String {
     let target = json!({
