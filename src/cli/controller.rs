@@ -113,6 +113,9 @@ fn print_config(
     let mut refused = refused_at_start(sources);
     refused.retain(|error| !report.errors.contains(error));
     report.errors.splice(0..0, errors);
+    let mut ignored = ignored_at_start(sources);
+    ignored.retain(|one| !report.remarks.contains(one));
+    report.remarks.extend(ignored);
     let is_read = sources.main != MainConfigMap::NotRead || sources.config_file.is_some();
     if !is_read && !refused.is_empty() {
         report.remarks.push(
@@ -149,6 +152,11 @@ fn refused_at_start(sources: &Sources) -> Vec<String> {
         Ok(_) => routers(statics).err().unwrap_or_default(),
         Err(errors) => texts(&errors),
     }
+}
+
+/// Values that are refused and forbid no start. Those that contradict each other are found by a start alone.
+fn ignored_at_start(sources: &Sources) -> Vec<String> {
+    start(sources).map_or_else(|_| Vec::new(), |first| texts(&first.diagnostics.problems))
 }
 
 /// What is wrong besides known errors where a file takes the place of the main ConfigMap: nothing in the cluster
@@ -389,101 +397,4 @@ async fn stop_signal() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{SettingsReport, refused_at_start, refused_by_file, resolve};
-    use crate::settings::Sources;
-
-    /// A second installation is refused, and means that it is there already.
-    fn install_provider() {
-        drop(rustls::crypto::ring::default_provider().install_default());
-    }
-
-    fn refused(environment: &[(&str, &str)]) -> Vec<String> {
-        install_provider();
-        let mut sources = Sources::default();
-        for (name, text) in environment {
-            let (name, text) = ((*name).to_owned(), (*text).to_owned());
-            sources.environment.insert(name, text);
-        }
-        refused_at_start(&sources)
-    }
-
-    #[test]
-    fn a_file_is_refused_with_all_its_faults() {
-        install_provider();
-        let refused = |text: &str| {
-            let sources = Sources {
-                config_file: Some(text.to_owned()),
-                ..Sources::default()
-            };
-            let resolution = resolve(&sources, None);
-            let mut errors = SettingsReport::new(&resolution, &sources).errors;
-            let more = refused_by_file(&sources, &resolution.diagnostics, &errors);
-            errors.extend(more);
-            errors
-        };
-        let sound = "PROMETHEUS_BASE_URL: https://prom:9090\n";
-        assert_eq!(refused(sound), Vec::<String>::new());
-        // By itself it forbids no start.
-        let live = "GLOBAL_OPT_INTERVAL: soon\n";
-        assert_eq!(refused(&format!("{sound}{live}")), Vec::<String>::new());
-        let faults = "PROMETHEUS_BASE_URL: http://prom:9090\nPROMETHEUS_CA_CERT_PATH: /none/ca\n\
-                      METRICS_SECURE: maybe\nLEADER_ELECT: [true]\n";
-        let mut all = refused(&format!("{live}{faults}"));
-        all.sort();
-        for (error, expected) in all.iter().zip([
-            "GLOBAL_OPT_INTERVAL=\"soon\" (configuration file GLOBAL_OPT_INTERVAL): it is not a duration",
-            "LEADER_ELECT=\"[true]\" (configuration file LEADER_ELECT): a single value is expected; write",
-            "METRICS_SECURE=\"maybe\" (configuration file METRICS_SECURE): it is neither true nor false; write",
-            "PROMETHEUS_BASE_URL=\"http://prom:9090\" (configuration file PROMETHEUS_BASE_URL): TLS",
-            "PROMETHEUS_CA_CERT_PATH=\"/none/ca\": ",
-        ]) {
-            assert!(error.starts_with(expected), "{error}");
-        }
-        assert_eq!(all.len(), 5, "{all:?}");
-    }
-
-    #[test]
-    fn what_a_start_refuses_is_shown_before_it() {
-        let plain = ("PROMETHEUS_BASE_URL", "http://prom:9090");
-        let secure = ("PROMETHEUS_BASE_URL", "https://prom:9090");
-        let allowed = ("PROMETHEUS_ALLOW_HTTP", "true");
-        assert_eq!(refused(&[plain, allowed]), Vec::<String>::new());
-        let unnamed = refused(&[("PROMETHEUS_CA_CERT_PATH", "/none/ca")]);
-        assert_eq!(unnamed.len(), 2, "{unnamed:?}");
-        for (environment, expected) in [
-            (vec![], "prometheus configuration is required but not found"),
-            (vec![plain], "HTTPS is required"),
-            (
-                vec![plain, allowed, ("PROMETHEUS_BEARER_TOKEN", "t")],
-                "plain http would expose or ignore PROMETHEUS_BEARER_TOKEN",
-            ),
-            (
-                vec![secure, ("PROMETHEUS_CLIENT_KEY_PATH", "/none/key")],
-                "it needs PROMETHEUS_CLIENT_CERT_PATH as well",
-            ),
-            (
-                vec![
-                    secure,
-                    ("LEADER_ELECTION_RENEW_DEADLINE", "1h"),
-                    ("LEADER_ELECT", "true"),
-                ],
-                "the renew deadline must be shorter",
-            ),
-            (
-                vec![secure, ("PROMETHEUS_TOKEN_PATH", "/none/token")],
-                "failed to read the bearer token from /none/token",
-            ),
-            (
-                vec![secure, ("PROMETHEUS_CA_CERT_PATH", "/none/ca")],
-                "CA certificate file not found: /none/ca",
-            ),
-        ] {
-            let errors = refused(&environment);
-            assert!(
-                errors.iter().any(|error| error.contains(expected)),
-                "{environment:?}: {errors:?}"
-            );
-        }
-    }
-}
+mod tests;
