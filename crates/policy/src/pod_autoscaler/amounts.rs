@@ -72,8 +72,8 @@ amount!(
 amount!(PanicThreshold, |ratio| ratio > 1.0, "must be above 1", "2");
 amount!(
     TargetValue,
-    |value| value > 0.0,
-    "must be greater than 0",
+    |value| value > 0.0 && value <= *AMOUNTS.end(),
+    "must be greater than 0 and at most 1e100",
     "50"
 );
 

@@ -81,7 +81,7 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
         "spec.metricsSources[2].targetValue: \"inf\" must be a valid number; write for example 50",
         "spec.metricsSources[2].path: must be set for type external with an endpoint",
         "spec.metricsSources[2].protocolType: \"grpc\" is no protocol; write http or https",
-        "spec.metricsSources[3].targetValue: \"-1\" must be greater than 0; write for example 50",
+        "spec.metricsSources[3].targetValue: \"-1\" must be greater than 0 and at most 1e100; write for example 50",
         "spec.metricsSources[3].metricSourceType: \"disk\" is no source; write pod, resource, custom, external or domain",
     ]
     .map(|line| format!("PodAutoscaler default/pa: {line}"));

@@ -11,6 +11,19 @@ use crate::pod_autoscaler::demand::{
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
+/// The demand of any number of replicas is then finite, as the samples are.
+#[test]
+fn a_target_is_at_most_what_a_sample_may_be() {
+    for accepted in ["1e-3", "1e100"] {
+        assert!(TargetValue::parse(accepted).is_ok(), "{accepted}");
+    }
+    let expected = "must be greater than 0 and at most 1e100; write for example 50";
+    for refused in ["0", "1.1e100", "1e308"] {
+        let error = TargetValue::parse(refused).unwrap_err();
+        assert_eq!(error, expected, "{refused}");
+    }
+}
+
 /// A signal: a value, `s` or `h` with an old value for growth or for nothing, `x` for a failed read, `a` for
 /// an absent sample, `-` for none.
 fn sample(text: &str) -> Option<Signal> {
