@@ -176,8 +176,10 @@ fn detail(why: &Reason) -> Option<&'static str> {
             ..
         } => Some(obstacle.in_short(*cause, by)),
         Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
-        // A load around a threshold meets balance and this in turns.
-        Reason::ZeroBlocked {
+        // A load around a threshold meets balance and a busy model in turns.
+        Reason::AtFloor { .. }
+        | Reason::Steady { .. }
+        | Reason::ZeroBlocked {
             block: ZeroBlock::Busy,
         } => Some(BALANCE),
         Reason::NoRequests { .. } | Reason::ZeroBlocked { .. } => {
@@ -187,7 +189,6 @@ fn detail(why: &Reason) -> Option<&'static str> {
         Reason::ShrunkElsewhere { .. } => Some("another variant of the model shrinks"),
         Reason::Grown { trigger } => Some(lacking(*trigger)),
         Reason::Shrunk { .. } => Some("fewer replicas carry the load"),
-        Reason::AtFloor { .. } | Reason::Steady { .. } => Some(BALANCE),
         Reason::Arbitrated { basis, .. } => Some(arbitrated(*basis)),
         other => of_optimizer(other),
     }

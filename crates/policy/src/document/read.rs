@@ -366,7 +366,7 @@ impl Reader {
             (Some(why), None, None, None) => Some(GpuInventory::Unknown {
                 why: Arc::clone(why),
             }),
-            (None, Some(types), None, None) => Some(sums(types, variants.iter())),
+            (None, Some(types), None, None) => Some(sums(types, variants)),
             (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
                 nodes: nodes.clone(),
                 pods: pods.iter().map(gpu_pod).collect(),
