@@ -53,7 +53,7 @@ pub struct VariantAutoscalingSpec {
     pub model_id: String,
 
     /// Cost of one replica, in a unit of your own. Of several variants of one model, the cheapest
-    /// grows first and the dearest shrinks first.
+    /// grows first and the most expensive shrinks first.
     #[serde(default = "default_variant_cost")]
     #[schemars(regex(pattern = r"^\d+(\.\d+)?$"))]
     pub variant_cost: String,

@@ -27,7 +27,7 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
             advise(
                 place,
                 "limiters: nothing limits growth, so they do not act; write enableLimiter: true \
-                 beside them, or remove them",
+                 with them, or remove them",
             );
         }
     } else if settings.proactive_model {

@@ -269,7 +269,7 @@ impl fmt::Display for Warning {
             }
             Self::SecondSpelling { origin, counts } => write!(
                 formatter,
-                "{origin} does not count beside {counts}, which names the same setting; remove one"
+                "{origin} does not count next to {counts}, which names the same setting; remove one"
             ),
             Self::UnknownKey { origin, nearest } => write!(
                 formatter,

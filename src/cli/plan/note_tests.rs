@@ -73,7 +73,7 @@ fn what_shares_no_budget_is_told_beside_the_plan() {
     let quota = "limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 6}}]";
     let listed = |more: &str| format!("{{saturation: {{default: {{{quota}{more}}}}}}}");
     assert!(!table(&listed(", enableLimiter: true")).contains("note"));
-    let note = "limiters: nothing limits growth, so they do not act; write enableLimiter: true beside \
+    let note = "limiters: nothing limits growth, so they do not act; write enableLimiter: true with \
                 them, or remove them";
     let said = table(&listed(""));
     assert!(said.ends_with(&format!("{note}\n")), "{said}");

@@ -120,8 +120,8 @@ fn problems(first: &FirstGeneration, facts: &Facts) -> Vec<(Option<ObjectName>, 
     let holder = |(purpose, namespace): (Purpose, Option<&Arc<str>>), key: &str| {
         let namespace = namespace.map_or(&*statics.scope.system_namespace, |one| one);
         let named = |name: &&str| facts.find(LiveKind::ConfigMap, namespace, name);
-        let mut names = statics.config_maps.names(purpose);
-        let name = names.find(|name| named(name).is_some())?;
+        let mut possible = statics.config_maps.names(purpose);
+        let name = possible.find(|name| named(name).is_some())?;
         // Of several that hold a key the last one counts.
         let maps = facts.all(LiveKind::ConfigMap).iter().rev();
         let mut maps = maps.filter(|map| map.namespace() == namespace && map.name() == name);

@@ -109,7 +109,7 @@ impl Consensus {
         }
     }
 
-    /// Keeps every role from shrinking, since `role` serves and nobody could judge it.
+    /// Keeps every role from shrinking, since `role` serves and no analyzer could judge it.
     pub(crate) fn hold_partners_of(&mut self, role: ServingRole) {
         for role_target in self.roles.values_mut() {
             if matches!(role_target, RoleTarget::Release { .. }) {

@@ -89,7 +89,7 @@ pub enum BlockReason {
         /// The first signal that is missing.
         signal: MissingInput,
     },
-    /// Another role of the model serves and nobody could judge it: it might need what this one gives.
+    /// Another role of the model serves and no analyzer could judge it: it might need what this one gives.
     Unjudged {
         /// That role.
         role: ServingRole,
@@ -156,7 +156,7 @@ impl fmt::Display for BlockReason {
                     None => Ok(()),
                 }
             }
-            Self::NobodyLive => f.write_str("no analyzer was informative of late"),
+            Self::NobodyLive => f.write_str("no analyzer was informative recently"),
             Self::Awaited { analyzer, gap } => {
                 write!(f, "{} said nothing this cycle{gap}", analyzer.as_str())
             }
@@ -172,7 +172,10 @@ impl fmt::Display for BlockReason {
                 limit.as_secs()
             ),
             Self::Unjudged { role } => {
-                write!(f, "role {role} serves and nobody could judge it this cycle")
+                write!(
+                    f,
+                    "role {role} serves and no analyzer could judge it this cycle"
+                )
             }
             Self::NoView => f.write_str("no analyzer has a view on the role"),
             Self::Unsized { anchor } => match anchor {

@@ -90,7 +90,7 @@ fn because(decision: &Decision, step: &Step) -> Option<String> {
 
 /// `Requests have waited for two minutes, and nothing grows: <reason> (target: <n> replicas)`.
 fn unserved(decision: &Decision, because: &Reason) -> String {
-    let because = detail(because).unwrap_or("no analyzer asks for more");
+    let because = detail(because).unwrap_or("no analyzer needs more");
     format!(
         "Requests have waited for {} minutes, and nothing grows: {because}{}",
         STANDS.as_secs() / 60,
@@ -175,7 +175,7 @@ fn detail(why: &Reason) -> Option<&'static str> {
             by,
             ..
         } => Some(obstacle.in_short(*cause, by)),
-        Reason::WakeSignalFailed { .. } => Some("nobody knows whether requests wait for it"),
+        Reason::WakeSignalFailed { .. } => Some("whether requests wait for it is not known"),
         // A load around a threshold meets balance and a busy model in turns.
         Reason::AtFloor { .. }
         | Reason::Steady { .. }
@@ -219,7 +219,7 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
         Reason::LeftToSaturation => "saturation decides",
         Reason::Held { hold } => held(hold),
         Reason::Limited { .. } | Reason::ShareLimited { .. } => "GPUs or quotas limit growth",
-        Reason::BudgetUnknown { .. } => "BudgetUnknown: nobody knows what GPUs allow",
+        Reason::BudgetUnknown { .. } => "BudgetUnknown: what GPUs allow is not known",
         Reason::GpusNotCounted(_) => "GpusNotCounted: limits cannot count GPUs of its replicas",
         Reason::Granted { .. } => "its analyzers need more capacity, and GPUs are free",
         Reason::ServedByOthers => "other variants of the model grow",

@@ -73,7 +73,7 @@ impl fmt::Display for DemandGap {
         match self {
             Self::NoUsableMetrics { state } => write!(f, "{state}"),
             Self::Unseen { variants } => {
-                f.write_str("nobody sees every replica of ")?;
+                f.write_str("there may be unseen replicas of ")?;
                 listed(f, variants)
             }
             Self::Stale { replicas } => write!(f, "replicas with old samples: {replicas}"),

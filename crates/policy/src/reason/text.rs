@@ -24,7 +24,9 @@ impl fmt::Display for Reason {
                 ago.as_secs()
             ),
             Self::AtMaximum { max } => write!(f, "spare capacity is low, but the maximum is {max}"),
-            Self::Shrunk { left } => write!(f, "the dearest variant shrinks, which leaves {left}"),
+            Self::Shrunk { left } => {
+                write!(f, "the most expensive variant shrinks, which leaves {left}")
+            }
             Self::ShrunkElsewhere { chosen } => {
                 write!(f, "capacity to spare: {chosen} shrinks instead")
             }
@@ -299,7 +301,7 @@ impl Reason {
                 f.write_str(if is_said { ", as it says itself" } else { "" })
             }
             Self::WakeSignalFailed { why } => {
-                write!(f, "nobody knows whether requests wait for it: {why}")
+                write!(f, "whether requests wait for it is not known: {why}")
             }
             Self::NoView {
                 role,

@@ -261,10 +261,10 @@ impl WakeObstacle {
                 "GPUs or quotas refuse a start from zero"
             }
             (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) => {
-                "requests wait, and BudgetUnknown: nobody knows what GPUs allow"
+                "requests wait, and BudgetUnknown: what GPUs allow is not known"
             }
             (Self::NoGpus | Self::NoGpusForPair, _) => {
-                "BudgetUnknown: nobody knows whether GPUs allow a start from zero"
+                "BudgetUnknown: whether GPUs allow a start from zero is not known"
             }
             (Self::GpusNotCounted, WakeCause::Queued(_)) => {
                 "requests wait, and GpusNotCounted: limits cannot count GPUs of its replicas"

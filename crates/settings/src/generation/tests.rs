@@ -433,7 +433,7 @@ fn a_second_spelling_of_one_setting_is_named() {
             &[]
         ),
         [
-            "environment METRICS_ADDR does not count beside METRICS_BIND_ADDRESS, which names the same setting; remove one"
+            "environment METRICS_ADDR does not count next to METRICS_BIND_ADDRESS, which names the same setting; remove one"
         ]
     );
     assert_eq!(
@@ -442,7 +442,7 @@ fn a_second_spelling_of_one_setting_is_named() {
             &[("GLOBAL_OPT_INTERVAL", "2s"), ("global_opt_interval", "3s")]
         ),
         [
-            "main ConfigMap global_opt_interval does not count beside GLOBAL_OPT_INTERVAL, which names the same setting; remove one"
+            "main ConfigMap global_opt_interval does not count next to GLOBAL_OPT_INTERVAL, which names the same setting; remove one"
         ]
     );
 }

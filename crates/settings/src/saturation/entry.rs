@@ -152,7 +152,7 @@ fn unseated(analyzers: &[AnalyzerSettings]) -> Option<String> {
     let is_enabled = analyzers.iter().any(|analyzer| analyzer.enabled);
     let said = if is_enabled {
         "saturation is not enabled among them, so that nothing vetoes a scale-down on the pressure in \
-         KV caches; list it beside them unless that is meant"
+         KV caches; list it with them unless that is meant"
     } else {
         "none of them is enabled, so that none of them sizes a model: unless the queueing model is \
          selected by its own ConfigMap, every count stays as it is; enable one, or remove the list, \
