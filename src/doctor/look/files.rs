@@ -177,6 +177,8 @@ fn text(file: &Path) -> Result<String, String> {
 }
 
 fn documents(file: &Path, text: &str, facts: &mut Facts) {
+    // Some editors begin a file with a mark of its byte order, which the parser takes for a key.
+    let text = text.trim_start_matches('\u{feff}');
     let file: Arc<str> = file.display().to_string().into();
     for document in serde_yaml::Deserializer::from_str(text) {
         match Value::deserialize(document) {

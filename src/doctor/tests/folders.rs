@@ -139,6 +139,15 @@ fn a_fault_of_the_main_config_map_is_found_in_its_file() {
     }
 }
 
+#[test]
+fn a_mark_of_the_byte_order_is_no_key() {
+    let broken = VARIANT.replace("3.0", "ten");
+    for (text, findings) in [(VARIANT, 0), (broken.as_str(), 1)] {
+        let found = lines("mark", &format!("\u{feff}{text}"));
+        assert_eq!(found.len(), findings, "{found:?}");
+    }
+}
+
 /// Two files with one ConfigMap may be a patch and what it patches.
 #[test]
 fn no_file_of_a_config_map_hides_a_fault_of_another() {
