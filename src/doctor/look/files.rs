@@ -1,5 +1,6 @@
 //! Reads facts from manifests, without a cluster.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::settings::config_maps::Purpose;
 use crate::settings::pool_group::PoolGroup;
+use wva_base::names::{check_namespace, check_object_name};
+use wva_base::yaml::check_keys;
 
 /// Most files of a folder.
 const MOST_FILES: usize = 10_000;
@@ -180,9 +183,16 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
     // Some editors begin a file with a mark of its byte order, which the parser takes for a key.
     let text = text.trim_start_matches('\u{feff}');
     let file: Arc<str> = file.display().to_string().into();
-    for document in serde_yaml::Deserializer::from_str(text) {
+    let mut seen = BTreeSet::new();
+    let again = serde_yaml::Deserializer::from_str(text);
+    for (document, again) in serde_yaml::Deserializer::from_str(text).zip(again) {
         match Value::deserialize(document) {
-            Ok(value) => object(&file, value, facts),
+            Ok(value) => {
+                let repeated = value.get("kind").and_then(|_| check_keys(again).err());
+                let repeated = repeated.map(|why| (file.to_string(), why.to_string()));
+                facts.unreadable.extend(repeated);
+                object(&file, value, &mut seen, facts);
+            }
             Err(error) => {
                 let why = if text.contains("{{") {
                     format!(
@@ -199,10 +209,15 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
     }
 }
 
-fn object(file: &Arc<str>, value: Value, facts: &mut Facts) {
+fn object(
+    file: &Arc<str>,
+    value: Value,
+    seen: &mut BTreeSet<(LiveKind, ObjectName)>,
+    facts: &mut Facts,
+) {
     if let Some(items) = value.get("items").and_then(Value::as_array) {
         for item in items.clone() {
-            object(file, item, facts);
+            object(file, item, seen, facts);
         }
         return;
     }
@@ -224,28 +239,64 @@ fn object(file: &Arc<str>, value: Value, facts: &mut Facts) {
             .contains(&version.split('/').next().unwrap_or_default());
     let kind = kind.or_else(|| is_pool.then_some(LiveKind::InferencePool));
     let Some(kind) = kind else {
-        let is_of_aibrix = version.is_empty() || version.starts_with("autoscaling.aibrix.ai/");
-        let expected = match object.kind() {
-            "VariantAutoscaling" => Some("llmd.ai/v1alpha1"),
-            // Other groups have a kind of this name.
-            KIND if is_of_aibrix => Some(API_VERSION),
-            _ => None,
-        };
-        facts.malformed.extend(expected.map(|expected| {
-            let why = format!("apiVersion {version:?} is not known; write {expected}");
-            (object.title(), why)
-        }));
+        let why = unknown(object.kind(), version);
+        facts.malformed.extend(why.map(|why| (object.title(), why)));
         return;
     };
-    // The rules of PodAutoscalers are more than those of their definition.
-    if kind == LiveKind::VariantAutoscaling {
-        let faults = schema::faults(&variant_autoscaling::definition(), &object.0);
-        let faults = faults.into_iter().map(|fault| (object.title(), fault));
-        facts.malformed.extend(faults);
+    let title = object.title();
+    let faults = refused(kind, &object).into_iter();
+    facts
+        .malformed
+        .extend(faults.map(|fault| (title.clone(), fault)));
+    if !title.name.is_empty() && !seen.insert((kind, title.clone())) {
+        let why = "the file holds it twice, and the last one is applied; remove one";
+        facts.malformed.push((title, why.to_owned()));
     }
     if let Some(Reading::Known(objects)) = facts.objects.get_mut(&kind) {
         objects.push(object);
     }
+}
+
+/// Why an object that is not read is probably meant to be one of ours.
+fn unknown(kind: &str, version: &str) -> Option<String> {
+    const VARIANT: &str = "VariantAutoscaling";
+    let group = version.split('/').next().unwrap_or_default();
+    let expected = match (kind, group) {
+        (VARIANT, _) => "llmd.ai/v1alpha1",
+        // Other groups have a kind of this name.
+        (KIND, "" | "autoscaling.aibrix.ai") => API_VERSION,
+        (_, "llmd.ai") => {
+            return Some(format!(
+                "kind {kind:?} is not known in {version}; write {VARIANT}"
+            ));
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "apiVersion {version:?} is not known; write {expected}"
+    ))
+}
+
+/// What an API server refuses. The rules of PodAutoscalers are more than those of their definition.
+fn refused(kind: LiveKind, object: &LiveObject) -> Vec<String> {
+    let mut faults = match kind {
+        LiveKind::VariantAutoscaling => {
+            schema::faults(&variant_autoscaling::definition(), &object.0)
+        }
+        _ => Vec::new(),
+    };
+    let (name, namespace) = (object.name(), object.namespace());
+    let checks = [
+        ("name", name, check_object_name(name)),
+        ("namespace", namespace, check_namespace(namespace)),
+    ];
+    let wrong = checks.into_iter().filter(|(_, text, _)| !text.is_empty());
+    faults.extend(
+        wrong.filter_map(|(field, _, checked)| {
+            Some(format!("metadata.{field}: {}", checked.err()?))
+        }),
+    );
+    faults
 }
 
 /// The same manifest in another namespace, for manifests that state none.

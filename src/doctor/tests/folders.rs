@@ -148,6 +148,36 @@ fn a_mark_of_the_byte_order_is_no_key() {
     }
 }
 
+#[test]
+fn what_an_api_server_does_not_take_as_written_is_found() {
+    let name = "\"A_b\" is not an object name: at most 253 ";
+    let namespace = "\"UPPER\" is not a namespace: at most 63 ";
+    let again = format!("  maxReplicas: 4\n---\n{VARIANT}");
+    let again = again.as_str();
+    let twice = "the file holds it twice, and the last one is applied; remove one";
+    let kind =
+        "kind \"VariantAutoScaling\" is not known in llmd.ai/v1alpha1; write VariantAutoscaling";
+    for (place, from, to, expected) in [
+        (
+            "key",
+            "modelID: m\n",
+            "modelID: m\n  modelID: n\n",
+            "\"modelID\" stands twice; write it once",
+        ),
+        ("kind", "VariantAutoscaling", "VariantAutoScaling", kind),
+        ("name", "name: a, name", "name: A_b, name", name),
+        ("namespace", "namespace: ns", "namespace: UPPER", namespace),
+        ("twice", "  maxReplicas: 4\n", again, twice),
+    ] {
+        let found = lines(&format!("as-written-{place}"), &VARIANT.replace(from, to));
+        assert_eq!(found.len(), 1, "{place}: {found:?}");
+        assert!(
+            found[0].starts_with("WVA080") && found[0].contains(expected),
+            "{place}: {found:?}"
+        );
+    }
+}
+
 /// Two files with one ConfigMap may be a patch and what it patches.
 #[test]
 fn no_file_of_a_config_map_hides_a_fault_of_another() {
