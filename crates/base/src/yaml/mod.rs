@@ -2,6 +2,7 @@
 //! refuses what is no number or stands twice, and names the fields that nobody knows.
 
 mod outline;
+mod sift;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use serde::Deserializer;
 use serde::de::DeserializeOwned;
 
 use self::outline::{Comparison, Outline, Scalars, outline_of};
+pub use self::sift::{SiftedDocument, sift_yaml};
 pub use self::words::plain_words;
 use super::text::shortened;
 

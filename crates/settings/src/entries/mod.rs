@@ -59,3 +59,12 @@ pub(super) enum DocumentVerdict<E> {
     Partly(E, Vec<String>),
     Refused(Vec<String>),
 }
+
+impl<E> DocumentVerdict<E> {
+    fn into_faults(self) -> Vec<String> {
+        match self {
+            Self::Whole(_) => Vec::new(),
+            Self::Partly(_, faults) | Self::Refused(faults) => faults,
+        }
+    }
+}

@@ -6,10 +6,10 @@ use super::{DocumentVerdict, Entry, EntryKind};
 use crate::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
 use crate::sources::{Data, PolicySources};
 use wva_base::text::bounded;
-use wva_base::yaml::parse_yaml;
+use wva_base::yaml::{parse_yaml, sift_yaml};
 use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, ScopedEntries};
 
-const MAX_FAULTS: usize = 8;
+const MAX_FAULTS: usize = 32;
 
 /// Longest fault; some repeat names of any length.
 const MAX_FAULT: usize = 300;
@@ -95,7 +95,8 @@ fn read_entry<E: Entry>(
     let document = match parse_yaml::<E::Document>(text, E::FIELDS) {
         Ok(document) => document,
         Err(error) => {
-            refuse(place.clone(), vec![error.to_string()], instead, diagnostics);
+            let faults = every_fault::<E>(place, text, &error.to_string(), diagnostics);
+            refuse(place.clone(), faults, instead, diagnostics);
             return kept;
         }
     };
@@ -103,7 +104,9 @@ fn read_entry<E: Entry>(
     let identity = match identify::<E>(place, &document.content, diagnostics) {
         Ok(identity) => identity,
         Err(why) => {
-            refuse(place.clone(), vec![why], instead, diagnostics);
+            let mut faults = vec![why];
+            faults.extend(E::judge(document.content, EntryKind::Model).into_faults());
+            refuse(place.clone(), faults, instead, diagnostics);
             return kept;
         }
     };
@@ -112,11 +115,7 @@ fn read_entry<E: Entry>(
         None => EntryKind::Tier,
         Some(_) => EntryKind::Model,
     };
-    let strange = E::strange(&document.content, kind, place.namespace.as_deref()).into_iter();
-    (diagnostics.notices).extend(strange.map(|text| Warning::WithoutMeaning {
-        place: place.clone(),
-        text,
-    }));
+    mention_strange::<E>(place, &document.content, kind, diagnostics);
     match E::judge(document.content, kind) {
         DocumentVerdict::Whole(entry) => {
             let lints = entry.lints().into_iter();
@@ -138,6 +137,59 @@ fn read_entry<E: Entry>(
             kept
         }
     }
+}
+
+/// Every fault of an entry of which a field has a wrong type. `first` is what its parser says of one.
+fn every_fault<E: Entry>(
+    place: &EntryPlace,
+    text: &str,
+    first: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<String> {
+    let Some(sifted) = sift_yaml::<E::Document>(text, E::FIELDS) else {
+        return vec![first.to_owned()];
+    };
+    let kind = if place.entry == DEFAULT_KEY {
+        EntryKind::Default
+    } else {
+        EntryKind::Model
+    };
+    mention_unknown(place, sifted.unknown, diagnostics);
+    mention_strange::<E>(place, &sifted.rest, kind, diagnostics);
+    let mut faults = sifted.faults;
+    let left_out: Vec<String> = faults.iter().map(|fault| field_of(fault)).collect();
+    let mut others = E::judge(sifted.rest, kind).into_faults();
+    // What a field that was left out does to others is known once it is mended.
+    others.retain(|fault| !left_out.iter().any(|field| fault.contains(field)));
+    // The parser knows the position of the one that it met.
+    if let Some(met) = faults
+        .iter_mut()
+        .find(|fault| first.starts_with(fault.as_str()))
+    {
+        first.clone_into(met);
+    }
+    faults.extend(others);
+    faults
+}
+
+/// The name of the field that a fault begins with the path of.
+fn field_of(fault: &str) -> String {
+    let path = fault.split(": ").next().unwrap_or_default();
+    let field = path.rsplit('.').next().unwrap_or_default();
+    field.split('[').next().unwrap_or_default().to_owned()
+}
+
+fn mention_strange<E: Entry>(
+    place: &EntryPlace,
+    document: &E::Document,
+    kind: EntryKind,
+    diagnostics: &mut Diagnostics,
+) {
+    let strange = E::strange(document, kind, place.namespace.as_deref()).into_iter();
+    (diagnostics.notices).extend(strange.map(|text| Warning::WithoutMeaning {
+        place: place.clone(),
+        text,
+    }));
 }
 
 /// What the entry is for: every model under `default`, else the model that the body names, if it names one.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::problem::{Problem, Warning};
 use crate::sources::Data;
 use wva_policy::key::ModelKey;
 use wva_policy::params::{
@@ -364,4 +365,42 @@ fn layers_that_contradict_each_other_in_one_namespace_are_named() {
             );
         }
     }
+}
+
+#[test]
+fn a_wrong_type_hides_no_other_fault_of_its_entry() {
+    let refused = |text: &str| {
+        let (_, diagnostics) = read(&global(&[("default", text)]));
+        let problems = diagnostics.problems.iter().map(Problem::subject);
+        problems.collect::<Vec<_>>().join("\n")
+    };
+    let entry = |kv: &str, priority: &str, score: &str, field: &str| {
+        format!(
+            "kvCacheThreshold: {kv}\npriority: {priority}\nscaleUpThreshold: 0.9\n{field}: 0.6\n\
+             analyzers: [{{name: saturation, score: {score}}}]\n"
+        )
+    };
+    assert_eq!(refused(&entry("0.7", "1", "2", "scaleDownBoundary")), "");
+    let said = refused(&entry("a", "-1", "much", "scaleDownBoundary"));
+    let expected = "global saturation ConfigMap, entry \"default\": \
+                    kvCacheThreshold: invalid type: string \"a\", expected a number at line 1 column 19; \
+                    analyzers[0].score: invalid type: string \"much\", expected a number; \
+                    priority must be >= 0, got -1.00: write 1 for the usual one";
+    assert_eq!(said, expected);
+    let text = entry("a", "1", "2", "scaleDownBoundry");
+    let (_, diagnostics) = read(&global(&[("default", &text)]));
+    let unknown = |notice: &&Warning| matches!(notice, Warning::UnknownField { .. });
+    assert_eq!(diagnostics.notices.iter().filter(unknown).count(), 1);
+}
+
+#[test]
+fn every_fault_of_many_limiters_is_named() {
+    let limiter = |number: u32| format!("{{name: l{number}, type: quote, scope: all}}");
+    let limiters: Vec<String> = (0..8).map(limiter).collect();
+    let text = format!("limiters: [{}]", limiters.join(", "));
+    let (_, diagnostics) = read(&global(&[("default", &text)]));
+    let said = diagnostics.problems[0].subject();
+    assert_eq!(said.matches("type must be \"quota\"").count(), 8, "{said}");
+    assert_eq!(said.matches("scope must be").count(), 8, "{said}");
+    assert!(!said.contains("more"), "{said}");
 }
