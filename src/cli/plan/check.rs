@@ -3,18 +3,47 @@
 use std::collections::BTreeSet;
 
 use crate::policy::bounds::{Bounds, ZeroPolicy};
-use crate::policy::document::{DocumentFault, SnapshotDocument, understated_use};
+use crate::policy::document::{DocumentError, DocumentFault, SnapshotDocument, understated_use};
 use crate::policy::key::ModelKey;
 use crate::policy::params::DynamicSettings;
-use crate::policy::snapshot::ClusterSnapshot;
+use crate::policy::snapshot::{ClusterSnapshot, DeclaredBounds};
 use wva_base::text::shortened;
 
+/// Bounds that contradict each other under the settings in force.
 pub(super) fn contradictions(
     document: &SnapshotDocument,
     settings: &DynamicSettings,
 ) -> Vec<DocumentFault> {
+    bounds(document, settings, |_| true)
+}
+
+/// Adds bounds that contradict each other by themselves to what keeps a snapshot from being read. The others need its
+/// tiers.
+pub(super) fn with_bounds(
+    error: DocumentError,
+    document: &SnapshotDocument,
+    settings: &DynamicSettings,
+) -> DocumentError {
+    match error {
+        DocumentError::Faults(mut faults) => {
+            faults.extend(bounds(document, settings, |stated| {
+                let both = stated.min.zip(stated.max);
+                both.is_some_and(|(min, max)| min > max)
+            }));
+            DocumentError::Faults(faults)
+        }
+        other => other,
+    }
+}
+
+fn bounds(
+    document: &SnapshotDocument,
+    settings: &DynamicSettings,
+    is_asked: impl Fn(&DeclaredBounds) -> bool,
+) -> Vec<DocumentFault> {
     let mut faults = Vec::new();
-    for (index, variant) in document.variants.iter().enumerate() {
+    let variants = document.variants.iter().enumerate();
+    for (index, variant) in variants.filter(|(_, variant)| is_asked(&variant.bounds)) {
         let model = ModelKey::new(&*variant.namespace, &*variant.model);
         let policy = ZeroPolicy::from(settings.may_go_to_zero(&model));
         let bounds = Bounds::effective(&variant.bounds, policy);

@@ -100,20 +100,29 @@ fn answer(
     arguments: &PlanArguments,
 ) -> Result<String, Vec<String>> {
     let settings_name = arguments.settings.as_deref().unwrap_or("settings");
-    let Bundle { settings, notes } = read_noted(settings).map_err(|errors| {
+    let bundle = read_noted(settings).map_err(|errors| {
         errors
             .iter()
             .map(|error| format!("{settings_name}: {error}"))
             .collect::<Vec<_>>()
-    })?;
+    });
     let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
         text.lines()
             .map(|line| format!("{}: {line}", arguments.snapshot))
             .collect()
     };
-    let document = SnapshotDocument::parse(snapshot).map_err(refused)?;
-    let situation = document.situation(&settings.freshness).map_err(refused)?;
+    let document = SnapshotDocument::parse(snapshot).map_err(refused);
+    let (Bundle { settings, notes }, document) = match (bundle, document) {
+        (Ok(bundle), Ok(document)) => (bundle, document),
+        (bundle, document) => {
+            let errors = bundle.err().into_iter().chain(document.err());
+            return Err(errors.flatten().collect());
+        }
+    };
+    let situation = document
+        .situation(&settings.freshness)
+        .map_err(|error| refused(check::with_bounds(error, &document, &settings)))?;
     let settings = tiered(&settings, &situation.snapshot);
     let contradictions = check::contradictions(&document, &settings);
     if !contradictions.is_empty() {

@@ -266,3 +266,33 @@ fn a_use_below_what_already_runs_is_noted() {
                 counts may exceed H100; write at least 3, or leave it out, which counts them";
     assert_eq!(notes(&below, limited), [note]);
 }
+
+#[test]
+fn no_fault_hides_another_one() {
+    let fleet = |version: &str, usage: &str, max: u32| {
+        format!(
+            "version: {version}\nvariants:\n\
+             - {{namespace: a, name: v, model: m, target: {{current: 1}}, pods: [{{name: p, signals: {{kvUsage: {usage}}}}}]}}\n\
+             - {{namespace: a, name: w, model: m, target: {{current: 1}}, bounds: {{min: 5, max: {max}}}}}\n"
+        )
+    };
+    let refused = |snapshot: &str, settings: &str| {
+        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).err()
+    };
+    assert_eq!(refused(&fleet("1", "0.5", 5), ""), None);
+    let errors = refused(&fleet("1", "50", 2), "").unwrap();
+    assert_eq!(
+        errors,
+        [
+            "fleet.yaml: variants[0].pods[0].signals.kvUsage: 50 is not a share between 0 and 1; write 0.5 for 50 %",
+            "fleet.yaml: variants[1].bounds: max 2 is below the minimum of 5 (minReplicas); raise max, write min, or \
+             let the model go to zero",
+        ]
+    );
+    let errors = refused(&fleet("one", "0.5", 5), "GLOBAL_OPT_INTERVAL: soon").unwrap();
+    let files: Vec<&str> = errors
+        .iter()
+        .filter_map(|error| error.split(": ").next())
+        .collect();
+    assert_eq!(files, ["settings.yaml", "fleet.yaml"]);
+}
