@@ -28,3 +28,44 @@ pub fn bounded(text: &str, most: usize) -> String {
         }
     }
 }
+
+/// Larger numbers are written in powers of ten: a message with all their digits loses its other words.
+const LARGE: f64 = 1e15;
+
+/// A number in as few digits as name it.
+pub fn number(value: f64) -> String {
+    let is_small = value != 0.0 && value.abs() < LARGE.recip();
+    if is_small || value.abs() > LARGE {
+        format!("{value:e}")
+    } else {
+        value.to_string()
+    }
+}
+
+/// A number with so many decimals.
+pub fn decimal(value: f64, places: usize) -> String {
+    if value.abs() > LARGE {
+        format!("{value:e}")
+    } else {
+        format!("{value:.places$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decimal, number};
+
+    #[test]
+    fn no_number_is_long() {
+        assert_eq!(number(0.5), "0.5");
+        assert_eq!(number(-3.0), "-3");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(1e308), "1e308");
+        assert_eq!(number(-2.5e-300), "-2.5e-300");
+        assert_eq!(number(f64::NAN), "NaN");
+        assert_eq!(decimal(1.5, 2), "1.50");
+        assert_eq!(decimal(-1e-9, 1), "-0.0");
+        assert_eq!(decimal(-1e308, 2), "-1e308");
+        assert_eq!(decimal(f64::INFINITY, 1), "inf");
+    }
+}

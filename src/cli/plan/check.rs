@@ -88,14 +88,14 @@ pub(super) fn unused_entries(
 pub(super) fn understated(snapshot: &ClusterSnapshot, settings: &DynamicSettings) -> Vec<String> {
     let types = understated_use(snapshot).into_iter();
     let types = types.filter(|_| settings.wants_nodes());
-    let told = types.take(TOLD).map(|(name, used, held)| {
+    let notes = types.take(TOLD).map(|(name, used, held)| {
         let name = shortened(&name);
         format!(
             "inventory.types.{name}.used: {used} is less than the {held} GPUs that ready replicas hold, so that \
              counts may exceed {name}; write at least {held}, or leave it out, which counts them"
         )
     });
-    told.collect()
+    notes.collect()
 }
 
 /// Classes that variants name and that are not defined, where their targets would act.

@@ -37,7 +37,7 @@ pub fn sift_yaml<T: DeserializeOwned>(
     })
 }
 
-/// A part of a document without what has a wrong type. `document` makes a document of such a part alone; `indices` are
+/// A part of a document without what has a wrong type. `document` makes a document of one part alone; `indices` are
 /// the places in lists that it stands at.
 fn sift<T: DeserializeOwned>(
     part: Value,
@@ -82,7 +82,7 @@ fn sift<T: DeserializeOwned>(
     }
 }
 
-/// What keeps a document from being read, without a position in a text that nobody wrote.
+/// What keeps a document from being read, without its position in a text that is written anew.
 fn fault<T: DeserializeOwned>(document: &Value) -> Option<String> {
     let text = serde_yaml::to_string(document).ok()?;
     let error = serde_yaml::from_str::<T>(&text).err()?;

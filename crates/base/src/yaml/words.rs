@@ -1,7 +1,7 @@
 //! Messages of the parser in words of the documents that people write.
 
 /// What the parser names after types of its implementation, and what stands in a document.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 12] = [
     (
         "expected u32",
         "expected a whole number from 0 to 4294967295",
@@ -12,6 +12,10 @@ const WORDS: [(&str, &str); 11] = [
     ("expected f64", "expected a number"),
     ("expected a boolean", "expected true or false"),
     ("expected a sequence", "expected a list"),
+    (
+        "expected a YAML tag starting with '!'",
+        "expected a single word",
+    ),
     ("invalid type: sequence", "invalid type: list"),
     ("invalid type: map,", "invalid type: mapping,"),
     ("unknown variant", "unknown value"),
@@ -79,6 +83,10 @@ mod tests {
             (
                 "a.b: invalid type: string \"x\", expected u32 at line 1 column 3",
                 "a.b: invalid type: string \"x\", expected a whole number from 0 to 4294967295 at line 1 column 3",
+            ),
+            (
+                "a.role: invalid type: sequence, expected a YAML tag starting with '!'",
+                "a.role: invalid type: list, expected a single word",
             ),
             ("unknown field `x`", "unknown field `x`"),
         ] {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::analyzers::AnalyzerSettings;
 use super::saturation::SaturationMethod;
+use wva_base::text::decimal;
 
 /// Share of the utilization that growth aims at down to which the SLO analyzer releases.
 pub(crate) const SLO_RELEASE: f64 = 0.95;
@@ -74,12 +75,14 @@ impl StatedBand {
         let is_unusable = |share: &f64| !(*share > 0.0 && *share <= 1.0);
         if let Some(up) = self.scale_up_threshold.filter(is_unusable) {
             return Some(format!(
-                "scaleUpThreshold must be in (0, 1], got {up:.2}: write a share such as 0.85"
+                "scaleUpThreshold must be in (0, 1], got {}: write a share such as 0.85",
+                decimal(up, 2)
             ));
         }
         if let Some(down) = self.scale_down_boundary.filter(is_unusable) {
             return Some(format!(
-                "scaleDownBoundary must be in (0, 1], got {down:.2}: write a share such as 0.70"
+                "scaleDownBoundary must be in (0, 1], got {}: write a share such as 0.70",
+                decimal(down, 2)
             ));
         }
         let (up, down) = self.scale_up_threshold.zip(self.scale_down_boundary)?;

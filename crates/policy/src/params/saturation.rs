@@ -14,6 +14,7 @@ use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::slo::SloTerm;
+use wva_base::text::decimal;
 
 /// Thresholds of the V1 analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -419,8 +420,10 @@ pub fn kv_fault(threshold: f64, spare: f64) -> Option<String> {
 pub fn queue_fault(threshold: f64, spare: f64) -> Option<String> {
     (threshold < spare).then(|| {
         format!(
-            "queueLengthThreshold ({threshold:.1}) should be >= queueSpareTrigger ({spare:.1}): raise \
-             the threshold or lower the trigger"
+            "queueLengthThreshold ({}) should be >= queueSpareTrigger ({}): raise \
+             the threshold or lower the trigger",
+            decimal(threshold, 1),
+            decimal(spare, 1)
         )
     })
 }

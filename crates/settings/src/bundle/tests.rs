@@ -248,8 +248,8 @@ fn no_mistake_hides_another_one() {
         "kvCacheThreshold must be between 0 and 1",
     ];
     for part in parts {
-        let told = texts.iter().filter(|text| text.contains(part)).count();
-        assert_eq!(told, 1, "{part}: {texts:?}");
+        let found = texts.iter().filter(|text| text.contains(part)).count();
+        assert_eq!(found, 1, "{part}: {texts:?}");
     }
     assert_eq!(texts.len(), parts.len(), "{texts:?}");
 }

@@ -6,6 +6,7 @@ use super::limiter::{contradictions, judge_limiters, respelt};
 use crate::config_maps::Purpose;
 use crate::entries::{DocumentVerdict, Entry, EntryKind};
 use wva_base::nearest::with_suggestion;
+use wva_base::text::decimal;
 use wva_base::yaml::DocumentField;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::combine::lacks_saturation_vote;
@@ -213,7 +214,8 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     ] {
         if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
             faults.push(format!(
-                "{name} must be between 0 and 1, got {share:.2}: write a share such as {usual}"
+                "{name} must be between 0 and 1, got {}: write a share such as {usual}",
+                decimal(share, 2)
             ));
         }
     }
@@ -223,7 +225,8 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     ] {
         if let Some(length) = length.filter(|length| !length.is_finite() || *length < 0.0) {
             faults.push(format!(
-                "{name} must be >= 0, got {length:.1}: write a number of requests such as 5"
+                "{name} must be >= 0, got {}: write a number of requests such as 5",
+                decimal(length, 1)
             ));
         }
     }
@@ -250,7 +253,8 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
 pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
     if !weight.is_finite() || weight < 0.0 {
         Some(format!(
-            "{name} must be >= 0, got {weight:.2}: write 1 for the usual one"
+            "{name} must be >= 0, got {}: write 1 for the usual one",
+            decimal(weight, 2)
         ))
     } else if weight > MAX_WEIGHT || (weight > 0.0 && weight < MAX_WEIGHT.recip()) {
         Some(format!(
