@@ -72,6 +72,11 @@ impl StatedBand {
 
     /// What is wrong with the shares that are stated, in the documented words.
     pub fn fault(self) -> Option<String> {
+        self.unusable().or_else(|| self.disorder())
+    }
+
+    /// What no analyzer can use of the shares that are stated, in the documented words.
+    pub fn unusable(self) -> Option<String> {
         let is_unusable = |share: &f64| !(*share > 0.0 && *share <= 1.0);
         if let Some(up) = self.scale_up_threshold.filter(is_unusable) {
             return Some(format!(
@@ -85,6 +90,10 @@ impl StatedBand {
                 decimal(down, 2)
             ));
         }
+        None
+    }
+
+    fn disorder(self) -> Option<String> {
         let (up, down) = self.scale_up_threshold.zip(self.scale_down_boundary)?;
         (up <= down).then(|| {
             format!(

@@ -40,7 +40,11 @@ impl Entry for SaturationEntry {
                 .then(|| format!("analyzers[{index}].type: {}", strange_name(kind, KINDS)))
         });
         let unread = out_of_scope(document, kind, scope);
-        selector.chain(listed).chain(unread).collect()
+        // An entry that selects one is refused for it.
+        let unusable = own_band(document).unusable();
+        let unusable = unusable.filter(|_| !selects_tokens(document));
+        let strange = selector.chain(listed).chain(unread);
+        strange.chain(unusable).collect()
     }
 
     fn lints(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::problem::{Problem, Warning};
+use crate::problem::{Problem, Severity, Warning};
 use crate::sources::Data;
 use wva_policy::key::ModelKey;
 use wva_policy::params::{
@@ -403,4 +403,34 @@ fn every_fault_of_many_limiters_is_named() {
     assert_eq!(said.matches("type must be \"quota\"").count(), 8, "{said}");
     assert_eq!(said.matches("scope must be").count(), 8, "{said}");
     assert!(!said.contains("more"), "{said}");
+}
+
+#[test]
+fn a_share_that_no_analyzer_can_use_is_a_mistake_under_percentages_as_well() {
+    let mistakes = |text: &str| {
+        let (_, diagnostics) = read(&global(&[("default", text)]));
+        assert!(diagnostics.problems.is_empty(), "{diagnostics:?}");
+        let notices = diagnostics.notices.iter();
+        let mistakes = notices.filter(|notice| notice.severity() == Severity::Mistake);
+        mistakes.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(mistakes("scaleUpThreshold: 0.9"), Vec::<String>::new());
+    let place = "global saturation ConfigMap, entry \"default\"";
+    for (text, share) in [
+        (
+            "scaleUpThreshold: -1",
+            "scaleUpThreshold must be in (0, 1], got -1.00",
+        ),
+        (
+            "scaleDownBoundary: 1.5",
+            "scaleDownBoundary must be in (0, 1], got 1.50",
+        ),
+    ] {
+        let found = mistakes(text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(&format!("{place}: {share}: write a share")),
+            "{found:?}"
+        );
+    }
 }
