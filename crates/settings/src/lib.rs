@@ -40,7 +40,7 @@ pub use controllers::FeatureSwitch;
 pub use generation::{
     FirstGeneration, Generation, GenerationTransition, SettingChange, start, transition,
 };
-pub use lints::unused_entries;
+pub use lints::{unused_entries, unused_quotas};
 pub use locate::{MainLocation, locate_main};
 pub use problem::{Diagnostics, EntryProblem, Problem, SettingError, Warning};
 pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};

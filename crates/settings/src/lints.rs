@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::config_maps::Purpose;
 use super::entries;
 use super::problem::{EntryPlace, Warning};
+use super::saturation::FleetTypes;
 use super::{queueing_model, saturation, service_class};
 use wva_base::text::shortened;
 use wva_policy::key::ModelKey;
@@ -151,6 +152,20 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
         lint(place, text.to_owned())
     });
     entries.chain(classes).chain(tiers).collect()
+}
+
+/// Notes on quotas and exceptions that concern no variant of a fleet, where growth is limited by them.
+pub fn unused_quotas(settings: &DynamicSettings, fleet: &FleetTypes<'_>) -> Vec<Warning> {
+    let place = saturation::limiting(&settings.saturation);
+    let Some(place) = place.filter(|_| settings.limits_growth()) else {
+        return Vec::new();
+    };
+    let limiters = settings.saturation.limiters().unwrap_or_default();
+    let notes = limiters.iter().enumerate().flat_map(|(index, limiter)| {
+        let places = saturation::without_variants(limiter, fleet).into_iter();
+        places.map(move |text| format!("limiters[{index}].{text}"))
+    });
+    notes.map(|text| lint(place.clone(), text)).collect()
 }
 
 fn lint(place: EntryPlace, text: String) -> Warning {

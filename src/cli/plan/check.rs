@@ -1,12 +1,13 @@
 //! What a snapshot and its settings say together and cannot both mean.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::policy::bounds::{Bounds, ZeroPolicy};
 use crate::policy::document::{DocumentError, DocumentFault, SnapshotDocument, understated_use};
 use crate::policy::key::ModelKey;
 use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::{ClusterSnapshot, DeclaredBounds};
+use crate::settings::saturation::FleetTypes;
 use wva_base::text::shortened;
 
 /// Bounds that contradict each other under the settings in force.
@@ -82,6 +83,20 @@ pub(super) fn unused_entries(
         )),
     }
     told
+}
+
+/// Quotas of the settings that concern no variant.
+pub(super) fn unused_quotas(
+    document: &SnapshotDocument,
+    settings: &DynamicSettings,
+) -> Vec<String> {
+    let mut fleet: FleetTypes<'_> = BTreeMap::new();
+    for variant in &document.variants {
+        let types = fleet.entry(&*variant.namespace).or_default();
+        types.extend(variant.accelerator.as_deref());
+    }
+    let notices = crate::settings::unused_quotas(settings, &fleet);
+    notices.iter().take(TOLD).map(ToString::to_string).collect()
 }
 
 /// Sums of GPUs that cannot hold what the variants already run, where growth counts by them.

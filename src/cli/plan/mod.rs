@@ -130,7 +130,8 @@ fn answer(
     }
     let in_settings = notes
         .into_iter()
-        .chain(check::unused_entries(&document, &settings));
+        .chain(check::unused_entries(&document, &settings))
+        .chain(check::unused_quotas(&document, &settings));
     let autoscalers: Vec<AutoscalerPlan<'_>> = (situation.autoscalers.iter())
         .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now))
         .collect();

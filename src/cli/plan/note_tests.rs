@@ -43,14 +43,14 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
                 namespace \"serving\" stands in exclude and in namespaceQuotas; it is not limited, \
                 remove it from one of them";
     let table = |settings: &str| shown(snapshot, settings);
-    assert!(!table(&limited("other")).contains("note"));
+    assert!(!table(&limited("")).contains("note"));
     let said = table(&limited("serving"));
     assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
     let json = |settings: &str| -> Value {
         let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
         serde_json::from_str(&text).unwrap()
     };
-    assert!(json(&limited("other")).get("notes").is_none());
+    assert!(json(&limited("")).get("notes").is_none());
     assert_eq!(
         json(&limited("serving"))["notes"],
         serde_json::json!([note])
@@ -295,4 +295,59 @@ fn no_fault_hides_another_one() {
         .filter_map(|error| error.split(": ").next())
         .collect();
     assert_eq!(files, ["settings.yaml", "fleet.yaml"]);
+}
+
+#[test]
+fn a_quota_that_concerns_no_variant_is_noted() {
+    let snapshot = block("`fleet.yaml`:");
+    let limited = |limiter: &str| {
+        format!(
+            "saturation: {{default: {{analyzerName: saturation, enableLimiter: true, \
+             limiters: [{{name: q, type: quota, {limiter}}}]}}}}"
+        )
+    };
+    for limiter in [
+        "scope: cluster, quotas: {H100: 3, NVIDIA-L4: 2}",
+        "scope: namespace, namespaceQuotas: {serving: {H100: 3}, default: {L4: -1}}",
+    ] {
+        assert_eq!(notes(snapshot, &limited(limiter)), Vec::<String>::new());
+    }
+    for (limiter, note) in [
+        (
+            "scope: cluster, quotas: {H10: 3, L4: 2}",
+            "quotas: no variant has accelerator \"H10\"",
+        ),
+        (
+            "scope: namespace, namespaceQuotas: {zz: {H100: 3}}",
+            "namespaceQuotas: no variant is in namespace \"zz\"",
+        ),
+        (
+            "scope: namespace, namespaceQuotas: {serving: {H10: 3}}",
+            "namespaceQuotas.serving: no variant has accelerator \"H10\"",
+        ),
+        (
+            "scope: cluster, quotas: {H100: 3}, exclude: [yy]",
+            "exclude: no variant is in namespace \"yy\"",
+        ),
+    ] {
+        let note = format!(
+            "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0].{note}; correct its name, or \
+             remove it"
+        );
+        assert_eq!(notes(snapshot, &limited(limiter)), [note]);
+    }
+}
+
+#[test]
+fn percentages_that_a_list_of_analyzers_replaces_are_noted() {
+    let snapshot = block("`fleet.yaml`:");
+    let entry = |fields: &str| format!("saturation: {{default: {{{fields}}}}}");
+    let list = "analyzers: [{name: saturation}]";
+    for fields in [list, "analyzerName: percentage"] {
+        assert_eq!(notes(snapshot, &entry(fields)), Vec::<String>::new());
+    }
+    let note = "settings.yaml: global saturation ConfigMap, entry \"default\": analyzerName: the list in analyzers \
+                decides, and percentages do not; remove one of both";
+    let both = entry(&format!("analyzerName: percentage, {list}"));
+    assert_eq!(notes(snapshot, &both), [note]);
 }

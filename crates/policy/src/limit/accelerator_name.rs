@@ -32,7 +32,7 @@ fn is_separator(letter: char) -> bool {
 
 /// The key among `pools` that a declared name means: the name itself, else its short form, else the
 /// first key that means the same type, else the only one that does but for the case of its letters.
-pub(crate) fn reconcile<'a, K: Borrow<str> + Ord, V>(
+pub fn reconcile<'a, K: Borrow<str> + Ord, V>(
     name: &str,
     pools: &'a BTreeMap<K, V>,
 ) -> Option<&'a K> {

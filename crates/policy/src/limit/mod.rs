@@ -36,7 +36,8 @@ pub use rescale::BudgetClaim;
 pub use usage::{GpuPod, PodPhase, pod_gpus};
 pub use withheld::{DemandGap, Withheld};
 
-pub(crate) use accelerator_name::{reconcile, short_name};
+pub use accelerator_name::reconcile;
+pub(crate) use accelerator_name::short_name;
 pub(crate) use gpu_demand::{GpuDemand, by_headroom};
 pub(crate) use inventory::{leaving, physical};
 pub(crate) use not_counted::claims_not_counted;

@@ -64,7 +64,12 @@ impl Entry for SaturationEntry {
                  analyzerName, or remove the item"
             )
         });
+        let by_list = self.analyzer_name.as_deref() == Some(PERCENTAGE) && !listed.is_empty();
+        let by_list = by_list.then(|| {
+            "analyzerName: the list in analyzers decides, and percentages do not; remove one of both".to_owned()
+        });
         told.chain(repeated(listed))
+            .chain(by_list)
             .chain(unseated(listed).filter(|_| !is_slo))
             .chain(off)
             .collect()
@@ -192,7 +197,9 @@ fn out_of_scope(
 }
 
 /// What `analyzerName` selects; anything else is the percentage-based analysis, too.
-const SELECTORS: [&str; 4] = [SATURATION, SLO, "percentage", ""];
+const SELECTORS: [&str; 4] = [SATURATION, SLO, PERCENTAGE, ""];
+
+const PERCENTAGE: &str = "percentage";
 
 const KINDS: [&str; 4] = [
     AnalyzerName::Saturation.as_str(),

@@ -7,6 +7,7 @@ use serde_yaml::Value;
 use super::document::LimiterDocument;
 use wva_base::names::check_namespace;
 use wva_base::text::shortened;
+use wva_policy::limit::reconcile;
 use wva_policy::params::{Limiter, LimiterScope, Quota, Quotas};
 
 /// Largest quota of one accelerator type.
@@ -54,6 +55,59 @@ pub(super) fn respelt(limiter: &Limiter) -> impl Iterator<Item = String> {
         })
     });
     respelt.take(MAX_TOLD)
+}
+
+/// Namespaces of a fleet, each with the accelerators of its variants.
+pub type FleetTypes<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// The key of quotas for the namespaces that are not listed.
+const OTHER_NAMESPACES: &str = "default";
+
+/// Places of a limiter that concern no variant of a fleet.
+pub(crate) fn without_variants(limiter: &Limiter, fleet: &FleetTypes<'_>) -> Vec<String> {
+    const REMEDY: &str = "correct its name, or remove it";
+    let accelerators: BTreeSet<&str> = fleet.values().flatten().copied().collect();
+    let types = |place: &str, quotas: &Quotas| -> Vec<String> {
+        let named: BTreeSet<&String> = accelerators
+            .iter()
+            .filter_map(|name| reconcile(name, quotas))
+            .collect();
+        let others = quotas.keys().filter(|kind| !named.contains(kind));
+        others
+            .map(|kind| {
+                format!(
+                    "{place}: no variant has accelerator {:?}; {REMEDY}",
+                    shortened(kind)
+                )
+            })
+            .collect()
+    };
+    let mut places = Vec::new();
+    match &limiter.scope {
+        LimiterScope::Cluster(quotas) => places.extend(types("quotas", quotas)),
+        LimiterScope::Namespaces(namespaces) => {
+            for (name, quotas) in namespaces {
+                if name == OTHER_NAMESPACES || fleet.contains_key(name.as_str()) {
+                    places.extend(types(
+                        &format!("namespaceQuotas.{}", shortened(name)),
+                        quotas,
+                    ));
+                } else {
+                    let name = shortened(name);
+                    places.push(format!(
+                        "namespaceQuotas: no variant is in namespace {name:?}; {REMEDY}"
+                    ));
+                }
+            }
+        }
+    }
+    let exclude = limiter.exclude.iter();
+    let strangers = exclude.filter(|name| !fleet.contains_key(name.as_str()));
+    places.extend(strangers.map(|name| {
+        let name = shortened(name);
+        format!("exclude: no variant is in namespace {name:?}; {REMEDY}")
+    }));
+    places
 }
 
 pub(super) fn judge_limiters(

@@ -19,6 +19,8 @@ use wva_policy::params::{
     DEFAULT_KEY, NamedModel, SLO, SaturationEntry, SaturationLayers, kv_fault, queue_fault,
 };
 
+pub use limiter::FleetTypes;
+pub(crate) use limiter::without_variants;
 pub(crate) use unread::unread_fields;
 
 /// Fields of an entry, for the documentation.
