@@ -156,19 +156,23 @@ fn every_fault<E: Entry>(
     };
     mention_unknown(place, sifted.unknown, diagnostics);
     mention_strange::<E>(place, &sifted.rest, kind, diagnostics);
-    let mut faults = sifted.faults;
+    let mut faults = located(sifted.faults, first);
     let left_out: Vec<String> = faults.iter().map(|fault| field_of(fault)).collect();
     let mut others = E::judge(sifted.rest, kind).into_faults();
     // What a field that was left out does to others is known once it is mended.
     others.retain(|fault| !left_out.iter().any(|field| fault.contains(field)));
-    // The parser knows the position of the one that it met.
-    if let Some(met) = faults
+    faults.extend(others);
+    faults
+}
+
+/// Faults of fields, with the position of the one that the parser met first.
+pub(crate) fn located(mut faults: Vec<String>, first: &str) -> Vec<String> {
+    let met = faults
         .iter_mut()
-        .find(|fault| first.starts_with(fault.as_str()))
-    {
+        .find(|fault| first.starts_with(fault.as_str()));
+    if let Some(met) = met {
         first.clone_into(met);
     }
-    faults.extend(others);
     faults
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::config_maps::Purpose;
-use super::entries::{mention_unknown, refuse};
+use super::entries::{located, mention_unknown, refuse};
 use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
 use super::queueing_model::{targets, too_short};
 use super::sources::Data;
 use wva_base::text::shortened;
-use wva_base::yaml::{Document, DocumentField, YamlError, parse_yaml};
+use wva_base::yaml::{DocumentField, parse_yaml, sift_yaml};
 use wva_policy::params::{LatencyTargets, ServiceClass, ServiceClasses};
 
 /// The one key of the older layout.
@@ -109,14 +110,9 @@ fn read_entry(
     diagnostics: &mut Diagnostics,
 ) -> Result<Vec<ServiceClass>, Vec<String>> {
     let documents = if key == FLAT_KEY {
-        let list = parse_yaml::<Vec<ClassDocument>>(text, FIELDS);
-        noted(list, place, diagnostics)?
+        noted::<Vec<ClassDocument>>(text, place, diagnostics)?
     } else {
-        vec![noted(
-            parse_yaml::<ClassDocument>(text, FIELDS),
-            place,
-            diagnostics,
-        )?]
+        vec![noted::<ClassDocument>(text, place, diagnostics)?]
     };
     let mut faults = Vec::new();
     let mut classes: BTreeMap<String, ServiceClass> = BTreeMap::new();
@@ -158,14 +154,25 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut
     }));
 }
 
-fn noted<T>(
-    document: Result<Document<T>, YamlError>,
+fn noted<T: DeserializeOwned + Default>(
+    text: &str,
     place: &EntryPlace,
     diagnostics: &mut Diagnostics,
 ) -> Result<T, Vec<String>> {
-    let document = document.map_err(|error| vec![error.to_string()])?;
-    mention_unknown(place, document.unknown, diagnostics);
-    Ok(document.content)
+    match parse_yaml::<T>(text, FIELDS) {
+        Ok(document) => {
+            mention_unknown(place, document.unknown, diagnostics);
+            Ok(document.content)
+        }
+        Err(error) => {
+            let first = error.to_string();
+            let Some(sifted) = sift_yaml::<T>(text, FIELDS) else {
+                return Err(vec![first]);
+            };
+            mention_unknown(place, sifted.unknown, diagnostics);
+            Err(located(sifted.faults, &first))
+        }
+    }
 }
 
 /// Adds one document to the classes of its entry; items of the older layout share a class.

@@ -125,3 +125,19 @@ fn an_entry_edited_into_nonsense_keeps_its_classes() {
     let gone = super::read(None, Some(&after), &mut diagnostics);
     assert_eq!(gone, ServiceClasses::default());
 }
+
+#[test]
+fn a_wrong_type_hides_no_other_one() {
+    assert!(read(&[("premium.yaml", PREMIUM)]).1.is_empty());
+    let faulty = PREMIUM
+        .replace("priority: 1", "priority: first")
+        .replace("slo-tpot: 80", "slo-tpot: short");
+    let (_, problems) = read(&[("premium.yaml", &faulty)]);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    for fault in [
+        "priority: invalid type: string \"first\", expected a whole number from 0 to 4294967295 at line 3",
+        "data[1].slo-tpot: invalid type: string \"short\", expected a number",
+    ] {
+        assert!(problems[0].contains(fault), "{problems:?}");
+    }
+}
