@@ -14,7 +14,7 @@ use super::object::{
 };
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
-use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect};
+use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect, unread};
 use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
 use wva_base::text::{bounded, shortened};
@@ -216,6 +216,7 @@ impl PodAutoscalerObject {
             namespace, name, ..
         } = &self.metadata;
         let (tuning, mut faults) = Tuning::read(&self.metadata.annotations);
+        faults.extend(self.unread_annotations(&faults));
         faults.extend(self.fields_without_effect());
         let mut violations = Violations {
             object: format!("{namespace}/{name}"),
@@ -251,6 +252,26 @@ impl PodAutoscalerObject {
             tuning,
             faults: violations.faults,
         })
+    }
+
+    /// Annotations that the strategy or the target does not read, without those that are named already.
+    fn unread_annotations(&self, faults: &[WithoutEffect]) -> Vec<WithoutEffect> {
+        let strategy = &*self.spec.scaling_strategy;
+        let has_roles = self.spec.scale_target_ref.has_roles();
+        let is_named = |key: &str| {
+            let mut faults = faults.iter();
+            faults.any(|fault| matches!(fault, WithoutEffect::Annotation { key: named, .. } if named == key))
+        };
+        let annotations = self.metadata.annotations.iter();
+        let unread = annotations.filter_map(|(key, value)| {
+            let why = unread(key, strategy, has_roles).filter(|_| !is_named(key))?;
+            Some(WithoutEffect::Annotation {
+                key: key.to_string(),
+                value: shortened(value),
+                why: format!("has no effect: {why}; remove it"),
+            })
+        });
+        unread.collect()
     }
 
     fn fields_without_effect(&self) -> impl Iterator<Item = WithoutEffect> {

@@ -142,6 +142,19 @@ impl Tuning {
     }
 }
 
+/// Why an annotation does nothing for a strategy or a target, if it does nothing.
+pub(super) fn unread(key: &str, strategy: &str, has_roles: bool) -> Option<&'static str> {
+    match (key.strip_prefix(DOMAIN)?, strategy) {
+        ("scale-up-tolerance" | "scale-down-tolerance", "HPA") => {
+            Some("the HPA controller has a tolerance of its own")
+        }
+        ("panic-threshold", "HPA" | "APA") => Some("only KPA panics"),
+        ("scale-to-zero", "HPA") => Some("only KPA and APA go to zero by load"),
+        ("storm-service-mode", _) if !has_roles => Some("the target is no StormService"),
+        _ => None,
+    }
+}
+
 fn set<T: fmt::Display>(place: &mut T, read: Result<T, String>) -> Result<(), String> {
     *place = read.map_err(|why| format!("{why}; {place} is kept"))?;
     Ok(())

@@ -19,6 +19,7 @@ use crate::pod_autoscaler::formula::{kpa, limited, wanted};
 use crate::pod_autoscaler::reason::{AutoscalerReason, SourceFigures};
 use crate::pod_autoscaler::source::MetricSource;
 use crate::pod_autoscaler::state::AutoscalerState;
+use crate::pod_autoscaler::tuning::WithoutEffect;
 use crate::units::Replicas;
 use wva_base::moment::{Moment, WallTime};
 
@@ -238,8 +239,11 @@ impl Tick<'_> {
         let is_kpa = self.policy.strategy == ScalingStrategy::Kpa;
         let has_total = sources.iter().any(MetricSource::is_total);
         let differs = |figures: &SourceFigures| figures.stable != figures.panic;
+        // In the place of a value out of its range.
+        let is_kept = |fault: &WithoutEffect| fault.to_string().ends_with(" is kept");
+        let has_default = self.policy.faults.iter().any(is_kept);
         let quirks = [
-            (!self.policy.faults.is_empty(), Cause::Q14),
+            (has_default, Cause::Q14),
             (
                 sources.len() > 1 && sources[0].metric == sources[1].metric,
                 Cause::Q12,

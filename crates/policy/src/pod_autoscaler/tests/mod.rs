@@ -16,6 +16,7 @@ mod schedules;
 mod side_by_side;
 mod statuses;
 mod storm_services;
+mod unread;
 mod unread_fields;
 mod vectors;
 
