@@ -15,6 +15,9 @@ const DOMAIN: &str = "autoscaling.aibrix.ai/";
 /// Longest window of any kind; a HorizontalPodAutoscaler has no longer one either.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 
+/// The units of AIBrix's controller, which reads durations as Go does.
+const GO_UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "µs", "μs", "ns"];
+
 /// How the pods of a StormService are scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StormServiceMode {
@@ -162,8 +165,13 @@ fn set<T: fmt::Display>(place: &mut T, read: Result<T, String>) -> Result<(), St
 
 fn window(place: &mut Duration, text: &str) -> Result<(), String> {
     let length = parse_duration(text).map_err(|error| error.to_string());
+    let is_number = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '+' | '-');
+    let mut units = text.split(is_number).filter(|unit| !unit.is_empty());
+    let is_of_go = units.all(|unit| GO_UNITS.contains(&unit));
     let within = length.and_then(|length| {
-        if length <= LONGEST_WINDOW {
+        if !is_of_go {
+            Err("a unit is h, m, s, ms, us or ns, right behind its number".to_owned())
+        } else if length <= LONGEST_WINDOW {
             Ok(length)
         } else {
             Err("it is longer than an hour".to_owned())

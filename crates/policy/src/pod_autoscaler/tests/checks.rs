@@ -283,7 +283,7 @@ fn a_window_that_is_refused_is_compared_with_none() {
 }
 
 /// A key, a value, and what is said of it.
-const UNREAD: [(&str, &str, &str); 11] = [
+const UNREAD: [(&str, &str, &str); 13] = [
     (
         "max-scale-up-rate",
         "0.5",
@@ -310,6 +310,16 @@ const UNREAD: [(&str, &str, &str); 11] = [
         "scale-up-cooldown-window",
         "30",
         "is no window: \"30\" has no unit; write 0s to 1h, such as 90s; 0s is kept",
+    ),
+    (
+        "scale-up-cooldown-window",
+        "5 m",
+        "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, such as 90s; 0s is kept",
+    ),
+    (
+        "scale-up-cooldown-window",
+        "5min",
+        "is no window: a unit is h, m, s, ms, us or ns, right behind its number",
     ),
     (
         "scale-down-cooldown-window",
