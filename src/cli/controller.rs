@@ -88,7 +88,10 @@ fn sources(
 ) -> (Sources, Option<String>) {
     let file = arguments.config_file().map(|path| {
         std::fs::read_to_string(path).map_err(|error| {
-            format!("failed to load config: failed to read config file {path}: {error}")
+            format!(
+                "failed to load config: failed to read config file {path}: {error}; \
+                 name a file that can be read"
+            )
         })
     });
     let (config_file, error) = match file.transpose() {

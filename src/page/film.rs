@@ -174,7 +174,13 @@ pub(crate) fn film_within<R: Read>(
         }
     }
     if film.latest.is_none() {
-        return Err("the recording has no cycle".to_owned());
+        let why = if autoscaled.last.is_empty() {
+            "the recording has no cycle; name one of a controller that has decided"
+        } else {
+            "the recording has decisions about PodAutoscalers alone, and a frame of the page is a cycle of \
+             variants; wva replay repeats them"
+        };
+        return Err(why.to_owned());
     }
     let header = reader.header();
     film.run = header.map_or_else(String::new, |header| header.version.clone());

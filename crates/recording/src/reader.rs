@@ -27,8 +27,8 @@ pub enum RecordingError {
     /// The file cannot be read, or is no gzip.
     #[error("{0}; name a recording as DECISION_RECORD_FILE or /debug/recording has it")]
     Unreadable(#[from] io::Error),
-    /// It ends within a cycle.
-    #[error("the recording ends within a cycle; the cycles before are whole")]
+    /// It ends within an entry.
+    #[error("the recording ends within an entry; the entries before are whole")]
     Truncated,
     /// A line or the whole is too long.
     #[error("the recording has {what} of more than {limit} bytes; it is damaged, or too large")]

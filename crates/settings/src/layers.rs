@@ -68,7 +68,7 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
         }
     }
     resolver.unknown_keys(&base);
-    resolver.refuse_nested(&base);
+    resolver.refuse_nested(sources, &base);
     if previous.is_none() {
         resolver.check_required();
         resolver.mention_effectless();
@@ -189,14 +189,14 @@ impl Resolver<'_> {
     }
 
     /// Refuses lists and mappings that no setting has.
-    fn refuse_nested(&mut self, base: &Base) {
+    fn refuse_nested(&mut self, sources: &Sources, base: &Base) {
         let is_read = |name: &str| {
             schema::all().any(|spec| spec.reach == Reach::Everywhere && spec.is_named(name))
         };
         let unread = base.nested.iter().filter(|name| !is_read(name));
         for name in unread.take(MAX_UNKNOWN) {
             let why = format!("{}: {SINGLE}", shortened(name));
-            let error = unreadable(base.layer, &why);
+            let error = unreadable(sources, base.layer, &why);
             match self.previous {
                 None => self.fatal.push(error),
                 Some(_) => self.report(error, FallbackApplied::Previous),
@@ -376,8 +376,9 @@ impl Base {
 }
 
 pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
-    let read =
-        |layer, text: &str| flat_yaml(text).map_err(|error| unreadable(layer, &error.to_string()));
+    let read = |layer, text: &str| {
+        flat_yaml(text).map_err(|error| unreadable(sources, layer, &error.to_string()))
+    };
     let (layer, found) = match (&sources.config_file, &sources.main) {
         (Some(text), _) => (Layer::ConfigFile, read(Layer::ConfigFile, text)?),
         (None, MainConfigMap::Present(data)) => {
@@ -400,14 +401,15 @@ pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
     })
 }
 
-fn unreadable(layer: Layer, why: &str) -> SettingError {
-    let name = match layer {
-        Layer::ConfigFile => "--config-file",
-        _ => NESTED_FILE,
+fn unreadable(sources: &Sources, layer: Layer, why: &str) -> SettingError {
+    let path = sources.flags.0.get(schema::CONFIG_FILE.name);
+    let (name, path) = match layer {
+        Layer::ConfigFile => ("--config-file", path),
+        _ => (NESTED_FILE, None),
     };
     SettingError {
         key: schema::CONFIG_FILE.name,
-        value: String::new(),
+        value: path.map_or_else(String::new, |given| given.text.clone()),
         origin: Origin {
             layer,
             name: name.to_owned(),
@@ -423,6 +425,7 @@ fn unreadable(layer: Layer, why: &str) -> SettingError {
 mod tests {
     use super::*;
     use crate::generation::{start, transition};
+    use crate::sources::GivenFlag;
     use std::time::Duration;
 
     fn of_file(text: &str) -> Sources {
@@ -438,17 +441,23 @@ mod tests {
         assert!(start(&of_file(address)).is_ok());
         let faults = "LEADER_ELECT: [true]\nMETRICS_SECURE: maybe\nCONFIG_MAP_NAME: {a: b}\n\
                       POD_NAMESPACE: [a]\nextra: {b: 1}\n";
-        let refused = start(&of_file(&format!("{address}{faults}"))).unwrap_err();
+        let mut sources = of_file(&format!("{address}{faults}"));
+        let given = GivenFlag {
+            name: "config-file",
+            text: "/wva.yaml".to_owned(),
+        };
+        sources.flags.0.insert(schema::CONFIG_FILE.name, given);
+        let refused = start(&sources).unwrap_err();
         let mut refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
         refused.sort();
         assert_eq!(
             refused,
             [
-                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: CONFIG_MAP_NAME: \
+                "CONFIG_FILE=\"/wva.yaml\" (configuration file --config-file): failed to load config: CONFIG_MAP_NAME: \
                  a single value is expected; write one KEY: value per line",
-                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: POD_NAMESPACE: \
+                "CONFIG_FILE=\"/wva.yaml\" (configuration file --config-file): failed to load config: POD_NAMESPACE: \
                  a single value is expected; write one KEY: value per line",
-                "CONFIG_FILE=\"\" (configuration file --config-file): failed to load config: extra: \
+                "CONFIG_FILE=\"/wva.yaml\" (configuration file --config-file): failed to load config: extra: \
                  a single value is expected; write one KEY: value per line",
                 "LEADER_ELECT=\"[true]\" (configuration file LEADER_ELECT): a single value is expected; \
                  write KEY: value on one line",

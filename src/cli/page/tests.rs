@@ -6,7 +6,7 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 
 use super::PageFlags;
-use crate::cli::replay::tests::{both_recording, recording};
+use crate::cli::replay::tests::{autoscaler_recording, both_recording, recording};
 use crate::page;
 use crate::page::film::{FilmLimits, film, film_within};
 use wva_recording::RecordingReader;
@@ -107,6 +107,15 @@ fn a_pod_autoscaler_is_drawn_like_a_model_of_one_variant() {
     assert_eq!(silent["facts"], facts);
     assert_eq!(silent["variants"][0]["desired"], 2);
     assert_eq!(film["changes"], 2);
+}
+
+#[test]
+fn decisions_about_pod_autoscalers_alone_are_no_film() {
+    let shown = |bytes: &[u8]| film(&mut RecordingReader::new(bytes)).map(drop);
+    assert_eq!(shown(&both_recording("--x")), Ok(()));
+    let error = shown(&autoscaler_recording()).unwrap_err();
+    let expected = "the recording has decisions about PodAutoscalers alone, and ";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]

@@ -46,6 +46,11 @@ pub(in crate::cli) fn named_recording(name: &str, argument: &str) -> Vec<u8> {
     bytes
 }
 
+/// Decisions on a `PodAutoscaler` alone.
+pub(in crate::cli) fn autoscaler_recording() -> Vec<u8> {
+    autoscalers(&mut encoder(), "chat", "--x")
+}
+
 fn cycles(encoder: &mut SegmentEncoder, argument: &str) -> Vec<u8> {
     let settings = DynamicSettings::default();
     let mut bytes = Vec::new();

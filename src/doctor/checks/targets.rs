@@ -223,7 +223,7 @@ fn contested(facts: &Facts) -> Vec<Finding> {
         // Manifests may have one object more than once.
         let mut others = variants.iter().rev();
         let last = others.find(|one| !one.title().is_of_same(&first.title()))?;
-        let cause = format!("{} and {} name {}", first.name(), last.name(), key.name);
+        let cause = format!("{} names {key} too; keep one of both", first.title());
         Some(FindingCode::TargetContested.at(last.title(), cause))
     });
     found.collect()

@@ -62,9 +62,11 @@ fn judge(schema: &JSONSchemaProps, path: &str, value: &Value, faults: &mut Vec<S
         ));
     }
     for rule in schema.x_kubernetes_validations.iter().flatten() {
-        if rule.rule == BOUNDS && !is_bounded(value) {
-            let message = rule.message.clone().unwrap_or_default();
-            faults.push(format!("{path}: {message}"));
+        if rule.rule == BOUNDS
+            && let Some((low, high)) = crossed_bounds(value)
+        {
+            let message = rule.message.as_deref().unwrap_or_default();
+            faults.push(format!("{path}: {message}; {low} is above {high}"));
         }
     }
 }
@@ -155,10 +157,9 @@ fn is_decimal(text: &str) -> bool {
     }
 }
 
-fn is_bounded(value: &Value) -> bool {
+/// A minimum with the maximum that it is above.
+fn crossed_bounds(value: &Value) -> Option<(i64, i64)> {
     let bound = |name: &str| value.get(name).and_then(Value::as_i64);
-    match (bound("minReplicas"), bound("maxReplicas")) {
-        (Some(low), Some(high)) => low <= high,
-        _ => true,
-    }
+    let bounds = bound("minReplicas").zip(bound("maxReplicas"));
+    bounds.filter(|(low, high)| low > high)
 }

@@ -178,6 +178,20 @@ fn what_an_api_server_does_not_take_as_written_is_found() {
     }
 }
 
+#[test]
+fn a_second_variant_of_a_target_names_the_first() {
+    let second = |target: &str| {
+        let second = VARIANT
+            .replace("3.0", "4")
+            .replace("name: a, ", "name: b, ");
+        let second = second.replace("{name: a}", target);
+        lines("second", &format!("{VARIANT}---\n{second}"))
+    };
+    assert_eq!(second("{name: b}"), Vec::<String>::new());
+    let cause = "VariantAutoscaling ns/a names Deployment ns/a too; keep one of both";
+    assert_eq!(second("{name: a}"), [format!("WVA086 {cause}")]);
+}
+
 /// Two files with one ConfigMap may be a patch and what it patches.
 #[test]
 fn no_file_of_a_config_map_hides_a_fault_of_another() {

@@ -338,7 +338,7 @@ fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
             "bounds",
             "minReplicas: 2",
             "minReplicas: 5",
-            "spec: minReplicas must be less than or equal to maxReplicas",
+            "spec: minReplicas must be less than or equal to maxReplicas; 5 is above 4",
         ),
         (
             "zero",

@@ -193,7 +193,7 @@ fn what_is_no_recording_is_named() {
             compressed("{\"cycle\": {}}\n"),
             "it was recorded by version ?",
         ),
-        (compressed("{\"cycle\": "), "ends within a cycle"),
+        (compressed("{\"cycle\": "), "ends within an entry"),
     ] {
         let error = RecordingReader::new(&*bytes)
             .next_cycle()
