@@ -116,7 +116,6 @@ fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
         (&raised, ZERO, 2, "BelowMinimum"),
         (&off, &[], 1, "ZeroNotEnabled"),
         (pods, ZERO, 1, "ZeroNeedsTotal"),
-        (&delegated(0), ZERO, 1, "BelowMinimum"),
         (&delegated(0), &[], 1, "BelowMinimum"),
         (&delegated(3), &[], 3, "BelowMinimum"),
     ] {
