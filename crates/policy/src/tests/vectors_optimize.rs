@@ -314,5 +314,5 @@ fn the_list_of_corrections_is_complete() {
         include_str!("../../../../tests/vectors/zero.yaml"),
         include_str!("../../../../tests/vectors/wake.yaml"),
     ];
-    assert_eq!(check_corrections(&tables).1, 9);
+    assert_eq!(check_corrections(&tables).1, 10);
 }
