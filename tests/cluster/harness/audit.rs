@@ -167,7 +167,7 @@ pub(crate) fn covers(granted: &Right, used: &Right) -> bool {
     let (used_group, used_resource, used_verb) = used;
     let is_any_scale = resource == "*/scale" && used_resource.ends_with("/scale");
     (group == "*" || group == used_group)
-        && (is_any_scale || resource == used_resource)
+        && (is_any_scale || resource == "*" || resource == used_resource)
         && verb == used_verb
 }
 
