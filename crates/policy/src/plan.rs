@@ -159,7 +159,7 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
         _ if load.stage == PlanStage::Base => true,
         (Reason::NoReplicas, ZeroBlock::Busy | ZeroBlock::Retained { .. }) => false,
         (Reason::NoReplicas, _) => true,
-        // Nothing else keeps a model that nobody uses.
+        // Nothing else keeps an idle model.
         (_, ZeroBlock::Retained { .. }) => last.to > Replicas::ZERO,
         (Reason::NotReleased { obstacle, .. }, _) => matches!(
             obstacle,
