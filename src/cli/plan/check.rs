@@ -62,8 +62,8 @@ fn bounds(
     faults
 }
 
-/// How many models that nobody serves are told.
-const TOLD: usize = 8;
+/// How many notes of one kind are listed.
+const LISTED: usize = 8;
 
 /// Entries of the settings for models that no variant serves.
 pub(super) fn unused_entries(
@@ -75,14 +75,18 @@ pub(super) fn unused_entries(
         .map(|variant| ModelKey::new(&*variant.namespace, &*variant.model))
         .collect();
     let notices = crate::settings::unused_entries(settings, &served);
-    let mut told: Vec<String> = notices.iter().take(TOLD).map(ToString::to_string).collect();
-    match notices.len().saturating_sub(TOLD) {
+    let mut listed: Vec<String> = notices
+        .iter()
+        .take(LISTED)
+        .map(ToString::to_string)
+        .collect();
+    match notices.len().saturating_sub(LISTED) {
         0 => {}
-        more => told.push(format!(
+        more => listed.push(format!(
             "and {more} more entries for models that no variant serves"
         )),
     }
-    told
+    listed
 }
 
 /// Quotas of the settings that concern no variant.
@@ -96,14 +100,18 @@ pub(super) fn unused_quotas(
         types.extend(variant.accelerator.as_deref());
     }
     let notices = crate::settings::unused_quotas(settings, &fleet);
-    notices.iter().take(TOLD).map(ToString::to_string).collect()
+    notices
+        .iter()
+        .take(LISTED)
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// Sums of GPUs that cannot hold what the variants already run, where growth counts by them.
 pub(super) fn understated(snapshot: &ClusterSnapshot, settings: &DynamicSettings) -> Vec<String> {
     let types = understated_use(snapshot).into_iter();
     let types = types.filter(|_| settings.wants_nodes());
-    let notes = types.take(TOLD).map(|(name, used, held)| {
+    let notes = types.take(LISTED).map(|(name, used, held)| {
         let name = shortened(&name);
         format!(
             "inventory.types.{name}.used: {used} is less than the {held} GPUs that ready replicas hold, so that \
@@ -129,10 +137,10 @@ pub(super) fn classless(document: &SnapshotDocument, settings: &DynamicSettings)
         .filter_map(|variant| variant.service_class.as_deref())
         .filter(|class| classes.named(class).is_none())
         .collect();
-    let told = named.iter().take(TOLD).map(|class| {
+    let listed = named.iter().take(LISTED).map(|class| {
         format!(
             "serviceClass {class:?} is not defined, so it has no targets; define it in serviceClasses of the settings{or}"
         )
     });
-    told.collect()
+    listed.collect()
 }
