@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use super::scalers::{ReadScaler, scalers};
 use super::targets::{live_kind, missing_kind, target_key, templates};
-use super::{Check, DEPLOYMENTS, HPAS, Need, POD_AUTOSCALERS, SCALED_OBJECTS, VARIANTS};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
@@ -27,56 +26,16 @@ use crate::settings::generation::Generation;
 use crate::signals::{PageReadError, PageUrl};
 use wva_base::moment::WallTime;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "specifications are accepted",
-        needs: &[POD_AUTOSCALERS],
-        run: specifications,
-    },
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "every target has one object of the manifests",
-        needs: &[
-            Need::Manifests,
-            POD_AUTOSCALERS,
-            VARIANTS,
-            HPAS,
-            SCALED_OBJECTS,
-        ],
-        run: conflicts,
-    },
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "kinds of targets of the manifests are known",
-        needs: &[Need::Manifests, Need::Kind(LiveKind::PodAutoscaler)],
-        run: target_kinds,
-    },
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "sources of the manifests can be read",
-        needs: &[Need::Manifests, POD_AUTOSCALERS],
-        run: sources,
-    },
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "a controller takes PodAutoscalers",
-        needs: &[Need::Cluster, Need::Controllers, POD_AUTOSCALERS],
-        run: support,
-    },
-    Check {
-        group: FindingGroup::PodAutoscalers,
-        title: "targets exist and follow",
-        needs: &[
-            Need::Cluster,
-            POD_AUTOSCALERS,
-            DEPLOYMENTS,
-            Need::Kind(LiveKind::StatefulSet),
-            Need::Kind(LiveKind::LeaderWorkerSet),
-        ],
-        run: conditions,
-    },
-];
+checks! {
+    PodAutoscalers "specifications are accepted" specifications: Kind(PodAutoscaler);
+    PodAutoscalers "every target has one object of the manifests" conflicts:
+        Manifests Kind(PodAutoscaler) Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+    PodAutoscalers "kinds of targets of the manifests are known" target_kinds: Manifests Kind(PodAutoscaler);
+    PodAutoscalers "sources of the manifests can be read" sources: Manifests Kind(PodAutoscaler);
+    PodAutoscalers "a controller takes PodAutoscalers" support: Cluster Controllers Kind(PodAutoscaler);
+    PodAutoscalers "targets exist and follow" conditions:
+        Cluster Kind(PodAutoscaler) Kind(Deployment) Kind(StatefulSet) Kind(LeaderWorkerSet);
+}
 
 /// Kinds that are scaled without a definition to look up, with the version that is read.
 const SCALED_KINDS: [(&str, &str); 7] = [

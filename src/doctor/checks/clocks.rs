@@ -4,9 +4,8 @@ use jiff::Timestamp;
 
 use super::cluster::webhooks_of;
 use super::prometheus::server;
-use super::{Check, Need};
 use crate::doctor::facts::{Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
 
@@ -14,25 +13,11 @@ use crate::doctor::probe::PrometheusProbe;
 pub(super) const TOLERATED_SKEW: f64 = 15.0;
 const WEEK: f64 = 7.0 * 24.0 * 3600.0;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "the clock of Prometheus agrees",
-        needs: &[Need::Series(PrometheusProbe::Clock)],
-        run: skew,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "certificates last for more than a week",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::APIService),
-            Need::Kind(LiveKind::ValidatingWebhookConfiguration),
-            Need::Kind(LiveKind::MutatingWebhookConfiguration),
-        ],
-        run: certificates,
-    },
-];
+checks! {
+    Prometheus "the clock of Prometheus agrees" skew: Series(Clock);
+    Cluster "certificates last for more than a week" certificates:
+        Cluster Kind(APIService) Kind(ValidatingWebhookConfiguration) Kind(MutatingWebhookConfiguration);
+}
 
 /// Seconds since the Unix epoch of a time as Kubernetes writes it.
 pub(super) fn seconds(text: &str) -> Option<f64> {

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::scalers::scaled_target;
 use super::targets::target_key;
-use super::{Check, HPAS, Need, POD_AUTOSCALERS, SCALED_OBJECTS, VARIANTS};
 use crate::api::variant_autoscaling;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::settings::problem::Layer;
 use crate::settings::{FeatureSwitch, schema};
@@ -21,62 +20,18 @@ const WEBHOOK_GROUPS: [&str; 2] = ["llmd.ai", "autoscaling.aibrix.ai"];
 /// The first version with rules in definitions.
 const OLDEST: (u32, u32) = (1, 25);
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Cluster,
-        title: "Kubernetes is recent enough",
-        needs: &[Need::Version],
-        run: version,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "VariantAutoscaling is served",
-        needs: &[Need::Cluster, VARIANTS],
-        run: variant_kind,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "the definition of VariantAutoscaling has every field",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::CustomResourceDefinition),
-        ],
-        run: old_definition,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "PodAutoscaler is served where it is enabled",
-        needs: &[Need::Cluster, Need::Controllers, POD_AUTOSCALERS],
-        run: autoscaler_kind,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "KEDA or an adapter for external metrics is installed",
-        needs: &[
-            Need::Cluster,
-            SCALED_OBJECTS,
-            Need::Kind(LiveKind::APIService),
-        ],
-        run: scaler_kind,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "external metrics are available",
-        needs: &[Need::Cluster, HPAS, Need::Kind(LiveKind::APIService)],
-        run: external_metrics,
-    },
-    Check {
-        group: FindingGroup::Cluster,
-        title: "webhooks have a server",
-        needs: &[
-            Need::Cluster,
-            Need::Kind(LiveKind::ValidatingWebhookConfiguration),
-            Need::Kind(LiveKind::MutatingWebhookConfiguration),
-            Need::Kind(LiveKind::EndpointSlice),
-        ],
-        run: webhooks,
-    },
-];
+checks! {
+    Cluster "Kubernetes is recent enough" version: Version;
+    Cluster "VariantAutoscaling is served" variant_kind: Cluster Kind(VariantAutoscaling);
+    Cluster "the definition of VariantAutoscaling has every field" old_definition:
+        Cluster Kind(CustomResourceDefinition);
+    Cluster "PodAutoscaler is served where it is enabled" autoscaler_kind: Cluster Controllers Kind(PodAutoscaler);
+    Cluster "KEDA or an adapter for external metrics is installed" scaler_kind:
+        Cluster Kind(ScaledObject) Kind(APIService);
+    Cluster "external metrics are available" external_metrics: Cluster Kind(HorizontalPodAutoscaler) Kind(APIService);
+    Cluster "webhooks have a server" webhooks:
+        Cluster Kind(ValidatingWebhookConfiguration) Kind(MutatingWebhookConfiguration) Kind(EndpointSlice);
+}
 
 fn version(facts: &Facts) -> Vec<Finding> {
     let old = facts.version.known().filter(|version| **version < OLDEST);

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Need, VARIANTS};
 use crate::cluster::lease::lease_name;
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 use crate::settings::config_maps::Purpose;
@@ -24,48 +23,14 @@ const SATURATION_KEYS: [&str; 5] = [
 /// The name of the Deployment of an installation by the chart under its own name.
 const INSTALLED_NAME: &str = "workload-variant-autoscaler-controller-manager";
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Controller,
-        title: "a controller is installed and ready",
-        needs: &[Need::Cluster, Need::Controllers, VARIANTS],
-        run: readiness,
-    },
-    Check {
-        group: FindingGroup::Controller,
-        title: "controllers handle different objects",
-        needs: &[Need::Cluster, Need::Controllers],
-        run: overlap,
-    },
-    Check {
-        group: FindingGroup::Controller,
-        title: "settings are accepted",
-        needs: &[Need::Controllers, Need::Kind(LiveKind::ConfigMap)],
-        run: settings,
-    },
-    Check {
-        group: FindingGroup::Controller,
-        title: "every ConfigMap of settings is read",
-        needs: &[Need::Controllers, Need::Kind(LiveKind::ConfigMap)],
-        run: config_maps,
-    },
-    Check {
-        group: FindingGroup::Controller,
-        title: "rights are granted",
-        needs: &[Need::Cluster, Need::Rights],
-        run: rights,
-    },
-    Check {
-        group: FindingGroup::Controller,
-        title: "a replica leads",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            Need::Kind(LiveKind::Lease),
-        ],
-        run: lease,
-    },
-];
+checks! {
+    Controller "a controller is installed and ready" readiness: Cluster Controllers Kind(VariantAutoscaling);
+    Controller "controllers handle different objects" overlap: Cluster Controllers;
+    Controller "settings are accepted" settings: Controllers Kind(ConfigMap);
+    Controller "every ConfigMap of settings is read" config_maps: Controllers Kind(ConfigMap);
+    Controller "rights are granted" rights: Cluster Rights;
+    Controller "a replica leads" lease: Cluster Controllers Kind(Lease);
+}
 
 fn readiness(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();

@@ -4,40 +4,21 @@ use serde_json::Value;
 
 use super::targets::{target, templates};
 use super::variants::settings_of;
-use super::{Check, DEPLOYMENTS, Need, VARIANTS};
 use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, list};
 use crate::policy::params::DynamicSettings;
 use crate::policy::pod_template::is_gpu;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Variants,
-        title: "GPUs of targets are counted",
-        needs: &[
-            Need::Controllers,
-            VARIANTS,
-            DEPLOYMENTS,
-            Need::Kind(LiveKind::ResourceClaimTemplate),
-        ],
-        run: claims,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "GPUs of device classes are counted",
-        needs: &[
-            Need::Controllers,
-            VARIANTS,
-            DEPLOYMENTS,
-            Need::Kind(LiveKind::DeviceClass),
-        ],
-        run: classes,
-    },
-];
+checks! {
+    Variants "GPUs of targets are counted" claims:
+        Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(ResourceClaimTemplate);
+    Variants "GPUs of device classes are counted" classes:
+        Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(DeviceClass);
+}
 
 /// Targets of which some controller that this is so for handles the variant.
 fn targets(facts: &Facts, is_so: impl Fn(&DynamicSettings) -> bool) -> Vec<&LiveObject> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::clocks;
 use super::prometheus::server;
 use super::targets::{may_go_to_zero, pods_of, target, templates};
-use super::{Check, DEPLOYMENTS, Need, PODS, VARIANTS, clocks};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::doctor::probe::PrometheusProbe;
 use wva_base::duration::parse_duration;
@@ -14,74 +14,19 @@ use wva_base::duration::parse_duration;
 /// Within this time a ready pod is found and scraped, in seconds.
 const FIRST_SCRAPE: f64 = 60.0;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Engines,
-        title: "engines are scraped, under the names of their models",
-        needs: &[
-            VARIANTS,
-            DEPLOYMENTS,
-            PODS,
-            Need::Series(PrometheusProbe::Targets),
-            Need::Series(PrometheusProbe::Pods),
-            Need::Series(PrometheusProbe::Running),
-            Need::Series(PrometheusProbe::EngineSeries),
-        ],
-        run: variants,
-    },
-    Check {
-        group: FindingGroup::Engines,
-        title: "series of engines name their pods",
-        needs: &[Need::Series(PrometheusProbe::Running)],
-        run: labels,
-    },
-    Check {
-        group: FindingGroup::Engines,
-        title: "running requests belong to pods that exist",
-        needs: &[
-            Need::Cluster,
-            VARIANTS,
-            PODS,
-            Need::Series(PrometheusProbe::Pods),
-            Need::Series(PrometheusProbe::Running),
-        ],
-        run: dead_pods,
-    },
-    Check {
-        group: FindingGroup::Engines,
-        title: "routers have queues",
-        needs: &[
-            VARIANTS,
-            Need::Series(PrometheusProbe::RouterPicks),
-            Need::Series(PrometheusProbe::RouterQueues),
-        ],
-        run: flow_control,
-    },
-    Check {
-        group: FindingGroup::Engines,
-        title: "models at zero can be woken",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            VARIANTS,
-            DEPLOYMENTS,
-            Need::Kind(LiveKind::InferencePool),
-            Need::Kind(LiveKind::AlphaInferencePool),
-        ],
-        run: wake,
-    },
-    Check {
-        group: FindingGroup::Engines,
-        title: "held requests outlive a start",
-        needs: &[
-            Need::Controllers,
-            VARIANTS,
-            Need::Kind(LiveKind::ConfigMap),
-            Need::Series(PrometheusProbe::Starts),
-        ],
-        run: expiry,
-    },
-];
+checks! {
+    Engines "engines are scraped, under the names of their models" variants:
+        Kind(VariantAutoscaling) Kind(Deployment) Kind(Pod) Series(Targets) Series(Pods) Series(Running)
+        Series(EngineSeries);
+    Engines "series of engines name their pods" labels: Series(Running);
+    Engines "running requests belong to pods that exist" dead_pods:
+        Cluster Kind(VariantAutoscaling) Kind(Pod) Series(Pods) Series(Running);
+    Engines "routers have queues" flow_control: Kind(VariantAutoscaling) Series(RouterPicks) Series(RouterQueues);
+    Engines "models at zero can be woken" wake:
+        Cluster Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(InferencePool) Kind(AlphaInferencePool);
+    Engines "held requests outlive a start" expiry:
+        Controllers Kind(VariantAutoscaling) Kind(ConfigMap) Series(Starts);
+}
 
 /// Whether a pod has been ready for so long that it has been scraped.
 fn is_settled(pod: &LiveObject, now: f64) -> bool {

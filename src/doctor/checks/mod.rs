@@ -1,5 +1,20 @@
 //! The checks: pure functions from facts to findings.
 
+/// The checks of a module, a row each: group, title, function, and what it cannot do without.
+macro_rules! checks {
+    (@need Kind($kind:ident)) => { super::Need::Kind(super::LiveKind::$kind) };
+    (@need Series($probe:ident)) => { super::Need::Series(super::PrometheusProbe::$probe) };
+    (@need $need:ident) => { super::Need::$need };
+    ($($group:ident $title:literal $run:ident: $($need:ident $(($of:ident))?)+;)*) => {
+        pub(super) const CHECKS: &[super::Check] = &[$(super::Check {
+            group: super::FindingGroup::$group,
+            title: $title,
+            needs: &[$(checks!(@need $need $(($of))?)),+],
+            run: $run,
+        },)*];
+    };
+}
+
 mod autoscalers;
 mod behavior;
 mod clocks;
@@ -53,13 +68,6 @@ enum Need {
     /// The answers to the queries of scalers.
     Triggers,
 }
-
-const VARIANTS: Need = Need::Kind(LiveKind::VariantAutoscaling);
-const DEPLOYMENTS: Need = Need::Kind(LiveKind::Deployment);
-const PODS: Need = Need::Kind(LiveKind::Pod);
-const SCALED_OBJECTS: Need = Need::Kind(LiveKind::ScaledObject);
-const HPAS: Need = Need::Kind(LiveKind::HorizontalPodAutoscaler);
-const POD_AUTOSCALERS: Need = Need::Kind(LiveKind::PodAutoscaler);
 
 /// One line of the report.
 #[derive(Debug, Clone, Copy)]

@@ -6,9 +6,8 @@ use super::clocks::is_ours;
 use super::controller::lease;
 use super::scalers::scalers;
 use super::variants::is_handled;
-use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 
@@ -17,46 +16,15 @@ const LONGEST_INTERVAL: f64 = 30.0;
 /// Samples come that much later than their interval.
 const JITTER: f64 = 10.0;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "Prometheus answers",
-        needs: &[Need::Prometheus],
-        run: answers,
-    },
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "Prometheus has targets",
-        needs: &[Need::Series(PrometheusProbe::Targets)],
-        run: targets,
-    },
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "counts of the controller are scraped",
-        needs: &[
-            VARIANTS,
-            HPAS,
-            SCALED_OBJECTS,
-            Need::Kind(LiveKind::APIService),
-            Need::Controllers,
-            Need::Series(PrometheusProbe::Targets),
-            Need::Series(PrometheusProbe::Counts),
-        ],
-        run: counts,
-    },
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "engines are scraped often enough",
-        needs: &[Need::Series(PrometheusProbe::Ages)],
-        run: intervals,
-    },
-    Check {
-        group: FindingGroup::Prometheus,
-        title: "engines are scraped once",
-        needs: &[Need::Series(PrometheusProbe::Doubles)],
-        run: doubles,
-    },
-];
+checks! {
+    Prometheus "Prometheus answers" answers: Prometheus;
+    Prometheus "Prometheus has targets" targets: Series(Targets);
+    Prometheus "counts of the controller are scraped" counts:
+        Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject) Kind(APIService) Controllers
+        Series(Targets) Series(Counts);
+    Prometheus "engines are scraped often enough" intervals: Series(Ages);
+    Prometheus "engines are scraped once" doubles: Series(Doubles);
+}
 
 /// The server, named by its address.
 pub(super) fn server(facts: &Facts) -> ObjectName {

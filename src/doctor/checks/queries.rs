@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use super::prometheus::counted as counted_by;
 use super::scalers::scalers;
 use super::variants::is_handled;
-use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::scaler::matched;
 use crate::doctor::facts::{Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::ObjectKey;
@@ -23,32 +22,14 @@ const SHARES: [&str; 4] = [
     "utilization",
 ];
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Scalers,
-        title: "queries bring one count",
-        needs: &[SCALED_OBJECTS],
-        run: texts,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "shares can ask for replicas",
-        needs: &[SCALED_OBJECTS, HPAS],
-        run: shares,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "scalers select the instance of their controller",
-        needs: &[Need::Cluster, Need::Controllers, SCALED_OBJECTS, HPAS],
-        run: instances,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "Prometheus answers the queries of scalers",
-        needs: &[Need::Cluster, SCALED_OBJECTS, VARIANTS, Need::Triggers],
-        run: answers,
-    },
-];
+checks! {
+    Scalers "queries bring one count" texts: Kind(ScaledObject);
+    Scalers "shares can ask for replicas" shares: Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
+    Scalers "scalers select the instance of their controller" instances:
+        Cluster Controllers Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
+    Scalers "Prometheus answers the queries of scalers" answers:
+        Cluster Kind(ScaledObject) Kind(VariantAutoscaling) Triggers;
+}
 
 /// The queries of a ScaledObject to Prometheus, with their places among its triggers.
 pub(in crate::doctor) fn queries(object: &LiveObject) -> Vec<(usize, Trigger)> {

@@ -12,14 +12,13 @@ use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
-use super::{Check, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::condition::ConditionReason;
@@ -31,40 +30,15 @@ use crate::policy::variant;
 use crate::serve::external_scaler::refused;
 use wva_base::text::shortened;
 
-const NEEDS: &[Need] = &[VARIANTS, HPAS, SCALED_OBJECTS];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Scalers,
-        title: "scalers can be read",
-        needs: NEEDS,
-        run: shapes,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "a scaler follows every variant",
-        needs: NEEDS,
-        run: followed,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "scalers of counts follow them at once",
-        needs: NEEDS,
-        run: windows,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "fallbacks keep replicas",
-        needs: &[SCALED_OBJECTS],
-        run: fallbacks,
-    },
-    Check {
-        group: FindingGroup::Scalers,
-        title: "scalers have their rights",
-        needs: &[Need::Cluster, Need::ScalerRights],
-        run: rights,
-    },
-];
+checks! {
+    Scalers "scalers can be read" shapes: Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+    Scalers "a scaler follows every variant" followed:
+        Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+    Scalers "scalers of counts follow them at once" windows:
+        Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+    Scalers "fallbacks keep replicas" fallbacks: Kind(ScaledObject);
+    Scalers "scalers have their rights" rights: Cluster ScalerRights;
+}
 
 fn rights(facts: &Facts) -> Vec<Finding> {
     let rights = facts.scaler_rights.known().map_or(&[][..], Vec::as_slice);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::clocks;
 use super::scalers::scalers;
 use super::variants::{models, settings_of};
-use super::{Check, DEPLOYMENTS, Need, PODS, VARIANTS, clocks};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::project::scaler::PAUSED_REPLICAS;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind};
@@ -38,73 +38,18 @@ const SCALERS: [&str; 4] = [
 /// Words in names of models that say how the same weights are stored.
 const FORMS: [&str; 6] = ["hf", "gguf", "awq", "gptq", "fp8", "bf16"];
 
-const WORKLOADS: &[Need] = &[
-    VARIANTS,
-    DEPLOYMENTS,
-    Need::Kind(LiveKind::StatefulSet),
-    Need::Kind(LiveKind::LeaderWorkerSet),
-];
-
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Variants,
-        title: "targets exist",
-        needs: &[
-            Need::Cluster,
-            VARIANTS,
-            DEPLOYMENTS,
-            Need::Kind(LiveKind::StatefulSet),
-            Need::Kind(LiveKind::LeaderWorkerSet),
-        ],
-        run: missing,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "kinds of targets are known",
-        needs: &[VARIANTS],
-        run: kinds,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "every target has one variant",
-        needs: &[VARIANTS],
-        run: contested,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "models have names of their own",
-        needs: WORKLOADS,
-        run: names,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "only the scaler writes replicas",
-        needs: &[Need::Cluster, VARIANTS, DEPLOYMENTS],
-        run: writers,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "no target is at zero by hand",
-        needs: &[Need::Cluster, Need::Controllers, VARIANTS, DEPLOYMENTS],
-        run: zero,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "pods start",
-        needs: &[Need::Cluster, VARIANTS, DEPLOYMENTS, PODS],
-        run: pods,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "analyzers have their signals",
-        needs: &[
-            Need::Controllers,
-            VARIANTS,
-            Need::Series(PrometheusProbe::RouterPicks),
-        ],
-        run: throughput,
-    },
-];
+checks! {
+    Variants "targets exist" missing:
+        Cluster Kind(VariantAutoscaling) Kind(Deployment) Kind(StatefulSet) Kind(LeaderWorkerSet);
+    Variants "kinds of targets are known" kinds: Kind(VariantAutoscaling);
+    Variants "every target has one variant" contested: Kind(VariantAutoscaling);
+    Variants "models have names of their own" names:
+        Kind(VariantAutoscaling) Kind(Deployment) Kind(StatefulSet) Kind(LeaderWorkerSet);
+    Variants "only the scaler writes replicas" writers: Cluster Kind(VariantAutoscaling) Kind(Deployment);
+    Variants "no target is at zero by hand" zero: Cluster Controllers Kind(VariantAutoscaling) Kind(Deployment);
+    Variants "pods start" pods: Cluster Kind(VariantAutoscaling) Kind(Deployment) Kind(Pod);
+    Variants "analyzers have their signals" throughput: Controllers Kind(VariantAutoscaling) Series(RouterPicks);
+}
 
 /// The target that a variant names.
 pub(super) fn target_key(variant: &LiveObject) -> Option<TargetKey> {

@@ -7,13 +7,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
 use super::targets::{target, templates};
-use super::{Check, DEPLOYMENTS, HPAS, Need, SCALED_OBJECTS, VARIANTS};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
 use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, FindingGroup};
+use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
 use crate::policy::key::{ModelKey, ObjectKey};
@@ -23,49 +22,15 @@ use crate::policy::{self, TierFault, tier_faults};
 use crate::settings::config_maps::Purpose;
 use crate::settings::generation::Generation;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check {
-        group: FindingGroup::Variants,
-        title: "objects can be read",
-        needs: &[VARIANTS],
-        run: shapes,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "every variant has a controller",
-        needs: &[
-            Need::Cluster,
-            Need::Controllers,
-            VARIANTS,
-            Need::Kind(LiveKind::Namespace),
-        ],
-        run: owners,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "the controller reports no obstacle",
-        needs: &[Need::Cluster, VARIANTS],
-        run: conditions,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "the controller reports no obstacle on scalers",
-        needs: &[Need::Cluster, Need::Kind(LiveKind::Event)],
-        run: events,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "costs differ between variants",
-        needs: &[VARIANTS, DEPLOYMENTS],
-        run: costs,
-    },
-    Check {
-        group: FindingGroup::Variants,
-        title: "tiers of policy exist",
-        needs: &[Need::Controllers, VARIANTS, SCALED_OBJECTS, HPAS],
-        run: tiers,
-    },
-];
+checks! {
+    Variants "objects can be read" shapes: Kind(VariantAutoscaling);
+    Variants "every variant has a controller" owners: Cluster Controllers Kind(VariantAutoscaling) Kind(Namespace);
+    Variants "the controller reports no obstacle" conditions: Cluster Kind(VariantAutoscaling);
+    Variants "the controller reports no obstacle on scalers" events: Cluster Kind(Event);
+    Variants "costs differ between variants" costs: Kind(VariantAutoscaling) Kind(Deployment);
+    Variants "tiers of policy exist" tiers:
+        Controllers Kind(VariantAutoscaling) Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
+}
 
 fn shapes(facts: &Facts) -> Vec<Finding> {
     let is_judged = |object: &LiveObject| {
