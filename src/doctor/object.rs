@@ -122,6 +122,14 @@ impl LiveObject {
         member(&self.0, "/metadata/annotations", name)
     }
 
+    /// The service account of its pods.
+    pub fn service_account(&self) -> &str {
+        match self.text("/spec/template/spec/serviceAccountName") {
+            "" => "default",
+            account => account,
+        }
+    }
+
     /// Whether it is being deleted.
     pub fn is_leaving(&self) -> bool {
         self.has("/metadata/deletionTimestamp")

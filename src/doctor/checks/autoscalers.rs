@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use super::scalers::{ReadScaler, scalers};
-use super::targets::{live_kind, missing_kind, target_key, templates};
+use super::targets::{missing_target, of_key, target_key, templates};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
@@ -212,7 +212,7 @@ fn sources(facts: &Facts) -> Vec<Finding> {
         let Some(policy) = policy.filter(|policy| policy.strategy != ScalingStrategy::Hpa) else {
             continue;
         };
-        let target = target_of(facts, &stored);
+        let target = stored.target().and_then(|key| of_key(facts, &key));
         let mut are_ports = true;
         for (index, source) in policy.sources.iter().enumerate() {
             let mut add = |code: FindingCode, field: &str, why: String| {
@@ -311,16 +311,7 @@ pub(in crate::doctor) fn autoscaler_code(
 fn conditions(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, stored) in autoscalers(facts) {
-        let target = stored.target();
-        if let Some(key) = &target
-            && let Some(kind) = missing_kind(facts, key)
-        {
-            let cause = format!(
-                "there is no {} {}/{}",
-                kind.as_str(),
-                key.namespace,
-                key.name
-            );
+        if let Some(cause) = stored.target().and_then(|key| missing_target(facts, &key)) {
             found.push(FindingCode::AutoscalerTargetMissing.at(object.title(), cause));
             continue;
         }
@@ -348,7 +339,7 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
 /// A port of a source that the containers of the target do not have, where they state any.
 fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
     let policy = stored.object.as_ref().ok()?.check().ok()?;
-    let target = target_of(facts, stored)?;
+    let target = of_key(facts, &stored.target()?)?;
     let paths = ["/spec/containers", "/spec/initContainers"];
     let containers = templates(target)
         .flat_map(|template| paths.into_iter().flat_map(|path| list(template, path)));
@@ -365,12 +356,6 @@ fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
     })?;
     let stated = ports.join(", ");
     (!ports.is_empty()).then(|| format!("port {wrong} is read, and the pods have {stated}"))
-}
-
-/// The target of a PodAutoscaler, where it was read.
-fn target_of<'a>(facts: &'a Facts, stored: &StoredAutoscaler) -> Option<&'a LiveObject> {
-    let key = stored.target()?;
-    facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
 }
 
 fn support(facts: &Facts) -> Vec<Finding> {

@@ -55,8 +55,7 @@ fn definition(code: FindingCode, kind: LiveKind) -> Finding {
 
 fn variant_kind(facts: &Facts) -> Vec<Finding> {
     let kind = LiveKind::VariantAutoscaling;
-    let generations = facts.controllers().iter();
-    let mut generations = generations.filter_map(|one| one.generation()).peekable();
+    let mut generations = facts.generations().peekable();
     // Annotated scalers are variants without that kind.
     let is_spared = generations.peek().is_some()
         && generations.all(|one| one.statics.annotated_scalers == FeatureSwitch::Enabled);
@@ -122,10 +121,7 @@ fn old_definition(facts: &Facts) -> Vec<Finding> {
 
 fn autoscaler_kind(facts: &Facts) -> Vec<Finding> {
     let kind = LiveKind::PodAutoscaler;
-    let mut generations = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
+    let mut generations = facts.generations();
     // By default they are decided on where they are served.
     let is_wanted = generations.any(|one| {
         let origin = one.values.get(&schema::POD_AUTOSCALERS_ENABLED).origin;

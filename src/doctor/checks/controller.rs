@@ -131,12 +131,8 @@ pub(in crate::doctor) fn likely_purpose(object: &LiveObject) -> Option<Purpose> 
 }
 
 fn config_maps(facts: &Facts) -> Vec<Finding> {
-    let names: Vec<_> = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation())
-        .map(|generation| &generation.statics.config_maps)
-        .collect();
+    let names = facts.generations().map(|one| &one.statics.config_maps);
+    let names: Vec<_> = names.collect();
     let Some(first) = names.first() else {
         return Vec::new();
     };

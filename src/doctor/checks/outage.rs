@@ -3,7 +3,7 @@
 
 use super::behavior::may_rest_at_zero;
 use super::scalers::{ReadScaler, is_asked, scalers};
-use super::targets::{claimed, live_kind};
+use super::targets::{claimed, of_key};
 use crate::doctor::facts::{FactSource, Facts};
 use crate::doctor::object::LiveObject;
 use crate::doctor::report::OutageForecast;
@@ -68,7 +68,7 @@ fn forecast(facts: &Facts, one: &ReadScaler<'_>) -> Option<OutageForecast> {
         return None;
     };
     let key = one.kept.target.as_ref().filter(|_| is_free)?;
-    let target = facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)?;
+    let target = of_key(facts, key)?;
     let current = target.number("/spec/replicas").unwrap_or(1);
     let (replicas, why) = match (input, Fallback::of(one.object)) {
         (Input::Other, _) => return None,

@@ -36,12 +36,9 @@ fn address(facts: &Facts) -> String {
     if let Some(asked) = &facts.prometheus_address {
         return asked.clone();
     }
-    let mut generations = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
-    generations.next().map_or_else(String::new, |generation| {
-        generation.statics.prometheus.base_url.to_string()
+    let first = facts.generations().next();
+    first.map_or_else(String::new, |one| {
+        one.statics.prometheus.base_url.to_string()
     })
 }
 

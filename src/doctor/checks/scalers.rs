@@ -11,7 +11,7 @@ use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
-use super::targets::{claimed, may_go_to_zero, missing_kind, target_key};
+use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
@@ -282,7 +282,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .filter_map(|all| all.get(&target))
             .any(|all| all.len() > 1);
         // Nothing of it is followed before it exists and has one variant.
-        let is_unfit = is_contested || missing_kind(facts, &target).is_some();
+        let is_unfit = is_contested || missing_target(facts, &target).is_some();
         if is_unfit && facts.source == FactSource::Cluster {
             continue;
         }

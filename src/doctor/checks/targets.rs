@@ -73,7 +73,11 @@ pub(in crate::doctor) fn live_kind(kind: &TargetKind) -> Option<LiveKind> {
 
 /// The target of a variant, where it was read.
 pub(super) fn target<'a>(facts: &'a Facts, variant: &LiveObject) -> Option<&'a LiveObject> {
-    let key = target_key(variant)?;
+    of_key(facts, &target_key(variant)?)
+}
+
+/// The target of a key, where it was read.
+pub(super) fn of_key<'a>(facts: &'a Facts, key: &TargetKey) -> Option<&'a LiveObject> {
     facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
 }
 
@@ -112,25 +116,16 @@ pub(super) fn pods_of<'a>(facts: &'a Facts, target: &LiveObject) -> Vec<&'a Live
     own.collect()
 }
 
-/// The kind of a target that does not exist.
-pub(super) fn missing_kind(facts: &Facts, key: &TargetKey) -> Option<LiveKind> {
-    let kind = live_kind(&key.kind)?;
-    let read = facts.objects.get(&kind);
+/// The cause of a finding about a target that does not exist.
+pub(super) fn missing_target(facts: &Facts, key: &TargetKey) -> Option<String> {
+    let read = facts.objects.get(&live_kind(&key.kind)?);
     let is_read = matches!(read, Some(Reading::Known(_) | Reading::Absent));
-    let found = facts.find(kind, &key.namespace, &key.name);
-    (is_read && found.is_none()).then_some(kind)
+    (is_read && of_key(facts, key).is_none()).then(|| format!("there is no {key}"))
 }
 
 fn missing(facts: &Facts) -> Vec<Finding> {
     let found = facts.variants().filter_map(|variant| {
-        let key = target_key(variant)?;
-        let kind = missing_kind(facts, &key)?;
-        let cause = format!(
-            "there is no {} {}/{}",
-            kind.as_str(),
-            key.namespace,
-            key.name
-        );
+        let cause = missing_target(facts, &target_key(variant)?)?;
         Some(FindingCode::TargetMissing.at(variant.title(), cause))
     });
     found.collect()

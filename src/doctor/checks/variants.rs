@@ -269,12 +269,8 @@ fn tiers_without_variant(facts: &Facts) -> Vec<Finding> {
         .every_variant()
         .map(|variant| variant.text("/spec/scalingPolicy"))
         .collect();
-    let generations = facts
-        .controllers()
-        .iter()
-        .filter_map(ControllerFacts::generation);
     let mut found = BTreeMap::new();
-    for (map, tier) in generations.flat_map(|generation| unnamed_tiers(generation, &named)) {
+    for (map, tier) in (facts.generations()).flat_map(|one| unnamed_tiers(one, &named)) {
         let object = ObjectName::new("ConfigMap", &*map.namespace, &*map.name);
         let cause = format!(
             "entry {tier:?} has no modelId, so it is a tier, and no variant names it as scalingPolicy; write the \

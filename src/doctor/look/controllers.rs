@@ -100,11 +100,7 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
     };
     ControllerFacts {
         key: ObjectKey::new(deployment.namespace(), deployment.name()),
-        account: match deployment.text("/spec/template/spec/serviceAccountName") {
-            "" => "default",
-            account => account,
-        }
-        .to_owned(),
+        account: deployment.service_account().to_owned(),
         wanted: deployment.number("/spec/replicas").unwrap_or(1),
         ready: deployment.number("/status/readyReplicas").unwrap_or(0),
         settings,

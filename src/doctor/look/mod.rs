@@ -233,13 +233,10 @@ fn webhook_namespaces(facts: &Facts) -> Vec<Place> {
 }
 
 async fn leases(client: &Client, facts: &mut Facts) {
-    let generations = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.generation());
-    let names: BTreeSet<String> = generations
-        .map(|generation| generation.statics.scope.system_namespace.clone())
-        .collect();
+    let names = facts
+        .generations()
+        .map(|one| &one.statics.scope.system_namespace);
+    let names: BTreeSet<String> = names.cloned().collect();
     let places: Vec<Place> = names.into_iter().map(Place::Namespace).collect();
     let read = list(client, LiveKind::Lease, &places, "").await;
     facts.objects.insert(LiveKind::Lease, read);

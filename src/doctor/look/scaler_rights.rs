@@ -133,18 +133,10 @@ fn of_keda(object: &LiveObject, target: &TargetKey, keda: &Keda) -> Vec<Need> {
         rights.map(move |access| (one, access))
     });
     let of_adapter = adapter.map(|one| (one, review));
-    let rights = of_operator.chain(of_adapter).map(|(deployment, access)| {
-        let account = deployment.text("/spec/template/spec/serviceAccountName");
-        let account = if account.is_empty() {
-            "default"
-        } else {
-            account
-        };
-        Need {
-            object: object.title(),
-            user: service_account(deployment.namespace(), account),
-            access,
-        }
+    let rights = of_operator.chain(of_adapter).map(|(one, access)| Need {
+        object: object.title(),
+        user: service_account(one.namespace(), one.service_account()),
+        access,
     });
     rights.collect()
 }
