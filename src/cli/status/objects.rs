@@ -12,6 +12,7 @@ use super::fleet::{TargetPlace, identity, target_place, text};
 use crate::cli::migrate::{StoredScaler, declared};
 use crate::cluster::client::{RequestError, within};
 use crate::cluster::event::REPORTING_CONTROLLER;
+use crate::doctor::facts::LiveKind;
 use crate::doctor::look::takes_annotations;
 use crate::policy::actuation::ScalerKind;
 
@@ -22,42 +23,11 @@ const PAGE: u32 = 500;
 
 const MOST: usize = 50_000;
 
-/// What a list is of: group, version, kind and plural.
-type ListedKind = (&'static str, &'static str, &'static str, &'static str);
-
-const VARIANTS: ListedKind = (
-    "llmd.ai",
-    "v1alpha1",
-    "VariantAutoscaling",
-    "variantautoscalings",
-);
-const POD_AUTOSCALERS: ListedKind = (
-    "autoscaling.aibrix.ai",
-    "v1alpha1",
-    "PodAutoscaler",
-    "podautoscalers",
-);
-const SCALED_OBJECTS: ListedKind = ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects");
-const HPAS: ListedKind = (
-    "autoscaling",
-    "v2",
-    "HorizontalPodAutoscaler",
-    "horizontalpodautoscalers",
-);
-const WORKLOADS: [ListedKind; 3] = [
-    ("apps", "v1", "Deployment", "deployments"),
-    ("apps", "v1", "StatefulSet", "statefulsets"),
-    (
-        "leaderworkerset.x-k8s.io",
-        "v1",
-        "LeaderWorkerSet",
-        "leaderworkersets",
-    ),
+const WORKLOADS: [LiveKind; 3] = [
+    LiveKind::Deployment,
+    LiveKind::StatefulSet,
+    LiveKind::LeaderWorkerSet,
 ];
-
-const PODS: ListedKind = ("", "v1", "Pod", "pods");
-
-const EVENTS: ListedKind = ("events.k8s.io", "v1", "Event", "events");
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct FleetObjects {
@@ -83,7 +53,7 @@ impl FleetObjects {
     /// With the pods that scheduling gates hold.
     pub(super) async fn with_gated(mut self, client: &Client, namespace: Option<&str>) -> Self {
         let held = ListParams::default().fields("status.phase=Pending");
-        match list_of(client, PODS, namespace, held).await {
+        match list_of(client, LiveKind::Pod, namespace, held).await {
             Ok(found) => {
                 let mut found = found.unwrap_or_default();
                 found.retain(|pod| {
@@ -94,7 +64,7 @@ impl FleetObjects {
                 });
                 self.gated = Some(found);
             }
-            Err(error) => self.notes.push(refusal(PODS, &error)),
+            Err(error) => self.notes.push(refusal(LiveKind::Pod, &error)),
         }
         self
     }
@@ -111,36 +81,35 @@ impl FleetObjects {
         let mut objects = Self::default();
         let is_served;
         let mut refused = None;
-        let variants = list(client, VARIANTS, namespace).await;
-        let autoscalers = list(client, POD_AUTOSCALERS, namespace).await;
+        let variants = list(client, LiveKind::VariantAutoscaling, namespace).await;
+        let autoscalers = list(client, LiveKind::PodAutoscaler, namespace).await;
         match (variants, autoscalers) {
             (Err(error), Err(_) | Ok(None)) if !is_forbidden(&error) => {
-                return Err(refusal(VARIANTS, &error));
+                return Err(refusal(LiveKind::VariantAutoscaling, &error));
             }
             (variants, autoscalers) => {
                 if let (Err(error), Err(_) | Ok(None)) = (&variants, &autoscalers) {
-                    refused = Some(refusal(VARIANTS, error));
+                    refused = Some(refusal(LiveKind::VariantAutoscaling, error));
                 }
                 is_served = !matches!((&variants, &autoscalers), (Ok(None), Ok(None)));
-                objects.variants = objects.kept(VARIANTS, variants);
-                objects.pod_autoscalers = objects.kept(POD_AUTOSCALERS, autoscalers);
+                objects.variants = objects.kept(LiveKind::VariantAutoscaling, variants);
+                objects.pod_autoscalers = objects.kept(LiveKind::PodAutoscaler, autoscalers);
             }
         }
         for kind in WORKLOADS {
-            let (_, _, name, _) = kind;
             let found = list(client, kind, namespace).await;
             let found = objects.kept(kind, found);
-            let found = found.into_iter().map(|object| (name, object));
+            let found = found.into_iter().map(|object| (kind.as_str(), object));
             objects.workloads.extend(found);
         }
-        let hpas = list(client, HPAS, namespace).await;
-        let scaled_objects = list(client, SCALED_OBJECTS, namespace).await;
+        let hpas = list(client, LiveKind::HorizontalPodAutoscaler, namespace).await;
+        let scaled_objects = list(client, LiveKind::ScaledObject, namespace).await;
         let is_listed = matches!(hpas, Ok(Some(_))) || matches!(scaled_objects, Ok(Some(_)));
         if let Some(why) = refused.filter(|_| !is_listed) {
             return Err(why);
         }
-        objects.hpas = objects.kept(HPAS, hpas);
-        objects.scaled_objects = objects.kept(SCALED_OBJECTS, scaled_objects);
+        objects.hpas = objects.kept(LiveKind::HorizontalPodAutoscaler, hpas);
+        objects.scaled_objects = objects.kept(LiveKind::ScaledObject, scaled_objects);
         objects.declare();
         if !is_served && objects.declared.is_empty() {
             return Err(
@@ -215,14 +184,14 @@ impl FleetObjects {
     /// The objects, or none and a note. A kind that the cluster does not have needs no note.
     fn kept(
         &mut self,
-        kind: ListedKind,
+        kind: LiveKind,
         listed: Result<Option<Vec<Value>>, RequestError>,
     ) -> Vec<Value> {
         match listed {
             Ok(found) => {
                 let found = found.unwrap_or_default();
                 if found.len() >= MOST {
-                    let plural = kind.3;
+                    let plural = kind.resource();
                     self.notes
                         .push(format!("{plural}: the first {MOST} are shown"));
                 }
@@ -240,13 +209,14 @@ fn is_forbidden(error: &RequestError) -> bool {
     matches!(error, RequestError::Refused(status) if status.code == 403)
 }
 
-fn refusal((group, _, _, plural): ListedKind, error: &RequestError) -> String {
+fn refusal(kind: LiveKind, error: &RequestError) -> String {
+    let plural = kind.resource();
     let remedy = match error {
         RequestError::Refused(status) if status.code == 401 => {
             "log in, so that the kubeconfig has valid credentials".to_owned()
         }
         RequestError::Refused(status) if status.code == 403 => {
-            let resource = [plural, group].join(".");
+            let resource = [plural, kind.group()].join(".");
             let resource = resource.trim_end_matches('.');
             format!("grant list on {resource}, or name a namespace with --namespace")
         }
@@ -263,8 +233,8 @@ pub(in crate::cli) async fn list_events(
     client: &Client,
     namespace: Option<&str>,
 ) -> Result<Vec<Value>, String> {
-    let events = list(client, EVENTS, namespace).await;
-    let events = events.map_err(|error| refusal(EVENTS, &error))?;
+    let events = list(client, LiveKind::Event, namespace).await;
+    let events = events.map_err(|error| refusal(LiveKind::Event, &error))?;
     let mut events = events.unwrap_or_default();
     events.retain(|event| match text(event, "/regarding/kind") {
         "VariantAutoscaling" | "PodAutoscaler" => true,
@@ -279,7 +249,7 @@ pub(in crate::cli) async fn list_events(
 /// All objects of a kind; `None` where the API server does not serve it.
 async fn list(
     client: &Client,
-    kind: ListedKind,
+    kind: LiveKind,
     namespace: Option<&str>,
 ) -> Result<Option<Vec<Value>>, RequestError> {
     list_of(client, kind, namespace, ListParams::default()).await
@@ -287,12 +257,13 @@ async fn list(
 
 async fn list_of(
     client: &Client,
-    (group, version, kind, plural): ListedKind,
+    kind: LiveKind,
     namespace: Option<&str>,
     parameters: ListParams,
 ) -> Result<Option<Vec<Value>>, RequestError> {
-    let resource =
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    let version = kind.path().rsplit('/').next().unwrap_or_default();
+    let of_kind = GroupVersionKind::gvk(kind.group(), version, kind.as_str());
+    let resource = ApiResource::from_gvk_with_plural(&of_kind, kind.resource());
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
