@@ -129,144 +129,87 @@ macro_rules! router {
     };
 }
 
+/// Rows of signals with their sources, the preferred one first.
+macro_rules! signals {
+    ($row:ident: $($signal:ident $($ranks:ident)? { $($source:expr;)* })*) => {
+        &[$($row {
+            signal: SignalName::$signal,
+            $(ranks: Ranks::$ranks,)?
+            sources: &[$($source),*],
+        }),*]
+    };
+}
+
 /// Signals of replicas.
-pub const ENGINE: &[EngineSignal] = &[
-    EngineSignal {
-        signal: SignalName::KvUsage,
-        ranks: Ranks::Mean,
-        sources: &[
-            value!(KvUsage, "vllm", "kv_cache_usage_perc"),
-            value!(KvUsage, "vllm", "gpu_cache_usage_perc"),
-            value!(KvUsage, "sglang", "token_usage"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::QueueLength,
-        ranks: Ranks::Sum,
-        sources: &[
-            value!(QueueLength, "vllm", "num_requests_waiting"),
-            value!(QueueLength, "sglang", "num_queue_reqs"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::Running,
-        ranks: Ranks::Sum,
-        sources: &[
-            value!(EngineState, "vllm", "num_requests_running"),
-            value!(EngineState, "sglang", "num_running_reqs"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::KvUsageNow,
-        ranks: Ranks::Mean,
-        sources: &[
-            value!(EngineState, "vllm", "kv_cache_usage_perc"),
-            value!(EngineState, "vllm", "gpu_cache_usage_perc"),
-            value!(EngineState, "sglang", "token_usage"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::KvCapacity,
-        ranks: Ranks::Sum,
-        sources: &[
-            SignalSource {
-                query: QueryName::KvCapacity,
-                formula: Formula::Blocks(engine!("vllm", "cache_config_info")),
-            },
-            value!(KvCapacity, "sglang", "max_total_num_tokens"),
-            SignalSource {
-                query: QueryName::KvCapacity,
-                formula: Formula::Total(&[
-                    engine!("sglang", "kv_used_tokens"),
-                    engine!("sglang", "kv_available_tokens"),
-                    engine!("sglang", "kv_evictable_tokens"),
-                ]),
-            },
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::InputTokens,
-        ranks: Ranks::Sum,
-        sources: &[
-            mean!(RequestSizes, "vllm", "request_prompt_tokens"),
-            mean!(RequestSizes, "sglang", "prompt_tokens_histogram"),
-            share!(
-                RequestSizes,
-                "sglang",
-                "prompt_tokens_total" / "e2e_request_latency_seconds_count"
-            ),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::OutputTokens,
-        ranks: Ranks::Sum,
-        sources: &[
-            mean!(RequestSizes, "vllm", "request_generation_tokens"),
-            mean!(RequestSizes, "sglang", "generation_tokens_histogram"),
-            share!(
-                RequestSizes,
-                "sglang",
-                "generation_tokens_total" / "e2e_request_latency_seconds_count"
-            ),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::PrefixHitRate,
-        ranks: Ranks::Mean,
-        sources: &[
-            share!(
-                RequestSizes,
-                "vllm",
-                "prefix_cache_hits_total" / "prefix_cache_queries_total"
-            ),
-            share!(
-                RequestSizes,
-                "vllm",
-                "gpu_prefix_cache_hits_total" / "gpu_prefix_cache_queries_total"
-            ),
-            share!(
-                RequestSizes,
-                "sglang",
-                "cached_tokens_total" / "prompt_tokens_total"
-            ),
-            value!(EngineState, "sglang", "cache_hit_rate"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::TimeToFirstToken,
-        ranks: Ranks::Sum,
-        sources: &[
-            mean!(EngineRates, "vllm", "time_to_first_token_seconds"),
-            mean!(EngineRates, "sglang", "time_to_first_token_seconds"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::InterTokenLatency,
-        ranks: Ranks::Sum,
-        sources: &[
-            mean!(EngineRates, "vllm", "inter_token_latency_seconds"),
-            mean!(EngineRates, "vllm", "time_per_output_token_seconds"),
-            mean!(EngineRates, "sglang", "inter_token_latency_seconds"),
-            mean!(EngineRates, "sglang", "time_per_output_token_seconds"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::GenerationRate,
-        ranks: Ranks::Sum,
-        sources: &[
-            value!(EngineRates, "vllm", "generation_tokens_total"),
-            value!(EngineRates, "sglang", "generation_tokens_total"),
-        ],
-    },
-    EngineSignal {
-        signal: SignalName::CompletionRate,
-        ranks: Ranks::Sum,
-        sources: &[
-            value!(EngineRates, "vllm", "request_success_total"),
-            value!(EngineRates, "sglang", "e2e_request_latency_seconds_count"),
-        ],
-    },
-];
+pub const ENGINE: &[EngineSignal] = signals! { EngineSignal:
+    KvUsage Mean {
+        value!(KvUsage, "vllm", "kv_cache_usage_perc");
+        value!(KvUsage, "vllm", "gpu_cache_usage_perc");
+        value!(KvUsage, "sglang", "token_usage");
+    }
+    QueueLength Sum {
+        value!(QueueLength, "vllm", "num_requests_waiting");
+        value!(QueueLength, "sglang", "num_queue_reqs");
+    }
+    Running Sum {
+        value!(EngineState, "vllm", "num_requests_running");
+        value!(EngineState, "sglang", "num_running_reqs");
+    }
+    KvUsageNow Mean {
+        value!(EngineState, "vllm", "kv_cache_usage_perc");
+        value!(EngineState, "vllm", "gpu_cache_usage_perc");
+        value!(EngineState, "sglang", "token_usage");
+    }
+    KvCapacity Sum {
+        SignalSource {
+            query: QueryName::KvCapacity,
+            formula: Formula::Blocks(engine!("vllm", "cache_config_info")),
+        };
+        value!(KvCapacity, "sglang", "max_total_num_tokens");
+        SignalSource {
+            query: QueryName::KvCapacity,
+            formula: Formula::Total(&[
+                engine!("sglang", "kv_used_tokens"),
+                engine!("sglang", "kv_available_tokens"),
+                engine!("sglang", "kv_evictable_tokens"),
+            ]),
+        };
+    }
+    InputTokens Sum {
+        mean!(RequestSizes, "vllm", "request_prompt_tokens");
+        mean!(RequestSizes, "sglang", "prompt_tokens_histogram");
+        share!(RequestSizes, "sglang", "prompt_tokens_total" / "e2e_request_latency_seconds_count");
+    }
+    OutputTokens Sum {
+        mean!(RequestSizes, "vllm", "request_generation_tokens");
+        mean!(RequestSizes, "sglang", "generation_tokens_histogram");
+        share!(RequestSizes, "sglang", "generation_tokens_total" / "e2e_request_latency_seconds_count");
+    }
+    PrefixHitRate Mean {
+        share!(RequestSizes, "vllm", "prefix_cache_hits_total" / "prefix_cache_queries_total");
+        share!(RequestSizes, "vllm", "gpu_prefix_cache_hits_total" / "gpu_prefix_cache_queries_total");
+        share!(RequestSizes, "sglang", "cached_tokens_total" / "prompt_tokens_total");
+        value!(EngineState, "sglang", "cache_hit_rate");
+    }
+    TimeToFirstToken Sum {
+        mean!(EngineRates, "vllm", "time_to_first_token_seconds");
+        mean!(EngineRates, "sglang", "time_to_first_token_seconds");
+    }
+    InterTokenLatency Sum {
+        mean!(EngineRates, "vllm", "inter_token_latency_seconds");
+        mean!(EngineRates, "vllm", "time_per_output_token_seconds");
+        mean!(EngineRates, "sglang", "inter_token_latency_seconds");
+        mean!(EngineRates, "sglang", "time_per_output_token_seconds");
+    }
+    GenerationRate Sum {
+        value!(EngineRates, "vllm", "generation_tokens_total");
+        value!(EngineRates, "sglang", "generation_tokens_total");
+    }
+    CompletionRate Sum {
+        value!(EngineRates, "vllm", "request_success_total");
+        value!(EngineRates, "sglang", "e2e_request_latency_seconds_count");
+    }
+};
 
 /// Requests that the router sends to a pod. The newest generation shows the oldest name a second
 /// time.
@@ -287,62 +230,34 @@ pub fn router_queue() -> &'static [RouterSource] {
 }
 
 /// Signals of routers.
-pub const ROUTER: &[RouterSignal] = &[
-    RouterSignal {
-        signal: SignalName::RouterQueueRequests,
-        sources: &[
-            router!(RouterQueue, "llm_d_epp_flow_control_queue_size"),
-            router!(RouterQueue, "llm_d_router_epp_flow_control_queue_size"),
-            router!(RouterQueue, "inference_extension_flow_control_queue_size"),
-        ],
-    },
-    RouterSignal {
-        signal: SignalName::RouterQueueBytes,
-        sources: &[
-            router!(
-                RouterQueue,
-                "llm_d_epp_flow_control_queue_bytes",
-                "llm_d_epp_flow_control_queue_size"
-            ),
-            router!(
-                RouterQueue,
-                "llm_d_router_epp_flow_control_queue_bytes",
-                "llm_d_router_epp_flow_control_queue_size"
-            ),
-            router!(
-                RouterQueue,
-                "inference_extension_flow_control_queue_bytes",
-                "inference_extension_flow_control_queue_size"
-            ),
-        ],
-    },
+pub const ROUTER: &[RouterSignal] = signals! { RouterSignal:
+    RouterQueueRequests {
+        router!(RouterQueue, "llm_d_epp_flow_control_queue_size");
+        router!(RouterQueue, "llm_d_router_epp_flow_control_queue_size");
+        router!(RouterQueue, "inference_extension_flow_control_queue_size");
+    }
+    RouterQueueBytes {
+        router!(RouterQueue, "llm_d_epp_flow_control_queue_bytes", "llm_d_epp_flow_control_queue_size");
+        router!(RouterQueue, "llm_d_router_epp_flow_control_queue_bytes",
+            "llm_d_router_epp_flow_control_queue_size");
+        router!(RouterQueue, "inference_extension_flow_control_queue_bytes",
+            "inference_extension_flow_control_queue_size");
+    }
     // Accepted, else received; placed is the last resort, as placements fall behind exactly when the
     // fleet does.
-    RouterSignal {
-        signal: SignalName::RouterArrivalRate,
-        sources: &[
-            router!(
-                RouterRates,
-                "llm_d_epp_flow_control_request_enqueue_duration_seconds_count"
-            ),
-            router!(
-                RouterRates,
-                "llm_d_router_epp_flow_control_request_enqueue_duration_seconds_count"
-            ),
-            router!(
-                RouterRates,
-                "inference_extension_flow_control_request_enqueue_duration_seconds_count"
-            ),
-            router!(RouterRates, "llm_d_epp_request_total"),
-            router!(RouterRates, "llm_d_router_epp_request_total"),
-            router!(RouterRates, "inference_objective_request_total"),
-            router!(RouterRates, "inference_model_request_total"),
-            router!(RouterRates, "llm_d_epp_scheduler_attempts_total"),
-            router!(RouterRates, "llm_d_router_epp_scheduler_attempts_total"),
-            router!(RouterRates, "inference_extension_scheduler_attempts_total"),
-        ],
-    },
-];
+    RouterArrivalRate {
+        router!(RouterRates, "llm_d_epp_flow_control_request_enqueue_duration_seconds_count");
+        router!(RouterRates, "llm_d_router_epp_flow_control_request_enqueue_duration_seconds_count");
+        router!(RouterRates, "inference_extension_flow_control_request_enqueue_duration_seconds_count");
+        router!(RouterRates, "llm_d_epp_request_total");
+        router!(RouterRates, "llm_d_router_epp_request_total");
+        router!(RouterRates, "inference_objective_request_total");
+        router!(RouterRates, "inference_model_request_total");
+        router!(RouterRates, "llm_d_epp_scheduler_attempts_total");
+        router!(RouterRates, "llm_d_router_epp_scheduler_attempts_total");
+        router!(RouterRates, "inference_extension_scheduler_attempts_total");
+    }
+};
 
 impl Spelled {
     /// One of its spellings, if it has as many.
