@@ -12,113 +12,57 @@ use crate::policy::tokens::{Missing, TokenVariantFigures};
 use crate::policy::units::Replicas;
 use crate::policy::zero::{WakeCause, ZeroBlock};
 
-/// Gauges that are read off a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fact {
-    Utilization,
-    Required,
-    Spare,
-    TokensUsed,
-    TokensCapacity,
-    StartSeconds,
-    StartEstimate,
-    ModelReplicas,
-    ScalingBlocked,
-    AnalyzerDemand,
-    AvailableGpus,
-    DiscoveryUp,
-}
-
 /// Name, meaning and labels.
 type Description = (&'static str, &'static str, &'static [&'static str]);
 
-impl Fact {
-    pub(super) const ALL: [Self; 12] = [
-        Self::Utilization,
-        Self::Required,
-        Self::Spare,
-        Self::TokensUsed,
-        Self::TokensCapacity,
-        Self::StartSeconds,
-        Self::StartEstimate,
-        Self::ModelReplicas,
-        Self::ScalingBlocked,
-        Self::AnalyzerDemand,
-        Self::AvailableGpus,
-        Self::DiscoveryUp,
-    ];
-
-    pub(super) fn describe(self) -> Description {
-        const OF_MODEL: &[&str] = &["variant_name", "namespace", "model_name"];
-        const IN_UNIT: &[&str] = &["variant_name", "namespace", "model_name", "unit"];
-        match self {
-            Self::Utilization => (
-                "wva_saturation_utilization",
-                "KV tokens that the variant's replicas are asked to hold over what they can hold; where percentages decide, the KV share of its fullest replica.",
-                &[
-                    "variant_name",
-                    "namespace",
-                    "model_name",
-                    "accelerator_type",
-                ],
-            ),
-            Self::Required => (
-                "wva_required_capacity",
-                "Capacity that the variant's role lacks: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the role's spare capacity is below a trigger, else 0.",
-                IN_UNIT,
-            ),
-            Self::Spare => (
-                "wva_spare_capacity",
-                "Capacity of the variant's role beyond the lower end of the band: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the load of one of the role's replicas fits on its others, else 0.",
-                IN_UNIT,
-            ),
-            Self::TokensUsed => (
-                "wva_kv_cache_tokens_used",
-                "Tokens in the KV caches of the variant; absent unless every instance that reported says how full it is.",
-                OF_MODEL,
-            ),
-            Self::TokensCapacity => (
-                "wva_kv_cache_tokens_capacity",
-                "Size of the KV caches of the variant's instances that reported; absent unless each of them is known.",
-                OF_MODEL,
-            ),
-            Self::StartSeconds => (
-                "wva_replica_start_seconds",
-                "Median of the latest starts of the variant's replicas, from creation to readiness; start is cold, or cached where the variant had run on the node.",
-                &["variant_name", "namespace", "start"],
-            ),
-            Self::StartEstimate => (
-                "wva_replica_start_seconds_estimate",
-                "What is expected of the next start of a replica of the variant; absent until a start was measured.",
-                &["variant_name", "namespace", "source"],
-            ),
-            Self::ModelReplicas => (
-                "wva_model_replicas",
-                "Replicas of all variants of the model; absent unless all of their targets are known.",
-                &["namespace", "model"],
-            ),
-            Self::ScalingBlocked => (
-                "wva_model_scaling_blocked",
-                "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.",
-                &["namespace", "model", "reason"],
-            ),
-            Self::AnalyzerDemand => (
-                "wva_analyzer_demand",
-                "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.",
-                &["analyzer", "namespace", "model", "role"],
-            ),
-            Self::AvailableGpus => (
-                "wva_available_gpus",
-                "GPUs of the nodes that the last cycle left free, of the types that variants use.",
-                &["accelerator_type"],
-            ),
-            Self::DiscoveryUp => (
-                "wva_gpu_discovery_up",
-                "1 if the GPUs of the nodes are known, 0 if growth waits for them; absent where nodes limit nothing.",
-                &[],
-            ),
+macro_rules! facts {
+    ($($fact:ident: $name:literal, $labels:expr, $help:literal;)*) => {
+        /// Gauges that are read off a plan.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Fact {
+            $($fact,)*
         }
-    }
+
+        impl Fact {
+            pub(super) const ALL: [Self; [$($name),*].len()] = [$(Self::$fact),*];
+
+            pub(super) fn describe(self) -> Description {
+                match self {
+                    $(Self::$fact => ($name, $help, $labels),)*
+                }
+            }
+        }
+    };
+}
+
+const OF_MODEL: &[&str] = &["variant_name", "namespace", "model_name"];
+const IN_UNIT: &[&str] = &["variant_name", "namespace", "model_name", "unit"];
+
+facts! {
+    Utilization: "wva_saturation_utilization", &["variant_name", "namespace", "model_name", "accelerator_type"],
+        "KV tokens that the variant's replicas are asked to hold over what they can hold; where percentages decide, the KV share of its fullest replica.";
+    Required: "wva_required_capacity", IN_UNIT,
+        "Capacity that the variant's role lacks: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the role's spare capacity is below a trigger, else 0.";
+    Spare: "wva_spare_capacity", IN_UNIT,
+        "Capacity of the variant's role beyond the lower end of the band: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the load of one of the role's replicas fits on its others, else 0.";
+    TokensUsed: "wva_kv_cache_tokens_used", OF_MODEL,
+        "Tokens in the KV caches of the variant; absent unless every instance that reported says how full it is.";
+    TokensCapacity: "wva_kv_cache_tokens_capacity", OF_MODEL,
+        "Size of the KV caches of the variant's instances that reported; absent unless each of them is known.";
+    StartSeconds: "wva_replica_start_seconds", &["variant_name", "namespace", "start"],
+        "Median of the latest starts of the variant's replicas, from creation to readiness; start is cold, or cached where the variant had run on the node.";
+    StartEstimate: "wva_replica_start_seconds_estimate", &["variant_name", "namespace", "source"],
+        "What is expected of the next start of a replica of the variant; absent until a start was measured.";
+    ModelReplicas: "wva_model_replicas", &["namespace", "model"],
+        "Replicas of all variants of the model; absent unless all of their targets are known.";
+    ScalingBlocked: "wva_model_scaling_blocked", &["namespace", "model", "reason"],
+        "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.";
+    AnalyzerDemand: "wva_analyzer_demand", &["analyzer", "namespace", "model", "role"],
+        "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.";
+    AvailableGpus: "wva_available_gpus", &["accelerator_type"],
+        "GPUs of the nodes that the last cycle left free, of the types that variants use.";
+    DiscoveryUp: "wva_gpu_discovery_up", &[],
+        "1 if the GPUs of the nodes are known, 0 if growth waits for them; absent where nodes limit nothing.";
 }
 
 /// Whom a row is about, and with whom it goes.

@@ -21,65 +21,117 @@ const CYCLE_BUCKETS: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 /// Buckets of one query, in seconds.
 const QUERY_BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 
-#[derive(Debug)]
-pub(super) struct VariantSeries {
-    pub(super) desired: GaugeVec,
-    pub(super) current: GaugeVec,
-    pub(super) ratio: GaugeVec,
-    pub(super) scaling: CounterVec,
-    pub(super) up: IntGaugeVec,
-    pub(super) freshness: IntGaugeVec,
-    pub(super) trouble: IntGaugeVec,
-    pub(super) findings: IntGaugeVec,
-    pub(super) at_maximum: IntGaugeVec,
-    pub(super) limited: IntGaugeVec,
-    pub(super) autoscaler: GaugeVec,
+/// The series of a structure, a field each: type, name, meaning, labels and buckets.
+macro_rules! families {
+    (@new $registrar:ident $type:ident($name:expr, $help:literal)) => {
+        $registrar.register($type::new($name, $help)?)?
+    };
+    (@new $registrar:ident $type:ident($name:expr, $help:literal, $labels:expr)) => {
+        $registrar.register($type::new(Opts::new($name, $help), $labels)?)?
+    };
+    (@new $registrar:ident $type:ident($name:expr, $help:literal, $labels:expr, $buckets:expr)) => {{
+        let options = HistogramOpts::new($name, $help).buckets($buckets.to_vec());
+        $registrar.register($type::new(options, $labels)?)?
+    }};
+    ($(#[$doc:meta])* $vis:vis struct $group:ident {
+        $($field:ident: $type:ident($name:expr, $help:literal $(, $more:expr)*);)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $vis struct $group {
+            $(#[doc = $help] $vis $field: $type,)*
+        }
+
+        impl $group {
+            pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
+                Ok(Self {
+                    $($field: families!(@new registrar $type($name, $help $(, $more)*)),)*
+                })
+            }
+        }
+    };
 }
 
-/// Collection and planning.
-#[derive(Debug)]
-pub struct EngineSeries {
-    /// Duration of a planning cycle, by `status`.
-    pub optimization_duration: HistogramVec,
-    /// Models analysed in the last cycle.
-    pub models_processed: IntGauge,
-    /// Postconditions of a plan that did not hold, by `invariant`.
-    pub invariant_violations: IntCounterVec,
-    /// Cycles that were not recorded, or not in the file, by `reason`.
-    pub unrecorded: IntCounterVec,
-    /// Duration of a collection; `query_type` is `all`, since its queries run at once.
-    pub collection_duration: HistogramVec,
-    /// Failed queries, by `query_type` and `reason`.
-    pub collection_errors: IntCounterVec,
-    /// Pods that produced metrics in the last collection, by `namespace`.
-    pub pods_discovered: IntGaugeVec,
-    /// Source name chosen per signal: how many pods it supplied.
-    pub source_pods: IntGaugeVec,
-    /// Pods with metrics that belong to no variant, by `namespace` and `reason`.
-    pub mapping_misses: IntCounterVec,
+families! {
+    /// Decisions and conditions of variants and PodAutoscalers.
+    pub(super) struct VariantSeries {
+        desired: GaugeVec(series::DESIRED, "Replicas that the variant should have.", &VARIANT);
+        current: GaugeVec(series::CURRENT, "Replicas that the variant's target has.", &VARIANT);
+        ratio: GaugeVec(series::RATIO,
+            "Desired divided by current replicas; the desired count where there are none.", &VARIANT);
+        scaling: CounterVec("wva_replica_scaling_total",
+            "Changes of the desired count.",
+            &["variant_name", "namespace", "direction", "reason", "accelerator_type"]);
+        up: IntGaugeVec("wva_saturation_metrics_up",
+            "1 if the last cycle decided on usable metrics of the variant's model, else 0.",
+            &["variant_name", "namespace"]);
+        freshness: IntGaugeVec("wva_metrics_freshness_status",
+            "Ready replicas of the variant by the state of their metrics.", &["variant_name", "namespace", "status"]);
+        trouble: IntGaugeVec("wva_variant_trouble",
+            "1 while a condition of the variant is not as it should be; absent otherwise.",
+            &["variant_name", "namespace", "condition", "reason"]);
+        findings: IntGaugeVec("wva_findings",
+            "1 while the controller finds what `wva doctor` names by this code; at most 1000 series.",
+            &["code", "namespace", "name"]);
+        at_maximum: IntGaugeVec("wva_variant_at_max_replicas",
+            "1 if the last cycle wanted more replicas than the variant's maximum, else 0.",
+            &["variant_name", "namespace"]);
+        limited: IntGaugeVec("wva_variant_limited",
+            "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, or than a minimum, else 0.",
+            &["variant_name", "namespace"]);
+        autoscaler: GaugeVec("aibrix_autoscaler_scale_action",
+            "Replicas that a PodAutoscaler of strategy KPA or APA wants, by the algorithm and the reason of its last decision.",
+            &["namespace", "name", "algorithm", "reason"]);
+    }
 }
 
-/// Settings.
-#[derive(Debug)]
-pub struct ConfigSeries {
-    /// Number of the settings generation in force.
-    pub generation: IntGauge,
-    /// Loop interval in force, in seconds.
-    pub interval: Gauge,
-    /// 1, labelled with the choices in force.
-    pub info: IntGaugeVec,
-    /// 1, labelled with the optimizer in force.
-    pub optimizer: IntGaugeVec,
-    /// Spare KV share below which a model grows, of the global default.
-    pub kv_spare: Gauge,
-    /// Spare queue below which a model grows, of the global default.
-    pub queue_spare: Gauge,
-    /// Settings edits that were refused because the key is immutable, by `key`.
-    pub rejected: IntCounterVec,
-    /// Values and entries that were found invalid, by `config_map`.
-    pub refusals: IntCounterVec,
-    /// Entries of ConfigMaps that are invalid now, by `config_map` and `namespace`.
-    pub entries_invalid: IntGaugeVec,
+families! {
+    /// Collection and planning.
+    pub struct EngineSeries {
+        optimization_duration: HistogramVec("wva_optimization_duration_seconds",
+            "Duration of a planning cycle.", &["status"], &CYCLE_BUCKETS);
+        models_processed: IntGauge("wva_models_processed", "Models analysed in the last cycle.");
+        invariant_violations: IntCounterVec("wva_invariant_violations_total",
+            "Plans that broke a postcondition.", &["invariant"]);
+        unrecorded: IntCounterVec("wva_decisions_unrecorded_total",
+            "Planning cycles, and decisions on PodAutoscalers, that were not recorded, or not in the file.",
+            &["reason"]);
+        // Its `query_type` is `all`, since its queries run at once.
+        collection_duration: HistogramVec("wva_metrics_collection_duration_seconds",
+            "Duration of a metrics collection.", &["query_type"], &QUERY_BUCKETS);
+        collection_errors: IntCounterVec("wva_metrics_collection_errors_total",
+            "Metrics queries that failed.", &["query_type", "reason"]);
+        pods_discovered: IntGaugeVec("wva_metrics_pods_discovered",
+            "Pods that produced metrics in the last collection.", &["namespace"]);
+        source_pods: IntGaugeVec("wva_metrics_source_pods",
+            "Pods whose signal came from this series name in the last collection.", &["query_type", "source"]);
+        mapping_misses: IntCounterVec("wva_pod_mapping_miss_total",
+            "Pods with metrics, per collection, that belong to no variant.", &["namespace", "reason"]);
+    }
+}
+
+families! {
+    /// Settings.
+    pub struct ConfigSeries {
+        generation: IntGauge("wva_config_generation", "Settings generation in force.");
+        interval: Gauge("wva_config_optimization_interval_seconds", "Optimization interval in force.");
+        info: IntGaugeVec("wva_config_info",
+            "1, labelled with the choices in force.", &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"]);
+        optimizer: IntGaugeVec("wva_optimizer_active",
+            "1 for the optimizer in force: cost-aware without limits to growth, greedy-by-score with them.",
+            &["optimizer_name"]);
+        kv_spare: Gauge("wva_config_kv_spare_threshold",
+            "Spare KV share below which a model grows, of the global default.");
+        queue_spare: Gauge("wva_config_queue_spare_threshold",
+            "Spare queue below which a model grows, of the global default.");
+        rejected: IntCounterVec("wva_config_changes_rejected_total",
+            "Edits of immutable settings that were refused.", &["key"]);
+        refusals: IntCounterVec("wva_config_refusals_total",
+            "Values and entries that were found invalid, each counted when it is first seen.", &["config_map"]);
+        entries_invalid: IntGaugeVec("wva_config_entries_invalid",
+            "ConfigMap entries that are invalid and not in force; namespace is empty for the global one.",
+            &["config_map", "namespace"]);
+    }
 }
 
 /// Actors, mirrors, writes.
@@ -127,115 +179,7 @@ impl RoleSeries {
     }
 }
 
-impl VariantSeries {
-    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
-        let gauges = |name, help| registrar.gauges(name, help, &VARIANT);
-        Ok(Self {
-            desired: gauges(series::DESIRED, "Replicas that the variant should have.")?,
-            current: gauges(series::CURRENT, "Replicas that the variant's target has.")?,
-            ratio: gauges(
-                series::RATIO,
-                "Desired divided by current replicas; the desired count where there are none.",
-            )?,
-            scaling: registrar.register(CounterVec::new(
-                Opts::new("wva_replica_scaling_total", "Changes of the desired count."),
-                &[
-                    "variant_name",
-                    "namespace",
-                    "direction",
-                    "reason",
-                    "accelerator_type",
-                ],
-            )?)?,
-            up: registrar.int_gauges(
-                "wva_saturation_metrics_up",
-                "1 if the last cycle decided on usable metrics of the variant's model, else 0.",
-                &["variant_name", "namespace"],
-            )?,
-            freshness: registrar.int_gauges(
-                "wva_metrics_freshness_status",
-                "Ready replicas of the variant by the state of their metrics.",
-                &["variant_name", "namespace", "status"],
-            )?,
-            trouble: registrar.int_gauges(
-                "wva_variant_trouble",
-                "1 while a condition of the variant is not as it should be; absent otherwise.",
-                &["variant_name", "namespace", "condition", "reason"],
-            )?,
-            findings: registrar.int_gauges(
-                "wva_findings",
-                "1 while the controller finds what `wva doctor` names by this code; at most 1000 series.",
-                &["code", "namespace", "name"],
-            )?,
-            at_maximum: registrar.int_gauges(
-                "wva_variant_at_max_replicas",
-                "1 if the last cycle wanted more replicas than the variant's maximum, else 0.",
-                &["variant_name", "namespace"],
-            )?,
-            limited: registrar.int_gauges(
-                "wva_variant_limited",
-                "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, or than a minimum, else 0.",
-                &["variant_name", "namespace"],
-            )?,
-            autoscaler: registrar.gauges(
-                "aibrix_autoscaler_scale_action",
-                "Replicas that a PodAutoscaler of strategy KPA or APA wants, by the algorithm and the reason of its last decision.",
-                &["namespace", "name", "algorithm", "reason"],
-            )?,
-        })
-    }
-}
-
 impl EngineSeries {
-    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
-        Ok(Self {
-            optimization_duration: registrar.histograms(
-                "wva_optimization_duration_seconds",
-                "Duration of a planning cycle.",
-                &["status"],
-                &CYCLE_BUCKETS,
-            )?,
-            models_processed: registrar
-                .int_gauge("wva_models_processed", "Models analysed in the last cycle.")?,
-            invariant_violations: registrar.int_counters(
-                "wva_invariant_violations_total",
-                "Plans that broke a postcondition.",
-                &["invariant"],
-            )?,
-            unrecorded: registrar.int_counters(
-                "wva_decisions_unrecorded_total",
-                "Planning cycles, and decisions on PodAutoscalers, that were not recorded, or not in the file.",
-                &["reason"],
-            )?,
-            collection_duration: registrar.histograms(
-                "wva_metrics_collection_duration_seconds",
-                "Duration of a metrics collection.",
-                &["query_type"],
-                &QUERY_BUCKETS,
-            )?,
-            collection_errors: registrar.int_counters(
-                "wva_metrics_collection_errors_total",
-                "Metrics queries that failed.",
-                &["query_type", "reason"],
-            )?,
-            pods_discovered: registrar.int_gauges(
-                "wva_metrics_pods_discovered",
-                "Pods that produced metrics in the last collection.",
-                &["namespace"],
-            )?,
-            source_pods: registrar.int_gauges(
-                "wva_metrics_source_pods",
-                "Pods whose signal came from this series name in the last collection.",
-                &["query_type", "source"],
-            )?,
-            mapping_misses: registrar.int_counters(
-                "wva_pod_mapping_miss_total",
-                "Pods with metrics, per collection, that belong to no variant.",
-                &["namespace", "reason"],
-            )?,
-        })
-    }
-
     /// Drops the series of every other namespace. Counters of one that is gone would stay for ever.
     pub fn keep_namespaces(&self, live: &BTreeSet<&str>) {
         for family in self.mapping_misses.collect() {
@@ -255,51 +199,6 @@ impl EngineSeries {
                 }
             }
         }
-    }
-}
-
-impl ConfigSeries {
-    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
-        Ok(Self {
-            generation: registrar.int_gauge("wva_config_generation", "Settings generation in force.")?,
-            interval: registrar.register(Gauge::new(
-                "wva_config_optimization_interval_seconds",
-                "Optimization interval in force.",
-            )?)?,
-            info: registrar.int_gauges(
-                "wva_config_info",
-                "1, labelled with the choices in force.",
-                &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"],
-            )?,
-            optimizer: registrar.int_gauges(
-                "wva_optimizer_active",
-                "1 for the optimizer in force: cost-aware without limits to growth, greedy-by-score with them.",
-                &["optimizer_name"],
-            )?,
-            kv_spare: registrar.register(Gauge::new(
-                "wva_config_kv_spare_threshold",
-                "Spare KV share below which a model grows, of the global default.",
-            )?)?,
-            queue_spare: registrar.register(Gauge::new(
-                "wva_config_queue_spare_threshold",
-                "Spare queue below which a model grows, of the global default.",
-            )?)?,
-            rejected: registrar.int_counters(
-                "wva_config_changes_rejected_total",
-                "Edits of immutable settings that were refused.",
-                &["key"],
-            )?,
-            refusals: registrar.int_counters(
-                "wva_config_refusals_total",
-                "Values and entries that were found invalid, each counted when it is first seen.",
-                &["config_map"],
-            )?,
-            entries_invalid: registrar.int_gauges(
-                "wva_config_entries_invalid",
-                "ConfigMap entries that are invalid and not in force; namespace is empty for the global one.",
-                &["config_map", "namespace"],
-            )?,
-        })
     }
 }
 
@@ -422,10 +321,6 @@ impl Registrar<'_> {
         self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
     }
 
-    fn int_gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-        self.register(IntGauge::new(name, help)?)
-    }
-
     pub(super) fn int_counters(
         &self,
         name: &str,
@@ -433,18 +328,5 @@ impl Registrar<'_> {
         labels: &[&str],
     ) -> Result<IntCounterVec, prometheus::Error> {
         self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn histograms(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: &[f64],
-    ) -> Result<HistogramVec, prometheus::Error> {
-        self.register(HistogramVec::new(
-            HistogramOpts::new(name, help).buckets(buckets.to_vec()),
-            labels,
-        )?)
     }
 }
