@@ -108,75 +108,41 @@ fn object(
     }
 }
 
+/// Fields by name.
+macro_rules! fields {
+    ($($name:literal: $schema:expr;)*) => { [$(($name, $schema)),*] };
+}
+
 pub(super) fn object_schema() -> JSONSchemaProps {
-    let fields = [
-        ("apiVersion", text("")),
-        ("kind", text("")),
-        ("metadata", typed("object", "")),
-        ("spec", spec()),
-        ("status", status()),
-    ];
-    object(
-        &[],
-        fields,
-        "Scales one object between bounds, by metrics and by the time of day.",
-    )
+    let fields = fields! {
+        "apiVersion": text("");
+        "kind": text("");
+        "metadata": typed("object", "");
+        "spec": spec();
+        "status": status();
+    };
+    let meaning = "Scales one object between bounds, by metrics and by the time of day.";
+    object(&[], fields, meaning)
 }
 
 fn spec() -> JSONSchemaProps {
-    let fields = [
-        ("scaleTargetRef", target()),
-        (
-            "subTargetSelector",
-            object(
-                &[],
-                [("roleName", text("Name of the role."))],
-                "A role inside a StormService.",
-            ),
-        ),
-        (
-            "minReplicas",
-            nullable(count("Fewest replicas. Left out: 1.")),
-        ),
-        ("maxReplicas", count("Most replicas.")),
-        (
-            "schedules",
-            filled(schedule(), "Bounds at certain times of the week."),
-        ),
-        (
-            "metricsSources",
-            filled(
-                source(),
-                "What is measured. The source that needs most replicas counts.",
-            ),
-        ),
-        (
-            "observeWindowSeconds",
-            seconds("Length of the long (stable) window. Left out: 180."),
-        ),
-        (
-            "panicWindowSeconds",
-            seconds("Length of the short (panic) window. Left out: 60."),
-        ),
-        (
-            "predictive",
-            object(
-                &[],
-                [
-                    ("mode", mode("Whether a forecast is shown or acts.")),
-                    (
-                        "horizonSeconds",
-                        seconds("How far ahead demand is forecast. Left out: 120."),
-                    ),
-                ],
-                "A forecast of demand, for KPA and APA.",
-            ),
-        ),
-        (
-            "scalingStrategy",
-            choice(&["HPA", "KPA", "APA"], "How replicas are decided."),
-        ),
-    ];
+    let role = fields! { "roleName": text("Name of the role."); };
+    let predictive = fields! {
+        "mode": mode("Whether a forecast is shown or acts.");
+        "horizonSeconds": seconds("How far ahead demand is forecast. Left out: 120.");
+    };
+    let fields = fields! {
+        "scaleTargetRef": target();
+        "subTargetSelector": object(&[], role, "A role inside a StormService.");
+        "minReplicas": nullable(count("Fewest replicas. Left out: 1."));
+        "maxReplicas": count("Most replicas.");
+        "schedules": filled(schedule(), "Bounds at certain times of the week.");
+        "metricsSources": filled(source(), "What is measured. The source that needs most replicas counts.");
+        "observeWindowSeconds": seconds("Length of the long (stable) window. Left out: 180.");
+        "panicWindowSeconds": seconds("Length of the short (panic) window. Left out: 60.");
+        "predictive": object(&[], predictive, "A forecast of demand, for KPA and APA.");
+        "scalingStrategy": choice(&["HPA", "KPA", "APA"], "How replicas are decided.");
+    };
     let required = ["maxReplicas", "scaleTargetRef", "scalingStrategy"];
     object(&required, fields, "What is to be scaled, and how.")
 }
@@ -186,18 +152,15 @@ fn mode(description: &str) -> JSONSchemaProps {
 }
 
 fn target() -> JSONSchemaProps {
-    let fields = [
-        ("apiVersion", text("Group and version of its kind.")),
-        ("fieldPath", text("Decides nothing.")),
-        ("kind", text("Its kind.")),
-        ("name", text("Its name.")),
-        (
-            "namespace",
-            text("Its namespace, which is that of this object."),
-        ),
-        ("resourceVersion", text("Decides nothing.")),
-        ("uid", text("Decides nothing.")),
-    ];
+    let fields = fields! {
+        "apiVersion": text("Group and version of its kind.");
+        "fieldPath": text("Decides nothing.");
+        "kind": text("Its kind.");
+        "name": text("Its name.");
+        "namespace": text("Its namespace, which is that of this object.");
+        "resourceVersion": text("Decides nothing.");
+        "uid": text("Decides nothing.");
+    };
     JSONSchemaProps {
         x_kubernetes_map_type: Some("atomic".to_owned()),
         ..object(&[], fields, "The object whose replicas are decided.")
@@ -209,118 +172,65 @@ fn schedule() -> JSONSchemaProps {
         min_length: Some(1),
         ..pattern(LABEL, "Its name, unique in the list.")
     };
-    let fields = [
-        ("name", name),
-        (
-            "timezone",
-            text("IANA time zone, the same in all entries. Left out: UTC."),
-        ),
-        (
-            "daysOfWeek",
-            filled(text(""), "Days from Mon to Sun. Left out: every day."),
-        ),
-        (
-            "startTime",
-            pattern(TIME_OF_DAY, "HH:MM from which on it is in force."),
-        ),
-        (
-            "endTime",
-            pattern(
-                TIME_OF_DAY,
-                "HH:MM of the same day from which on it is not.",
-            ),
-        ),
-        (
-            "minReplicas",
-            nullable(count("Fewest replicas while it is in force.")),
-        ),
-        (
-            "maxReplicas",
-            nullable(count("Most replicas while it is in force.")),
-        ),
-    ];
+    let fields = fields! {
+        "name": name;
+        "timezone": text("IANA time zone, the same in all entries. Left out: UTC.");
+        "daysOfWeek": filled(text(""), "Days from Mon to Sun. Left out: every day.");
+        "startTime": pattern(TIME_OF_DAY, "HH:MM from which on it is in force.");
+        "endTime": pattern(TIME_OF_DAY, "HH:MM of the same day from which on it is not.");
+        "minReplicas": nullable(count("Fewest replicas while it is in force."));
+        "maxReplicas": nullable(count("Most replicas while it is in force."));
+    };
     object(&["endTime", "name", "startTime"], fields, "")
 }
 
 fn source() -> JSONSchemaProps {
     let kinds = ["pod", "resource", "custom", "external", "domain"];
-    let fields = [
-        (
-            "metricSourceType",
-            choice(
-                &kinds,
-                "Where values come from. domain is an old name of external.",
-            ),
-        ),
-        (
-            "protocolType",
-            choice(&["http", "https"], "How a metrics page is read."),
-        ),
-        ("endpoint", text("Host and port of a service with a total.")),
-        ("path", text("Path of the metrics page.")),
-        ("port", text("Port of the pods.")),
-        ("targetMetric", text("Name of the metric.")),
-        (
-            "targetValue",
-            text("What one replica is to carry, a decimal number above 0."),
-        ),
-    ];
-    object(
-        &["metricSourceType", "targetMetric", "targetValue"],
-        fields,
-        "",
-    )
+    let fields = fields! {
+        "metricSourceType": choice(&kinds, "Where values come from. domain is an old name of external.");
+        "protocolType": choice(&["http", "https"], "How a metrics page is read.");
+        "endpoint": text("Host and port of a service with a total.");
+        "path": text("Path of the metrics page.");
+        "port": text("Port of the pods.");
+        "targetMetric": text("Name of the metric.");
+        "targetValue": text("What one replica is to carry, a decimal number above 0.");
+    };
+    let required = ["metricSourceType", "targetMetric", "targetValue"];
+    object(&required, fields, "")
 }
 
 fn status() -> JSONSchemaProps {
-    let bounds = [
-        (
-            "activeSchedule",
-            text("The schedule in force. Left out: none."),
-        ),
-        ("effectiveMinReplicas", count("Fewest replicas now.")),
-        ("effectiveMaxReplicas", count("Most replicas now.")),
-    ];
-    let fields = [
-        (
-            "lastScaleTime",
-            nullable(time("Time of the last entry of the history.")),
-        ),
-        ("desiredScale", count("Replicas that were decided last.")),
-        (
-            "actualScale",
-            count("Replicas that were read before the last write."),
-        ),
-        ("conditions", list(condition(), "One entry for each type.")),
-        (
-            "scalingHistory",
-            JSONSchemaProps {
-                max_items: Some(HISTORY_LENGTH),
-                ..list(history(), "The last decisions, oldest first.")
-            },
-        ),
-        (
-            "scheduledBounds",
-            nullable(object(
-                &["effectiveMaxReplicas", "effectiveMinReplicas"],
-                bounds,
-                "The bounds in force.",
-            )),
-        ),
-        ("predictive", forecast()),
-    ];
+    let bounds = fields! {
+        "activeSchedule": text("The schedule in force. Left out: none.");
+        "effectiveMinReplicas": count("Fewest replicas now.");
+        "effectiveMaxReplicas": count("Most replicas now.");
+    };
+    let required = ["effectiveMaxReplicas", "effectiveMinReplicas"];
+    let history = JSONSchemaProps {
+        max_items: Some(HISTORY_LENGTH),
+        ..list(history(), "The last decisions, oldest first.")
+    };
+    let fields = fields! {
+        "lastScaleTime": nullable(time("Time of the last entry of the history."));
+        "desiredScale": count("Replicas that were decided last.");
+        "actualScale": count("Replicas that were read before the last write.");
+        "conditions": list(condition(), "One entry for each type.");
+        "scalingHistory": history;
+        "scheduledBounds": nullable(object(&required, bounds, "The bounds in force."));
+        "predictive": forecast();
+    };
     object(&[], fields, "What was found and decided.")
 }
 
 fn history() -> JSONSchemaProps {
-    let fields = [
-        ("timestamp", time("When.")),
-        ("previousScale", count("Replicas before.")),
-        ("newScale", count("Replicas decided.")),
-        ("reason", text("Why.")),
-        ("success", typed("boolean", "Whether it succeeded.")),
-        ("error", text("What failed.")),
-    ];
+    let fields = fields! {
+        "timestamp": time("When.");
+        "previousScale": count("Replicas before.");
+        "newScale": count("Replicas decided.");
+        "reason": text("Why.");
+        "success": typed("boolean", "Whether it succeeded.");
+        "error": text("What failed.");
+    };
     let required = [
         "newScale",
         "previousScale",
@@ -332,31 +242,16 @@ fn history() -> JSONSchemaProps {
 }
 
 fn forecast() -> JSONSchemaProps {
-    let fields = [
-        ("mode", mode("Whether the forecast acts.")),
-        (
-            "metric",
-            text("targetMetric of the source that it is made from."),
-        ),
-        (
-            "observedValue",
-            text("Mean of the long window that it starts from."),
-        ),
-        ("predictedValue", text("Value at the horizon.")),
-        (
-            "predictedReplicas",
-            count("Replicas that the forecast alone needs."),
-        ),
-        (
-            "reactiveReplicas",
-            count("Replicas that are decided without it."),
-        ),
-        (
-            "wouldBeReplicas",
-            count("Replicas that mode Auto decides, within all limits."),
-        ),
-        ("lastUpdated", nullable(time("When it was made."))),
-    ];
+    let fields = fields! {
+        "mode": mode("Whether the forecast acts.");
+        "metric": text("targetMetric of the source that it is made from.");
+        "observedValue": text("Mean of the long window that it starts from.");
+        "predictedValue": text("Value at the horizon.");
+        "predictedReplicas": count("Replicas that the forecast alone needs.");
+        "reactiveReplicas": count("Replicas that are decided without it.");
+        "wouldBeReplicas": count("Replicas that mode Auto decides, within all limits.");
+        "lastUpdated": nullable(time("When it was made."));
+    };
     object(&[], fields, "The last forecast.")
 }
 
