@@ -36,13 +36,18 @@ struct Names<'a> {
     prometheus: &'a str,
 }
 
-fn cause(code: &'static str, what: &'static str, plant: Plant) -> Cause {
-    Cause {
-        code,
-        what,
-        plant,
-        seat: Seat::Laptop,
-    }
+/// Causes as rows: code, words, the seat of the doctor where it is no laptop, plant.
+macro_rules! causes {
+    (@seat) => { Seat::Laptop };
+    (@seat $seat:ident) => { Seat::$seat };
+    ($($code:literal, $what:literal $(at $seat:ident)? => $plant:expr;)*) => {
+        vec![$(Cause {
+            code: $code,
+            what: $what,
+            plant: $plant,
+            seat: causes!(@seat $($seat)?),
+        }),*]
+    };
 }
 
 impl Names<'_> {
@@ -151,92 +156,42 @@ pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
 
 fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
     let model = |id: &str| Plant::Patch(names.variant(), json!({ "spec": { "modelID": id } }));
-    vec![
-        cause("WVA063", "modelID of another model", model("acme/other")),
-        cause(
-            "WVA064",
-            "modelID in other letters",
-            model("Meta-Llama/llama-3.1-8b"),
-        ),
-        cause("WVA043", "own series not scraped", Plant::Unscraped),
-        cause("WVA060", "engines not scraped", Plant::EnginesUnscraped),
-        cause("WVA061", "scrapes of engines fail", Plant::EnginesFail),
-        cause("WVA062", "series without a pod", Plant::Shows("", ENGINE)),
-        cause("WVA066", "series of a dead pod", Plant::Shows("", GONE)),
-        cause(
-            "WVA065",
-            "series of another engine",
-            Plant::EnginesShow(FOREIGN_ENGINE),
-        ),
-        cause("WVA065", "no engine", Plant::EnginesShow(NO_ENGINE)),
-        cause(
-            "WVA067",
-            "router without a queue",
-            Plant::Shows("epp-0", ROUTER),
-        ),
-        Cause {
-            seat: Seat::Astray,
-            ..cause("WVA042", "another Prometheus", Plant::Keep)
-        },
-        cause("WVA047", "engines scraped twice", Plant::EnginesTwice),
-    ]
+    causes! {
+        "WVA063", "modelID of another model" => model("acme/other");
+        "WVA064", "modelID in other letters" => model("Meta-Llama/llama-3.1-8b");
+        "WVA043", "own series not scraped" => Plant::Unscraped;
+        "WVA060", "engines not scraped" => Plant::EnginesUnscraped;
+        "WVA061", "scrapes of engines fail" => Plant::EnginesFail;
+        "WVA062", "series without a pod" => Plant::Shows("", ENGINE);
+        "WVA066", "series of a dead pod" => Plant::Shows("", GONE);
+        "WVA065", "series of another engine" => Plant::EnginesShow(FOREIGN_ENGINE);
+        "WVA065", "no engine" => Plant::EnginesShow(NO_ENGINE);
+        "WVA067", "router without a queue" => Plant::Shows("epp-0", ROUTER);
+        "WVA042", "another Prometheus" at Astray => Plant::Keep;
+        "WVA047", "engines scraped twice" => Plant::EnginesTwice;
+    }
 }
 
 fn of_queries(names: &Names<'_>) -> Vec<Cause> {
     let query = |query: &str| names.trigger(query, &json!({}));
     let one = names.query("");
     let series = names.series("");
-    vec![
-        cause(
-            "WVA134",
-            "query that matches nothing",
-            query(&names.query(",job=\"other\"")),
-        ),
-        cause("WVA122", "query of another metric", query("vector(1)")),
-        cause(
-            "WVA134",
-            "namespace instead of exported_namespace",
-            query(&one.replace("exported_namespace=", "namespace=")),
-        ),
-        cause(
-            "WVA132",
-            "query that adds up",
-            query(&format!("sum({series})")),
-        ),
-        cause(
-            "WVA133",
-            "or vector(0)",
-            query(&format!("{one} or vector(0)")),
-        ),
-        cause(
-            "WVA136",
-            "query that is no PromQL",
-            query(&format!("max by ({series}")),
-        ),
-        cause(
-            "WVA123",
-            "metric type Value",
-            names.trigger(&one, &json!({ "metricType": "Value" })),
-        ),
-        cause(
-            "WVA123",
-            "threshold 2",
-            names.trigger(&one, &json!({ "metadata": { "threshold": "2" } })),
-        ),
-        cause(
-            "WVA129",
-            "ignoreNullValues",
-            names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } })),
-        ),
-        cause(
-            "WVA135",
-            "query with several series",
-            match query(&series) {
-                Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
-                other => other,
-            },
-        ),
-    ]
+    causes! {
+        "WVA134", "query that matches nothing" => query(&names.query(",job=\"other\""));
+        "WVA122", "query of another metric" => query("vector(1)");
+        "WVA134", "namespace instead of exported_namespace" =>
+            query(&one.replace("exported_namespace=", "namespace="));
+        "WVA132", "query that adds up" => query(&format!("sum({series})"));
+        "WVA133", "or vector(0)" => query(&format!("{one} or vector(0)"));
+        "WVA136", "query that is no PromQL" => query(&format!("max by ({series}"));
+        "WVA123", "metric type Value" => names.trigger(&one, &json!({ "metricType": "Value" }));
+        "WVA123", "threshold 2" => names.trigger(&one, &json!({ "metadata": { "threshold": "2" } }));
+        "WVA129", "ignoreNullValues" => names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } }));
+        "WVA135", "query with several series" => match query(&series) {
+            Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
+            other => other,
+        };
+    }
 }
 
 fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
@@ -266,47 +221,18 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
             }}],
         },
     });
-    vec![
-        cause(
-            "WVA131",
-            "fallback 0",
-            patch(json!({ "fallback": fallback })),
-        ),
-        cause(
-            "WVA130",
-            "stabilization of 240 s",
-            patch(
-                json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }),
-            ),
-        ),
-        cause(
-            "WVA126",
-            "minimum too high",
-            patch(json!({ "minReplicaCount": 2 })),
-        ),
-        cause(
-            "WVA127",
-            "maximum too low",
-            patch(json!({ "maxReplicaCount": 3 })),
-        ),
-        cause(
-            "WVA124",
-            "paused by its annotation",
-            Plant::Patch(names.scaled_object(), paused),
-        ),
-        cause("WVA120", "no scaler", Plant::Delete(names.scaled_object())),
-        cause("WVA121", "two scalers", Plant::Create(second, own())),
-        cause(
-            "WVA137",
-            "a share with AverageValue 0.7",
-            Plant::Create(share, own()),
-        ),
-        cause(
-            "WVA139",
-            "KEDA's account may not scale",
-            Plant::Create(powerless(), own()),
-        ),
-    ]
+    causes! {
+        "WVA131", "fallback 0" => patch(json!({ "fallback": fallback }));
+        "WVA130", "stabilization of 240 s" =>
+            patch(json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }));
+        "WVA126", "minimum too high" => patch(json!({ "minReplicaCount": 2 }));
+        "WVA127", "maximum too low" => patch(json!({ "maxReplicaCount": 3 }));
+        "WVA124", "paused by its annotation" => Plant::Patch(names.scaled_object(), paused);
+        "WVA120", "no scaler" => Plant::Delete(names.scaled_object());
+        "WVA121", "two scalers" => Plant::Create(second, own());
+        "WVA137", "a share with AverageValue 0.7" => Plant::Create(share, own());
+        "WVA139", "KEDA's account may not scale" => Plant::Create(powerless(), own());
+    }
 }
 
 fn of_variants(names: &Names<'_>) -> Vec<Cause> {
@@ -317,38 +243,15 @@ fn of_variants(names: &Names<'_>) -> Vec<Cause> {
     rival["metadata"]["labels"] = json!({ INSTANCE_LABEL: names.own });
     let namespace = outside("v1", "Namespace", names.own);
     let excluded = json!({ "metadata": { "annotations": { "wva.llmd.ai/exclude": "true" } } });
-    vec![
-        cause(
-            "WVA081",
-            "foreign instance label",
-            patch(json!({ "metadata": { "labels": { INSTANCE_LABEL: "green" } } })),
-        ),
-        cause(
-            "WVA083",
-            "excluded namespace",
-            Plant::Patch(namespace, excluded),
-        ),
-        cause(
-            "WVA084",
-            "target missing",
-            target(json!({ "name": "gone" })),
-        ),
-        cause(
-            "WVA085",
-            "target of an unknown kind",
-            target(json!({ "kind": "Widget", "apiVersion": null })),
-        ),
-        cause(
-            "WVA086",
-            "two variants of one target",
-            Plant::Create(rival, Some(names.own.to_owned())),
-        ),
-        cause(
-            "WVA087",
-            "all costs equal",
-            patch(json!({ "spec": { "variantCost": VARIANTS[1].1 } })),
-        ),
-    ]
+    causes! {
+        "WVA081", "foreign instance label" =>
+            patch(json!({ "metadata": { "labels": { INSTANCE_LABEL: "green" } } }));
+        "WVA083", "excluded namespace" => Plant::Patch(namespace, excluded);
+        "WVA084", "target missing" => target(json!({ "name": "gone" }));
+        "WVA085", "target of an unknown kind" => target(json!({ "kind": "Widget", "apiVersion": null }));
+        "WVA086", "two variants of one target" => Plant::Create(rival, Some(names.own.to_owned()));
+        "WVA087", "all costs equal" => patch(json!({ "spec": { "variantCost": VARIANTS[1].1 } }));
+    }
 }
 
 fn of_targets(names: &Names<'_>) -> Vec<Cause> {
@@ -363,98 +266,38 @@ fn of_targets(names: &Names<'_>) -> Vec<Cause> {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": VARIANTS[0].0 },
         "spec": { "replicas": 1 },
     });
-    vec![
-        cause(
-            "WVA089",
-            "pods that no node takes",
-            pod(json!({ "nodeSelector": { "disk": "tape" } })),
-        ),
-        cause(
-            "WVA090",
-            "gated pods",
-            pod(json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] })),
-        ),
-        cause(
-            "WVA088",
-            "two models under one name",
-            pod(json!({ "containers": other })),
-        ),
-        cause(
-            "WVA094",
-            "replicas applied by a deployment tool",
-            Plant::Apply(applied, "gitops".to_owned()),
-        ),
-    ]
+    causes! {
+        "WVA089", "pods that no node takes" => pod(json!({ "nodeSelector": { "disk": "tape" } }));
+        "WVA090", "gated pods" => pod(json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }));
+        "WVA088", "two models under one name" => pod(json!({ "containers": other }));
+        "WVA094", "replicas applied by a deployment tool" => Plant::Apply(applied, "gitops".to_owned());
+    }
 }
 
 fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
     let system = || Some(names.system.to_owned());
     let own = controller(cx, CONTROLLER, names.own);
     let set = |name: &str, value: &str| names.environment(&own, name, value);
-    let pod = |code, what, plant| Cause {
-        seat: Seat::Pod,
-        ..cause(code, what, plant)
-    };
     let thresholds = "kvCacheThreshold: 0.8\nkvSpareTrigger: 0.1\n";
     let alone = "analyzers:\n- {name: throughput, type: throughput, enabled: true}\n";
-    vec![
-        pod(
-            "WVA041",
-            "https to a plain Prometheus",
-            set(
-                "PROMETHEUS_BASE_URL",
-                &names.prometheus.replace("http:", "https:"),
-            ),
-        ),
-        pod(
-            "WVA040",
-            "no Prometheus at the address",
-            set("PROMETHEUS_BASE_URL", "http://127.0.0.1:9"),
-        ),
-        cause("WVA020", "no controller", Plant::Delete(names.controller())),
-        cause(
-            "WVA022",
-            "controller scaled to 0",
-            Plant::Patch(names.controller(), json!({ "spec": { "replicas": 0 } })),
-        ),
-        cause(
-            "WVA023",
-            "a second controller",
-            Plant::Create(controller(cx, "wva-second", names.own), system()),
-        ),
-        cause(
-            "WVA024",
-            "no address of Prometheus",
-            set("PROMETHEUS_BASE_URL", ""),
-        ),
-        cause(
-            "WVA025",
-            "a misspelt key of thresholds",
-            names.config_map("wva-saturation-scaling-config", "kvCacheTreshold: 0.7\n"),
-        ),
-        cause(
-            "WVA026",
-            "thresholds under another name",
-            names.config_map("my-saturation-scaling-config", thresholds),
-        ),
-        cause(
-            "WVA096",
-            "throughput alone",
-            names.config_map("wva-saturation-scaling-config", alone),
-        ),
-        cause(
-            "WVA068",
-            "nothing to wake a model",
-            set("WVA_SCALE_TO_ZERO", "true"),
-        ),
-        cause(
-            "WVA082",
-            "another namespace watched",
-            set("WATCH_NAMESPACE", "elsewhere"),
-        ),
-        cause("WVA043", "the controller hangs", Plant::Frozen),
-        cause("WVA027", "no rights", Plant::NoRights),
-    ]
+    causes! {
+        "WVA041", "https to a plain Prometheus" at Pod =>
+            set("PROMETHEUS_BASE_URL", &names.prometheus.replace("http:", "https:"));
+        "WVA040", "no Prometheus at the address" at Pod => set("PROMETHEUS_BASE_URL", "http://127.0.0.1:9");
+        "WVA020", "no controller" => Plant::Delete(names.controller());
+        "WVA022", "controller scaled to 0" =>
+            Plant::Patch(names.controller(), json!({ "spec": { "replicas": 0 } }));
+        "WVA023", "a second controller" => Plant::Create(controller(cx, "wva-second", names.own), system());
+        "WVA024", "no address of Prometheus" => set("PROMETHEUS_BASE_URL", "");
+        "WVA025", "a misspelt key of thresholds" =>
+            names.config_map("wva-saturation-scaling-config", "kvCacheTreshold: 0.7\n");
+        "WVA026", "thresholds under another name" => names.config_map("my-saturation-scaling-config", thresholds);
+        "WVA096", "throughput alone" => names.config_map("wva-saturation-scaling-config", alone);
+        "WVA068", "nothing to wake a model" => set("WVA_SCALE_TO_ZERO", "true");
+        "WVA082", "another namespace watched" => set("WATCH_NAMESPACE", "elsewhere");
+        "WVA043", "the controller hangs" => Plant::Frozen;
+        "WVA027", "no rights" => Plant::NoRights;
+    }
 }
 
 fn of_cluster() -> Result<Vec<Cause>> {
@@ -479,18 +322,10 @@ fn of_cluster() -> Result<Vec<Cause>> {
     let (version, kind) = ("apiregistration.k8s.io/v1", "APIService");
     let service = outside(version, kind, "v1beta1.external.metrics.k8s.io");
     let gone = json!({ "spec": { "service": { "name": "gone" } } });
-    Ok(vec![
-        cause("WVA004", "webhook without a server", webhook("Fail", None)),
-        cause(
-            "WVA005",
-            "certificate that ends",
-            webhook("Ignore", Some(ending()?)),
-        ),
-        cause(
-            "WVA003",
-            "external metrics down",
-            Plant::Patch(service, gone),
-        ),
-        cause("WVA001", "CRD missing", Plant::Delete(definition)),
-    ])
+    Ok(causes! {
+        "WVA004", "webhook without a server" => webhook("Fail", None);
+        "WVA005", "certificate that ends" => webhook("Ignore", Some(ending()?));
+        "WVA003", "external metrics down" => Plant::Patch(service, gone);
+        "WVA001", "CRD missing" => Plant::Delete(definition);
+    })
 }
