@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::healthy::{LEASE, controller, resolve};
 use crate::doctor::FindingCode;
-use crate::doctor::facts::{Facts, LiveKind, Reading};
+use crate::doctor::facts::{Facts, LiveKind, Reading, RightFact};
 use crate::doctor::object::LiveObject;
-
-use FindingCode as Code;
+use crate::doctor::probe::PrometheusProbe;
 
 /// A cause and how it is planted.
 pub(super) type Cause = (FindingCode, fn(&mut Facts));
@@ -102,15 +101,16 @@ pub(super) fn bundle(day: u8) -> Value {
     serde_json::to_value(k8s_openapi::ByteString(pem.into_bytes())).unwrap()
 }
 
-fn entry(facts: &mut Facts, text: &str) {
-    map(
-        facts,
-        "system",
-        "wva-saturation-scaling-config",
-        "default",
-        text,
-    );
+fn entry(facts: &mut Facts, name: &str, text: &str) {
+    let thresholds = "wva-saturation-scaling-config";
+    map(facts, "system", thresholds, name, text);
     again(facts);
+}
+
+fn deny(rights: &mut Reading<Vec<RightFact>>) {
+    if let Reading::Known(rights) = rights {
+        rights[0].is_granted = false;
+    }
 }
 
 pub(super) fn scale_to_zero(facts: &mut Facts) {
@@ -121,80 +121,33 @@ pub(super) fn scale_to_zero(facts: &mut Facts) {
     main_config(facts, "WVA_SCALE_TO_ZERO", "true");
 }
 
-pub(super) const CONTROLLER: &[Cause] = &[
-    (Code::ControllerMissing, |facts| resolve(facts, &[])),
-    (Code::ControllerNotReady, |facts| {
+pub(super) const CONTROLLER: &[Cause] = causes! {
+    ControllerMissing => |facts| resolve(facts, &[]);
+    ControllerNotReady => |facts| {
         let mut object = controller("wva");
         object["status"] = json!({});
         resolve(facts, &[object]);
-    }),
-    (Code::ControllerOff, |facts| {
+    };
+    ControllerOff => |facts| {
         let mut object = controller("wva");
         object["spec"]["replicas"] = json!(0);
         object["status"] = json!({});
         resolve(facts, &[object]);
-    }),
-    (Code::ControllersOverlap, |facts| {
-        resolve(facts, &[controller("wva"), controller("other")]);
-    }),
-    (Code::SettingsRefused, |facts| {
-        main_config(facts, "PROMETHEUS_BASE_URL", "nowhere");
-    }),
-    (Code::SettingIgnored, |facts| {
-        main_config(facts, "GLOBAL_OPT_INTERVALL", "30s");
-    }),
-    (Code::ConfigMapUnread, |facts| {
-        map(
-            facts,
-            "system",
-            "workload-variant-autoscaler-wva-saturation-scaling-config",
-            "default",
-            "kvCacheThreshold: 0.8",
-        );
-    }),
-    (Code::ConfigMapUnread, |facts| {
-        map(
-            facts,
-            "system",
-            "thresholds",
-            "default",
-            "analyzerName: slo",
-        );
-    }),
-    (Code::RightMissing, |facts| {
-        let Reading::Known(rights) = &mut facts.rights else {
-            return;
-        };
-        rights[0].is_granted = false;
-    }),
-    (Code::ScalerRightMissing, |facts| {
-        let Reading::Known(rights) = &mut facts.scaler_rights else {
-            return;
-        };
-        rights[0].is_granted = false;
-    }),
-    (Code::LeaseUnheld, |facts| {
-        edit(
-            facts,
-            LiveKind::Lease,
-            LEASE,
-            "/spec/renewTime",
-            json!("2025-12-31T23:00:00Z"),
-        );
-    }),
-    (Code::LeaseUnheld, |facts| {
-        edit(
-            facts,
-            LiveKind::Lease,
-            LEASE,
-            "/spec/holderIdentity",
-            json!(""),
-        );
-    }),
-    (Code::LeaseUnheld, |facts| {
-        remove(facts, LiveKind::Lease, LEASE);
-    }),
-];
+    };
+    ControllersOverlap => |facts| resolve(facts, &[controller("wva"), controller("other")]);
+    SettingsRefused => |facts| main_config(facts, "PROMETHEUS_BASE_URL", "nowhere");
+    SettingIgnored => |facts| main_config(facts, "GLOBAL_OPT_INTERVAL", "30s");
+    ConfigMapUnread => |facts| {
+        let name = "workload-variant-autoscaler-wva-saturation-scaling-config";
+        map(facts, "system", name, "default", "kvCacheThreshold: 0.8");
+    };
+    ConfigMapUnread => |facts| map(facts, "system", "thresholds", "default", "analyzerName: slo");
+    RightMissing => |facts| deny(&mut facts.rights);
+    ScalerRightMissing => |facts| deny(&mut facts.scaler_rights);
+    LeaseUnheld: Lease LEASE "/spec/renewTime" = "2025-12-31T23:00:00Z";
+    LeaseUnheld: Lease LEASE "/spec/holderIdentity" = "";
+    LeaseUnheld => |facts| remove(facts, LiveKind::Lease, LEASE);
+};
 
 /// The object has a condition that reports an obstacle.
 fn obstacle(facts: &mut Facts) {
@@ -209,188 +162,77 @@ fn obstacle(facts: &mut Facts) {
     );
 }
 
-pub(super) const VARIANTS: &[Cause] = &[
-    (Code::VariantMalformed, |facts| {
-        edit(
-            facts,
-            LiveKind::VariantAutoscaling,
-            "a",
-            "/spec/minReplicas",
-            json!("one"),
-        );
-        remove(facts, LiveKind::HorizontalPodAutoscaler, "a");
-    }),
+pub(super) const VARIANTS: &[Cause] = causes! {
+    VariantMalformed: VariantAutoscaling "a" "/spec/minReplicas" = "one"
+        => |facts| remove(facts, LiveKind::HorizontalPodAutoscaler, "a");
     // What the object says of the time when a controller had it is no finding.
-    (Code::ForeignInstance, |facts| {
+    ForeignInstance => |facts| {
         obstacle(facts);
-        resolve(
-            facts,
-            &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])],
-        );
-        edit(
-            facts,
-            LiveKind::Lease,
-            LEASE,
-            "/metadata/name",
-            json!(format!("{LEASE}-blue")),
-        );
-    }),
-    (Code::NamespaceNotWatched, |facts| {
-        resolve(
-            facts,
-            &[with_environment("wva", &[("WATCH_NAMESPACE", "elsewhere")])],
-        );
-    }),
-    (Code::NamespaceExcluded, |facts| {
-        edit(
-            facts,
-            LiveKind::Namespace,
-            "ns",
-            "/metadata/annotations",
-            json!({ "wva.llmd.ai/exclude": "true" }),
-        );
-    }),
-    (Code::TargetMissing, |facts| {
-        remove(facts, LiveKind::Deployment, "a");
-    }),
+        resolve(facts, &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])]);
+        let name = json!(format!("{LEASE}-blue"));
+        edit(facts, LiveKind::Lease, LEASE, "/metadata/name", name);
+    };
+    NamespaceNotWatched => |facts| {
+        resolve(facts, &[with_environment("wva", &[("WATCH_NAMESPACE", "elsewhere")])]);
+    };
+    NamespaceExcluded: Namespace "ns" "/metadata/annotations" = { "wva.llmd.ai/exclude": "true" };
+    TargetMissing => |facts| remove(facts, LiveKind::Deployment, "a");
     // Neither its scaler nor its decision is missing by itself.
-    (Code::TargetMissing, |facts| {
-        let variant = LiveKind::VariantAutoscaling;
-        let name = "/spec/scaleTargetRef/name";
-        edit(facts, variant, "a", name, json!("gone"));
-        let skipped = json!([{ "type": "OptimizationReady", "status": "False", "reason": "SkippedProcessing", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" }]);
-        edit(facts, variant, "a", "/status/conditions", skipped);
-    }),
-    (Code::TargetKindUnknown, |facts| {
-        edit(
-            facts,
-            LiveKind::VariantAutoscaling,
-            "a",
-            "/spec/scaleTargetRef",
-            json!({ "kind": "Thing", "name": "a" }),
-        );
-    }),
-    (Code::TargetContested, |facts| {
+    TargetMissing: VariantAutoscaling "a" "/spec/scaleTargetRef/name" = "gone",
+        VariantAutoscaling "a" "/status/conditions" = [{ "type": "OptimizationReady", "status": "False",
+            "reason": "SkippedProcessing", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" }];
+    TargetKindUnknown: VariantAutoscaling "a" "/spec/scaleTargetRef" = { "kind": "Thing", "name": "a" };
+    TargetContested => |facts| {
         let mut object = objects(facts, LiveKind::VariantAutoscaling)[0].clone();
         object.0["metadata"]["name"] = json!("c");
         object.0["status"] = json!({});
         objects(facts, LiveKind::VariantAutoscaling).push(object);
-    }),
-    (Code::CostsEqual, |facts| {
-        edit(
-            facts,
-            LiveKind::VariantAutoscaling,
-            "b",
-            "/spec/variantCost",
-            json!("10"),
-        );
-    }),
-    (Code::OneNameTwoModels, |facts| {
-        edit(
-            facts,
-            LiveKind::Deployment,
-            "b",
-            "/spec/template/spec/containers/0/args",
-            json!(["--model", "qwen/qwen-3", "--served-model-name=meta/llama"]),
-        );
-    }),
-    (Code::PodsDoNotStart, |facts| {
-        pod(
-            facts,
-            &json!({ "phase": "Pending", "conditions": [
-            { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: Insufficient nvidia.com/gpu" }] }),
-            &json!({}),
-        );
-    }),
-    (Code::PodsDoNotStart, |facts| {
-        pod(
-            facts,
-            &json!({ "phase": "Pending", "containerStatuses": [
-            { "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } } }] }),
-            &json!({}),
-        );
-    }),
-    (Code::PodsRefused, |facts| {
-        let message = "pods \"a-1\" is forbidden: exceeded quota: gpus";
-        edit(
-            facts,
-            LiveKind::Deployment,
-            "a",
-            "/status/conditions",
-            json!([{ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message }]),
-        );
-    }),
-    (Code::PodsGated, |facts| {
-        pod(
-            facts,
-            &json!({ "phase": "Pending", "conditions": [
-            { "type": "PodScheduled", "status": "False", "reason": "SchedulingGated" }] }),
-            &json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }),
-        );
-    }),
-    (Code::ClaimsNotCounted, |facts| {
-        edit(
-            facts,
-            LiveKind::Deployment,
-            "a",
-            "/spec/template/spec/resourceClaims",
-            json!([{ "name": "gpu" }]),
-        );
-        main_config(facts, "WVA_LIMITED_MODE", "true");
-    }),
-    (Code::ClaimsNotCounted, |facts| {
+    };
+    CostsEqual: VariantAutoscaling "b" "/spec/variantCost" = "10";
+    OneNameTwoModels: Deployment "b" "/spec/template/spec/containers/0/args" =
+        ["--model", "qwen/qwen-3", "--served-model-name=meta/llama"];
+    PodsDoNotStart => |facts| {
+        let unscheduled = json!({ "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes: Insufficient nvidia.com/gpu" });
+        pod(facts, &json!({ "phase": "Pending", "conditions": [unscheduled] }), &json!({}));
+    };
+    PodsDoNotStart => |facts| {
+        let waiting = json!({ "reason": "ImagePullBackOff", "message": "no such image" });
+        let statuses = json!([{ "state": { "waiting": waiting } }]);
+        pod(facts, &json!({ "phase": "Pending", "containerStatuses": statuses }), &json!({}));
+    };
+    PodsRefused: Deployment "a" "/status/conditions" = [{ "type": "ReplicaFailure", "status": "True",
+        "reason": "FailedCreate", "message": "pods \"a-1\" is forbidden: exceeded quota: gpus" }];
+    PodsGated => |facts| {
+        let gated = json!({ "type": "PodScheduled", "status": "False", "reason": "SchedulingGated" });
+        let gates = json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] });
+        pod(facts, &json!({ "phase": "Pending", "conditions": [gated] }), &gates);
+    };
+    ClaimsNotCounted: Deployment "a" "/spec/template/spec/resourceClaims" = [{ "name": "gpu" }]
+        => |facts| main_config(facts, "WVA_LIMITED_MODE", "true");
+    ClaimsNotCounted => |facts| {
         class_of(facts, "example.com/accelerator");
         main_config(facts, "WVA_LIMITED_MODE", "true");
-    }),
-    (Code::AtZeroByHand, |facts| {
-        edit(facts, LiveKind::Deployment, "a", "/spec/replicas", json!(0));
+    };
+    AtZeroByHand: Deployment "a" "/spec/replicas" = 0 => |facts| {
         remove(facts, LiveKind::Pod, "a-0");
         forget_running(facts, "a-0");
-    }),
-    (Code::ParentOwnsReplicas, |facts| {
-        edit(
-            facts,
-            LiveKind::Deployment,
-            "a",
-            "/metadata/ownerReferences",
-            json!([{ "kind": "LLMInferenceService", "name": "x", "controller": true }]),
-        );
-        manager(facts, json!({ "manager": "kserve", "operation": "Update" }));
-    }),
-    (Code::TwoWritersOfScale, |facts| {
-        manager(
-            facts,
-            json!({ "manager": "kubectl", "operation": "Update", "subresource": "scale" }),
-        );
-    }),
-    (Code::TwoWritersOfScale, |facts| {
-        manager(
-            facts,
-            json!({ "manager": "argocd-controller", "operation": "Apply" }),
-        );
-    }),
-    (Code::NotApplied, obstacle),
-    (Code::ThroughputWithoutRouter, |facts| {
-        entry(
-            facts,
-            "analyzers:\n- name: throughput\n  type: throughput\n  enabled: true",
-        );
-        facts.series.insert(
-            crate::doctor::probe::PrometheusProbe::RouterPicks,
-            Reading::Known(Vec::new()),
-        );
-    }),
-    (Code::TierWithoutEffect, |facts| {
-        map(
-            facts,
-            "system",
-            "wva-saturation-scaling-config",
-            "llama",
-            "kvSpareTrigger: 0.2",
-        );
-        again(facts);
-    }),
-];
+    };
+    ParentOwnsReplicas: Deployment "a" "/metadata/ownerReferences" =
+        [{ "kind": "LLMInferenceService", "name": "x", "controller": true }]
+        => |facts| manager(facts, json!({ "manager": "kserve", "operation": "Update" }));
+    TwoWritersOfScale => |facts| {
+        manager(facts, json!({ "manager": "kubectl", "operation": "Update", "subresource": "scale" }));
+    };
+    TwoWritersOfScale => |facts| manager(facts, json!({ "manager": "argocd-controller", "operation": "Apply" }));
+    NotApplied => obstacle;
+    ThroughputWithoutRouter => |facts| {
+        let alone = "analyzers:\n- name: throughput\n  type: throughput\n  enabled: true";
+        entry(facts, "default", alone);
+        facts.series.insert(PrometheusProbe::RouterPicks, Reading::Known(Vec::new()));
+    };
+    TierWithoutEffect => |facts| entry(facts, "llama", "kvSpareTrigger: 0.2");
+};
 
 /// Another pod of target a.
 pub(super) fn pod(facts: &mut Facts, status: &Value, spec: &Value) {
@@ -421,19 +263,14 @@ pub(super) fn forget_running(facts: &mut Facts, pod: &str) {
     }
 }
 
-pub(super) const WAKING: &[Cause] = &[
-    (Code::NoWakeSignal, |facts| {
+pub(super) const WAKING: &[Cause] = causes! {
+    NoWakeSignal => |facts| {
         scale_to_zero(facts);
         remove(facts, LiveKind::InferencePool, "p");
-    }),
-    (Code::RequestsExpireFirst, |facts| {
+    };
+    RequestsExpireFirst => |facts| {
         scale_to_zero(facts);
-        map(
-            facts,
-            "ns",
-            "epp",
-            "config.yaml",
-            "kind: EndpointPickerConfig\nflowControl:\n  defaultRequestTTL: 60s\n",
-        );
-    }),
-];
+        let text = "kind: EndpointPickerConfig\nflowControl:\n  defaultRequestTTL: 60s\n";
+        map(facts, "ns", "epp", "config.yaml", text);
+    };
+};

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::causes::{Cause, absent, bundle, edit, main_config, objects, remove};
 use super::fleets::all_by_keda;
-use crate::doctor::FindingCode as Code;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::object::LiveObject;
 
@@ -34,60 +33,35 @@ pub(super) fn old_definition(facts: &mut Facts) {
     objects(facts, LiveKind::CustomResourceDefinition).push(LiveObject::new(object));
 }
 
-pub(super) const CLUSTER: &[Cause] = &[
-    (Code::DefinitionOld, old_definition),
-    (Code::VariantKindMissing, |facts| {
-        absent(facts, LiveKind::VariantAutoscaling);
-    }),
-    (Code::PodAutoscalerKindMissing, |facts| {
+pub(super) const CLUSTER: &[Cause] = causes! {
+    DefinitionOld => old_definition;
+    VariantKindMissing => |facts| absent(facts, LiveKind::VariantAutoscaling);
+    PodAutoscalerKindMissing => |facts| {
         absent(facts, LiveKind::PodAutoscaler);
         main_config(facts, "POD_AUTOSCALERS_ENABLED", "true");
-    }),
-    (Code::ExternalMetricsMissing, unavailable),
-    (Code::ExternalMetricsMissing, |facts| {
-        remove(facts, LiveKind::APIService, EXTERNAL_METRICS);
-    }),
+    };
+    ExternalMetricsMissing => unavailable;
+    ExternalMetricsMissing => |facts| remove(facts, LiveKind::APIService, EXTERNAL_METRICS);
     // Below KEDA, no HorizontalPodAutoscaler gets a number then.
-    (Code::ExternalMetricsMissing, |facts| {
+    ExternalMetricsMissing => |facts| {
         all_by_keda(facts, true);
         unavailable(facts);
         let failing = json!({ "type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric",
             "message": "unable to get external metric ns/s0-prometheus/nil: the server is unavailable" });
         for name in ["keda-hpa-a", "keda-hpa-b"] {
-            let place = "/status/conditions/1";
-            edit(
-                facts,
-                LiveKind::HorizontalPodAutoscaler,
-                name,
-                place,
-                failing.clone(),
-            );
+            let (kind, place) = (LiveKind::HorizontalPodAutoscaler, "/status/conditions/1");
+            edit(facts, kind, name, place, failing.clone());
         }
-    }),
-    (Code::WebhookUnserved, |facts| {
-        edit(
-            facts,
-            LiveKind::EndpointSlice,
-            "webhooks-1",
-            "/endpoints/0/conditions/ready",
-            json!(false),
-        );
-    }),
-    (Code::CertificateEnds, |facts| {
-        edit(
-            facts,
-            LiveKind::ValidatingWebhookConfiguration,
-            "wva",
-            "/webhooks/0/clientConfig/caBundle",
-            bundle(6),
-        );
-    }),
-    (Code::NoScalerKind, |facts| {
+    };
+    WebhookUnserved: EndpointSlice "webhooks-1" "/endpoints/0/conditions/ready" = false;
+    CertificateEnds => |facts| {
+        let (kind, place) = (LiveKind::ValidatingWebhookConfiguration, "/webhooks/0/clientConfig/caBundle");
+        edit(facts, kind, "wva", place, bundle(6));
+    };
+    NoScalerKind => |facts| {
         absent(facts, LiveKind::ScaledObject);
         remove(facts, LiveKind::APIService, EXTERNAL_METRICS);
         remove(facts, LiveKind::VariantAutoscaling, "b");
-    }),
-    (Code::OldKubernetes, |facts| {
-        facts.version = Reading::Known((1, 24));
-    }),
-];
+    };
+    OldKubernetes => |facts| facts.version = Reading::Known((1, 24));
+};

@@ -48,72 +48,38 @@ pub(super) fn with_settings(facts: &mut Facts, more: &[(&str, &str)]) {
     resolve(facts, &[with_environment("wva", &all)]);
 }
 
-fn trigger(facts: &mut Facts, field: &str, value: Value) {
-    let place = format!("/spec/triggers/0/{field}");
-    edit(facts, SCALED_OBJECT, "b", &place, value);
-}
-
-const CAUSES: &[Cause] = &[
-    (Code::CountNotRead, |facts| {
-        let name = "/spec/metrics/0/external/metric/selector/matchLabels/variant_name";
-        edit(facts, HPA, "a", name, json!("wrong"));
-    }),
-    (Code::CountNotRead, |facts| {
-        let cpu = json!([{ "type": "cpu", "metadata": { "value": "80" } }]);
-        edit(facts, SCALED_OBJECT, "b", "/spec/triggers", cpu);
-    }),
-    (Code::WrongTarget, |facts| {
-        trigger(facts, "metricType", json!("Value"));
-    }),
-    (Code::SeveralScalers, |facts| {
+const CAUSES: &[Cause] = causes! {
+    CountNotRead: HorizontalPodAutoscaler "a"
+        "/spec/metrics/0/external/metric/selector/matchLabels/variant_name" = "wrong";
+    CountNotRead: ScaledObject "b" "/spec/triggers" = [{ "type": "cpu", "metadata": { "value": "80" } }];
+    WrongTarget: ScaledObject "b" "/spec/triggers/0/metricType" = "Value";
+    SeveralScalers => |facts| {
         let mut other = objects(facts, HPA)[0].clone();
         other.0["metadata"] = json!({ "namespace": "ns", "name": "other" });
         objects(facts, HPA).push(other);
-    }),
-    (Code::TargetContested, |facts| {
+    };
+    TargetContested => |facts| {
         let mut other = objects(facts, HPA)[0].clone();
         let annotations = json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": "meta/llama" });
-        other.0["metadata"] =
-            json!({ "namespace": "ns", "name": "other", "annotations": annotations });
+        other.0["metadata"] = json!({ "namespace": "ns", "name": "other", "annotations": annotations });
         objects(facts, HPA).push(other);
-    }),
-    (Code::TargetMissing, |facts| {
-        remove(facts, LiveKind::Deployment, "a");
-    }),
-    (Code::TargetKindUnknown, |facts| {
-        let thing = json!({ "kind": "Thing", "name": "a" });
-        edit(facts, HPA, "a", "/spec/scaleTargetRef", thing);
-    }),
-    (Code::CostsEqual, |facts| {
-        annotate(facts, SCALED_OBJECT, "b", "1e1");
-    }),
-    (Code::ModelNameDiffers, |facts| model(facts, "other")),
-    (Code::NamespaceExcluded, |facts| {
-        let exclude = json!({ "wva.llmd.ai/exclude": "true" });
-        let kind = LiveKind::Namespace;
-        edit(facts, kind, "ns", "/metadata/annotations", exclude);
-    }),
-    (Code::VariantMalformed, |facts| {
-        annotate(facts, HPA, "a", "cheap");
-    }),
-    (Code::VariantMalformed, |facts| {
-        let place = "/metadata/annotations/llm-d.ai~1managed";
-        edit(facts, HPA, "a", place, json!("True"));
-    }),
-    (Code::VariantMalformed, |facts| {
-        let place = "/metadata/annotations/llm-d.ai~1variantcost";
-        edit(facts, HPA, "a", place, json!("4"));
-    }),
-    (Code::TierWithoutEffect, |facts| {
-        tier(facts, HPA, "a", "gold");
-    }),
-    (Code::VariantMalformed, |facts| {
+    };
+    TargetMissing => |facts| remove(facts, LiveKind::Deployment, "a");
+    TargetKindUnknown: HorizontalPodAutoscaler "a" "/spec/scaleTargetRef" = { "kind": "Thing", "name": "a" };
+    CostsEqual => |facts| annotate(facts, SCALED_OBJECT, "b", "1e1");
+    ModelNameDiffers => |facts| model(facts, "other");
+    NamespaceExcluded: Namespace "ns" "/metadata/annotations" = { "wva.llmd.ai/exclude": "true" };
+    VariantMalformed => |facts| annotate(facts, HPA, "a", "cheap");
+    VariantMalformed: HorizontalPodAutoscaler "a" "/metadata/annotations/llm-d.ai~1managed" = "True";
+    VariantMalformed: HorizontalPodAutoscaler "a" "/metadata/annotations/llm-d.ai~1variantcost" = "4";
+    TierWithoutEffect => |facts| tier(facts, HPA, "a", "gold");
+    VariantMalformed => |facts| {
         external_scaler(facts);
         annotate(facts, SCALED_OBJECT, "a", "10");
-        let key = "metadata/scalingPolicy";
-        trigger(facts, key, json!("gold"));
-    }),
-];
+        let place = "/spec/triggers/0/metadata/scalingPolicy";
+        edit(facts, SCALED_OBJECT, "b", place, json!("gold"));
+    };
+};
 
 #[test]
 fn a_declared_variant_is_judged_as_an_object_is() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{answer, triggers};
-use super::causes::{edit, forget_running, objects, remove, scale_to_zero};
+use super::causes::{edit, forget_running, objects, remove, scale_to_zero, with_environment};
 use super::healthy::{LEASE, NOW, controller, resolve, series};
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::FindingCode;
@@ -140,11 +140,10 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
         for name in ["a", "b"] {
             edit(facts, VARIANT, name, "/metadata/labels", label.clone());
         }
-        let mut object = controller("wva");
-        let all = &mut object["spec"]["template"]["spec"]["containers"][0]["env"];
-        let variable = json!({ "name": "CONTROLLER_INSTANCE", "value": "blue" });
-        all.as_array_mut().unwrap().push(variable);
-        resolve(facts, &[object]);
+        resolve(
+            facts,
+            &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])],
+        );
         let name = json!(format!("{LEASE}-blue"));
         edit(facts, LiveKind::Lease, LEASE, "/metadata/name", name);
         facts.searched = Some("system".to_owned());

@@ -1,5 +1,21 @@
 //! Healthy facts have no finding, and each cause has exactly its own.
 
+/// Causes as rows: code, the fields that are set, and what is done then.
+macro_rules! causes {
+    ($($code:ident $(: $($kind:ident $name:tt $field:literal = $value:tt),+)? $(=> $plant:expr)?;)*) => {
+        &[$(($crate::doctor::FindingCode::$code, |facts: &mut $crate::doctor::Facts| {
+            $($(
+                let kind = $crate::doctor::facts::LiveKind::$kind;
+                $crate::doctor::tests::causes::edit(facts, kind, $name, $field, serde_json::json!($value));
+            )+)?
+            $(
+                let plant: fn(&mut $crate::doctor::Facts) = $plant;
+                plant(facts);
+            )?
+        })),*]
+    };
+}
+
 mod answers;
 mod autoscaler_manifests;
 mod autoscalers;
