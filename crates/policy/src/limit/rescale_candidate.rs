@@ -84,6 +84,10 @@ impl RescaleCandidate {
         model
     }
 
+    fn roles(&self) -> BTreeSet<ServingRole> {
+        self.variants.values().map(|variant| variant.role).collect()
+    }
+
     fn of(&self, role: Option<ServingRole>) -> impl Iterator<Item = (&VariantKey, &ShareVariant)> {
         self.variants
             .iter()
@@ -109,9 +113,7 @@ impl RescaleCandidate {
 
     /// GPUs that it keeps whatever others need: its minima, and one replica of each role that serves.
     pub(super) fn least(&self) -> Gpus {
-        let roles: BTreeSet<ServingRole> =
-            self.variants.values().map(|variant| variant.role).collect();
-        total(roles.into_iter().map(|role| {
+        total(self.roles().into_iter().map(|role| {
             let serving =
                 (self.of(Some(role))).filter(|(_, variant)| variant.current > Replicas::ZERO);
             let smallest = serving
@@ -136,9 +138,10 @@ impl RescaleCandidate {
         total(roles.map(|role| self.wanted_by(*role)))
     }
 
-    /// What it takes of a budget that has enough for all: what it wants, and its minima at least.
+    /// What it takes of a budget that has enough for all: for each role what it wants, and its minima at least.
     pub(super) fn needed(&self) -> Gpus {
-        self.wanted().max(self.floor(None))
+        let needed = |role| self.wanted_by(role).max(self.floor(Some(role)));
+        total(self.roles().into_iter().map(needed))
     }
 
     /// GPUs of as many whole replicas as a role needs of the variant that serves it most cheaply, at most
@@ -161,7 +164,7 @@ impl RescaleCandidate {
             self.floor(Some(role))
                 .max(most.unwrap_or(wanted).min(wanted))
         };
-        let roles = self.variants.values().map(|variant| variant.role);
+        let roles = self.roles().into_iter();
         roles.map(|role| (role, cap(role))).collect()
     }
 
@@ -199,8 +202,7 @@ impl RescaleCandidate {
     /// Splits its share over its roles by their demand, for none more than it needs, as long as that is
     /// enough for all of it; where none has any, by what they hold, and else for the first one.
     pub(crate) fn split(&self, share: Gpus) -> BTreeMap<ServingRole, Gpus> {
-        let roles: BTreeSet<ServingRole> =
-            self.variants.values().map(|variant| variant.role).collect();
+        let roles = self.roles();
         let asks = |role: &ServingRole| self.asked(*role);
         let holds = |role: &ServingRole| self.held(Some(*role)).to_f64();
         let weights: [&dyn Fn(&ServingRole) -> f64; 3] = [&asks, &holds, &|role| {

@@ -276,7 +276,7 @@ fn rescaling() {
     assert_eq!(
         tally,
         Tally {
-            passed: 26,
+            passed: 29,
             corrected: 0,
             not_applicable: 0
         }
