@@ -323,7 +323,7 @@ impl RescaleCandidate {
                 pools.take(&key.namespace, &variant.accelerator, taken);
                 lack = lack.saturating_sub(taken);
                 change.to = Replicas(change.to.0.saturating_add(count.0));
-                let gpus = gpus.times(change.to.saturating_sub(variant.current));
+                let gpus = gpus.times(change.to.saturating_sub(variant.held()));
                 change.why = Reason::Filled { gpus, share };
             }
         }
@@ -349,27 +349,33 @@ fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::{ManagedUse, Physical};
     use crate::plan::BoundSource;
+
+    fn variant(role: ServingRole, gpus: u32, ordered: u32, bounds: Bounds) -> ShareVariant {
+        ShareVariant {
+            role,
+            accelerator: Accelerator::Unresolved,
+            gpus: Gpus(gpus),
+            current: Replicas::ONE,
+            ordered: Replicas(ordered),
+            bounds,
+            cost: Cost::DEFAULT,
+            per_replica: 1.0,
+        }
+    }
 
     #[test]
     fn no_demand_and_no_minimum_claims_more_gpus_than_replicas_can_exist() {
         let roles = [ServingRole::Prefill, ServingRole::Decode];
+        let bounds = Bounds {
+            min: CEILING,
+            source: BoundSource::Object,
+            max: Some(CEILING),
+        };
         let variants = roles.map(|role| {
-            let variant = ShareVariant {
-                role,
-                accelerator: Accelerator::Unresolved,
-                gpus: Gpus(8),
-                current: Replicas::ONE,
-                ordered: Replicas::ZERO,
-                bounds: Bounds {
-                    min: CEILING,
-                    source: BoundSource::Object,
-                    max: Some(CEILING),
-                },
-                cost: Cost::parse("1").unwrap(),
-                per_replica: 1.0,
-            };
-            (VariantKey::new("ns", format!("{role:?}")), variant)
+            let name = VariantKey::new("ns", format!("{role:?}"));
+            (name, variant(role, 8, 0, bounds))
         });
         let model = RescaleCandidate {
             priority: 1.0,
@@ -378,5 +384,33 @@ mod tests {
         };
         let Bidder { floor, cap, .. } = model.bidder(Gpus(5));
         assert_eq!([model.wanted(), floor, cap], [MOST; 3]);
+    }
+
+    #[test]
+    fn replicas_that_have_their_gpus_take_no_free_ones() {
+        let name = VariantKey::new("ns", "v");
+        let filled = |ordered: u32| {
+            let bounds = Bounds {
+                min: Replicas::ZERO,
+                source: BoundSource::Object,
+                max: None,
+            };
+            let variant = variant(ServingRole::Both, 2, ordered, bounds);
+            let model = RescaleCandidate {
+                priority: 1.0,
+                demand: [(ServingRole::Both, 3.0)].into(),
+                variants: [(name.clone(), variant)].into(),
+            };
+            let key = ModelKey::new("ns", "m");
+            let mut pools = GpuPools::new(Physical::Unlimited, &[], ManagedUse::new());
+            let mut changes = model.settle(&key, ServingRole::Both, Gpus(6), &mut pools);
+            changes.remove(&name).map(|change| (change.to, change.why))
+        };
+        let took = |gpus: u32| {
+            let (gpus, share) = (Gpus(gpus), Gpus(6));
+            Some((Replicas(3), Reason::Filled { gpus, share }))
+        };
+        assert_eq!(filled(0), took(4));
+        assert_eq!(filled(1), took(2));
     }
 }
