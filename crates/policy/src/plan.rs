@@ -155,30 +155,26 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
         return true;
     };
     let is_last = last.to == Replicas::ONE;
-    match (&load.why, block) {
+    let is_busy = *block == ZeroBlock::Busy;
+    let is_idle = matches!(block, ZeroBlock::Retained { .. });
+    let is_woken = matches!(block, ZeroBlock::Woken { .. });
+    match &load.why {
         _ if load.stage == PlanStage::Base => true,
-        (Reason::NoReplicas, ZeroBlock::Busy | ZeroBlock::Retained { .. }) => false,
-        (Reason::NoReplicas, _) => true,
+        Reason::NoReplicas => !is_busy && !is_idle,
         // Nothing else keeps an idle model.
-        (_, ZeroBlock::Retained { .. }) => last.to > Replicas::ZERO,
-        (Reason::NotReleased { obstacle, .. }, _) => matches!(
+        _ if is_idle => last.to > Replicas::ZERO,
+        Reason::NotReleased { obstacle, .. } => matches!(
             obstacle,
             ReleaseObstacle::LastOfRole | ReleaseObstacle::Minimum(_)
         ),
-        (Reason::AtFloor { .. }, _) => is_last,
-        (_, ZeroBlock::Busy) => false,
-        (
-            Reason::Steady { .. }
-            | Reason::Arbitrated {
-                basis: Basis::Neither,
-                ..
-            },
-            _,
-        ) => is_last,
+        Reason::AtFloor { .. } => is_last,
+        Reason::Steady { .. }
+        | Reason::Arbitrated {
+            basis: Basis::Neither,
+            ..
+        } => is_last && !is_busy,
         // A replica that has just started reports nothing yet.
-        (Reason::NoUsableMetrics { .. } | Reason::InTransition { .. }, block) => {
-            is_last && matches!(block, ZeroBlock::Woken { .. })
-        }
+        Reason::NoUsableMetrics { .. } | Reason::InTransition { .. } => is_last && is_woken,
         _ => false,
     }
 }
