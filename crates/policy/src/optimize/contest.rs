@@ -40,7 +40,8 @@ impl Contest {
         let standing = |candidate: &Candidate| candidate.standing.max(candidate.count);
         let within = |(key, contender): (&VariantKey, &Contender)| {
             let mut candidate = contender.candidate.clone();
-            let free = contender.free(key, candidate.room_above(), pools);
+            let (own, more) = contender.affordable(key, candidate.room_above(), 0, pools);
+            let free = own.0.saturating_add(more.0);
             let most = Replicas(standing(&candidate).0.saturating_add(free));
             candidate.bounds.max = Some(candidate.bounds.max.map_or(most, |max| max.min(most)));
             (key.clone(), candidate)
@@ -56,13 +57,20 @@ impl Contest {
 }
 
 impl Contender {
-    /// So many replicas, as far as there are GPUs for them.
-    fn free(&self, key: &VariantKey, wanted: u32, pools: &GpuPools) -> u32 {
+    /// Of so many further replicas those that have their GPUs, where `added` took of these before, and those that GPUs
+    /// are left for.
+    pub(super) fn affordable(
+        &self,
+        key: &VariantKey,
+        wanted: u32,
+        added: u32,
+        pools: &GpuPools,
+    ) -> (Replicas, Replicas) {
+        let wanted = Replicas(wanted);
+        let own = wanted.min(self.reserved.saturating_sub(Replicas(added)));
         let per_replica = self.gpus.at_least_one();
-        let own = Replicas(wanted).min(self.reserved);
-        let more = Replicas(wanted).saturating_sub(own);
-        let free = (self.gpu_count).within(pools.budget(&key.namespace, &self.accelerator));
-        let granted = free.grant(per_replica.times(more)).replicas(per_replica);
-        own.0.saturating_add(granted.0)
+        let more = per_replica.times(wanted.saturating_sub(own));
+        let left = (self.gpu_count).within(pools.budget(&key.namespace, &self.accelerator));
+        (own, left.grant(more).replicas(per_replica))
     }
 }

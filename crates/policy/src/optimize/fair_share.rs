@@ -380,38 +380,25 @@ impl Taker<'_> {
     /// Takes as many replicas as are wanted, and as room and pools allow; those that it has GPUs for
     /// first.
     fn take(&mut self, wanted: u32, pools: &mut GpuPools) -> u32 {
+        let wanted = wanted.min(self.room());
+        let (own, granted) = (self.contender).affordable(self.key, wanted, self.added, pools);
         let Contender {
             accelerator,
             gpus,
             gpu_count,
-            reserved,
             ..
         } = self.contender;
-        let per_replica = gpus.at_least_one();
-        let asked = Replicas(wanted.min(self.room()));
-        let own = asked.min(reserved.saturating_sub(Replicas(self.added)));
-        let more = asked.saturating_sub(own);
-        let namespace = &self.key.namespace;
-        let free = gpu_count.within(pools.budget(namespace, accelerator));
-        let granted = free.grant(per_replica.times(more)).replicas(per_replica);
         let taken = gpu_count.taken(*gpus).times(granted);
-        pools.take(namespace, accelerator, taken);
+        pools.take(&self.key.namespace, accelerator, taken);
         let count = own.0.saturating_add(granted.0);
         self.added = self.added.saturating_add(count);
         count
     }
 
     fn may_take(&self, pools: &GpuPools) -> bool {
-        let Contender {
-            accelerator,
-            gpus,
-            gpu_count,
-            reserved,
-            ..
-        } = self.contender;
-        let one = gpus.at_least_one();
-        let free = gpu_count.within(pools.budget(&self.key.namespace, accelerator));
-        self.room() > 0 && (Replicas(self.added) < *reserved || free.grant(one) == one)
+        let one = self.room().min(1);
+        let (own, granted) = (self.contender).affordable(self.key, one, self.added, pools);
+        own.max(granted) > Replicas::ZERO
     }
 
     /// `unmet` are the replicas that its role still lacks, `fed` what prefill lets through.
