@@ -1,6 +1,6 @@
 //! Fields of entries that nothing reads: what decides the models of an entry has no use for them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::config_maps::Purpose;
@@ -14,13 +14,17 @@ use wva_policy::params::{
 pub(crate) fn unread_fields(settings: &DynamicSettings) -> Vec<(EntryPlace, String)> {
     let mut all = placed(&settings.saturation.entries);
     all.sort_by_key(|one| one.rank);
-    let selects =
-        |entry: &SaturationEntry| entry.analyzer_name.is_some() || entry.analyzers.is_some();
-    let selectors: Vec<&PlacedEntry<'_>> = all.iter().filter(|one| selects(one.entry)).collect();
+    let selectors = Selectors::of(&all);
     let mut unread = Vec::new();
     for one in &all {
-        for field in FIELDS.iter().filter(|field| (field.is_stated)(one.entry)) {
-            let found = selections(one, &selectors, field.is_stated);
+        let stated = FIELDS.iter().filter(|field| (field.is_stated)(one.entry));
+        let stated: Vec<&FieldReader> = stated.collect();
+        if stated.is_empty() {
+            continue;
+        }
+        let met = selectors.met_by(one);
+        for field in stated {
+            let found = selections(one, &met, field.is_stated);
             if !found
                 .iter()
                 .any(|found| field.reader.reads(*found, settings))
@@ -32,6 +36,48 @@ pub(crate) fn unread_fields(settings: &DynamicSettings) -> Vec<(EntryPlace, Stri
         }
     }
     unread
+}
+
+type ByNamespace<'a> = BTreeMap<Option<&'a str>, Vec<&'a PlacedEntry<'a>>>;
+
+/// Entries that select, by the model and the namespace that they are for: there may be one for each of many models.
+struct Selectors<'a>(BTreeMap<Option<&'a str>, ByNamespace<'a>>);
+
+impl<'a> Selectors<'a> {
+    fn of(all: &'a [PlacedEntry<'a>]) -> Self {
+        let mut selectors = Self(BTreeMap::new());
+        let selects =
+            |entry: &SaturationEntry| entry.analyzer_name.is_some() || entry.analyzers.is_some();
+        for one in all.iter().filter(|one| selects(one.entry)) {
+            let of_model = selectors.0.entry(one.model).or_default();
+            of_model.entry(one.namespace).or_default().push(one);
+        }
+        selectors
+    }
+
+    /// Those that may apply to a model of an entry, strongest first.
+    fn met_by(&self, one: &PlacedEntry<'a>) -> Vec<&'a PlacedEntry<'a>> {
+        let of_model = of_part(&self.0, one.model);
+        let of_both = of_model.flat_map(|selectors| of_part(selectors, one.namespace));
+        let mut met: Vec<&PlacedEntry<'_>> = of_both
+            .flatten()
+            .copied()
+            .filter(|other| one.meets(other))
+            .collect();
+        met.sort_by_key(|other| other.rank);
+        met
+    }
+}
+
+/// Values of a part and those of none, which are for all; where no part is asked for, those of each.
+fn of_part<'m, 'a, V>(
+    all: &'m BTreeMap<Option<&'a str>, V>,
+    part: Option<&'a str>,
+) -> impl Iterator<Item = &'m V> {
+    let keys = part.map(|_| [part, None]).into_iter().flatten();
+    let each = part.is_none().then(|| all.values());
+    let named = keys.filter_map(move |key| all.get(&key));
+    named.chain(each.into_iter().flatten())
 }
 
 /// A field that only some analyses read.
@@ -178,13 +224,13 @@ impl Listed {
 /// Everything that entries may select for a model that has a field of `one` in force.
 fn selections(
     one: &PlacedEntry<'_>,
-    selectors: &[&PlacedEntry<'_>],
+    met: &[&PlacedEntry<'_>],
     is_stated: fn(&SaturationEntry) -> bool,
 ) -> BTreeSet<Selection> {
-    let named = possible(one, selectors, is_stated, |entry| {
+    let named = possible(one, met, is_stated, |entry| {
         entry.analyzer_name.as_deref().map(Named::of)
     });
-    let listed = possible(one, selectors, is_stated, |entry| {
+    let listed = possible(one, met, is_stated, |entry| {
         entry.analyzers.as_deref().map(Listed::of)
     });
     let pairs = named.into_iter().flat_map(|named| {
@@ -198,15 +244,15 @@ fn selections(
 }
 
 /// What a field that selects may be for a model that has a field of `one` in force; `None` where no entry states it.
-/// `selectors` come strongest first.
+/// `met` come strongest first.
 fn possible<T: Ord>(
     one: &PlacedEntry<'_>,
-    selectors: &[&PlacedEntry<'_>],
+    met: &[&PlacedEntry<'_>],
     is_stated: fn(&SaturationEntry) -> bool,
     read: impl Fn(&SaturationEntry) -> Option<T>,
 ) -> BTreeSet<Option<T>> {
     let mut found = BTreeSet::new();
-    for other in selectors.iter().filter(|other| one.meets(other)) {
+    for other in met {
         // What states the field above is in force instead.
         if other.rank < one.rank && is_stated(other.entry) {
             continue;
@@ -301,138 +347,4 @@ fn placed(entries: &ScopedEntries<SaturationEntry>) -> Vec<PlacedEntry<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bundle::read_bundle;
-
-    /// The fields that nothing reads, each behind the key of its entry.
-    fn unread(settings: &str) -> Vec<String> {
-        let settings = read_bundle(settings).unwrap();
-        let found = unread_fields(&settings).into_iter();
-        let field = |text: String| text.split(": ").next().unwrap_or_default().to_owned();
-        found
-            .map(|(place, text)| format!("{} {}", place.entry, field(text)))
-            .collect()
-    }
-
-    /// Settings, and what is unread of them.
-    type Case<'a> = (&'a str, &'a [&'a str]);
-
-    #[test]
-    fn a_field_is_unread_where_no_model_of_its_entry_has_a_use_for_it() {
-        let cases: [Case<'_>; 8] = [
-            ("default: {kvSpareTrigger: 0.2, queueSpareTrigger: 2}", &[]),
-            (
-                "default: {analyzerName: saturation, kvSpareTrigger: 0.2, queueSpareTrigger: 2}",
-                &["default kvSpareTrigger", "default queueSpareTrigger"],
-            ),
-            // Percentages stand in for `slo`, unless analyzers are listed.
-            (
-                "default: {analyzerName: slo, kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
-                &[],
-            ),
-            (
-                "default: {analyzerName: slo, analyzers: [{name: slo}], kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
-                &["default kvSpareTrigger", "default scaleDownBoundary"],
-            ),
-            // Every analyzer knows full replicas by these.
-            (
-                "default: {analyzerName: slo, kvCacheThreshold: 0.7, queueLengthThreshold: 4, burstReserve: strict}",
-                &[],
-            ),
-            (
-                "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, burstReserve: strict}",
-                &[
-                    "default scaleUpThreshold",
-                    "default scaleDownBoundary",
-                    "default burstReserve",
-                ],
-            ),
-            (
-                "default: {analyzerName: saturation, scaleUpThreshold: 0.9, scaleDownBoundary: 0.5}",
-                &[],
-            ),
-            (
-                "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, analyzers: [{name: saturation, \
-                 scaleUpThreshold: 0.8}]}",
-                &["default scaleUpThreshold"],
-            ),
-        ];
-        for (settings, expected) in cases {
-            let settings = format!("saturation: {{{settings}}}");
-            assert_eq!(unread(&settings), expected, "{settings}");
-        }
-    }
-
-    #[test]
-    fn a_field_is_read_where_another_entry_selects_what_reads_it() {
-        let cases: [Case<'_>; 5] = [
-            ("gold: {kvSpareTrigger: 0.3}", &["gold kvSpareTrigger"]),
-            (
-                "m: {modelId: m, kvSpareTrigger: 0.3}",
-                &["m kvSpareTrigger"],
-            ),
-            (
-                "m: {modelId: m, analyzerName: percentage, kvSpareTrigger: 0.3}",
-                &[],
-            ),
-            (
-                "m: {modelId: m, kvSpareTrigger: 0.3}, gold: {analyzerName: percentage}",
-                &[],
-            ),
-            (
-                "m: {modelId: m, kvSpareTrigger: 0.3}, n: {modelId: n, analyzerName: percentage}",
-                &["m kvSpareTrigger"],
-            ),
-        ];
-        for (entries, expected) in cases {
-            let settings =
-                format!("saturation: {{default: {{analyzerName: saturation}}, {entries}}}");
-            assert_eq!(unread(&settings), expected, "{settings}");
-        }
-        let band = "saturation: {default: {scaleUpThreshold: 0.9}";
-        let cases: [Case<'_>; 6] = [
-            ("}", &["default scaleUpThreshold"]),
-            (", m: {modelId: m, analyzerName: saturation}}", &[]),
-            (
-                ", m: {modelId: m, analyzerName: saturation, scaleUpThreshold: 0.8}}",
-                &["default scaleUpThreshold"],
-            ),
-            (
-                "}\nnamespaces: {a: {saturation: {default: {analyzerName: slo}}}}",
-                &[],
-            ),
-            ("}\nqueueingModel: {default: {}}", &[]),
-            ("}\nEXPERIMENTAL_PROACTIVE_MODEL: true", &[]),
-        ];
-        for (more, expected) in cases {
-            let settings = format!("{band}{more}");
-            assert_eq!(unread(&settings), expected, "{settings}");
-        }
-    }
-
-    #[test]
-    fn the_queueing_model_and_hybrid_mode_have_readers_of_their_own() {
-        let entry =
-            "saturation: {default: {analyzerName: slo, kvSpareTrigger: 0.2, burstReserve: strict";
-        let cases: [Case<'_>; 4] = [
-            ("}}", &[]),
-            (
-                "}}\nqueueingModel: {default: {}}",
-                &["default kvSpareTrigger", "default burstReserve"],
-            ),
-            (
-                ", analyzers: [{name: slo}]}}\nqueueingModel: {default: {}}",
-                &["default kvSpareTrigger"],
-            ),
-            (
-                "}}\nEXPERIMENTAL_PROACTIVE_MODEL: true",
-                &["default burstReserve"],
-            ),
-        ];
-        for (more, expected) in cases {
-            let settings = format!("{entry}{more}");
-            assert_eq!(unread(&settings), expected, "{settings}");
-        }
-    }
-}
+mod tests;
