@@ -1,6 +1,6 @@
 //! Reads facts from manifests, without a cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -74,10 +74,12 @@ fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
         names.all(|names| names.purpose(map.name()).is_some())
     };
     let maps = facts.all(LiveKind::ConfigMap);
+    let places = maps.iter().enumerate();
+    let last: BTreeMap<(&str, &str), usize> = places
+        .map(|(place, map)| ((map.namespace(), map.name()), place))
+        .collect();
     for (place, map) in maps.iter().enumerate().filter(|(_, map)| is_read(map)) {
-        let title = map.title();
-        let mut later = maps.iter().skip(place + 1);
-        if !later.any(|one| one.title().is_of_same(&title)) {
+        if last.get(&(map.namespace(), map.name())) == Some(&place) {
             continue;
         }
         let others = maps.iter().filter(|one| !std::ptr::eq(*one, map));
@@ -91,7 +93,7 @@ fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
         // Where all of them together are refused, that is a finding already.
         let errors = other.settings.err().filter(|_| judged.settings.is_ok());
         let errors = errors.into_iter().flatten();
-        let errors = errors.map(|why| (Some(title.clone()), why));
+        let errors = errors.map(|why| (Some(map.title()), why));
         judged.problems.extend(errors);
     }
     judged
