@@ -1,6 +1,24 @@
 //! The one table of every setting. Parsing, `--help`, `--print-config` and the documentation are all
 //! made from it.
 
+/// Defines rows and their list. What a setting says documents its constant.
+macro_rules! settings {
+    ($rows:ident: $(
+        $constant:ident = $new:ident($group:ident, $name:literal, $title:literal, $kind:expr)
+            $(.$with:ident($value:expr))*,
+            $meaning:literal, $effect:literal;
+    )*) => {
+        $(
+            #[doc = $meaning]
+            pub const $constant: Spec = Spec::$new(SettingGroup::$group, $name, $title, $kind)
+                $(.$with($value))*
+                .means($meaning, $effect);
+        )*
+
+        pub(super) const $rows: &[Spec] = &[$($constant),*];
+    };
+}
+
 mod cluster;
 mod process;
 mod prometheus;

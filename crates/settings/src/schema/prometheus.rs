@@ -13,241 +13,67 @@ const AGE: ValueKind = ValueKind::Duration {
 };
 const CACHE_APPLIED: &str = "Updated Prometheus cache config from ConfigMap";
 
-/// Address of Prometheus; the one setting without which nothing starts.
-pub const PROMETHEUS_BASE_URL: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_BASE_URL",
-    "Prometheus BaseURL",
-    ValueKind::Url,
-)
-.means(
-    "Address of the Prometheus API. Required. https, unless PROMETHEUS_ALLOW_HTTP is true.",
-    "every query goes there",
-);
-
-/// Permission to talk to Prometheus without TLS.
-pub const PROMETHEUS_ALLOW_HTTP: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_ALLOW_HTTP",
-    "Prometheus plain HTTP",
-    ValueKind::Bool,
-)
-.default("false")
-.means(
-    "Accept an http:// address. Refused together with any token, certificate or TLS setting.",
-    "allows a Prometheus without TLS",
-);
-
-/// Bearer token for Prometheus.
-pub const PROMETHEUS_BEARER_TOKEN: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_BEARER_TOKEN",
-    "Prometheus bearer token",
-    ValueKind::Secret,
-)
-.means(
-    "Bearer token for Prometheus. Beats PROMETHEUS_TOKEN_PATH.",
-    "sent with every query",
-);
-
-/// File with the bearer token for Prometheus.
-pub const PROMETHEUS_TOKEN_PATH: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_TOKEN_PATH",
-    "Prometheus token path",
-    ValueKind::Path,
-)
-.means(
-    "File with the bearer token for Prometheus; read again when it changes.",
-    "its content is sent with every query",
-);
-
-/// Turns verification of the server certificate off.
-pub const PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
-    "Prometheus TLS verification off",
-    ValueKind::Bool,
-)
-.default("false")
-.means(
-    "Do not verify the certificate of Prometheus.",
-    "any certificate is accepted; certificate files are not required to exist",
-);
-
-/// Certificates that may sign Prometheus's own.
-pub const PROMETHEUS_CA_CERT_PATH: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_CA_CERT_PATH",
-    "Prometheus CA certificate path",
-    ValueKind::Path,
-)
-.means(
-    "PEM file with the certificate authorities for Prometheus.",
-    "replaces the system's authorities",
-);
-
-/// Our own certificate towards Prometheus.
-pub const PROMETHEUS_CLIENT_CERT_PATH: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_CLIENT_CERT_PATH",
-    "Prometheus client certificate path",
-    ValueKind::Path,
-)
-.means(
-    "PEM file with the client certificate. Needs PROMETHEUS_CLIENT_KEY_PATH.",
-    "presented to Prometheus (mutual TLS)",
-);
-
-/// Key of our own certificate towards Prometheus.
-pub const PROMETHEUS_CLIENT_KEY_PATH: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_CLIENT_KEY_PATH",
-    "Prometheus client key path",
-    ValueKind::Path,
-)
-.means(
-    "PEM file with the key of the client certificate. Needs PROMETHEUS_CLIENT_CERT_PATH.",
-    "proves the client certificate (mutual TLS)",
-);
-
-/// Name that Prometheus's certificate must carry.
-pub const PROMETHEUS_SERVER_NAME: Spec = Spec::fixed(
-    SettingGroup::Prometheus,
-    "PROMETHEUS_SERVER_NAME",
-    "Prometheus server name",
-    ValueKind::Text,
-)
-.means(
-    "Name to ask for and to verify instead of the host of the address.",
-    "sent as server name (SNI) and compared with the certificate",
-);
-
-/// How long collected metrics may be used again.
-pub const CACHE_TTL: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_TTL",
-    "Metrics cache TTL",
-    ValueKind::Duration {
-        least: Duration::ZERO,
-        most: HOUR,
-    },
-)
-.default("30s")
-.applied(CACHE_APPLIED)
-.means(
-    "How long a snapshot of metrics may be used again.",
-    "within it, an early cycle, and a tick whose collection did not come, decide on the last snapshot; beyond it the one collects first and the other holds",
-);
-
-/// How often old samples are dropped.
-pub const CACHE_CLEANUP_INTERVAL: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
-    "Metrics cache cleanup interval",
-    ValueKind::Duration {
-        least: Duration::from_secs(1),
-        most: DAY,
-    },
-)
-.default("1m")
-.applied(CACHE_APPLIED)
-.means(
-    "How often series about namespaces that no longer report are purged.",
-    "bounds what is kept, and exposed, for namespaces that are gone",
-);
-
-/// Collection between cycles.
-pub const CACHE_FETCH_INTERVAL: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL",
-    "Metrics cache fetch interval",
-    ValueKind::Duration {
-        least: Duration::ZERO,
-        most: HOUR,
-    },
-)
-.default("0s")
-.applied(CACHE_APPLIED)
-.means(
-    "Collect metrics this often between cycles, a second apart at least. 0 or unset: only with a cycle, and once a minute where a model may go to zero.",
-    "learned state and early cycles rest on younger samples; decisions keep the beat of the loop",
-);
-
-/// Age up to which a sample counts as known.
-pub const CACHE_FRESH_THRESHOLD: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
-    "Metrics fresh threshold",
-    AGE,
-)
-.default("1m")
-.applied(CACHE_APPLIED)
-.means(
-    "A younger sample is known.",
-    "known samples may grow and shrink a variant",
-);
-
-/// Age up to which a sample may justify growth.
-pub const CACHE_STALE_THRESHOLD: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD",
-    "Metrics stale threshold",
-    AGE,
-)
-.default("2m")
-.applied(CACHE_APPLIED)
-.means(
-    "A sample that is not fresh but younger than this may not shrink anything.",
-    "such samples may only grow a variant",
-);
-
-/// Age from which a sample is worthless.
-pub const CACHE_UNAVAILABLE_THRESHOLD: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
-    "Metrics unavailable threshold",
-    AGE,
-)
-.default("5m")
-.applied(CACHE_APPLIED)
-.means(
-    "A stale sample younger than this holds its variant; an older one counts as none.",
-    "separates metrics that are old (MetricsStale) from missing ones (MetricsMissing); queries look back as far",
-);
-
-/// Most samples held.
-pub const CACHE_MAX_SIZE: Spec = Spec::live(
-    SettingGroup::Collection,
-    "PROMETHEUS_METRICS_CACHE_MAX_SIZE",
-    "Metrics cache max size",
-    ValueKind::Count {
-        least: 0,
-        most: 1_000_000_000,
-    },
-)
-.default("0")
-.applied(CACHE_APPLIED)
-.means(
-    "Most samples held at a time; 0 sets no limit.",
-    "the signals that do not fit have failed, and that is reported",
-);
-
-pub(super) const PROMETHEUS_ROWS: &[Spec] = &[
-    PROMETHEUS_BASE_URL,
-    PROMETHEUS_ALLOW_HTTP,
-    PROMETHEUS_BEARER_TOKEN,
-    PROMETHEUS_TOKEN_PATH,
-    PROMETHEUS_TLS_INSECURE_SKIP_VERIFY,
-    PROMETHEUS_CA_CERT_PATH,
-    PROMETHEUS_CLIENT_CERT_PATH,
-    PROMETHEUS_CLIENT_KEY_PATH,
-    PROMETHEUS_SERVER_NAME,
-    CACHE_TTL,
-    CACHE_CLEANUP_INTERVAL,
-    CACHE_FETCH_INTERVAL,
-    CACHE_FRESH_THRESHOLD,
-    CACHE_STALE_THRESHOLD,
-    CACHE_UNAVAILABLE_THRESHOLD,
-    CACHE_MAX_SIZE,
-];
+settings! {
+    PROMETHEUS_ROWS:
+    PROMETHEUS_BASE_URL = fixed(Prometheus, "PROMETHEUS_BASE_URL", "Prometheus BaseURL", ValueKind::Url),
+        "Address of the Prometheus API. Required. https, unless PROMETHEUS_ALLOW_HTTP is true.",
+        "every query goes there";
+    PROMETHEUS_ALLOW_HTTP = fixed(Prometheus, "PROMETHEUS_ALLOW_HTTP", "Prometheus plain HTTP", ValueKind::Bool)
+        .default("false"),
+        "Accept an http:// address. Refused together with any token, certificate or TLS setting.",
+        "allows a Prometheus without TLS";
+    PROMETHEUS_BEARER_TOKEN = fixed(Prometheus, "PROMETHEUS_BEARER_TOKEN",
+        "Prometheus bearer token", ValueKind::Secret),
+        "Bearer token for Prometheus. Beats PROMETHEUS_TOKEN_PATH.", "sent with every query";
+    PROMETHEUS_TOKEN_PATH = fixed(Prometheus, "PROMETHEUS_TOKEN_PATH", "Prometheus token path", ValueKind::Path),
+        "File with the bearer token for Prometheus; read again when it changes.",
+        "its content is sent with every query";
+    PROMETHEUS_TLS_INSECURE_SKIP_VERIFY = fixed(Prometheus, "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
+        "Prometheus TLS verification off", ValueKind::Bool).default("false"),
+        "Do not verify the certificate of Prometheus.",
+        "any certificate is accepted; certificate files are not required to exist";
+    PROMETHEUS_CA_CERT_PATH = fixed(Prometheus, "PROMETHEUS_CA_CERT_PATH", "Prometheus CA certificate path",
+        ValueKind::Path),
+        "PEM file with the certificate authorities for Prometheus.", "replaces the system's authorities";
+    PROMETHEUS_CLIENT_CERT_PATH = fixed(Prometheus, "PROMETHEUS_CLIENT_CERT_PATH", "Prometheus client certificate path",
+        ValueKind::Path),
+        "PEM file with the client certificate. Needs PROMETHEUS_CLIENT_KEY_PATH.",
+        "presented to Prometheus (mutual TLS)";
+    PROMETHEUS_CLIENT_KEY_PATH = fixed(Prometheus, "PROMETHEUS_CLIENT_KEY_PATH", "Prometheus client key path",
+        ValueKind::Path),
+        "PEM file with the key of the client certificate. Needs PROMETHEUS_CLIENT_CERT_PATH.",
+        "proves the client certificate (mutual TLS)";
+    PROMETHEUS_SERVER_NAME = fixed(Prometheus, "PROMETHEUS_SERVER_NAME", "Prometheus server name", ValueKind::Text),
+        "Name to ask for and to verify instead of the host of the address.",
+        "sent as server name (SNI) and compared with the certificate";
+    CACHE_TTL = live(Collection, "PROMETHEUS_METRICS_CACHE_TTL", "Metrics cache TTL",
+        ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("30s").applied(CACHE_APPLIED),
+        "How long a snapshot of metrics may be used again.",
+        "within it, an early cycle, and a tick whose collection did not come, decide on the last snapshot; beyond it \
+         the one collects first and the other holds";
+    CACHE_CLEANUP_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
+        "Metrics cache cleanup interval",
+        ValueKind::Duration { least: Duration::from_secs(1), most: DAY }).default("1m").applied(CACHE_APPLIED),
+        "How often series about namespaces that no longer report are purged.",
+        "bounds what is kept, and exposed, for namespaces that are gone";
+    CACHE_FETCH_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "Metrics cache fetch interval",
+        ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("0s").applied(CACHE_APPLIED),
+        "Collect metrics this often between cycles, a second apart at least. 0 or unset: only with a cycle, and once \
+         a minute where a model may go to zero.",
+        "learned state and early cycles rest on younger samples; decisions keep the beat of the loop";
+    CACHE_FRESH_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "Metrics fresh threshold", AGE)
+        .default("1m").applied(CACHE_APPLIED),
+        "A younger sample is known.", "known samples may grow and shrink a variant";
+    CACHE_STALE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "Metrics stale threshold", AGE)
+        .default("2m").applied(CACHE_APPLIED),
+        "A sample that is not fresh but younger than this may not shrink anything.",
+        "such samples may only grow a variant";
+    CACHE_UNAVAILABLE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
+        "Metrics unavailable threshold", AGE).default("5m").applied(CACHE_APPLIED),
+        "A stale sample younger than this holds its variant; an older one counts as none.",
+        "separates metrics that are old (MetricsStale) from missing ones (MetricsMissing); queries look back as far";
+    CACHE_MAX_SIZE = live(Collection, "PROMETHEUS_METRICS_CACHE_MAX_SIZE", "Metrics cache max size",
+        ValueKind::Count { least: 0, most: 1_000_000_000 }).default("0").applied(CACHE_APPLIED),
+        "Most samples held at a time; 0 sets no limit.",
+        "the signals that do not fit have failed, and that is reported";
+}
