@@ -215,9 +215,7 @@ impl StaticSettings {
             deletion_costs: values.bool(&schema::POD_DELETION_COST_ENABLED).into(),
             pod_pages: PodPageSettings {
                 endpoint_hosts: values.hosts(&schema::POD_AUTOSCALER_ENDPOINT_HOSTS),
-                ca_path: values
-                    .text(&schema::POD_AUTOSCALER_CA_CERT_PATH)
-                    .map(PathBuf::from),
+                ca_path: values.path(&schema::POD_AUTOSCALER_CA_CERT_PATH),
             },
             config_maps: ConfigMapNames::of(values),
             rest_client_timeout: values.duration(&schema::REST_CLIENT_TIMEOUT),
@@ -244,16 +242,15 @@ pub fn contradictions(values: &SettingValues) -> Vec<SettingError> {
 }
 
 fn prometheus(values: &SettingValues, base_url: BaseUrl) -> PrometheusConnection {
-    let path = |spec| values.text(spec).map(PathBuf::from);
-    let certificate = path(&schema::PROMETHEUS_CLIENT_CERT_PATH);
-    let key = path(&schema::PROMETHEUS_CLIENT_KEY_PATH);
+    let certificate = values.path(&schema::PROMETHEUS_CLIENT_CERT_PATH);
+    let key = values.path(&schema::PROMETHEUS_CLIENT_KEY_PATH);
     PrometheusConnection {
         base_url,
         allow_http: values.bool(&schema::PROMETHEUS_ALLOW_HTTP),
         bearer_token: values.secret(&schema::PROMETHEUS_BEARER_TOKEN),
-        token_path: path(&schema::PROMETHEUS_TOKEN_PATH),
+        token_path: values.path(&schema::PROMETHEUS_TOKEN_PATH),
         tls: PrometheusTls {
-            ca_path: path(&schema::PROMETHEUS_CA_CERT_PATH),
+            ca_path: values.path(&schema::PROMETHEUS_CA_CERT_PATH),
             client: certificate
                 .zip(key)
                 .map(|(certificate, key)| CertificatePair { certificate, key }),
@@ -267,17 +264,15 @@ fn record(values: &SettingValues) -> RecordSettings {
     let bytes = values.count(&schema::DECISION_HISTORY_BYTES);
     RecordSettings {
         history_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        file: values
-            .text(&schema::DECISION_RECORD_FILE)
-            .map(PathBuf::from),
+        file: values.path(&schema::DECISION_RECORD_FILE),
         file_bytes: values.count(&schema::DECISION_RECORD_FILE_BYTES),
     }
 }
 
 fn serving(values: &SettingValues) -> ServingSettings {
     let pair = |folder, certificate, key| {
-        let folder = values.text(folder).map(PathBuf::from);
-        folder.map(|folder| CertificatePair {
+        let folder = values.path(folder)?;
+        Some(CertificatePair {
             certificate: folder.join(values.name(certificate)),
             key: folder.join(values.name(key)),
         })
@@ -316,9 +311,7 @@ fn serving(values: &SettingValues) -> ServingSettings {
                 &schema::EXTERNAL_SCALER_CERT_NAME,
                 &schema::EXTERNAL_SCALER_CERT_KEY,
             ),
-            client_authorities: values
-                .text(&schema::EXTERNAL_SCALER_CLIENT_CA_PATH)
-                .map(PathBuf::from),
+            client_authorities: values.path(&schema::EXTERNAL_SCALER_CLIENT_CA_PATH),
         },
         http2: values.bool(&schema::ENABLE_HTTP2),
     }

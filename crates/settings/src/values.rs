@@ -1,6 +1,7 @@
 //! The value of every setting, with where it came from.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::BindAddress;
@@ -44,30 +45,16 @@ impl SettingValues {
         })
     }
 
-    pub(super) fn bool(&self, spec: &Spec) -> bool {
-        matches!(self.get(spec).value, Value::Bool(true))
-    }
-
-    pub(super) fn duration(&self, spec: &Spec) -> Duration {
-        match self.get(spec).value {
-            Value::Duration(length) => length,
-            _ => Duration::ZERO,
-        }
-    }
-
-    pub(super) fn count(&self, spec: &Spec) -> u64 {
-        match self.get(spec).value {
-            Value::Count(count) => count,
-            _ => 0,
-        }
-    }
-
     /// A text, or `None` if there is none.
     pub fn text(&self, spec: &Spec) -> Option<String> {
         match self.get(spec).value {
             Value::Text(text) if !text.is_empty() => Some(text),
             _ => None,
         }
+    }
+
+    pub(super) fn path(&self, spec: &Spec) -> Option<PathBuf> {
+        self.text(spec).map(PathBuf::from)
     }
 
     pub(super) fn name(&self, spec: &Spec) -> String {
@@ -87,46 +74,30 @@ impl SettingValues {
             _ => None,
         }
     }
+}
 
-    pub(super) fn address(&self, spec: &Spec) -> BindAddress {
-        match self.get(spec).value {
-            Value::Address(address) => address,
-            _ => BindAddress::Off,
-        }
-    }
+/// Readers of values of one kind, each with what stands for a value of another.
+macro_rules! readers {
+    ($($reader:ident, $kind:ident: $value:ty = $absent:expr;)*) => {
+        impl SettingValues {$(
+            pub(super) fn $reader(&self, spec: &Spec) -> $value {
+                match self.get(spec).value {
+                    Value::$kind(value) => value,
+                    _ => $absent,
+                }
+            }
+        )*}
+    };
+}
 
-    pub(super) fn selector(&self, spec: &Spec) -> LabelSelector {
-        match self.get(spec).value {
-            Value::Selector(selector) => selector,
-            _ => LabelSelector::default(),
-        }
-    }
-
-    pub(super) fn hosts(&self, spec: &Spec) -> EndpointHosts {
-        match self.get(spec).value {
-            Value::Hosts(hosts) => hosts,
-            _ => EndpointHosts::default(),
-        }
-    }
-
-    pub(super) fn pool_group(&self, spec: &Spec) -> PoolGroup {
-        match self.get(spec).value {
-            Value::PoolGroup(group) => group,
-            _ => PoolGroup::default(),
-        }
-    }
-
-    pub(super) fn log_level(&self, spec: &Spec) -> LogLevel {
-        match self.get(spec).value {
-            Value::LogLevel(level) => level,
-            _ => LogLevel::default(),
-        }
-    }
-
-    pub(super) fn log_format(&self, spec: &Spec) -> LogFormatSetting {
-        match self.get(spec).value {
-            Value::LogFormat(format) => format,
-            _ => LogFormatSetting::default(),
-        }
-    }
+readers! {
+    bool, Bool: bool = false;
+    duration, Duration: Duration = Duration::ZERO;
+    count, Count: u64 = 0;
+    address, Address: BindAddress = BindAddress::Off;
+    selector, Selector: LabelSelector = LabelSelector::default();
+    hosts, Hosts: EndpointHosts = EndpointHosts::default();
+    pool_group, PoolGroup: PoolGroup = PoolGroup::default();
+    log_level, LogLevel: LogLevel = LogLevel::default();
+    log_format, LogFormat: LogFormatSetting = LogFormatSetting::default();
 }
