@@ -294,7 +294,26 @@ impl fmt::Display for Warning {
                 let field = bounded(field, LONGEST_TEXT);
                 write!(formatter, "{place}: unknown field {field:?}; {remedy}")
             }
-            Self::OlderConfigMap { .. } => self.fmt_older(formatter),
+            Self::OlderConfigMap {
+                purpose,
+                namespace,
+                name,
+                current,
+                read: true,
+            } => write!(
+                formatter,
+                "{purpose} {namespace}/{name} has an older name; rename it to {current}"
+            ),
+            Self::OlderConfigMap {
+                purpose,
+                namespace,
+                name,
+                current,
+                read: false,
+            } => write!(
+                formatter,
+                "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists"
+            ),
             Self::FileInPlaceOfConfigMap => formatter.write_str(
                 "--config-file takes the place of the main ConfigMap, which is not read; \
                  drop the flag to change settings while running",
@@ -337,64 +356,35 @@ impl Warning {
         }
     }
 
-    /// What the ConfigMap that it is about is for, and its namespace, where it is about a place in one.
-    pub fn config_map(&self) -> Option<(Purpose, Option<&Arc<str>>)> {
+    fn origin(&self) -> Option<&Origin> {
         match self {
             Self::UnknownKey { origin, .. }
             | Self::OutOfReach { origin }
             | Self::SecondSpelling { origin, .. }
-            | Self::AliasUsed { origin, .. } => {
-                (origin.layer == Layer::ConfigMap).then_some((Purpose::Main, None))
-            }
+            | Self::AliasUsed { origin, .. } => Some(origin),
+            _ => None,
+        }
+    }
+
+    fn place(&self) -> Option<&EntryPlace> {
+        match self {
             Self::UnknownField { place, .. }
             | Self::WithoutMeaning { place, .. }
-            | Self::EntryAdvice { place, .. } => Some(place.config_map()),
-            Self::WithoutEffect { .. }
-            | Self::OlderConfigMap { .. }
-            | Self::FileInPlaceOfConfigMap
-            | Self::Advice { .. } => None,
+            | Self::EntryAdvice { place, .. } => Some(place),
+            _ => None,
         }
+    }
+
+    /// What the ConfigMap that it is about is for, and its namespace, where it is about a place in one.
+    pub fn config_map(&self) -> Option<(Purpose, Option<&Arc<str>>)> {
+        let entry = self.place().map(EntryPlace::config_map);
+        entry.or_else(|| self.key().map(|_| (Purpose::Main, None)))
     }
 
     /// The key in the data of that ConfigMap.
     pub fn key(&self) -> Option<&str> {
-        match self {
-            Self::UnknownKey { origin, .. }
-            | Self::OutOfReach { origin }
-            | Self::SecondSpelling { origin, .. }
-            | Self::AliasUsed { origin, .. } => origin.key(),
-            Self::UnknownField { place, .. }
-            | Self::WithoutMeaning { place, .. }
-            | Self::EntryAdvice { place, .. } => Some(&place.entry),
-            Self::WithoutEffect { .. }
-            | Self::OlderConfigMap { .. }
-            | Self::FileInPlaceOfConfigMap
-            | Self::Advice { .. } => None,
-        }
-    }
-
-    fn fmt_older(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::OlderConfigMap {
-            purpose,
-            namespace,
-            name,
-            current,
-            read,
-        } = self
-        else {
-            return Ok(());
-        };
-        if *read {
-            write!(
-                formatter,
-                "{purpose} {namespace}/{name} has an older name; rename it to {current}"
-            )
-        } else {
-            write!(
-                formatter,
-                "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists"
-            )
-        }
+        let entry = self.place().map(|place| &*place.entry);
+        entry.or_else(|| self.origin().and_then(Origin::key))
     }
 }
 
@@ -423,16 +413,17 @@ impl Diagnostics {
 mod tests {
     use super::*;
 
+    fn place(entry: String) -> EntryPlace {
+        EntryPlace {
+            purpose: Purpose::Saturation,
+            namespace: None,
+            entry,
+        }
+    }
+
     #[test]
     fn the_key_of_an_entry_is_told_as_far_as_a_config_map_could_have_it() {
-        let told = |length: usize| {
-            let place = EntryPlace {
-                purpose: Purpose::Saturation,
-                namespace: None,
-                entry: "k".repeat(length),
-            };
-            place.to_string()
-        };
+        let told = |length: usize| place("k".repeat(length)).to_string();
         let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
         assert_eq!(told(253), whole);
         assert_eq!(told(100_000), whole.replace("k\"", "k…\""));
@@ -441,12 +432,7 @@ mod tests {
     #[test]
     fn of_a_long_text_about_an_entry_the_beginning_is_told() {
         let told = |length: usize| {
-            let place = EntryPlace {
-                purpose: Purpose::Saturation,
-                namespace: None,
-                entry: "default".to_owned(),
-            };
-            let text = "t".repeat(length);
+            let (place, text) = (place("default".to_owned()), "t".repeat(length));
             Warning::EntryAdvice { place, text }.to_string()
         };
         let whole = format!(
