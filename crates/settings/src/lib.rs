@@ -14,6 +14,8 @@ mod docs;
 mod dynamic;
 pub mod endpoint_hosts;
 mod entries;
+#[cfg(test)]
+mod fixtures;
 pub mod generation;
 pub mod help;
 pub mod layers;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::sources::{Data, GivenFlag, MainConfigMap, PolicySources};
+use crate::fixtures::{data, global_sources, texts};
+use crate::sources::{GivenFlag, MainConfigMap};
 use crate::{FeatureSwitch, Problem, Sources, Warning};
 use wva_policy::key::ModelKey;
 use wva_policy::reuse::Reuse;
@@ -9,13 +10,6 @@ use wva_policy::signal::FreshnessBands;
 
 mod effects;
 mod properties;
-
-pub(super) fn data(pairs: &[(&str, &str)]) -> Data {
-    pairs
-        .iter()
-        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
-        .collect()
-}
 
 pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> Sources {
     let mut environment = data(environment);
@@ -27,14 +21,6 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
         main: MainConfigMap::Present(data(main)),
         ..Sources::default()
     }
-}
-
-fn problems(diagnostics: &Diagnostics) -> Vec<String> {
-    diagnostics
-        .problems
-        .iter()
-        .map(ToString::to_string)
-        .collect()
 }
 
 /// What contradicts another setting is told like what is not understood: as far as people can use it.
@@ -168,7 +154,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
     let started = start(&broken).unwrap();
     assert_eq!(started.generation.dynamic.interval, Duration::from_mins(1));
     assert_eq!(
-        problems(&started.diagnostics),
+        texts(&started.diagnostics.problems),
         [
             "GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
              duration: it is not a sequence of numbers with units; write a duration from 1s to \
@@ -177,7 +163,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
     );
     let fine = sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s")]);
     let repaired = transition(&started.generation, &fine);
-    assert_eq!(problems(&repaired.diagnostics), Vec::<String>::new());
+    assert_eq!(texts(&repaired.diagnostics.problems), Vec::<String>::new());
     let repaired = repaired.next.unwrap();
     assert_eq!(
         (repaired.number, repaired.dynamic.interval),
@@ -186,7 +172,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
 
     let kept = transition(&repaired, &broken);
     assert_eq!(kept.next, None);
-    assert!(problems(&kept.diagnostics)[0].ends_with("what was in force stays in force"));
+    assert!(texts(&kept.diagnostics.problems)[0].ends_with("what was in force stays in force"));
     let removed = transition(&repaired, &sources(&[], &[])).next.unwrap();
     assert_eq!(removed.dynamic.interval, Duration::from_mins(1));
 }
@@ -205,7 +191,9 @@ fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
     );
     let after = transition(&before, &broken);
     assert_eq!(after.next, None);
-    assert!(problems(&after.diagnostics)[0].ends_with("a flag or the environment is in force"));
+    assert!(
+        texts(&after.diagnostics.problems)[0].ends_with("a flag or the environment is in force")
+    );
 }
 
 #[test]
@@ -218,10 +206,7 @@ fn a_change_is_told_with_its_documented_words() {
             ("PROMETHEUS_METRICS_CACHE_TTL", "0"),
         ],
     );
-    edited.saturation = PolicySources {
-        global: Some(data(&[("default", "priority: 2"), ("m", "modelId: m")])),
-        ..PolicySources::default()
-    };
+    edited.saturation = global_sources(data(&[("default", "priority: 2"), ("m", "modelId: m")]));
     edited
         .saturation
         .namespaces
@@ -451,12 +436,9 @@ fn a_second_spelling_of_one_setting_is_named() {
 fn a_field_inside_a_field_gets_its_nearest_name() {
     let entry = "{analyzers: [{nmae: saturation}], kvSpareTriger: 0.1}";
     let mut sources = sources(&[], &[]);
-    sources.saturation = PolicySources {
-        global: Some(data(&[("default", entry)])),
-        ..PolicySources::default()
-    };
+    sources.saturation = global_sources(data(&[("default", entry)]));
     let found = start(&sources).unwrap().diagnostics.notices;
-    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let texts = texts(&found);
     for part in [
         "unknown field \"analyzers[0].nmae\"; did you mean \"name\"?",
         "unknown field \"kvSpareTriger\"; did you mean \"kvSpareTrigger\"?",

@@ -1,26 +1,16 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::fixtures::{data, global_sources, texts};
 use crate::problem::{Problem, Severity, Warning};
-use crate::sources::Data;
 use wva_policy::key::ModelKey;
 use wva_policy::params::{
     BurstReserve, Limiter, LimiterScope, Quota, Quotas, SaturationMethod, SaturationThresholds,
     UtilizationBand,
 };
 
-fn map(pairs: &[(&str, &str)]) -> Data {
-    pairs
-        .iter()
-        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
-        .collect()
-}
-
 fn global(pairs: &[(&str, &str)]) -> PolicySources {
-    PolicySources {
-        global: Some(map(pairs)),
-        ..PolicySources::default()
-    }
+    global_sources(data(pairs))
 }
 
 fn read(sources: &PolicySources) -> (SaturationLayers, Diagnostics) {
@@ -59,11 +49,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let (layers, diagnostics) = read(&global(&[("x", EVERY_FIELD)]));
     assert_eq!(diagnostics.problems, []);
     // Known, and told where they act.
-    let told: Vec<String> = diagnostics
-        .notices
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let told = texts(&diagnostics.notices);
     let place = "global saturation ConfigMap, entry \"x\"";
     let cluster = "only the global entry `default` is asked; write it there";
     let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
@@ -116,7 +102,7 @@ limiters:
 - {name: a, type: quota, scope: cluster, quotas: {H100: 4, L40S: -1}, exclude: [kube-system]}
 ";
     let mut sources = global(&[("default", text)]);
-    let local = map(&[("default", "kvCacheThreshold: 0.7")]);
+    let local = data(&[("default", "kvCacheThreshold: 0.7")]);
     sources.namespaces.insert(Arc::from("ns"), local);
     let (layers, diagnostics) = read(&sources);
     assert_eq!(diagnostics.problems, []);
@@ -176,15 +162,11 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
     ] {
         sources
             .namespaces
-            .insert(Arc::from("ns"), map(&[("default", text)]));
+            .insert(Arc::from("ns"), data(&[("default", text)]));
         let mut diagnostics = Diagnostics::default();
         layers = super::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
         assert_eq!(kv(&layers), expected.to_bits(), "{text}");
-        let shown: Vec<String> = diagnostics
-            .problems
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let shown = texts(&diagnostics.problems);
         match problem {
             None => assert_eq!(shown, Vec::<String>::new()),
             Some(part) => assert!(shown.len() == 1 && shown[0].ends_with(part), "{shown:?}"),
@@ -336,14 +318,10 @@ fn layers_that_contradict_each_other_in_one_namespace_are_named() {
         ),
     ] {
         let mut sources = global(&[("e", &format!("model_id: m\n{own}"))]);
-        let of_namespace = map(&[("default", home)]);
+        let of_namespace = data(&[("default", home)]);
         sources.namespaces.insert("ns".into(), of_namespace);
         let (layers, diagnostics) = read(&sources);
-        let found: Vec<_> = diagnostics
-            .problems
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let found = texts(&diagnostics.problems);
         assert_eq!(found.len(), usize::from(why.is_some()), "{found:?}");
         for (found, why) in found.iter().zip(why) {
             let start = format!(

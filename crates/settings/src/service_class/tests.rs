@@ -2,23 +2,12 @@ use std::time::Duration;
 
 use super::*;
 use crate::entries::ScopeChange;
-
-fn map(pairs: &[(&str, &str)]) -> Data {
-    pairs
-        .iter()
-        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
-        .collect()
-}
+use crate::fixtures::{data, texts};
 
 fn read(pairs: &[(&str, &str)]) -> (ServiceClasses, Vec<String>) {
     let mut diagnostics = Diagnostics::default();
-    let classes = super::read(Some(&map(pairs)), None, &mut diagnostics);
-    let problems = diagnostics
-        .problems
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    (classes, problems)
+    let classes = super::read(Some(&data(pairs)), None, &mut diagnostics);
+    (classes, texts(&diagnostics.problems))
 }
 
 const PREMIUM: &str = "
@@ -116,7 +105,7 @@ fn a_faulty_entry_is_refused_with_every_fault_and_leaves_the_others() {
 fn an_entry_edited_into_nonsense_keeps_its_classes() {
     let (before, _) = read(&[("a", PREMIUM)]);
     let mut diagnostics = Diagnostics::default();
-    let broken = map(&[("a", "name: ["), ("b", FREEMIUM)]);
+    let broken = data(&[("a", "name: ["), ("b", FREEMIUM)]);
     let after = super::read(Some(&broken), Some(&before), &mut diagnostics);
     assert_eq!(diagnostics.problems.len(), 1);
     assert!(after.named("Premium").is_some() && after.named("Freemium").is_some());

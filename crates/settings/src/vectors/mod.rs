@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::config_maps::{ConfigMapNames, ConfigMapView, gather};
+use super::fixtures::data;
 use super::sources::Data;
 use super::*;
 use wva_base::duration::format_duration;
@@ -27,13 +28,6 @@ fn cases<T: DeserializeOwned>(text: &str, least: usize) -> Vec<T> {
     let cases: Vec<T> = serde_yaml::from_str(text).unwrap();
     assert!(cases.len() >= least, "{} cases", cases.len());
     cases
-}
-
-fn data(pairs: &[(&str, &str)]) -> Data {
-    pairs
-        .iter()
-        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
-        .collect()
 }
 
 /// Numbers come from texts on both sides, so they are equal to the last bit.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, data, same};
+use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, same};
+use crate::fixtures::{data, global_sources, texts};
 use crate::saturation::BandUse;
 use crate::sources::{Data, PolicySources};
 use crate::{Diagnostics, Problem, Warning};
@@ -122,10 +123,7 @@ struct Validation {
 fn saturation_validation_cases() {
     for case in cases::<Validation>(VALIDATION, 20) {
         let text = serde_yaml::to_string(&case.entry).unwrap();
-        let sources = PolicySources {
-            global: Some(data(&[("default", &text)])),
-            ..PolicySources::default()
-        };
+        let sources = global_sources(data(&[("default", &text)]));
         let mut diagnostics = Diagnostics::default();
         let band = if case.queueing_model {
             BandUse::Everywhere
@@ -133,11 +131,7 @@ fn saturation_validation_cases() {
             BandUse::Tokens
         };
         let layers = crate::saturation::read(&sources, band, None, &mut diagnostics);
-        let shown: Vec<String> = diagnostics
-            .problems
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let shown = texts(&diagnostics.problems);
         match &case.error {
             Some(error) => {
                 assert_eq!(shown.len(), 1, "{}: {shown:?}", case.id);
@@ -145,11 +139,7 @@ fn saturation_validation_cases() {
             }
             None => assert_eq!(shown, Vec::<String>::new(), "{}", case.id),
         }
-        let advice: Vec<String> = diagnostics
-            .notices
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let advice = texts(&diagnostics.notices);
         if let Some(expected) = &case.advice {
             assert!(
                 advice.len() == 1 && advice[0].ends_with(expected),
@@ -186,7 +176,7 @@ struct Resolution {
 
 #[test]
 fn saturation_resolution_cases() {
-    let texts = |entries: &BTreeMap<String, serde_yaml::Value>| -> Data {
+    let written = |entries: &BTreeMap<String, serde_yaml::Value>| -> Data {
         entries
             .iter()
             .map(|(key, entry)| (key.clone(), serde_yaml::to_string(entry).unwrap()))
@@ -194,11 +184,11 @@ fn saturation_resolution_cases() {
     };
     for case in cases::<Resolution>(RESOLUTION, 10) {
         let sources = PolicySources {
-            global: Some(texts(&case.global)),
+            global: Some(written(&case.global)),
             namespaces: case
                 .namespaces
                 .iter()
-                .map(|(name, entries)| (Arc::from(name.as_str()), texts(entries)))
+                .map(|(name, entries)| (Arc::from(name.as_str()), written(entries)))
                 .collect(),
         };
         let mut diagnostics = Diagnostics::default();
@@ -247,10 +237,7 @@ struct ExpectedZero {
 #[test]
 fn scale_to_zero_cases() {
     for case in cases::<Zero>(ZERO, 12) {
-        let sources = PolicySources {
-            global: Some(case.data),
-            ..PolicySources::default()
-        };
+        let sources = global_sources(case.data);
         let mut diagnostics = Diagnostics::default();
         let layers = crate::scale_to_zero::read(&sources, case.switch, None, &mut diagnostics);
         assert_eq!(refused(&diagnostics), case.refused, "{}", case.id);
@@ -300,10 +287,7 @@ struct ExpectedQueueing {
 fn queueing_model_cases() {
     assert_eq!(ANALYZER_NAME, "queueing-model", "QMC-13");
     for case in cases::<Queueing>(QUEUEING, 10) {
-        let sources = PolicySources {
-            global: Some(case.data),
-            ..PolicySources::default()
-        };
+        let sources = global_sources(case.data);
         let mut diagnostics = Diagnostics::default();
         let layers = crate::queueing_model::read(&sources, None, &mut diagnostics);
         assert_eq!(

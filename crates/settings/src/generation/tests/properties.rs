@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::sources::Data;
 
 /// One edit of the cluster's ConfigMaps.
 #[derive(Debug, Clone)]
