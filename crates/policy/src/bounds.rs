@@ -90,7 +90,6 @@ impl Bounds {
         }
     }
 
-    /// Whether one more than `count` is within the maximum.
     pub(crate) fn leaves_room_above(&self, count: Replicas) -> bool {
         count < self.max.unwrap_or(CEILING).min(CEILING)
     }

@@ -87,7 +87,6 @@ impl<'a> PendingDecision<'a> {
         self.steps.first().map_or(self.count, |step| step.to)
     }
 
-    /// Whether a budget that is shared by priority set its count.
     pub(super) fn is_rescaled(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.why.is_rescale())
@@ -167,7 +166,6 @@ impl<'a> PendingDecision<'a> {
             .max(self.scale.current_excluding_surge())
     }
 
-    /// One, if it was started from zero in this cycle.
     pub(super) fn started(&self) -> Replicas {
         let is_start = |step: &Step| matches!(step.why, Reason::Woken { .. });
         Replicas(u32::from(self.steps.iter().any(is_start)))

@@ -299,7 +299,6 @@ impl<'a> Cycle<'a> {
         landing
     }
 
-    /// Whether a variant reports anything that an analyzer acts on.
     fn is_reporting(&self, draft: &PendingDecision<'_>) -> bool {
         draft.figures.reporting > 0 || self.reader.is_reporting(draft.view)
     }

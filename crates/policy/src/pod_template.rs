@@ -97,7 +97,6 @@ impl ReplicaPods {
         gpus
     }
 
-    /// Claims of all pods together.
     fn claims(&self) -> Arc<[ReplicaClaim]> {
         let further = self.size.max(Replicas::ONE).minus_one();
         let mut sums: BTreeMap<_, u32> = BTreeMap::new();

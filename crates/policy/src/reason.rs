@@ -410,7 +410,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether sharing a contended budget by priority set the count.
     pub(crate) fn is_rescale(&self) -> bool {
         matches!(
             self,

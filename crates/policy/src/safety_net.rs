@@ -96,7 +96,6 @@ pub(super) fn hold_unseen(
     decision
 }
 
-/// Publishes nothing for a variant.
 pub(super) fn unpublished(
     view: &VariantView,
     problem: TargetProblem,

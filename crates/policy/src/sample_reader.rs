@@ -243,7 +243,6 @@ impl<'a> SampleReader<'a> {
         usable(self.judge(sample, 0.0..=most)).map(|usable| (usable.value, usable.stale))
     }
 
-    /// Whether any ready pod of a variant reports anything that an analyzer acts on.
     pub(crate) fn is_reporting(self, view: &VariantView) -> bool {
         self.ready(view)
             .filter_map(|(_, samples)| samples)

@@ -42,7 +42,6 @@ impl Spare {
         }
     }
 
-    /// Whether no part is below its trigger.
     pub(crate) fn is_sufficient(self) -> bool {
         let trigger = self.trigger();
         trigger.kv.is_none() && trigger.queue.is_none()

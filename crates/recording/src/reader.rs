@@ -233,7 +233,6 @@ impl<R: Read> RecordingReader<R> {
         Ok(())
     }
 
-    /// A line, with its bytes.
     fn next_line(&mut self) -> Result<Option<(Line, u64)>, RecordingError> {
         let Some(text) = self.text()? else {
             return Ok(None);

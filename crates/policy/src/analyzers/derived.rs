@@ -160,7 +160,6 @@ fn lengths(model: &ThroughputModelInput) -> Option<(f64, f64)> {
     Some(((held - output / 2.0).max(LEAST_PROMPT), output))
 }
 
-/// One positive number to another.
 fn ratio(above: Option<f64>, below: Option<f64>) -> Option<f64> {
     let (above, below) = above.zip(below)?;
     (above > 0.0 && below > 0.0).then(|| above / below)

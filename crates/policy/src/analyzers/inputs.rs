@@ -294,7 +294,6 @@ fn engine<'a>(
 /// Most faults of the arguments of one variant that are told.
 const MAX_FAULTS: usize = 8;
 
-/// What could not be read of the arguments of an engine, in words.
 fn faults(parsed: &ParsedArgs) -> Vec<String> {
     let inputs = parsed
         .faults

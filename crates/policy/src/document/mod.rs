@@ -38,7 +38,6 @@ pub use variant::{ContainerDocument, TargetDocument, TargetState, VariantDocumen
 
 use super::snapshot::SignalName;
 
-/// Version of this layout.
 pub(crate) const DOCUMENT_VERSION: u32 = 1;
 
 /// Largest document that is read, in bytes.

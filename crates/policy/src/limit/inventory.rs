@@ -13,7 +13,6 @@ use crate::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
 use crate::params::{LabelRequirement, LabelSelector};
 use crate::units::Gpus;
 
-/// A vendor of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vendor {
     /// Prefix of the label that names the product of a node's GPUs.
@@ -26,7 +25,6 @@ pub(crate) struct Vendor {
     pub devices: &'static [&'static str],
 }
 
-/// All vendors.
 pub(crate) const VENDORS: [Vendor; 3] = [
     Vendor {
         prefix: "nvidia.com",

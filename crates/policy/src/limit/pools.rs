@@ -170,7 +170,6 @@ impl GpuPools {
             .collect()
     }
 
-    /// The pools that a variant draws from with everything that is known of them.
     pub(crate) fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
         let levels = self.levels(namespace, accelerator).into_iter();
         levels
@@ -243,7 +242,6 @@ impl GpuPools {
         })
     }
 
-    /// Takes GPUs from what the nodes offer alone.
     pub(crate) fn take_physical(&mut self, accelerator: &Accelerator, gpus: Gpus) {
         if let Some(level) = self.physical_level(accelerator) {
             let taken = self.taken.entry(level.pool).or_default();
@@ -251,7 +249,6 @@ impl GpuPools {
         }
     }
 
-    /// Takes GPUs from every pool that a variant draws from.
     pub(crate) fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
         for room in self.rooms(namespace, accelerator) {
             let taken = self.taken.entry(room.pool).or_default();
@@ -259,7 +256,6 @@ impl GpuPools {
         }
     }
 
-    /// Returns GPUs to every pool that a variant draws from.
     pub(crate) fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
         for room in self.rooms(namespace, accelerator) {
             let taken = self.taken.entry(room.pool).or_default();

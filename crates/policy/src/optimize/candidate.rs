@@ -65,7 +65,6 @@ impl Candidate {
         }
     }
 
-    /// Replicas that may go.
     pub(crate) fn room_below(&self) -> u32 {
         self.count.saturating_sub(self.bounds.min).0
     }

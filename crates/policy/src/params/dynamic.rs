@@ -145,7 +145,6 @@ impl DynamicSettings {
         self.cache.fetch_interval.into_iter().chain(look).min()
     }
 
-    /// Whether any model may go to zero.
     fn any_to_zero(&self) -> bool {
         self.saturation.any_to_zero() || self.scale_to_zero.any()
     }

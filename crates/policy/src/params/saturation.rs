@@ -266,7 +266,6 @@ impl SaturationLayers {
         policies.any(|policy| holds(&policy))
     }
 
-    /// Whether any entry lets models go to zero.
     pub(super) fn any_to_zero(&self) -> bool {
         let models = self.entries.models_named();
         let mut models = models.iter();

@@ -37,7 +37,6 @@ impl ScaleToZeroLayers {
             .unwrap_or(self.otherwise)
     }
 
-    /// Whether any model may go to zero.
     pub(super) fn any(&self) -> bool {
         let models = self.entries.models_named();
         self.otherwise || models.iter().any(|named| self.enabled(&named.model))

@@ -221,7 +221,6 @@ pub enum ScaleOutcome {
 }
 
 impl ScaleOutcome {
-    /// Whether the target has the count that was decided.
     pub(super) fn is_written(&self) -> bool {
         matches!(self, Self::Written | Self::HpaApplied(_))
     }

@@ -4,7 +4,6 @@
 pub(super) struct Matrix<const R: usize, const C: usize>(pub(super) [[f64; C]; R]);
 
 impl<const R: usize, const C: usize> Matrix<R, C> {
-    /// One cell; zero outside.
     pub(super) fn at(&self, row: usize, column: usize) -> f64 {
         let row = self.0.get(row).and_then(|row| row.get(column));
         row.copied().unwrap_or(0.0)
@@ -66,7 +65,6 @@ impl<const N: usize> Matrix<N, N> {
 }
 
 impl Matrix<2, 2> {
-    /// The inverse; `None` where there is none.
     pub(super) fn inverse(&self) -> Option<Self> {
         let [[a, b], [c, d]] = self.0;
         let inverse = Self([[d, -b], [-c, a]]).scaled((a * d - b * c).recip());

@@ -118,7 +118,6 @@ impl LatencyCurve {
         };
     }
 
-    /// The most work that was seen.
     fn most(&self) -> f64 {
         let last = self.points.values().next_back();
         last.map_or(0.0, |point| point.work)

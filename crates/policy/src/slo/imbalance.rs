@@ -51,7 +51,6 @@ impl Imbalance {
         self.ratio
     }
 
-    /// Takes one collection in.
     pub(super) fn observe(
         &mut self,
         input: &ThroughputModelInput,

@@ -21,7 +21,6 @@ pub struct HeldReserve {
 }
 
 impl HeldReserve {
-    /// Nothing.
     const NONE: Self = Self {
         share: 0.0,
         burst: 0.0,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-/// One published case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vector<G, E> {
@@ -54,7 +53,6 @@ pub(crate) fn run<G: DeserializeOwned, E: DeserializeOwned>(
     tally
 }
 
-/// Every table.
 const TABLES: [&str; 10] = [
     include_str!("../../../../tests/vectors/sat1a.yaml"),
     include_str!("../../../../tests/vectors/sat1r.yaml"),

@@ -29,7 +29,6 @@ pub(crate) const EVEN: f64 = 0.65;
 /// KV share under which it can do with less.
 pub(crate) const LOW: f64 = 0.1;
 
-/// Settings with everything at its default.
 pub(crate) fn settings() -> DynamicSettings {
     let limit = Duration::from_mins(10);
     DynamicSettings {
@@ -65,7 +64,6 @@ pub(crate) struct Pod {
     pub(crate) mirrored: bool,
 }
 
-/// One variant.
 #[derive(Debug, Clone)]
 pub(crate) struct Variant {
     pub(crate) view: VariantView,
@@ -143,7 +141,6 @@ impl Variant {
         self
     }
 
-    /// Sets the replica counts of the target, without touching the pods.
     pub(crate) fn counts(mut self, current: u32, ready: u32) -> Self {
         self.set_counts(current, ready);
         self
@@ -155,7 +152,6 @@ impl Variant {
         self.loads(&loads)
     }
 
-    /// One ready and reporting replica for each load.
     pub(crate) fn loads(mut self, loads: &[(f64, f64)]) -> Self {
         let count = u32::try_from(loads.len()).unwrap();
         self.set_counts(count, count);
@@ -203,7 +199,6 @@ impl Variant {
     }
 }
 
-/// Variants, and queries that failed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
     pub(crate) variants: Vec<Variant>,
@@ -275,7 +270,6 @@ impl World {
         }
     }
 
-    /// Learns from nothing and plans.
     pub(crate) fn plan(&self, now: Moment) -> Plan {
         self.plan_after(&Learned::default(), now).1
     }
@@ -313,7 +307,6 @@ pub(crate) fn reason(plan: &Plan, name: &str) -> String {
     plan.decisions[&VariantKey::new("ns", name)].reason()
 }
 
-/// Asserts the targets of a whole plan.
 #[track_caller]
 pub(crate) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
     let expected: BTreeMap<String, u32> = expected

@@ -88,7 +88,6 @@ impl DecodeEngine {
         LatencyModel::of(&self.window, &current, self.intercept)
     }
 
-    /// The last fitted line.
     pub(crate) fn fitted(&self) -> Option<LatencyLine> {
         self.fitted
     }

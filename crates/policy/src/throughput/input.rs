@@ -208,7 +208,6 @@ pub(super) struct PrefillReading {
 }
 
 impl ThroughputReplicaInput {
-    /// Its KV capacity, if it has one.
     pub(super) fn capacity(&self) -> Option<f64> {
         positive(self.kv_capacity)
     }
@@ -243,7 +242,6 @@ impl ThroughputReplicaInput {
         Some(slots.map_or(usage, |slots| slots.max(usage)))
     }
 
-    /// Whether it is full and its queue has reached the threshold.
     pub(crate) fn is_full(&self, max_sequences: Option<f64>, params: &Params) -> bool {
         let fullness = self.fullness(max_sequences);
         fullness.is_some_and(|fullness| fullness >= params.kv_threshold) && self.is_queued(params)
@@ -352,7 +350,6 @@ impl ThroughputVariantInput {
         working.find_map(|replica| replica.lacking(self.role, has_arguments))
     }
 
-    /// Requests that wait in its engines.
     pub(crate) fn backlog(&self) -> f64 {
         total(self.replicas.values().map(ThroughputReplicaInput::backlog))
     }
@@ -403,7 +400,6 @@ impl ThroughputVariantInput {
 }
 
 impl ThroughputModelInput {
-    /// Whether any replica that generates tokens is full and queued.
     pub(super) fn is_decode_full(&self) -> bool {
         let generating = |variant: &&ThroughputVariantInput| variant.role != ServingRole::Prefill;
         self.variants.values().filter(generating).any(|variant| {
@@ -413,7 +409,6 @@ impl ThroughputModelInput {
     }
 }
 
-/// A value that is finite and above zero.
 pub(super) fn positive(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite() && *value > 0.0)
 }

@@ -30,7 +30,6 @@ impl LatencyLine {
         self.slope.mul_add(x, self.intercept)
     }
 
-    /// Whether the line rises and is positive at `full`.
     pub(crate) fn is_valid(self, full: f64) -> bool {
         self.rises() && self.intercept.is_finite() && self.at(full) > 0.0
     }

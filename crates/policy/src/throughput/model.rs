@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::line::{Fit, LatencyLine};
 use super::window::{Domain, ObservationWindow};
 
-/// KV usage of a replica that counts as full.
 pub(crate) const SATURATED_USAGE: f64 = 0.85;
 /// Latency of a token on an idle engine, in seconds, while none was fitted.
 pub(crate) const DEFAULT_INTERCEPT: f64 = 0.006;

@@ -40,7 +40,6 @@ impl PrefillEngine {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
-    /// The last fit.
     pub(crate) fn fitted(&self) -> Option<Fit> {
         self.fitted
     }

@@ -28,7 +28,6 @@ impl Streak {
         })
     }
 
-    /// Whether enough cycles in a row wanted the direction.
     pub(crate) fn confirms(self, direction: VoteDirection) -> bool {
         self.direction == direction && self.cycles >= CONFIRMING_CYCLES
     }

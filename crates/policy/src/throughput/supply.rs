@@ -11,7 +11,6 @@ pub(crate) const QUEUE_DRAIN_FACTOR: f64 = 2.0;
 /// Least and largest KV usage at which a line is read for [`LineCapacity`].
 const LINE_USAGE: (f64, f64) = (0.15, 0.80);
 
-/// A positive finite quotient, or none.
 fn quotient(dividend: f64, divisor: f64) -> Option<f64> {
     let value = dividend / divisor;
     (dividend > 0.0 && divisor > 0.0 && value.is_finite()).then_some(value)

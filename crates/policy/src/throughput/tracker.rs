@@ -74,7 +74,6 @@ impl Tracker {
         self.rates.of(self.shape.class())
     }
 
-    /// Whether it was learned of this kind of engine.
     pub(super) fn is_of(&self, input: &ThroughputVariantInput) -> bool {
         let is_prefill = matches!(self.work, Work::Prefill(_));
         self.engine == input.engine && is_prefill == (input.role == ServingRole::Prefill)

@@ -9,11 +9,8 @@ use super::line::Fit;
 use super::readings::RATE_WINDOW;
 use wva_base::moment::Moment;
 
-/// Observations that a window holds at most.
 pub(crate) const WINDOW_SIZE: usize = 20;
-/// Observations that a fit needs.
 pub(crate) const MIN_SAMPLES: usize = 10;
-/// Age from which on an observation is dropped.
 pub(crate) const MAX_AGE: Duration = Duration::from_mins(30);
 /// Share of the variance that a line must explain to be one.
 pub(crate) const MIN_DETERMINATION: f64 = 0.5;

@@ -91,7 +91,6 @@ pub struct HistoryKey {
     pub bucket: OutputBucket,
 }
 
-/// The last readings, and their mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RollingWindow {
     limit: usize,
@@ -99,7 +98,6 @@ pub(super) struct RollingWindow {
 }
 
 impl RollingWindow {
-    /// An empty one for so many readings.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -115,7 +113,6 @@ impl RollingWindow {
         }
     }
 
-    /// The mean; `None` without readings.
     pub(super) fn mean(&self) -> Option<f64> {
         let count = u32::try_from(self.readings.len()).unwrap_or(u32::MAX);
         let sum: KvTokens = self.readings.iter().copied().sum();

@@ -73,7 +73,6 @@ pub struct InstanceFigures {
 }
 
 impl InstanceFigures {
-    /// Whether its memory is full and its queue long.
     pub(super) fn is_full(&self, thresholds: &SaturationThresholds) -> bool {
         self.k1.is_some() && self.in_use.0 >= self.k1.0 && is_queued(self.waiting, thresholds)
     }

@@ -64,7 +64,6 @@ pub struct TokenVariantFigures {
 }
 
 impl TokenVariantFigures {
-    /// Whether the capacity rests on every signal of every instance.
     pub(super) fn is_capacity_known(&self) -> bool {
         let mut instances = self.instances.values();
         self.silent == 0 && instances.all(|instance| instance.missing.is_empty())

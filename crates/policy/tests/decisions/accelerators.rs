@@ -32,7 +32,6 @@ inventory:
     planned(&text, LIMITED)
 }
 
-/// The types of all pools.
 fn types(plan: &Plan) -> Vec<&str> {
     plan.pools.iter().map(|pool| &*pool.kind).collect()
 }

@@ -320,7 +320,6 @@ fn asked(variants: &[(&str, &str, u32, u32)]) -> String {
     )
 }
 
-/// The targets of all variants, by name.
 fn targets(plan: &Plan) -> Vec<(&str, u32)> {
     let all = plan.decisions.iter();
     all.map(|(key, decision)| (&*key.name, decision.target.unwrap().0))

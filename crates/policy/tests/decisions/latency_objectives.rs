@@ -72,7 +72,6 @@ fn what_stands_in_releases_nothing_while_replicas_work() {
     }
 }
 
-/// What is decided after so many minutes.
 fn after(minutes: u64, text: &str) -> Plan {
     let settings = read_bundle(SLO).unwrap();
     let (mut learned, mut made) = (Learned::default(), None);

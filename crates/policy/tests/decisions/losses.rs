@@ -26,7 +26,6 @@ pub(super) fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: 
 /// Ways to lose a signal of a pod, all of them at once among them.
 pub(super) const SIGNALS: usize = 14;
 
-/// Makes a sample too old to shrink on.
 pub(super) fn age(reading: &mut Option<DocumentReading>) {
     if let Some(reading) = reading {
         reading.age = Some(Span(Duration::from_secs(90)));

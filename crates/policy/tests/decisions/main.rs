@@ -31,7 +31,6 @@ mod refit;
 mod releases;
 mod starts;
 
-/// The targets of a whole plan.
 fn targets(plan: &Plan) -> BTreeMap<String, u32> {
     let decisions = plan.decisions.values();
     decisions
@@ -39,7 +38,6 @@ fn targets(plan: &Plan) -> BTreeMap<String, u32> {
         .collect()
 }
 
-/// The decisive reason of one variant of `ns`.
 fn reason(plan: &Plan, name: &str) -> String {
     plan.decisions[&VariantKey::new("ns", name)].reason()
 }

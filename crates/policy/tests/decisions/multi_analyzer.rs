@@ -49,7 +49,6 @@ fn situation(text: &str, settings: &DynamicSettings) -> Situation {
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Learns, plans, and checks the plan.
 pub(super) fn planned(text: &str, settings: &str) -> Plan {
     let settings = read_bundle(settings).unwrap();
     let Situation {

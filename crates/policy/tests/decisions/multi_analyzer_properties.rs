@@ -339,7 +339,6 @@ proptest! {
     }
 }
 
-/// Signals of one pod, or of all.
 fn losses() -> impl Strategy<Value = Vec<(Option<usize>, usize)>> {
     prop::collection::vec((prop::option::of(0..12_usize), 0..2 * SIGNALS), 1..4)
 }

@@ -40,7 +40,6 @@ pub(super) struct Fleet {
     noise: u64,
 }
 
-/// One cycle with its plan.
 pub(super) struct Cycle {
     pub(super) now: Moment,
     pub(super) snapshot: ClusterSnapshot,
@@ -170,7 +169,6 @@ impl Fleet {
         })
     }
 
-    /// Plans the next cycle, and applies its counts.
     pub(super) fn next(&mut self) -> Cycle {
         self.cycle += 1;
         let uptime = START + self.cycle * INTERVAL;

@@ -15,7 +15,6 @@ use crate::{
     replay_autoscaler,
 };
 
-/// Cycles of a scene.
 const CYCLES: u64 = 14;
 
 /// A name, the method, and what is special.
@@ -57,7 +56,6 @@ const SCENES: [Scene; 10] = [
     }),
 ];
 
-/// The scene of PodAutoscalers.
 const AUTOSCALED: &str = "pod-autoscalers";
 
 fn recorded(name: &str) -> Vec<u8> {

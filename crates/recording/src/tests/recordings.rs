@@ -18,7 +18,6 @@ fn encoder() -> SegmentEncoder {
     SegmentEncoder::new(RecordingHeader::of("1.2.3"))
 }
 
-/// So many cycles of a small fleet, with the recording of them.
 fn recorded(count: usize, method: SaturationMethod) -> (Vec<Cycle>, Vec<u8>) {
     record(count, Fleet::new(4, 6, settings(method)))
 }

@@ -5,7 +5,6 @@ use wva_policy::params::SaturationMethod;
 use super::fleet::{Fleet, settings};
 use crate::{RecordingHeader, SegmentEncoder};
 
-/// Cycles of a day at 30 s.
 const DAY: usize = 2880;
 
 /// One segment, which repeats over a day.

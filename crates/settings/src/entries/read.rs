@@ -241,7 +241,6 @@ fn identify<E: Entry>(
     }))
 }
 
-/// Names fields that nobody knows.
 pub(crate) fn mention_unknown(
     place: &EntryPlace,
     unknown: Vec<(String, String)>,

@@ -190,7 +190,6 @@ fn conflicts(layers: &SaturationLayers, named: &NamedModel<'_>, band: BandUse) -
     faults.into_iter().flatten().chain(items).collect()
 }
 
-/// The entry `default` of a scope.
 fn default_place(namespace: Option<&Arc<str>>) -> EntryPlace {
     EntryPlace {
         purpose: Purpose::Saturation,

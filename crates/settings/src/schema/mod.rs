@@ -155,7 +155,6 @@ impl Spec {
         }
     }
 
-    /// A setting that follows the ConfigMap.
     const fn live(
         group: SettingGroup,
         name: &'static str,

@@ -137,7 +137,6 @@ fn read_entry(
 /// Most targets of one entry that are told to be too short.
 const MAX_SHORT: usize = 8;
 
-/// Names targets that are too short to be meant.
 fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut Diagnostics) {
     let rows = classes.iter().flat_map(|class| {
         let targets = class.targets.iter();

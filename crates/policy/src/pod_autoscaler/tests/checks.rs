@@ -7,7 +7,6 @@ use crate::pod_autoscaler::hpa::{GeneratedHpa, HpaMetric};
 use crate::pod_autoscaler::tuning::Tuning;
 use std::time::Duration;
 
-/// The lines of a refusal.
 fn refused(spec: &str) -> Vec<String> {
     let violations = object("pa", spec, &[]).check().unwrap_err();
     violations.to_string().lines().map(str::to_owned).collect()

@@ -123,7 +123,6 @@ fn view(current: u32, values: &[Vec<f64>]) -> AutoscalerView {
     }
 }
 
-/// One autoscaler whose target follows it.
 struct Loop {
     policy: AutoscalerPolicy,
     state: AutoscalerState,
@@ -157,14 +156,12 @@ impl Loop {
         self.decide(&view(current, &[vec![each; pods]]))
     }
 
-    /// Decides for so many seconds; returns the counts.
     fn run(&mut self, seconds: u64, total: f64) -> Vec<u32> {
         let cycles = 0..seconds / 10;
         cycles.map(|_| self.share(total).desired.0).collect()
     }
 }
 
-/// The codes of the steps, in order.
 fn codes(decision: &AutoscalerDecision) -> Vec<String> {
     let steps = decision.steps.iter();
     let codes = steps.map(|step| serde_json::to_value(&step.why).unwrap()["code"].clone());

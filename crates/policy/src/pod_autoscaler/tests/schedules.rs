@@ -18,13 +18,11 @@ fn spec(zone: &str, entries: &str) -> String {
     text
 }
 
-/// What is active at a time.
 fn active(spec: &str, now: &str) -> Option<String> {
     let bounds = policy(spec, &[]).bounds(now.parse().unwrap());
     bounds.active.map(|name| name.to_string())
 }
 
-/// The next boundaries from a time on.
 fn boundaries(spec: &str, from: &str, count: usize) -> Vec<String> {
     let policy = policy(spec, &[]);
     let schedules = policy.schedules.unwrap();

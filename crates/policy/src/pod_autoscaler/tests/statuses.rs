@@ -41,7 +41,6 @@ pub(super) fn judged(
     }
 }
 
-/// A record of a decision.
 pub(super) fn decided(spec: &str, view: &AutoscalerView, second: u64) -> AutoscalerRecord {
     let policy = policy(spec, &[]);
     let (decision, state) = decide(&policy, view, &AutoscalerState::default(), at(second));

@@ -30,7 +30,6 @@ fn default_tolerance() -> f64 {
 }
 
 impl Case {
-    /// What is wrong; empty if nothing is.
     fn faults(&self, given: &serde_yaml::Value) -> Vec<String> {
         let answered = serde_yaml::from_value::<Given>(given.clone())
             .map_err(|error| error.to_string())

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use wva_base::moment::{Moment, WallTime};
 
-/// So many seconds after the start.
 fn at(seconds: u64) -> Moment {
     Moment {
         monotonic: Duration::from_secs(seconds),

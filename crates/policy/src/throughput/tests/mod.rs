@@ -38,7 +38,6 @@ fn key() -> VariantKey {
     VariantKey::new("ns", "v")
 }
 
-/// A replica whose latency is that of a line.
 fn replica(usage: f64, line: LatencyLine) -> ThroughputReplicaInput {
     ThroughputReplicaInput {
         kv_capacity: Some(1_024_000.0),
@@ -80,7 +79,6 @@ fn model(
     }
 }
 
-/// One model over time.
 #[derive(Debug, Default)]
 struct Story {
     learned: LearnedThroughput,

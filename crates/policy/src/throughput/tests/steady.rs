@@ -28,12 +28,10 @@ fn shape(input: f64, output: f64) -> RequestShape {
     }
 }
 
-/// Requests per second of a full replica.
 fn full_rate(shape: RequestShape) -> f64 {
     FULL * CAPACITY / shape.kv_tokens() / ENGINE.at(FULL) / shape.output
 }
 
-/// A fleet that an analyzer alone scales.
 #[derive(Debug)]
 struct Fleet {
     story: Story,
@@ -55,7 +53,6 @@ impl Fleet {
         }
     }
 
-    /// What each replica shows at a load.
     fn observe(&mut self, arrivals: f64, shape: RequestShape) -> ThroughputReplicaInput {
         let ready = f64::from(self.ready);
         let rate = full_rate(shape);
@@ -73,7 +70,6 @@ impl Fleet {
         }
     }
 
-    /// One cycle; the count afterwards.
     fn cycle(&mut self, arrivals: f64, shape: RequestShape) -> u32 {
         for left in &mut self.starting {
             *left -= 1;

@@ -159,7 +159,6 @@ pub(super) fn models(cycle: &Cycle, policy: Policy) -> BTreeMap<ModelKey, TokenM
     models
 }
 
-/// A fleet of one model over time.
 #[derive(Default)]
 pub(super) struct Fleet {
     pub(super) learned: LearnedTokens,
@@ -174,7 +173,6 @@ impl Fleet {
         }
     }
 
-    /// One collection and what follows from it.
     pub(super) fn step(
         &mut self,
         models: &BTreeMap<ModelKey, TokenModelInput>,
@@ -187,7 +185,6 @@ impl Fleet {
             .collect()
     }
 
-    /// The figures of one cycle by short names.
     pub(super) fn cycle(&mut self, cycle: &Cycle, policy: Policy) -> BTreeMap<String, Value> {
         self.seconds += cycle.after;
         let mut figures = BTreeMap::new();

@@ -23,7 +23,6 @@ const DECIDE: [&str; 4] = [
     "WVA_SCALE_TO_ZERO",
 ];
 
-/// A value that is not the default.
 fn sample(spec: &Spec) -> &'static str {
     match spec.kind {
         // Ages of samples keep their order.
@@ -51,7 +50,6 @@ fn sample(spec: &Spec) -> &'static str {
     }
 }
 
-/// What a live key may change.
 fn live(generation: &Generation) -> (&DynamicSettings, LogLevel) {
     (&generation.dynamic, generation.log_level())
 }
