@@ -210,7 +210,7 @@ pub struct AutoscalerMetadata {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAutoscalerSpec {
     /// What to scale.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub scale_target_ref: ScaleTargetReference,
     /// A role inside a StormService.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,7 +225,7 @@ pub struct PodAutoscalerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedules: Option<Vec<ScheduleSpec>>,
     /// What to measure. The source that needs most replicas wins.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub metrics_sources: Vec<MetricSourceSpec>,
     /// Seconds of the long (stable) window. Left out: 180.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,7 +234,7 @@ pub struct PodAutoscalerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_window_seconds: Option<i64>,
     /// `HPA`, `KPA` or `APA`.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub scaling_strategy: Arc<str>,
     /// A forecast of demand, for KPA and APA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,10 +258,7 @@ impl PodAutoscalerSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PredictiveSpec {
     /// `Preview` or `Auto`. Left out: `Preview`.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub mode: Arc<str>,
     /// How far ahead, in seconds. Left out: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,7 +266,7 @@ pub struct PredictiveSpec {
 }
 
 /// Reads null as left out, so that the checks name it together with all else that is wrong.
-fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
@@ -280,13 +277,13 @@ fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ScaleTargetReference {
     /// Group and version of its kind.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub api_version: Arc<str>,
     /// Its kind.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub kind: Arc<str>,
     /// Its name.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub name: Arc<str>,
     /// Its namespace: that of the object, empty, or left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -328,7 +325,7 @@ impl ScaleTargetReference {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SubTargetSelector {
     /// The role.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub role_name: Arc<str>,
 }
 
@@ -337,22 +334,19 @@ pub struct SubTargetSelector {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ScheduleSpec {
     /// Its name, unique in the list.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub name: Arc<str>,
     /// IANA time zone, the same in all entries. Left out: UTC.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub timezone: Arc<str>,
     /// `Mon` to `Sun`. Left out: every day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days_of_week: Option<Vec<Arc<str>>>,
     /// `HH:MM`, inclusive.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub start_time: Arc<str>,
     /// `HH:MM`, exclusive, of the same day.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub end_time: Arc<str>,
     /// Replaces `spec.minReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -367,36 +361,24 @@ pub struct ScheduleSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MetricSourceSpec {
     /// `pod`, `resource`, `custom`, `external`, or its deprecated alias `domain`.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub metric_source_type: Arc<str>,
     /// `http` or `https`.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub protocol_type: Arc<str>,
     /// `host:port` of an external service.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub endpoint: Arc<str>,
     /// HTTP path of the metrics page.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub path: Arc<str>,
     /// Port of the pods.
-    #[serde(
-        skip_serializing_if = "str::is_empty",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "or_default")]
     pub port: Arc<str>,
     /// Name of the metric.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub target_metric: Arc<str>,
     /// What one replica is to carry, as a decimal number.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "or_default")]
     pub target_value: Arc<str>,
 }

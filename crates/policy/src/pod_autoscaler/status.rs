@@ -66,40 +66,25 @@ impl<'de> Deserialize<'de> for StatusTime {
 #[serde(rename_all = "camelCase", default)]
 pub struct PodAutoscalerStatus {
     /// When the history grew last; with strategy `HPA` when the generated object scaled last.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "leniently"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
     pub last_scale_time: Option<StatusTime>,
     /// The count that was decided last.
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub desired_scale: Replicas,
     /// The count before the last write.
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub actual_scale: Replicas,
     /// Conditions, one of each type.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "each_leniently"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "each_read")]
     pub conditions: Vec<StatusCondition>,
     /// The last decisions to scale and failures, oldest first.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "each_leniently"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "each_read")]
     pub scaling_history: Vec<ScalingHistoryEntry>,
     /// The bounds in force.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "leniently"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
     pub scheduled_bounds: Option<ScheduledBounds>,
     /// The last forecast.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "leniently"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
     pub predictive: Option<PredictiveStatus>,
 }
 
@@ -179,14 +164,14 @@ pub struct PredictiveStatus {
     pub last_updated: StatusTime,
 }
 
-fn leniently<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
+fn lenient<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-fn each_leniently<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+fn each_read<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items = match Value::deserialize(deserializer)? {
