@@ -15,16 +15,6 @@ pub struct ObjectKey {
     pub name: Arc<str>,
 }
 
-impl ObjectKey {
-    /// Names an object.
-    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
 impl fmt::Display for ObjectKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
@@ -47,16 +37,6 @@ pub struct VariantKey {
     pub name: Arc<str>,
 }
 
-impl VariantKey {
-    /// Names a variant.
-    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
 impl fmt::Display for VariantKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.namespace, self.name)
@@ -75,55 +55,50 @@ pub struct ModelKey {
     pub model: Arc<str>,
 }
 
-impl ModelKey {
-    /// Names a model group.
-    pub fn new(namespace: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            model: model.into(),
-        }
-    }
-}
-
 impl fmt::Display for ModelKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}|{}", self.model, self.namespace)
     }
 }
 
-impl From<VariantKey> for String {
-    fn from(key: VariantKey) -> Self {
-        format!("{}/{}", key.namespace, key.name)
-    }
-}
-
-impl TryFrom<String> for VariantKey {
-    type Error = InvalidKey;
-
-    fn try_from(text: String) -> Result<Self, InvalidKey> {
-        match text.split_once('/') {
-            Some((namespace, name)) => Ok(Self::new(namespace, name)),
-            None => Err(InvalidKey { text }),
+/// Implements a name within a namespace: its constructor, and with `text` its form as text.
+macro_rules! within_namespace {
+    ($key:ident, $name:ident) => {
+        impl $key {
+            /// Names one within a namespace.
+            pub fn new(namespace: impl Into<Arc<str>>, $name: impl Into<Arc<str>>) -> Self {
+                Self {
+                    namespace: namespace.into(),
+                    $name: $name.into(),
+                }
+            }
         }
-    }
-}
+    };
+    (text $key:ident, $name:ident) => {
+        within_namespace!($key, $name);
 
-impl From<ModelKey> for String {
-    fn from(key: ModelKey) -> Self {
-        format!("{}/{}", key.namespace, key.model)
-    }
-}
-
-impl TryFrom<String> for ModelKey {
-    type Error = InvalidKey;
-
-    fn try_from(text: String) -> Result<Self, InvalidKey> {
-        match text.split_once('/') {
-            Some((namespace, model)) => Ok(Self::new(namespace, model)),
-            None => Err(InvalidKey { text }),
+        impl From<$key> for String {
+            fn from(key: $key) -> Self {
+                format!("{}/{}", key.namespace, key.$name)
+            }
         }
-    }
+
+        impl TryFrom<String> for $key {
+            type Error = InvalidKey;
+
+            fn try_from(text: String) -> Result<Self, InvalidKey> {
+                match text.split_once('/') {
+                    Some((namespace, name)) => Ok(Self::new(namespace, name)),
+                    None => Err(InvalidKey { text }),
+                }
+            }
+        }
+    };
 }
+
+within_namespace!(ObjectKey, name);
+within_namespace!(text VariantKey, name);
+within_namespace!(text ModelKey, model);
 
 /// A text that names neither a variant nor a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
