@@ -105,182 +105,47 @@ fn an_inventory_is_one_of_three_things() {
     }
 }
 
-/// What to write instead of what, the path of the fault, and a part of its remedy.
-const FAULTS: &[(&str, &str, &str, &str)] = &[
-    ("version: 1", "version: 2", "version", "write 1"),
-    (
-        "kvUsage: 0.5",
-        "kvUsage: 50",
-        "variants[0].pods[0].signals.kvUsage",
-        "write 0.5",
-    ),
-    (
-        "kvUsage: 0.5",
-        "kvUsage: -1",
-        "variants[0].pods[0].signals.kvUsage",
-        "at least 0",
-    ),
-    (
-        "kvUsage: 0.5",
-        "kvUsage: .nan",
-        "variants[0].pods[0].signals.kvUsage",
-        "leave",
-    ),
-    (
-        "kvUsage: 0.5",
-        "interTokenLatency: 700",
-        "signals.interTokenLatency",
-        "0.7 for 700 ms",
-    ),
-    (
-        "kvUsage: 0.5",
-        "interTokenLatency: 25",
-        "signals.interTokenLatency",
-        "25 s is longer than any engine takes for one token; write 0.025 for 25 ms",
-    ),
-    (
-        "kvUsage: 0.5",
-        "timeToFirstToken: 700",
-        "signals.timeToFirstToken",
-        "0.7 for 700 ms",
-    ),
-    (
-        "kvUsage: 0.5",
-        "interTokenLatency: 0",
-        "signals.interTokenLatency",
-        "leave the signal out",
-    ),
-    (
-        "kvUsage: 0.5",
-        "timeToFirstToken: {state: knownZero}",
-        "signals.timeToFirstToken",
-        "leave the signal out",
-    ),
-    (
-        "kvUsage: 0.5",
-        "kvUsage: 0.5, ranks: {'0': {kvUsage: 0.6}, '1': {kvUsage: 0.8}}",
-        "variants[0].pods[0].signals.kvUsage",
-        "write the mean",
-    ),
-    (
-        "kvUsage: 0.5",
-        "ranks: {'0': {kvUsage: 6}}",
-        "variants[0].pods[0].signals.ranks.0.kvUsage",
-        "write 0.06",
-    ),
-    (
-        "{current: 2}",
-        "{current: 2, surge: 3}",
-        "variants[0].target",
-        "write at most 2",
-    ),
-    (
-        "{current: 2}",
-        "{current: 2, why: x}",
-        "variants[0].target.why",
-        "drop it",
-    ),
-    (
-        "kvUsage: 0.5",
-        "kvUsage: {age: 3s}",
-        "signals.kvUsage",
-        "write one",
-    ),
-    (
-        "{state: knownZero}",
-        "{state: knownZero, value: 2}",
-        "queueLength",
-        "known",
-    ),
-    (
-        "{state: knownZero}",
-        "{state: stale, value: 2}",
-        "queueLength",
-        "at least 60s",
-    ),
-    (
-        "{state: knownZero}",
-        "{state: known, value: 2, age: 2m}",
-        "queueLength",
-        "stale",
-    ),
-    (
-        "name: a-2",
-        "name: a-1",
-        "variants[0].pods[1].name",
-        "own name",
-    ),
-    (
-        "{current: 2}",
-        "{ready: 2}",
-        "variants[0].target",
-        "replicas that exist",
-    ),
-    (
-        "{current: 2}",
-        "{kind: Pod, current: 2}",
-        "variants[0].target.kind",
-        "Deployment",
-    ),
-    (
-        "{current: 2}",
-        "{kind: Rollout, apiVersion: a/b/c, current: 2}",
-        "variants[0].target.apiVersion",
-        "argoproj.io/v1alpha1",
-    ),
-    (
-        "{current: 2}",
-        "{kind: Roll-out, apiVersion: argoproj.io/v1alpha1, current: 2}",
-        "variants[0].target.kind",
-        "such as Rollout",
-    ),
-    (
-        "namespace: ns",
-        "namespace: n/s",
-        "variants[0].namespace",
-        "write such a name",
-    ),
-    (
-        "  target:",
-        "  gpus: {gpu: 2}\n  target:",
-        "variants[0].gpus.gpu",
-        "nvidia.com/gpu",
-    ),
-    (
-        "  target:",
-        "  bounds: {max: 2147483648}\n  target:",
-        "variants[0].bounds.max",
-        "2147483648 replicas are more than there can be; write at most 2147483647",
-    ),
-    (
-        "  target:",
-        "  bounds: {min: 4294967295, max: 2147483647}\n  target:",
-        "variants[0].bounds.min",
-        "write at most 2147483647",
-    ),
-    (
-        "version: 1",
-        "version: 1\ncollection: {ago: 48h}",
-        "collection.ago",
-        "at most",
-    ),
-    (
-        "version: 1",
-        "version: 1\nlearned: {version: 0}",
-        "learned.version",
-        "leave learned out",
-    ),
-    (
-        "version: 1",
-        "version: 1\nmodels: [{namespace: x, model: m, router: {}}]",
-        "models[0]",
-        "m|ns",
-    ),
-];
+/// What to write instead of what, the path of the fault, and a part of its remedy; `\n` is a new line.
+const FAULTS: &str = r"
+version: 1 | version: 2 | version | write 1
+kvUsage: 0.5 | kvUsage: 50 | variants[0].pods[0].signals.kvUsage | write 0.5
+kvUsage: 0.5 | kvUsage: -1 | variants[0].pods[0].signals.kvUsage | at least 0
+kvUsage: 0.5 | kvUsage: .nan | variants[0].pods[0].signals.kvUsage | leave
+kvUsage: 0.5 | interTokenLatency: 700 | signals.interTokenLatency | 0.7 for 700 ms
+kvUsage: 0.5 | interTokenLatency: 25 | signals.interTokenLatency | 25 s is longer than any engine takes for one token; write 0.025 for 25 ms
+kvUsage: 0.5 | timeToFirstToken: 700 | signals.timeToFirstToken | 0.7 for 700 ms
+kvUsage: 0.5 | interTokenLatency: 0 | signals.interTokenLatency | leave the signal out
+kvUsage: 0.5 | timeToFirstToken: {state: knownZero} | signals.timeToFirstToken | leave the signal out
+kvUsage: 0.5 | kvUsage: 0.5, ranks: {'0': {kvUsage: 0.6}, '1': {kvUsage: 0.8}} | variants[0].pods[0].signals.kvUsage | write the mean
+kvUsage: 0.5 | ranks: {'0': {kvUsage: 6}} | variants[0].pods[0].signals.ranks.0.kvUsage | write 0.06
+{current: 2} | {current: 2, surge: 3} | variants[0].target | write at most 2
+{current: 2} | {current: 2, why: x} | variants[0].target.why | drop it
+kvUsage: 0.5 | kvUsage: {age: 3s} | signals.kvUsage | write one
+{state: knownZero} | {state: knownZero, value: 2} | queueLength | known
+{state: knownZero} | {state: stale, value: 2} | queueLength | at least 60s
+{state: knownZero} | {state: known, value: 2, age: 2m} | queueLength | stale
+name: a-2 | name: a-1 | variants[0].pods[1].name | own name
+{current: 2} | {ready: 2} | variants[0].target | replicas that exist
+{current: 2} | {kind: Pod, current: 2} | variants[0].target.kind | Deployment
+{current: 2} | {kind: Rollout, apiVersion: a/b/c, current: 2} | variants[0].target.apiVersion | argoproj.io/v1alpha1
+{current: 2} | {kind: Roll-out, apiVersion: argoproj.io/v1alpha1, current: 2} | variants[0].target.kind | such as Rollout
+namespace: ns | namespace: n/s | variants[0].namespace | write such a name
+  target: |   gpus: {gpu: 2}\n  target: | variants[0].gpus.gpu | nvidia.com/gpu
+  target: |   bounds: {max: 2147483648}\n  target: | variants[0].bounds.max | 2147483648 replicas are more than there can be; write at most 2147483647
+  target: |   bounds: {min: 4294967295, max: 2147483647}\n  target: | variants[0].bounds.min | write at most 2147483647
+version: 1 | version: 1\ncollection: {ago: 48h} | collection.ago | at most
+version: 1 | version: 1\nlearned: {version: 0} | learned.version | leave learned out
+version: 1 | version: 1\nmodels: [{namespace: x, model: m, router: {}}] | models[0] | m|ns
+";
 
 #[test]
 fn every_fault_has_a_path_and_a_remedy() {
-    for (from, to, path, remedy) in FAULTS.iter().copied() {
+    for row in FAULTS.trim_matches('\n').lines() {
+        let row = row.replace("\\n", "\n");
+        let columns: Vec<&str> = row.split(" | ").collect();
+        let [from, to, path, remedy] = columns[..] else {
+            panic!("{row}");
+        };
         let text = SMALL.replacen(from, to, 1);
         assert_ne!(text, SMALL);
         let Err(DocumentError::Faults(faults)) = read(&text) else {

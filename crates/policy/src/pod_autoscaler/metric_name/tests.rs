@@ -10,89 +10,41 @@ fn series(metric: &str, engine: Option<&str>) -> Result<(Arc<str>, Option<Series
     Ok((found.series, found.kind))
 }
 
-/// Name, engine, series, and the type of the series.
-type CanonicalRow = (&'static str, Option<&'static str>, &'static str, SeriesType);
-
-const CANONICAL: [CanonicalRow; 12] = [
-    (
-        "num_requests_running",
-        None,
-        "vllm:num_requests_running",
-        SeriesType::Gauge,
-    ),
-    (
-        "num_requests_running",
-        Some(""),
-        "vllm:num_requests_running",
-        SeriesType::Gauge,
-    ),
-    (
-        "num_requests_waiting",
-        Some("sglang"),
-        "sglang:num_queue_reqs",
-        SeriesType::Gauge,
-    ),
-    (
-        "kv_cache_usage_perc",
-        Some("trtllm"),
-        "trtllm_kv_cache_utilization",
-        SeriesType::Ratio,
-    ),
-    (
-        "gpu_cache_usage_perc",
-        Some("xllm"),
-        "kv_cache_utilization",
-        SeriesType::Ratio,
-    ),
-    (
-        "request_success_total",
-        Some("vllm"),
-        "vllm:num_requests_success_total",
-        SeriesType::Counter,
-    ),
-    (
-        "nixl_num_failed_transfers_total",
-        None,
-        "vllm:nixl_num_failed_transfers",
-        SeriesType::Counter,
-    ),
-    (
-        "iteration_tokens_total",
-        None,
-        "vllm:iteration_tokens_total",
-        SeriesType::Histogram,
-    ),
-    (
-        "http_request_duration_seconds",
-        None,
-        "http_request_duration_seconds",
-        SeriesType::Histogram,
-    ),
-    (
-        "per_stage_req_latency_seconds",
-        Some("sglang"),
-        "sglang:per_stage_req_latency_seconds",
-        SeriesType::Histogram,
-    ),
-    (
-        "time_per_output_token_seconds",
-        Some("sglang"),
-        "sglang:inter_token_latency_seconds",
-        SeriesType::Histogram,
-    ),
-    (
-        "inter_token_latency_seconds",
-        Some("trtllm"),
-        "trtllm_time_per_output_token_seconds",
-        SeriesType::Histogram,
-    ),
-];
+/// Name, engine (`-` is none, or an empty label), series, and the type of the series.
+const CANONICAL: &str = "
+num_requests_running - vllm:num_requests_running Gauge
+num_requests_waiting sglang sglang:num_queue_reqs Gauge
+kv_cache_usage_perc trtllm trtllm_kv_cache_utilization Ratio
+gpu_cache_usage_perc xllm kv_cache_utilization Ratio
+request_success_total vllm vllm:num_requests_success_total Counter
+nixl_num_failed_transfers_total - vllm:nixl_num_failed_transfers Counter
+iteration_tokens_total - vllm:iteration_tokens_total Histogram
+http_request_duration_seconds - http_request_duration_seconds Histogram
+per_stage_req_latency_seconds sglang sglang:per_stage_req_latency_seconds Histogram
+time_per_output_token_seconds sglang sglang:inter_token_latency_seconds Histogram
+inter_token_latency_seconds trtllm trtllm_time_per_output_token_seconds Histogram
+";
 
 #[test]
 fn canonical_names_stand_for_the_series_of_the_engine() {
-    for (name, engine, expected, kind) in CANONICAL {
-        let found = series(name, engine);
-        assert_eq!(found, Ok((expected.into(), Some(kind))), "{name}");
+    for row in CANONICAL.trim().lines() {
+        let columns: Vec<&str> = row.split(' ').collect();
+        let [name, engine, expected, kind] = columns[..] else {
+            panic!("{row}");
+        };
+        let engines = match engine {
+            "-" => vec![None, Some("")],
+            _ => vec![Some(engine)],
+        };
+        for engine in engines {
+            let (found, known) = series(name, engine).unwrap();
+            let known = known.map(|known| format!("{known:?}"));
+            assert_eq!(
+                (&*found, known.as_deref()),
+                (expected, Some(kind)),
+                "{name}"
+            );
+        }
     }
 }
 
