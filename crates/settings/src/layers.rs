@@ -39,18 +39,20 @@ pub struct Resolution {
 pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolution {
     let mut resolver = Resolver {
         previous,
-        values: previous.cloned().unwrap_or_default(),
-        fatal: Vec::new(),
-        diagnostics: Diagnostics::default(),
+        found: Resolution {
+            values: previous.cloned().unwrap_or_default(),
+            fatal: Vec::new(),
+            diagnostics: Diagnostics::default(),
+        },
     };
     let base = match base_texts(sources) {
         Ok(base) => base,
         Err(error) if previous.is_some() => {
             resolver.report(error, FallbackApplied::Previous);
-            return resolver.finish();
+            return resolver.found;
         }
         Err(error) => {
-            resolver.fatal.push(error);
+            resolver.found.fatal.push(error);
             Base::default()
         }
     };
@@ -74,19 +76,14 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
         resolver.mention_effectless();
     }
     if sources.config_file.is_some() && matches!(sources.main, MainConfigMap::Present(_)) {
-        resolver
-            .diagnostics
-            .notices
-            .push(Warning::FileInPlaceOfConfigMap);
+        resolver.note(Warning::FileInPlaceOfConfigMap);
     }
-    resolver.finish()
+    resolver.found
 }
 
 struct Resolver<'a> {
     previous: Option<&'a SettingValues>,
-    values: SettingValues,
-    fatal: Vec<SettingError>,
-    diagnostics: Diagnostics,
+    found: Resolution,
 }
 
 impl Resolver<'_> {
@@ -98,9 +95,10 @@ impl Resolver<'_> {
             };
             self.mention_alias(spec, &origin);
             for second in texts.others(spec, &origin) {
-                self.diagnostics.notices.push(Warning::SecondSpelling {
+                let counts = origin.name.clone();
+                self.note(Warning::SecondSpelling {
                     origin: second,
-                    counts: origin.name.clone(),
+                    counts,
                 });
             }
             match texts.parse(spec, &origin, text) {
@@ -118,16 +116,16 @@ impl Resolver<'_> {
             }
         }
         let resolved = chosen.unwrap_or_else(|| SettingValues::default().get(spec));
-        self.values.put(spec, resolved);
+        self.found.values.put(spec, resolved);
     }
 
     /// Decides what a refused text means: the end, the previous value, or the layer below.
     fn refuse(&mut self, spec: &Spec, error: SettingError, chosen: &mut Option<Resolved>) {
         let own_process = matches!(error.origin.layer, Layer::Flag | Layer::Environment);
         match self.previous {
-            None if own_process => self.fatal.push(error),
+            None if own_process => self.found.fatal.push(error),
             _ if chosen.is_some() => self.report(error, FallbackApplied::Above),
-            None if spec.change == Mutability::Static => self.fatal.push(error),
+            None if spec.change == Mutability::Static => self.found.fatal.push(error),
             None => self.report(error, FallbackApplied::Below),
             Some(previous) => {
                 *chosen = Some(previous.get(spec));
@@ -137,9 +135,12 @@ impl Resolver<'_> {
     }
 
     fn report(&mut self, error: SettingError, instead: FallbackApplied) {
-        self.diagnostics
-            .problems
-            .push(Problem::Setting { error, instead });
+        let problem = Problem::Setting { error, instead };
+        self.found.diagnostics.problems.push(problem);
+    }
+
+    fn note(&mut self, notice: Warning) {
+        self.found.diagnostics.notices.push(notice);
     }
 
     fn mention_alias(&mut self, spec: &'static Spec, origin: &Origin) {
@@ -151,7 +152,7 @@ impl Resolver<'_> {
             _ => spec.name.to_owned(),
         };
         if !origin.name.eq_ignore_ascii_case(&recommended) {
-            self.diagnostics.notices.push(Warning::AliasUsed {
+            self.note(Warning::AliasUsed {
                 origin: origin.clone(),
                 key: recommended,
             });
@@ -172,17 +173,12 @@ impl Resolver<'_> {
             };
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}
-                Some(_) => self
-                    .diagnostics
-                    .notices
-                    .push(Warning::OutOfReach { origin }),
+                Some(_) => self.note(Warning::OutOfReach { origin }),
                 None if unknown >= MAX_UNKNOWN => {}
                 None => {
                     unknown += 1;
                     let nearest = nearest(name, schema::all().flat_map(Spec::names));
-                    self.diagnostics
-                        .notices
-                        .push(Warning::UnknownKey { origin, nearest });
+                    self.note(Warning::UnknownKey { origin, nearest });
                 }
             }
         }
@@ -198,7 +194,7 @@ impl Resolver<'_> {
             let why = format!("{}: {SINGLE}", shortened(name));
             let error = unreadable(sources, base.layer, &why);
             match self.previous {
-                None => self.fatal.push(error),
+                None => self.found.fatal.push(error),
                 Some(_) => self.report(error, FallbackApplied::Previous),
             }
         }
@@ -206,10 +202,10 @@ impl Resolver<'_> {
 
     fn check_required(&mut self) {
         let spec = &schema::PROMETHEUS_BASE_URL;
-        let refused = self.fatal.iter().any(|error| error.key == spec.name);
-        let resolved = self.values.get(spec);
+        let refused = self.found.fatal.iter().any(|error| error.key == spec.name);
+        let resolved = self.found.values.get(spec);
         if resolved.value == Value::Unset && !refused {
-            self.fatal.push(SettingError {
+            self.found.fatal.push(SettingError {
                 key: spec.name,
                 value: String::new(),
                 origin: resolved.origin,
@@ -226,20 +222,12 @@ impl Resolver<'_> {
     /// Settings that somebody wrote and that do not act.
     fn mention_effectless(&mut self) {
         for spec in schema::all().filter(|spec| spec.state != SettingState::Active) {
-            if self.values.get(spec).origin.layer != Layer::Default {
-                self.diagnostics.notices.push(Warning::WithoutEffect {
+            if self.found.values.get(spec).origin.layer != Layer::Default {
+                self.note(Warning::WithoutEffect {
                     key: spec.name,
                     state: spec.state,
                 });
             }
-        }
-    }
-
-    fn finish(self) -> Resolution {
-        Resolution {
-            values: self.values,
-            fatal: self.fatal,
-            diagnostics: self.diagnostics,
         }
     }
 }
