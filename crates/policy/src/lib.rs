@@ -29,6 +29,7 @@ pub mod object;
 mod observations;
 mod optimize;
 pub mod ownership;
+mod pairs;
 pub mod params;
 mod pending_decision;
 pub mod plan;

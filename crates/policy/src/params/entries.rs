@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::key::ModelKey;
+use crate::pairs;
 
 /// Key of the entry for every model that has none of its own.
 pub const DEFAULT_KEY: &str = "default";
@@ -18,31 +19,6 @@ pub struct Identity {
     pub model: Arc<str>,
     /// `None` in a global entry for every namespace, and in every namespace's own entries.
     pub namespace: Option<Arc<str>>,
-}
-
-/// A map whose keys are no texts, as a list of pairs.
-mod pairs {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer, K: Serialize, V: Serialize>(
-        map: &BTreeMap<K, V>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(map)
-    }
-
-    pub(super) fn deserialize<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
-    where
-        D: Deserializer<'de>,
-        K: Deserialize<'de> + Ord,
-        V: Deserialize<'de>,
-    {
-        Ok(Vec::<(K, V)>::deserialize(deserializer)?
-            .into_iter()
-            .collect())
-    }
 }
 
 /// The entries of one ConfigMap that are in force.

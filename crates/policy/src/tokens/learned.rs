@@ -10,13 +10,13 @@ use super::bound::{CapacityReason, median};
 use super::history::{EngineKey, HistoryKey, KeyReadings};
 use super::input::TokenModelInput;
 use super::instance::{SizeSource, history_key};
-use super::pairs;
 use super::variant::{TokenVariantFigures, measure_all};
 use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
 use crate::engine_args::KvTokens;
 use crate::key::{ModelKey, VariantKey};
+use crate::pairs;
 use wva_base::moment::Moment;
 
 /// A record that nothing was added to for so long no longer bounds what is measured.

@@ -18,7 +18,6 @@ mod idle;
 mod input;
 mod instance;
 mod learned;
-mod pairs;
 mod roles;
 mod router;
 mod variant;
