@@ -13,7 +13,7 @@ use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
 use super::memory::NeedMemory;
-use super::release::{ReleaseHold, orders_nothing};
+use super::release::ReleaseHold;
 use super::reserve::{HeldReserve, REACTION};
 use super::straggler;
 use super::terms::SloTerm;
@@ -22,6 +22,7 @@ use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, Varia
 use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
 use crate::throughput::assess::generating_roles;
+use crate::throughput::hold::orders_nothing;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
 use crate::units::Replicas;

@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::combine::{Awaited, Band};
-
-/// Distance to the edges of the band, so that rounding neither orders nor releases a replica.
-const MARGIN: f64 = 1e-9;
+use crate::throughput::hold::{MARGIN, orders_nothing};
 
 /// Why replicas of a role are not released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,9 +51,4 @@ impl ReleaseHold {
             }
         }
     }
-}
-
-/// The largest demand at which nothing is ordered.
-pub(super) fn orders_nothing(anticipated: f64, band: Band) -> f64 {
-    band.scale_up * anticipated * (1.0 - MARGIN)
 }

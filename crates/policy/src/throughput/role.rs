@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::average::mean;
 use super::floor::{FloorLoad, Landing, MIN_HORIZON, queue_order, served};
-use super::hold::{at_most_held, hold};
+use super::hold::{hold, orders_nothing};
 use super::input::{Params, ThroughputVariantInput};
 use super::streak::{Streak, wanted};
 use super::variant::ThroughputVariantFigures;
@@ -264,7 +264,7 @@ impl FloorFigures {
     /// there are; what will be left then orders, once the rate is proven. Until then only a standing
     /// queue in the router does, counted from the ready replicas so that it orders once.
     fn permit(&self, fleet: Fleet, capacity: f64, band: Band) -> f64 {
-        let held = |demand: f64| at_most_held(demand, fleet.anticipated, band);
+        let held = |demand: f64| demand.min(orders_nothing(fleet.anticipated, band));
         if self.is_proven {
             self.landing_demand.max(held(self.demand))
         } else if self.queue_order > Replicas::ZERO {
