@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason, targets};
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::learned::Learned;
+use crate::params::DynamicSettings;
 use crate::plan::{DecisionOutcome, MetricsState, Plan};
 use crate::reuse::Reuse;
 use crate::snapshot::{SignalName, TargetPast, TargetView};
@@ -136,41 +137,40 @@ fn the_safety_net_keeps_a_desired_zero_and_everything_else() {
     }
 }
 
-#[test]
-fn samples_age_while_no_collection_succeeds() {
+/// Targets and metrics so many seconds after the only collection.
+fn without_collections(settings: &DynamicSettings, looks: &[(u64, u32, MetricsState)]) {
     let world = World::of([Variant::new("v").replicas(3, LOW, 0.0)]);
     let snapshot = world.snapshot(at(0));
+    for (seconds, target, metrics) in looks {
+        let plan = crate::plan(&snapshot, &Learned::default(), settings, 1, at(*seconds));
+        expect(&plan, &[("v", *target)]);
+        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        assert_eq!(decision.metrics, *metrics, "after {seconds} s");
+    }
+}
+
+#[test]
+fn samples_age_while_no_collection_succeeds() {
     let mut settings = super::world::settings();
     settings.cache.reuse = Reuse::within(Duration::from_hours(1));
-    for (seconds, target, metrics) in [
+    let looks = [
         (59, 2, MetricsState::Available),
         (119, 3, MetricsState::Available),
         (120, 3, MetricsState::Stale),
         (299, 3, MetricsState::Stale),
         // Beyond the unavailable threshold a sample is none.
         (300, 3, MetricsState::Missing),
-    ] {
-        let plan = crate::plan(&snapshot, &Learned::default(), &settings, 1, at(seconds));
-        expect(&plan, &[("v", target)]);
-        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
-        assert_eq!(decision.metrics, metrics, "after {seconds} s");
-    }
+    ];
+    without_collections(&settings, &looks);
 }
 
 #[test]
 fn a_collection_that_may_not_be_used_again_holds_everything() {
-    let world = World::of([Variant::new("v").replicas(3, LOW, 0.0)]);
-    let snapshot = world.snapshot(at(0));
-    let settings = super::world::settings();
-    for (seconds, target, metrics) in [
+    let looks = [
         (30, 2, MetricsState::Available),
         (31, 3, MetricsState::Stale),
-    ] {
-        let plan = crate::plan(&snapshot, &Learned::default(), &settings, 1, at(seconds));
-        expect(&plan, &[("v", target)]);
-        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
-        assert_eq!(decision.metrics, metrics, "after {seconds} s");
-    }
+    ];
+    without_collections(&super::world::settings(), &looks);
 }
 
 #[test]

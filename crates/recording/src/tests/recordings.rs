@@ -10,12 +10,30 @@ use wva_policy::queueing::learned::LearnedParameters;
 
 use super::fleet::{Cycle, Fleet, settings};
 use crate::{
-    DecisionDifference, DecisionRing, MAX_LINE, RecordingError, RecordingHeader, RecordingReader,
-    SegmentEncoder, replay,
+    DecisionDifference, DecisionRing, EncodedEntry, MAX_LINE, RecordingError, RecordingHeader,
+    RecordingReader, SegmentEncoder, replay,
 };
 
 fn encoder() -> SegmentEncoder {
     SegmentEncoder::new(RecordingHeader::of("1.2.3"))
+}
+
+fn next(fleet: &mut Fleet, encoder: &mut SegmentEncoder) -> (Cycle, EncodedEntry) {
+    let cycle = fleet.next();
+    let inputs = cycle.inputs(&fleet.settings);
+    let line = encoder.encode(&inputs, &cycle.plan).unwrap();
+    (cycle, line)
+}
+
+/// The numbers of all cycles, each of which is decided as recorded.
+fn repeated(recording: &[u8]) -> Vec<u64> {
+    let mut reader = RecordingReader::new(recording);
+    let mut read = Vec::new();
+    while let Some(cycle) = reader.next_cycle().unwrap() {
+        assert_eq!(replay(&cycle, None).unwrap().differences, []);
+        read.push(cycle.snapshot.cycle.0);
+    }
+    read
 }
 
 fn recorded(count: usize, method: SaturationMethod) -> (Vec<Cycle>, Vec<u8>) {
@@ -27,10 +45,7 @@ fn record(count: usize, mut fleet: Fleet) -> (Vec<Cycle>, Vec<u8>) {
     let mut recording = Vec::new();
     let mut cycles = Vec::new();
     for _ in 0..count {
-        let cycle = fleet.next();
-        let line = encoder
-            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-            .unwrap();
+        let (cycle, line) = next(&mut fleet, &mut encoder);
         recording.extend(line.ends);
         recording.extend(line.bytes);
         cycles.push(cycle);
@@ -237,13 +252,7 @@ fn a_cycle_that_is_too_large_costs_no_other() {
             recording.extend(line.bytes);
         }
     }
-    let mut reader = RecordingReader::new(&*recording);
-    let mut read = Vec::new();
-    while let Some(cycle) = reader.next_cycle().unwrap() {
-        assert_eq!(replay(&cycle, None).unwrap().differences, []);
-        read.push(cycle.snapshot.cycle.0);
-    }
-    assert_eq!(read, good);
+    assert_eq!(repeated(&recording), good);
 }
 
 #[test]
@@ -254,10 +263,7 @@ fn a_ring_without_room_ends_no_segment() {
         encoder.begin_segment();
         let mut begun = 0;
         for _ in 0..3 {
-            let cycle = fleet.next();
-            let line = encoder
-                .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-                .unwrap();
+            let (_, line) = next(&mut fleet, &mut encoder);
             begun += u32::from(line.begins_segment);
             if ring.push(&line) {
                 encoder.begin_segment();
@@ -278,10 +284,7 @@ fn the_ring_holds_the_newest_cycles_within_its_bytes() {
     assert!(ring.is_empty());
     let mut last = None;
     for _ in 0..200 {
-        let cycle = fleet.next();
-        let line = encoder
-            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-            .unwrap();
+        let (cycle, line) = next(&mut fleet, &mut encoder);
         if ring.push(&line) {
             encoder.begin_segment();
         }
@@ -289,22 +292,13 @@ fn the_ring_holds_the_newest_cycles_within_its_bytes() {
         assert_eq!(ring.recording().len(), ring.bytes);
         last = Some(cycle);
     }
-    let recording = ring.recording();
-    let mut reader = RecordingReader::new(&*recording);
-    let mut read = Vec::new();
-    while let Some(cycle) = reader.next_cycle().unwrap() {
-        assert_eq!(replay(&cycle, None).unwrap().differences, []);
-        read.push(cycle.snapshot.cycle.0);
-    }
+    let read = repeated(&ring.recording());
     assert!(read.len() > 20 && read.len() < 200, "{}", read.len());
     assert_eq!(read.last(), Some(&last.unwrap().snapshot.cycle.0));
     assert!(read.windows(2).all(|pair| pair[1] == pair[0] + 1));
     let mut tiny = DecisionRing::new(10);
-    let cycle = fleet.next();
     encoder.begin_segment();
-    let line = encoder
-        .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-        .unwrap();
+    let (_, line) = next(&mut fleet, &mut encoder);
     assert!(tiny.push(&line));
     assert!(tiny.is_empty());
 }
