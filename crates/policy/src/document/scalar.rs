@@ -12,6 +12,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::{Cost, InvalidCost};
 use wva_base::duration::{format_duration, parse_duration};
 
+/// Reads a value that is written as text.
+struct TextReader<T> {
+    expected: &'static str,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> Visitor<'_> for TextReader<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.expected)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        (self.read)(text).map_err(E::custom)
+    }
+}
+
 /// A length of time with its unit, such as `30s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
@@ -24,23 +42,14 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Span;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a length of time with its unit, such as 30s or 1m30s")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
-                parse_duration(text).map(Span).map_err(|error| {
-                    E::custom(format!(
-                        "{text:?} is no length of time: {error}; write for example 30s"
-                    ))
+        deserializer.deserialize_any(TextReader {
+            expected: "a length of time with its unit, such as 30s or 1m30s",
+            read: |text| {
+                parse_duration(text).map(Self).map_err(|error| {
+                    format!("{text:?} is no length of time: {error}; write for example 30s")
                 })
-            }
-        }
-        deserializer.deserialize_any(Reader)
+            },
+        })
     }
 }
 
@@ -125,20 +134,10 @@ impl JsonSchema for CostText {
 
 /// A name. The parser takes whatever is no text for a name of that spelling, `null` as well.
 pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
-    struct Reader;
-    impl Visitor<'_> for Reader {
-        type Value = Arc<str>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter
-                .write_str("a name; write text, in quotes where it reads as a number or a switch")
-        }
-
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Arc<str>, E> {
-            Ok(text.into())
-        }
-    }
-    deserializer.deserialize_any(Reader)
+    deserializer.deserialize_any(TextReader {
+        expected: "a name; write text, in quotes where it reads as a number or a switch",
+        read: |text| Ok(text.into()),
+    })
 }
 
 pub(super) fn timestamp<'de, D: Deserializer<'de>>(
@@ -147,23 +146,14 @@ pub(super) fn timestamp<'de, D: Deserializer<'de>>(
     struct Time(jiff::Timestamp);
     impl<'de> Deserialize<'de> for Time {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Reader;
-            impl Visitor<'_> for Reader {
-                type Value = Time;
-
-                fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    formatter.write_str("a time such as 2026-03-01T12:00:00Z")
-                }
-
-                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Time, E> {
-                    text.parse().map(Time).map_err(|_not_a_time| {
-                        E::custom(format!(
-                            "{text:?} is no time; write one such as 2026-03-01T12:00:00Z"
-                        ))
+            deserializer.deserialize_str(TextReader {
+                expected: "a time such as 2026-03-01T12:00:00Z",
+                read: |text| {
+                    text.parse().map(Self).map_err(|_not_a_time| {
+                        format!("{text:?} is no time; write one such as 2026-03-01T12:00:00Z")
                     })
-                }
-            }
-            deserializer.deserialize_str(Reader)
+                },
+            })
         }
     }
     Ok(Option::<Time>::deserialize(deserializer)?.map(|time| time.0))
