@@ -111,7 +111,7 @@ fn serve(variants: usize) {
         answer(kv, age),
         answer(queue, "1"),
         answer(queue, age),
-        // Nobody else publishes a count.
+        // No other instance publishes a count.
         r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
     ];
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -319,7 +319,7 @@ async fn measure(variants: usize) {
 fn is_at_work(actors: &ActorRegistry<Role>, role: &Role) -> bool {
     let report = actors.report();
     let mut of_role = report.iter().filter(|one| one.role == *role);
-    of_role.any(|one| one.told != one.handled)
+    of_role.any(|one| one.sent != one.handled)
 }
 
 #[derive(Debug)]

@@ -151,7 +151,7 @@ impl AutoscalerWriter {
 
     fn come_back(&mut self, cx: &Context<AutoscalerWriterMessage>, is_left: bool) {
         if is_left {
-            cx.tell_self(AutoscalerWriterMessage::Work);
+            cx.send_self(AutoscalerWriterMessage::Work);
             return;
         }
         if let Some(due) = self.queue.next_due(cx.now()) {

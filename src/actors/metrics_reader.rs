@@ -164,7 +164,7 @@ impl MetricsReader {
         let can_send = !self.waiting.is_empty() && !self.is_spared(cx.now());
         if (can_send || !self.slots.is_empty()) && !self.is_going {
             self.is_going = true;
-            cx.tell_self(MetricsReaderMessage::Read);
+            cx.send_self(MetricsReaderMessage::Read);
         }
     }
 

@@ -245,7 +245,7 @@ impl PodScraper {
         let has_more = !self.slots.is_empty() || !self.waiting.is_empty();
         if has_more && !self.is_going {
             self.is_going = true;
-            cx.tell_self(PodScraperMessage::Scrape);
+            cx.send_self(PodScraperMessage::Scrape);
         }
     }
 

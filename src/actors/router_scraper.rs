@@ -186,7 +186,7 @@ impl RouterScraper {
             self.take(&pool, answer);
         }
         if !self.waiting.is_empty() {
-            cx.tell_self(RouterScraperMessage::Scrape);
+            cx.send_self(RouterScraperMessage::Scrape);
         }
         self.publish(cx)
     }

@@ -187,7 +187,7 @@ impl ScaleReader {
         }
         self.publish(cx, &named, readings)?;
         if !is_spared && !self.waiting.is_empty() {
-            cx.tell_self(ScaleReaderMessage::Read);
+            cx.send_self(ScaleReaderMessage::Read);
         }
         Ok(())
     }

@@ -140,7 +140,7 @@ impl StatusWriter {
         }
         while self.spared_until(cx.now()).is_none() {
             if cx.now().since(began) >= AT_A_TIME {
-                cx.tell_self(StatusWriterMessage::Work);
+                cx.send_self(StatusWriterMessage::Work);
                 return;
             }
             let batch = self.intents.take_due(cx.now(), IN_FLIGHT);

@@ -342,7 +342,7 @@ impl<K: Projected> Actor for Watcher<K> {
         if !self.shared.settings.load().needs(self.spec.kind) {
             let is_needed = self.rest(cx).await?;
             if !is_needed {
-                cx.tell_self(WatcherMessage::Pull);
+                cx.send_self(WatcherMessage::Pull);
                 return Ok(());
             }
         }
@@ -350,7 +350,7 @@ impl<K: Projected> Actor for Watcher<K> {
         if let Some(event) = self.next(cx).await {
             self.take_in(cx, event)?;
         }
-        cx.tell_self(WatcherMessage::Pull);
+        cx.send_self(WatcherMessage::Pull);
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ impl<M: fmt::Debug> Event<M> {
 /// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
 /// which it may be killed.
 pub trait Actor: Send + 'static {
-    /// What it can be told.
+    /// Its messages.
     type Msg: fmt::Debug + Send + 'static;
 
     /// Handles one occasion. An error ends this life, and the supervisor starts the next one.
@@ -135,7 +135,7 @@ impl<M: Send + 'static> Context<M> {
 
     /// Puts a message at the end of the own mailbox. Without progress in the outside world in
     /// between this would be a busy loop, which stops virtual time: prefer [`Context::arm`].
-    pub fn tell_self(&self, message: M) {
+    pub fn send_self(&self, message: M) {
         self.inbox.deliver(Event::Message(message));
     }
 

@@ -8,7 +8,7 @@ use super::incarnation::Incarnation;
 
 /// Whether a message was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a message that nobody took is gone"]
+#[must_use = "a message that is not taken is gone"]
 pub enum Delivery {
     /// It is in the mailbox of the present life; that life may still end before it handles it.
     Taken,
@@ -27,7 +27,7 @@ impl<M: Send + 'static> Address<M> {
     }
 
     /// Sends a message to the present life.
-    pub fn tell(&self, message: M) -> Delivery {
+    pub fn send(&self, message: M) -> Delivery {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match &*present {
             Some(inbox) if inbox.deliver(Event::Message(message)) => Delivery::Taken,
@@ -35,16 +35,15 @@ impl<M: Send + 'static> Address<M> {
         }
     }
 
-    /// Tells that it is worth looking. Nobody need take it: whoever fills the role next finds what
-    /// there is to see in its full pass.
+    /// Sends a message that may be lost: the full pass of the next life finds the same.
     pub fn hint(&self, message: M) {
-        match self.tell(message) {
+        match self.send(message) {
             Delivery::Taken | Delivery::Vacant => {}
         }
     }
 
     /// Leads to a new life from now on. Its wake-up is sent under the lock: no message can come
-    /// before it, and whoever was told that the address is vacant had rung before it.
+    /// before it, and a sender that found the address vacant had rung before it.
     pub(super) fn publish(&self, inbox: Inbox<Event<M>>) {
         let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
         inbox.deliver(Event::Started);
@@ -88,7 +87,7 @@ impl<M> Inbox<M> {
 
     /// `false` if the life has ended.
     pub(super) fn deliver(&self, message: M) -> bool {
-        self.incarnation.count_told(|| (self.send)(message))
+        self.incarnation.count_sent(|| (self.send)(message))
     }
 }
 

@@ -143,11 +143,11 @@ impl<T> CellFollower<T> {
         self.take()
     }
 
-    /// Waits until the present value is such, seen or not, and takes it.
-    pub async fn wait_for(&mut self, is_such: impl Fn(&T) -> bool) -> Arc<T> {
+    /// Waits until the present value fulfils the condition, seen or not, and takes it.
+    pub async fn wait_for(&mut self, condition: impl Fn(&T) -> bool) -> Arc<T> {
         loop {
             let value = self.take();
-            if is_such(&value) {
+            if condition(&value) {
                 return value;
             }
             self.wait_for_version().await;

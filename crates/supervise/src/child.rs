@@ -83,7 +83,7 @@ impl<R: TreeRole> ChildSpec<R> {
     pub(super) fn check(&self, supervisor: Option<&R>) -> Result<(), String> {
         let parent = self.role.parent();
         if parent.as_ref() != supervisor {
-            let name = |role: Option<&R>| role.map_or_else(|| "nobody".to_owned(), R::to_string);
+            let name = |role: Option<&R>| role.map_or_else(|| "no parent".to_owned(), R::to_string);
             return Err(format!(
                 "{} was put under {} but belongs under {}; move its specification",
                 self.role,
@@ -158,10 +158,10 @@ impl<R: TreeRole> Live<R> {
         };
         // In this order, so that a message handled in between cannot look as if it were waiting.
         let handled = self.incarnation.handled();
-        let told = self.incarnation.told();
-        let mut still = self.stall.observe(now, told, handled);
+        let sent = self.incarnation.sent();
+        let mut still = self.stall.observe(now, sent, handled);
         let before = std::mem::replace(&mut self.swept, now);
-        if kit.actors.hooks().counts_pause_as_stall() && told > handled {
+        if kit.actors.hooks().counts_pause_as_stall() && sent > handled {
             still = still.max(now.saturating_sub(before));
         }
         if still < limit || self.kill_reason.is_some() {
@@ -170,7 +170,7 @@ impl<R: TreeRole> Live<R> {
         let why = format!(
             "hung: {} messages waited for {} s without one being finished, more than the {} s \
              this role may take",
-            told.saturating_sub(handled),
+            sent.saturating_sub(handled),
             still.as_secs(),
             limit.as_secs(),
         );
@@ -220,7 +220,7 @@ pub(super) enum SupervisorMessage<S> {
     Settle,
 }
 
-/// Who ended, and why, if the event tells of an end. What the dead life owned is dropped here.
+/// Who ended, and why, if the event is an end. What the dead life owned is dropped here.
 pub(super) fn exit_of(event: SupervisionEvent) -> Option<(ActorCell, String)> {
     match event {
         SupervisionEvent::ActorTerminated(cell, _state, reason) => {

@@ -1,4 +1,4 @@
-//! The only place that asks for the time.
+//! The only place that reads the clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

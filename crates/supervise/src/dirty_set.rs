@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The set of keys that somebody should look at. It outlives its owner; what the owner had taken
+/// The set of keys to look at. It outlives its owner; what the owner had taken
 /// when it died is found again by the full pass of its successor.
 pub struct DirtySet<K>(Arc<Inner<K>>);
 
@@ -15,8 +15,8 @@ struct Inner<K> {
 }
 
 impl<K: Ord + Send> DirtySet<K> {
-    /// `wake` is called whenever the first key is added to an empty set; it should tell the owner
-    /// to answer.
+    /// `wake` is called whenever the first key is added to an empty set; it should notify
+    /// the owner.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner {
             keys: Mutex::new(BTreeSet::new()),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn ringing_for_nothing_wakes_nobody() {
+    fn ringing_for_nothing_wakes_no_actor() {
         let (bell, wakes) = counted();
         bell.insert_all([]);
         assert_eq!(wakes.load(Ordering::SeqCst), 0);

@@ -31,7 +31,7 @@ pub trait Registry: Send + 'static {
     type Role: TreeRole;
     /// Names a child. `Display` is for logs.
     type Key: Ord + Clone + Debug + Display + Send + 'static;
-    /// What it can be told.
+    /// Its messages.
     type Msg: Debug + Send + 'static;
 
     /// Orders what should be different. May be repeated: running what runs and ending what is gone
@@ -54,7 +54,7 @@ pub trait Registry: Send + 'static {
 
     /// The child has failed repeatedly, the last time because of `why`, and is left alone until
     /// `retry_in` has passed or it is ordered to run. Called again for every further failure. A new
-    /// life of the registry begins with nobody in quarantine.
+    /// life of the registry begins with no child in quarantine.
     fn quarantined(&mut self, key: &Self::Key, failures: usize, why: &str, retry_in: Duration);
 
     /// The child was quarantined and has now run for a second with everything handled.

@@ -1,8 +1,8 @@
 //! The right to write, held by one life at a time.
 //!
-//! When a supervisor dies its children are told to die as well, but a long handler of an old child
-//! may still run while its successor starts. So whoever writes what others read shows a tenure, and
-//! an older one is refused once a newer one has written.
+//! When a supervisor dies its children are killed as well, but a long handler of an old child may
+//! still run while its successor starts. So every write of shared state shows an epoch, and an older
+//! one is refused once a newer one has written.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ pub struct Fenced {
 pub struct Guard(Mutex<u64>);
 
 impl Guard {
-    /// Nobody has written yet.
+    /// A guard before the first write.
     pub fn new() -> Self {
         Self::default()
     }

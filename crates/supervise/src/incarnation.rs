@@ -17,7 +17,7 @@ use wva_base::moment::{Moment, WallTime};
 #[derive(Debug)]
 pub(super) struct Incarnation {
     epoch: Epoch,
-    told: AtomicU64,
+    sent: AtomicU64,
     handled: AtomicU64,
     /// Nanoseconds on the monotonic clock, and milliseconds on the wall clock, at which a handler
     /// last ended, or else this life began.
@@ -32,7 +32,7 @@ impl Incarnation {
     pub(super) fn new(epoch: Epoch, now: Moment, hooks: RoleHooks) -> Self {
         let incarnation = Self {
             epoch,
-            told: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             handled: AtomicU64::new(0),
             progress: (AtomicU64::new(0), AtomicI64::new(0)),
             stop_by: OnceLock::new(),
@@ -52,8 +52,8 @@ impl Incarnation {
         &self.hooks
     }
 
-    pub(super) fn told(&self) -> u64 {
-        self.told.load(Ordering::Acquire)
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Acquire)
     }
 
     pub(super) fn handled(&self) -> u64 {
@@ -61,11 +61,11 @@ impl Incarnation {
     }
 
     /// Counts what `send` delivers; before it is sent, so that it is never handled uncounted.
-    pub(super) fn count_told(&self, send: impl FnOnce() -> bool) -> bool {
-        self.told.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn count_sent(&self, send: impl FnOnce() -> bool) -> bool {
+        self.sent.fetch_add(1, Ordering::AcqRel);
         let taken = send();
         if !taken {
-            self.told.fetch_sub(1, Ordering::AcqRel);
+            self.sent.fetch_sub(1, Ordering::AcqRel);
         }
         taken
     }

@@ -8,15 +8,15 @@ use wva_base::moment::Moment;
 /// A machine with its connections. Between two occasions it can be killed, within one it cannot:
 /// nothing in it awaits.
 pub trait StateMachine: Send + 'static {
-    /// What it can be told.
+    /// Its messages.
     type Msg: Debug + Send + 'static;
-    /// What it can ask for.
+    /// Its effects.
     type Effect;
 
     /// Decides: reads cells and mirrors, steps pure policy, and appends what is to be done.
     fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>);
 
-    /// Does one thing that [`StateMachine::step`] asked for: tells an address, rings a bell, writes a slot
+    /// Does one thing that [`StateMachine::step`] returned: sends a message, rings a bell, writes a slot
     /// or cell, arms a timer. Nothing of that can fail in a way that matters.
     fn perform(&mut self, cx: &Context<Self::Msg>, effect: Self::Effect);
 }

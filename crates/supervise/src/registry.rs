@@ -77,7 +77,7 @@ struct Entry {
 /// Counters of the lives that have ended.
 #[derive(Clone, Copy, Default)]
 struct Past {
-    told: u64,
+    sent: u64,
     lost: u64,
 }
 
@@ -113,7 +113,8 @@ pub struct RoleReport<R> {
     /// Lives begun after the first.
     pub restarts: u64,
     /// Occasions that were delivered.
-    pub told: u64,
+    #[serde(rename = "told")]
+    pub sent: u64,
     /// Occasions that no longer wait: handled, or lost.
     pub handled: u64,
     /// Occasions among `handled` that ended with the life that should have handled them.
@@ -158,7 +159,7 @@ pub enum Aliveness<R> {
 }
 
 impl<R: TreeRole> ActorRegistry<R> {
-    /// Nobody has lived yet.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -179,7 +180,7 @@ impl<R: TreeRole> ActorRegistry<R> {
         for (role, entry) in table.iter() {
             let report = entry.report(role);
             let total = totals.entry(role.label()).or_default();
-            total.add(report.told, report.handled, report.restarts);
+            total.add(report.sent, report.handled, report.restarts);
         }
         totals
     }
@@ -243,7 +244,7 @@ impl<R: TreeRole> ActorRegistry<R> {
             entry.end();
         }
         if role.policy().kind == ActorKind::Supervisor {
-            // Nobody is left to restart those that were waiting for it.
+            // No supervisor is left to restart those that were waiting for it.
             for (below, entry) in table.iter_mut() {
                 if !entry.alive && descends(below, role) {
                     entry.state = RoleState::Stopped;
@@ -299,10 +300,10 @@ impl<R: TreeRole> ActorRegistry<R> {
 
     /// Keeps what a role did that is forgotten. What it did not handle waits no longer.
     fn remember(&self, role: &R, entry: &Entry) {
-        let RoleReport { told, restarts, .. } = entry.report(role);
+        let RoleReport { sent, restarts, .. } = entry.report(role);
         let mut forgotten = self.forgotten();
         let total = forgotten.entry(role.label()).or_default();
-        total.add(told, told, restarts);
+        total.add(sent, sent, restarts);
     }
 
     /// Kills a role with everything below it, in a fixed order: the deepest first, then as in the
@@ -388,7 +389,7 @@ impl Entry {
     }
 
     fn begin(&mut self, incarnation: &Arc<Incarnation>) {
-        // The former life may still be running, for somebody who died before it.
+        // The former life may still be running under a supervisor that died before it.
         self.end();
         self.incarnation = Arc::clone(incarnation);
         self.alive = true;
@@ -402,16 +403,16 @@ impl Entry {
         }
         self.alive = false;
         self.cell = None;
-        let (handled, told) = (self.incarnation.handled(), self.incarnation.told());
-        self.past.told = self.past.told.saturating_add(told);
-        self.past.lost = self.past.lost.saturating_add(told.saturating_sub(handled));
+        let (handled, sent) = (self.incarnation.handled(), self.incarnation.sent());
+        self.past.sent = self.past.sent.saturating_add(sent);
+        self.past.lost = self.past.lost.saturating_add(sent.saturating_sub(handled));
         if matches!(self.state, RoleState::Running | RoleState::Stalled) {
             self.state = RoleState::Stopped;
         }
     }
 
-    /// Killed for standing still without ending, or a supervisor that has stopped its sweeps: those
-    /// have nobody above them who would notice.
+    /// Killed for standing still without ending, or a supervisor that has stopped its sweeps: no
+    /// actor above it would notice.
     fn is_stuck(&self, role: &impl TreeRole, now: Moment) -> bool {
         let silent = || now.since(self.incarnation.last_sign()) > SUPERVISOR_SILENCE;
         self.state == RoleState::Stalled
@@ -419,8 +420,8 @@ impl Entry {
     }
 
     fn report<R: TreeRole>(&self, role: &R) -> RoleReport<R> {
-        let (handled, told) = if self.alive {
-            (self.incarnation.handled(), self.incarnation.told())
+        let (handled, sent) = if self.alive {
+            (self.incarnation.handled(), self.incarnation.sent())
         } else {
             (0, 0)
         };
@@ -429,8 +430,8 @@ impl Entry {
             parent: role.parent(),
             incarnation: self.incarnation.epoch().number(),
             restarts: self.restarts,
-            told: self.past.told.saturating_add(told),
-            handled: self.past.told.saturating_add(handled),
+            sent: self.past.sent.saturating_add(sent),
+            handled: self.past.sent.saturating_add(handled),
             lost: self.past.lost,
             state: self.state.clone(),
             last_progress: self.incarnation.last_progress(),

@@ -29,8 +29,7 @@ pub struct Kit<R> {
 pub enum ExitReason {
     /// It was asked to.
     Shutdown,
-    /// The root could not help itself. The process should end with an error, and whoever runs it
-    /// should start it again.
+    /// The root failed. The process should end with an error, so that it is started again.
     Failed(String),
 }
 

@@ -12,7 +12,7 @@ struct Inner<T> {
 }
 
 impl<T: Send> Slot<T> {
-    /// `wake` is called whenever an empty slot is filled; it should tell the reader to take.
+    /// `wake` is called whenever an empty slot is filled; it should notify the reader.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner {
             value: Mutex::new(None),

@@ -17,16 +17,16 @@ struct Suspicion {
     handled: u64,
     /// When it was last observed.
     at: Duration,
-    /// How long it has stood still, as far as somebody looked.
+    /// How long it has stood still, as far as it was observed.
     still: Duration,
 }
 
 impl StallWatch {
-    /// How long messages have waited without one being finished, as far as the observations tell;
+    /// How long messages have waited without one being finished, as far as it was observed;
     /// zero for an idle life. A long idle time does not count: the clock starts at the first
     /// observation with something waiting.
-    pub(super) fn observe(&mut self, now: Duration, told: u64, handled: u64) -> Duration {
-        if told <= handled {
+    pub(super) fn observe(&mut self, now: Duration, sent: u64, handled: u64) -> Duration {
+        if sent <= handled {
             self.suspicion = None;
             return Duration::ZERO;
         }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn counts_from_the_first_observation_without_progress() {
-        // (second, told, handled, seconds without progress)
+        // (second, sent, handled, seconds without progress)
         let observations = [
             (0, 0, 0, 0),
             (3_600, 1, 0, 0),
@@ -66,9 +66,9 @@ mod tests {
             (3_701, 10, 9, 7),
         ];
         let mut watch = StallWatch::default();
-        for (second, told, handled, still) in observations {
+        for (second, sent, handled, still) in observations {
             assert_eq!(
-                watch.observe(Duration::from_secs(second), told, handled),
+                watch.observe(Duration::from_secs(second), sent, handled),
                 Duration::from_secs(still),
                 "at second {second}"
             );

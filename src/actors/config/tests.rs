@@ -161,7 +161,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let reports = actors.report();
     let report = reports.iter().find(|report| report.role == Role::Config);
     let report = report.unwrap().clone();
-    assert_eq!(report.told, report.handled);
+    assert_eq!(report.sent, report.handled);
     stop.send(()).unwrap();
     assert_eq!(running.await.unwrap(), ExitReason::Shutdown);
     (left(&shared, told), report.restarts)

@@ -359,6 +359,6 @@ impl<R: Registry> DynamicSupervisorState<R> {
 fn proven<R>(live: &Live<R>, now: Duration) -> bool {
     let handled = live.incarnation.handled();
     handled > 0
-        && handled == live.incarnation.told()
+        && handled == live.incarnation.sent()
         && now.saturating_sub(live.started) >= PROBATION
 }

@@ -41,7 +41,7 @@ pub(crate) struct KillHooks {
     hangs: AtomicBool,
     /// How often something was done to the role.
     harmed: AtomicU64,
-    /// How often each message came, by its name, since somebody asked.
+    /// How often each message came since the last query, by its name.
     met: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -179,11 +179,11 @@ impl KillHooks {
         }
     }
 
-    /// Tells how often each message came since this was last asked.
-    pub(crate) fn take_met(&self, mut tell: impl FnMut(&str, u64)) {
+    /// Reports how often each message came since the last call.
+    pub(crate) fn take_met(&self, mut report: impl FnMut(&str, u64)) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, times) in met.iter_mut().filter(|(_, times)| **times > 0) {
-            tell(name, std::mem::take(times));
+            report(name, std::mem::take(times));
         }
     }
 

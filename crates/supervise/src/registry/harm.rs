@@ -105,11 +105,11 @@ impl<R: TreeRole> ActorRegistry<R> {
         }
     }
 
-    /// Tells what each role was told since this was last asked: how often each message, by its name.
-    pub fn take_met(&self, mut tell: impl FnMut(&R, &str, u64)) {
+    /// Reports how often each role received each message since the last call, by the name of the message.
+    pub fn take_met(&self, mut report: impl FnMut(&R, &str, u64)) {
         let hooks = self.0.hooks.roles();
         for (role, hooks) in &*hooks {
-            hooks.take_met(|name, times| tell(role, name, times));
+            hooks.take_met(|name, times| report(role, name, times));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{ExitReason, KillAt, Mishap, RoleState, TreeRole as _, supervisor};
 
 const TASKS: u32 = 5;
 
-/// Rings five times, a second apart, and tells what was answered and by how many lives.
+/// Rings five times, a second apart, and returns what was answered and by how many lives.
 async fn five_rings(role: Role, kill: Option<KillAt>) -> (BTreeSet<u32>, Vec<Line>, u64) {
     let journal = Journal::new();
     let post = Post::new(role, &journal);
@@ -32,7 +32,7 @@ async fn five_rings(role: Role, kill: Option<KillAt>) -> (BTreeSet<u32>, Vec<Lin
     tokio::time::sleep(secs(10)).await;
     let report = stage.report(&post.role);
     assert_eq!(report.state, RoleState::Running);
-    assert_eq!(report.told, report.handled);
+    assert_eq!(report.sent, report.handled);
     assert_eq!(
         report.lost,
         u64::from(matches!(kill, Some(KillAt::Before(_))))
@@ -90,7 +90,7 @@ async fn supervisors_can_be_killed_at_every_chore() {
                 assert_eq!(restarted, 1, "{role} {kill:?}");
                 for report in stage.kit.actors.report() {
                     assert_eq!(report.state, RoleState::Running, "{} {kill:?}", report.role);
-                    assert_eq!(report.told, report.handled, "{} {kill:?}", report.role);
+                    assert_eq!(report.sent, report.handled, "{} {kill:?}", report.role);
                 }
                 assert_eq!(stage.fall().await, ExitReason::Shutdown);
             }
@@ -111,18 +111,18 @@ async fn a_machine_is_torn_between_two_of_its_effects() {
         let lines = lines.into_iter().filter(|line| line.number == number);
         lines.map(|line| line.event).collect::<Vec<_>>()
     };
-    post.tell(Act::Work(1, Duration::ZERO));
+    post.send(Act::Work(1, Duration::ZERO));
     rest().await;
     let whole = seen(first);
     assert_eq!(whole[3..], [Noted::Began(1), Noted::Finished(1)]);
 
     actors.befall(&post.role, Mishap::Torn(1));
-    post.tell(Act::Answer);
+    post.send(Act::Answer);
     rest().await;
     assert!(actors.is_armed(&post.role), "one effect alone is not torn");
     assert_eq!(seen(first)[5..], [Noted::Answered([].into())]);
 
-    post.tell(Act::Work(2, Duration::ZERO));
+    post.send(Act::Work(2, Duration::ZERO));
     let after = stage.reborn(&post.role, first).await;
     assert!(!actors.is_armed(&post.role));
     assert_eq!(
@@ -147,7 +147,7 @@ async fn play(seed: u64) -> String {
         for _ in 0..roll(4) {
             task += 1;
             let post = &leaves[roll(leaves.len())];
-            let took = post.address.tell(Act::Work(task, secs(1) / 3));
+            let took = post.address.send(Act::Work(task, secs(1) / 3));
             assert!(matches!(format!("{took:?}").as_str(), "Taken" | "Vacant"));
             post.bell.insert(task);
         }

@@ -1,4 +1,4 @@
-//! Planted defects of supervision, each beside a tree without it.
+//! Planted defects of supervision, each compared with a tree without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,8 @@ async fn without_a_budget_the_supervisor_never_fails() {
 async fn without_sweeps_a_child_that_hangs_is_left_alone() {
     for (defect, restarts) in [(None, 1), (Some(Defect::Sweep), 0)] {
         let (stage, post) = tree(defect).await;
-        post.tell(Act::Hang);
-        post.tell(Act::Work(1, Duration::ZERO));
+        post.send(Act::Hang);
+        post.send(Act::Work(1, Duration::ZERO));
         tokio::time::sleep(secs(120)).await;
         assert_eq!(stage.report(&post.role).restarts, restarts, "{defect:?}");
         stage.fall().await;

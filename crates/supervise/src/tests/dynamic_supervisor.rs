@@ -30,7 +30,7 @@ async fn a_key_that_keeps_failing_is_quarantined_with_growing_delays_and_alone()
         let (stage, nursery) = raise(3).await;
         let others = [0, 2].map(|number| stage.report(&session(number)));
         nursery.put(1, curse);
-        nursery.post(1).tell(Act::Hang);
+        nursery.post(1).send(Act::Hang);
         rest().await;
         let hit = stage.report(&session(1));
         assert!(matches!(hit.state, RoleState::Restarting { .. }), "{hit:?}");
@@ -131,7 +131,7 @@ async fn totals_do_not_fall_when_a_key_ends() {
     let label = session(0).label();
     let totals = || stage.kit.actors.totals()[label];
     let (before, report) = (totals(), stage.report(&session(0)));
-    assert!(report.told > 0 && report.restarts > 0, "{report:?}");
+    assert!(report.sent > 0 && report.restarts > 0, "{report:?}");
     nursery.delete(0);
     rest().await;
     let known = stage.kit.actors.report();
@@ -165,7 +165,7 @@ async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers()
     assert_eq!((second.restarts, second.state), (0, RoleState::Running));
 
     // The same for one that is away, and in quarantine.
-    nursery.post(0).tell(Act::Hang);
+    nursery.post(0).send(Act::Hang);
     rest().await;
     assert!(matches!(
         stage.report(&session(0)).state,
@@ -184,7 +184,7 @@ async fn orders_for_one_key_are_carried_out_in_order_and_may_be_repeated() {
     let first = stage.report(&session(0));
     let send = |orders: &[Order<_>]| {
         nursery.orders.lock().unwrap().extend_from_slice(orders);
-        assert_eq!(nursery.address.tell(()), crate::Delivery::Taken);
+        assert_eq!(nursery.address.send(()), crate::Delivery::Taken);
     };
     let (run, end) = (Order::Run(key(0)), Order::End(key(0)));
     send(&[run.clone(), run.clone()]);
@@ -213,7 +213,7 @@ async fn more_than_half_of_at_least_ten_failing_at_once_is_the_supervisors_failu
         let untouched = stage.report(&session(9));
         // One that is deleted while its supervisor is away must not be remembered.
         for number in 0..failing {
-            nursery.post(number).tell(Act::Panic);
+            nursery.post(number).send(Act::Panic);
         }
         rest().await;
         nursery.delete(8);
@@ -269,14 +269,14 @@ async fn ten_thousand_keys_come_work_and_go() {
     const KEYS: usize = 10_000;
     let (stage, nursery) = raise(KEYS).await;
     for number in 0..KEYS {
-        nursery.post(number).tell(Act::Work(1, Duration::ZERO));
+        nursery.post(number).send(Act::Work(1, Duration::ZERO));
     }
     rest().await;
     assert_eq!(stage.journal.roles(&Noted::Finished(1)).len(), KEYS);
     let reports = stage.kit.actors.report();
     assert_eq!(reports.len(), KEYS + 2);
     for report in &reports {
-        assert_eq!(report.told, report.handled, "{}", report.role);
+        assert_eq!(report.sent, report.handled, "{}", report.role);
     }
     for number in 0..KEYS {
         nursery.delete(number);

@@ -18,13 +18,16 @@ async fn pair(curse: Curse) -> (Stage, Post, Post) {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_fails_or_panics_costs_one_life() {
-    for (act, why) in [(Act::Fail, "told to fail"), (Act::Panic, "told to panic")] {
+    for (act, why) in [
+        (Act::Fail, "ordered to fail"),
+        (Act::Panic, "ordered to panic"),
+    ] {
         let (stage, victim, other) = pair(Curse::None).await;
         let before = stage.report(&victim.role);
         assert_eq!((before.state, before.restarts), (RoleState::Running, 0));
         assert_eq!(before.last_failure, None);
         let bystander = stage.report(&other.role);
-        victim.tell(act);
+        victim.send(act);
         let after = stage.reborn(&victim.role, before.incarnation).await;
         assert_eq!(
             (after.restarts, after.last_failure.as_deref()),
@@ -40,7 +43,7 @@ async fn a_handler_that_fails_or_panics_costs_one_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_role_that_cannot_be_made_or_wake_is_tried_again_and_costs_nobody_else_a_life() {
+async fn a_role_that_cannot_be_made_or_wake_is_tried_again_and_costs_no_other_role_a_life() {
     for (curse, why) in [
         (Curse::PanicWhenMade, "cannot be made"),
         (Curse::FailOnWake, "cannot wake"),
@@ -94,16 +97,16 @@ async fn exits_of_one_instant_are_answered_in_the_order_of_the_children() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_actor_tells_itself_arrives_and_is_counted() {
+async fn what_an_actor_sends_itself_arrives_and_is_counted() {
     let (stage, victim, _other) = pair(Curse::None).await;
     let before = stage.report(&victim.role);
-    victim.tell(Act::Next(3));
+    victim.send(Act::Next(3));
     rest().await;
     assert_eq!(stage.journal.roles(&Noted::Finished(3)).len(), 1);
     let after = stage.report(&victim.role);
     assert_eq!(
-        (after.told, after.handled),
-        (before.told + 2, before.told + 2)
+        (after.sent, after.handled),
+        (before.sent + 2, before.sent + 2)
     );
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
@@ -125,12 +128,12 @@ async fn a_report_can_be_read_as_json() {
 async fn timers_end_with_the_life_that_armed_them() {
     let (stage, victim, _other) = pair(Curse::None).await;
     let hour = Duration::from_hours(1);
-    victim.tell(Act::Later(7, hour));
+    victim.send(Act::Later(7, hour));
     rest().await;
     stage.kill(&victim.role);
     let number = stage.report(&victim.role).incarnation;
     stage.reborn(&victim.role, number).await;
-    victim.tell(Act::Later(8, hour));
+    victim.send(Act::Later(8, hour));
     tokio::time::sleep(hour * 2).await;
     let begun: Vec<_> = [7, 8]
         .map(|task| stage.journal.roles(&Noted::Began(task)).len())

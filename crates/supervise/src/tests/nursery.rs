@@ -1,4 +1,4 @@
-//! A registry that runs the keys it is told to, and the whole tree around it.
+//! A registry that runs the keys it is given, and the whole tree around it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl Nursery {
         let address = Address::vacant();
         let owner = address.clone();
         Self {
-            bell: DirtySet::new(move || _ = owner.tell(())),
+            bell: DirtySet::new(move || _ = owner.send(())),
             address,
             posts: Arc::default(),
             notices: Arc::default(),

@@ -26,7 +26,7 @@ async fn every_leaf_that_is_killed_idle_wakes_again_and_answers_what_rang_meanwh
         let role = &post.role;
         let before = stage.report(role);
         assert_eq!(before.state, RoleState::Running, "{role}");
-        assert_eq!(before.told, before.handled, "{role} is idle");
+        assert_eq!(before.sent, before.handled, "{role} is idle");
         stage.kill(role);
         rest().await;
         let away = stage.report(role);
@@ -36,7 +36,7 @@ async fn every_leaf_that_is_killed_idle_wakes_again_and_answers_what_rang_meanwh
         );
         post.bell.insert(41);
         assert_eq!(
-            post.address.tell(Act::Answer),
+            post.address.send(Act::Answer),
             Delivery::Vacant,
             "{role} is away"
         );
@@ -58,7 +58,7 @@ async fn every_leaf_that_is_killed_at_work_loses_only_what_it_held() {
     for post in ensemble.leaves() {
         let role = &post.role;
         let before = stage.report(role);
-        post.tell(Act::Work(1, secs(10)));
+        post.send(Act::Work(1, secs(10)));
         if role.policy().kind == ActorKind::Pump {
             tokio::time::sleep(secs(5)).await;
             let begun = events(&journal, role, before.incarnation);
@@ -67,7 +67,7 @@ async fn every_leaf_that_is_killed_at_work_loses_only_what_it_held() {
         // One hint waits in the mailbox, behind the work, when the life ends.
         post.bell.insert(42);
         let busy = stage.report(role);
-        assert_eq!(busy.told, busy.handled + 2, "{role}");
+        assert_eq!(busy.sent, busy.handled + 2, "{role}");
         stage.kill(role);
         let after = stage.reborn(role, before.incarnation).await;
         let old = events(&journal, role, before.incarnation);
@@ -81,7 +81,7 @@ async fn every_leaf_that_is_killed_at_work_loses_only_what_it_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_that_is_killed_comes_back_with_all_below_it_and_nobody_else() {
+async fn a_supervisor_that_is_killed_comes_back_with_all_below_it_and_no_other_role() {
     let ensemble = Ensemble::new(&Journal::new());
     let stage = Stage::raise(ensemble.posts[0].journal(), ensemble.specs()).await;
     for supervisor in [Role::Egress, Role::Engine, Role::Sessions, Role::Ingress] {
@@ -100,7 +100,7 @@ async fn a_supervisor_that_is_killed_comes_back_with_all_below_it_and_nobody_els
                 old.role
             );
             assert_eq!(now.state, RoleState::Running, "{}", old.role);
-            assert_eq!(now.told, now.handled, "{}", old.role);
+            assert_eq!(now.sent, now.handled, "{}", old.role);
         }
     }
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
@@ -141,7 +141,7 @@ async fn under_random_kills_every_ring_is_answered() {
                 post.role
             );
             let report = stage.report(&post.role);
-            assert_eq!(report.told, report.handled, "{} seed {seed}", post.role);
+            assert_eq!(report.sent, report.handled, "{} seed {seed}", post.role);
         }
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }

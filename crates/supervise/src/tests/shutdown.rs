@@ -1,4 +1,4 @@
-//! The orderly end, whoever hangs.
+//! The orderly end, also with an actor that hangs.
 
 use std::time::Duration;
 
@@ -16,17 +16,14 @@ async fn children_start_top_down_and_stop_bottom_up() {
     let stage = Stage::raise(journal.clone(), ensemble.specs()).await;
     let actors = stage.kit.actors.clone();
     let mut woken: Vec<Role> = journal.roles(&Noted::Made);
-    // Variants are started by the full pass of their registry, which nobody waits for.
+    // Variants are started by the full pass of their registry, which is not awaited.
     woken.retain(|role| role.parent() != Some(Role::Sessions));
     assert!(woken.is_sorted(), "{woken:?}");
     assert_eq!(woken.len(), ensemble.posts.len());
 
     let start = tokio::time::Instant::now();
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
-    assert!(
-        start.elapsed() < secs(1),
-        "nobody waits for a grace to pass"
-    );
+    assert!(start.elapsed() < secs(1), "no grace period has to pass");
     assert_eq!(
         journal.roles(&Noted::Retired),
         [Role::Recorder, Role::Flusher, Role::Leadership,],
@@ -34,7 +31,7 @@ async fn children_start_top_down_and_stop_bottom_up() {
     );
     for report in actors.report() {
         assert_eq!(report.state, RoleState::Stopped, "{}", report.role);
-        assert_eq!(report.told, report.handled, "{}", report.role);
+        assert_eq!(report.sent, report.handled, "{}", report.role);
     }
     assert_eq!((actors.overdue(), actors.survivors()), (0, vec![]));
 }
@@ -56,7 +53,7 @@ async fn a_hung_leaf_does_not_keep_the_others_from_flushing() {
             *ensemble.post(role).curse.lock().unwrap() = Curse::HangOnRetire;
         }
         for role in handling {
-            ensemble.post(role).tell(Act::Hang);
+            ensemble.post(role).send(Act::Hang);
         }
         rest().await;
         let actors = stage.kit.actors.clone();
@@ -83,7 +80,7 @@ async fn a_hung_leaf_does_not_keep_the_others_from_flushing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_between_two_lives_starts_nobody() {
+async fn a_shutdown_between_two_lives_starts_no_role() {
     let ensemble = Ensemble::new(&Journal::new());
     let journal = ensemble.posts[0].journal();
     let stage = Stage::raise(journal.clone(), ensemble.specs()).await;
@@ -117,7 +114,7 @@ async fn no_task_is_left_and_no_timer() {
     let stage = Stage::raise(ensemble.posts[0].journal(), ensemble.specs()).await;
     ensemble
         .post(&Role::Collector)
-        .tell(Act::Later(1, Duration::from_hours(1)));
+        .send(Act::Later(1, Duration::from_hours(1)));
     rest().await;
     assert!(tasks() > ensemble.posts.len());
     assert_eq!(stage.fall().await, ExitReason::Shutdown);

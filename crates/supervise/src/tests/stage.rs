@@ -1,4 +1,4 @@
-//! A tree to play on: actors that do as they are told and write down what happened.
+//! A tree to play on: actors that follow orders and record what happened.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -60,7 +60,7 @@ impl Stage {
         self.play.await.unwrap()
     }
 
-    /// The end of a tree that nobody stops.
+    /// The end of a tree that is not shut down.
     pub(super) async fn collapse(self, within: Duration) -> ExitReason {
         let reason = tokio::time::timeout(within, self.play).await;
         drop(self.curtain);
@@ -89,7 +89,7 @@ impl Stage {
     ) -> RoleReport<Role> {
         until(within, &format!("{role} after no. {number}"), || {
             let now = self.report(role);
-            (now.state == RoleState::Running && now.incarnation > number && now.told == now.handled)
+            (now.state == RoleState::Running && now.incarnation > number && now.sent == now.handled)
                 .then_some(now)
         })
         .await
@@ -202,7 +202,7 @@ impl Journal {
     }
 }
 
-/// What an actor of these tests can be told.
+/// The messages of the actors of these tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     /// The bell rang.
@@ -213,9 +213,9 @@ pub(super) enum Act {
     Hang,
     Fail,
     Panic,
-    /// Tells itself to work after a while.
+    /// Orders itself to work after a while.
     Later(u32, Duration),
-    /// Tells itself to work at once.
+    /// Orders itself to work at once.
     Next(u32),
 }
 
@@ -244,7 +244,7 @@ impl Post {
         let owner = address.clone();
         Self {
             role,
-            bell: DirtySet::new(move || _ = owner.tell(Act::Answer)),
+            bell: DirtySet::new(move || _ = owner.send(Act::Answer)),
             address,
             curse: Arc::new(Mutex::new(Curse::None)),
             journal: journal.clone(),
@@ -274,8 +274,8 @@ impl Post {
         }
     }
 
-    pub(super) fn tell(&self, act: Act) {
-        assert_eq!(self.address.tell(act), Delivery::Taken, "{}", self.role);
+    pub(super) fn send(&self, act: Act) {
+        assert_eq!(self.address.send(act), Delivery::Taken, "{}", self.role);
     }
 }
 
@@ -336,13 +336,13 @@ impl Actor for Player {
                 self.note(Noted::Finished(task));
             }
             Event::Message(Act::Hang) => std::future::pending().await,
-            Event::Message(Act::Fail) => Err(std::io::Error::other("told to fail"))?,
-            Event::Message(Act::Panic) => panic!("told to panic"),
+            Event::Message(Act::Fail) => Err(std::io::Error::other("ordered to fail"))?,
+            Event::Message(Act::Panic) => panic!("ordered to panic"),
             Event::Message(Act::Later(task, after)) => {
                 cx.arm(after, Act::Work(task, Duration::ZERO));
             }
             Event::Message(Act::Next(task)) => {
-                cx.tell_self(Act::Work(task, Duration::ZERO));
+                cx.send_self(Act::Work(task, Duration::ZERO));
             }
         }
         Ok(())
@@ -373,7 +373,7 @@ impl StateMachine for Player {
             Event::Message(Act::Work(task, _)) => {
                 effects.extend([Noted::Began(task), Noted::Finished(task)]);
             }
-            Event::Message(act) => panic!("a machine was told to {act:?}"),
+            Event::Message(act) => panic!("no order for a machine: {act:?}"),
         }
     }
 

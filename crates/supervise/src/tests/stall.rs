@@ -38,7 +38,7 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
             "{role}"
         );
         let start = tokio::time::Instant::now();
-        post.tell(Act::Hang);
+        post.send(Act::Hang);
         let almost = limit.saturating_sub(secs(1));
         tokio::time::sleep(almost).await;
         assert_eq!(stage.report(role).state, RoleState::Running, "{role}");
@@ -63,11 +63,11 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_role_whose_handler_may_take_for_ever_is_left_alone() {
     let (stage, post) = one(Role::Http).await;
-    post.tell(Act::Hang);
+    post.send(Act::Hang);
     tokio::time::sleep(Duration::from_hours(24)).await;
     let report = stage.report(&post.role);
     assert_eq!((report.state, report.restarts), (RoleState::Running, 0));
-    assert_eq!(report.told, report.handled + 1);
+    assert_eq!(report.sent, report.handled + 1);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
@@ -76,17 +76,17 @@ async fn a_pump_with_a_long_queue_that_makes_progress_is_left_alone() {
     let (stage, post) = one(Role::Collector).await;
     let limit = post.role.policy().stall_after.unwrap();
     for task in 0..10 {
-        post.tell(Act::Work(task, limit.mul_f64(0.9)));
+        post.send(Act::Work(task, limit.mul_f64(0.9)));
     }
     tokio::time::sleep(limit * 10).await;
     let report = stage.report(&post.role);
     assert_eq!((report.state, report.restarts), (RoleState::Running, 0));
-    assert_eq!(report.told, report.handled);
+    assert_eq!(report.sent, report.handled);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_can_kill_makes_the_process_suspect() {
+async fn what_cannot_be_killed_makes_the_process_suspect() {
     let kit = super::stage::kit();
     let (actors, clock) = (&kit.actors, &kit.clock);
     let _root = actors.begin(&Role::Root, clock.now());

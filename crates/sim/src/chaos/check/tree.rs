@@ -131,7 +131,7 @@ impl Tree {
             let per_second = one.handled.saturating_sub(seen.handled);
             seen.shift(missed);
             seen.note(one, parent, now);
-            let waiting = one.told.saturating_sub(one.handled);
+            let waiting = one.sent.saturating_sub(one.handled);
             if waiting > MAILBOX || per_second > PER_SECOND + EACH * news {
                 let text = format!(
                     "{} has {waiting} occasions waiting and handled {per_second} in a second",
@@ -176,7 +176,7 @@ impl Seen {
         } else if self.incarnation != one.incarnation {
             self.restarts.push_back(now);
         }
-        let waits = one.told > one.handled && one.state == RoleState::Running;
+        let waits = one.sent > one.handled && one.state == RoleState::Running;
         let stands = waits && self.handled == one.handled && self.incarnation == one.incarnation;
         if self.handled != one.handled || self.incarnation != one.incarnation {
             self.moved = now;
