@@ -293,7 +293,7 @@ impl FromStr for Role {
 /// No role has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no role is called {0:?}; use a name of the debug tree, such as \"optimizer\", \"watcher/Pod\" \
+    "no role is called {0:?}; use a name of the debug tree, like \"optimizer\", \"watcher/Pod\" \
      or \"variant/<namespace>/<name>\""
 )]
 pub struct ParseRoleError(String);

@@ -56,7 +56,7 @@ pub struct ScaledObjectTarget {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
-    /// Where it comes from, such as `prometheus`.
+    /// Where it comes from, like `prometheus`.
     #[serde(rename = "type")]
     pub kind: String,
     /// How it is asked for.

@@ -23,7 +23,7 @@ const MAX_REFUSAL: usize = 300;
 /// Flags that say how the controller is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(super) struct ControllerFlags {
-    /// Where the controller serves /debug, such as https://127.0.0.1:8443 after
+    /// Where the controller serves /debug, like https://127.0.0.1:8443 after
     /// kubectl port-forward
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub(super) address: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct ControllerFlags {
     /// A file with the certificate authorities of the controller
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) ca_file: Option<String>,
-    /// Accept any certificate of the controller, such as a self-signed one
+    /// Accept any certificate of the controller, like a self-signed one
     #[arg(long)]
     pub(super) insecure_skip_tls_verify: bool,
 }
@@ -58,7 +58,7 @@ impl ControllerApi {
         let url = Url::parse(address).ok();
         if url.is_none_or(|url| !url.has_host() || !url.scheme().starts_with("http")) {
             return Err(format!(
-                "--address is {address:?}; give a URL such as https://127.0.0.1:8443"
+                "--address is {address:?}; give a URL like https://127.0.0.1:8443"
             ));
         }
         let mut builder = Client::builder()

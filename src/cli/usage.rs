@@ -43,7 +43,7 @@ impl Refused {
 /// What is accepted.
 pub(super) fn to_time(text: &str) -> Result<jiff::Timestamp, &'static str> {
     let time = text.parse();
-    time.map_err(|_error| "a time with its zone, such as 2026-03-01T12:00:00Z")
+    time.map_err(|_error| "a time with its zone, like 2026-03-01T12:00:00Z")
 }
 
 /// Reads a duration.
@@ -51,7 +51,7 @@ pub(super) fn to_time(text: &str) -> Result<jiff::Timestamp, &'static str> {
 /// # Errors
 /// What is accepted.
 pub(super) fn to_duration(text: &str) -> Result<Duration, &'static str> {
-    parse_duration(text).map_err(|_error| "a duration with its unit, such as 90s or 5m")
+    parse_duration(text).map_err(|_error| "a duration with its unit, like 90s or 5m")
 }
 
 /// Reads the arguments after the command.
@@ -223,12 +223,12 @@ mod tests {
         assert_eq!(refused::<WhyFlags>("a/b --at 2026-03-01T12:00:00Z"), "");
         assert_eq!(
             refused::<WhyFlags>("a/b --at 14:05"),
-            "--at is \"14:05\"; give a time with its zone, such as 2026-03-01T12:00:00Z"
+            "--at is \"14:05\"; give a time with its zone, like 2026-03-01T12:00:00Z"
         );
         assert_eq!(refused::<DoctorFlags>("--wait 5s"), "");
         assert_eq!(
             refused::<DoctorFlags>("--wait 5"),
-            "--wait is \"5\"; give a duration with its unit, such as 90s or 5m"
+            "--wait is \"5\"; give a duration with its unit, like 90s or 5m"
         );
         assert_eq!(refused::<DoctorFlags>("--files d -n x --variant y"), "");
         assert_eq!(

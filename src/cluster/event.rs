@@ -52,7 +52,7 @@ wva_base::debug_of!(EventApi: controller, instance);
 /// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Regarding {
-    /// Its API version, such as `apps/v1`.
+    /// Its API version, like `apps/v1`.
     pub api_version: Arc<str>,
     /// Its kind.
     pub kind: Arc<str>,

@@ -76,7 +76,7 @@ pub struct ObjectUpdate<V> {
     pub after: Option<Arc<V>>,
 }
 
-/// Objects by something that they name, such as their owner.
+/// Objects by something that they name, like their owner.
 #[derive(Debug)]
 struct Index<V> {
     named: fn(&V) -> Vec<ObjectKey>,

@@ -21,7 +21,7 @@ const MASTERS: &str = "system:masters";
 /// Somebody who has proved who they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// Name, such as `system:serviceaccount:monitoring:prometheus`.
+    /// Name, like `system:serviceaccount:monitoring:prometheus`.
     pub name: String,
     /// Unique id; empty where none is given.
     pub uid: String,

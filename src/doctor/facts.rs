@@ -15,7 +15,7 @@ use crate::settings::generation::Generation;
 pub enum Reading<T> {
     /// It was read.
     Known(T),
-    /// The server does not have it, such as a kind whose definition is missing.
+    /// The server does not have it, like a kind whose definition is missing.
     Absent,
     /// It could not be read, and why.
     Failed(String),

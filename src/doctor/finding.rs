@@ -239,7 +239,7 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     PodsGated = 90, Variants, Warning,
         "pods wait for admission",
-        "A scheduling gate, such as Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead, unless percentages decide.",
+        "A scheduling gate, like Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead, unless percentages decide.",
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
@@ -400,7 +400,7 @@ codes! {
 }
 
 impl FindingCode {
-    /// The code as it is printed, such as `WVA001`.
+    /// The code as it is printed, like `WVA001`.
     pub fn id(self) -> String {
         format!("WVA{:03}", self.spec().number)
     }

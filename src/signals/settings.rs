@@ -105,7 +105,7 @@ pub enum InvalidPrometheusSettings {
     Missing,
     /// Not an absolute URL with a host.
     #[error(
-        "PROMETHEUS_BASE_URL {url:?} is not a URL such as https://prometheus.monitoring:9090 ({why})"
+        "PROMETHEUS_BASE_URL {url:?} is not a URL like https://prometheus.monitoring:9090 ({why})"
     )]
     Url {
         /// The URL, without user and password.

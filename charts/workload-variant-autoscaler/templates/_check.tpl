@@ -83,7 +83,7 @@ log-level: LOG_LEVEL
 zap-log-level: LOG_LEVEL
 {{- end }}
 
-{{/* Seconds of a text such as 1m30s. */}}
+{{/* Seconds of a text like 1m30s. */}}
 {{- define "wva.seconds" -}}
 {{- $units := dict "ns" 0.000000001 "us" 0.000001 "µs" 0.000001 "ms" 0.001 "s" 1 "sec" 1 "m" 60 "min" 60 "h" 3600 "d" 86400 -}}
 {{- $total := 0 -}}
@@ -123,7 +123,7 @@ zap-log-level: LOG_LEVEL
 {{- $is_all := eq (toString $least) "100%" -}}
 {{- if not (kindIs "string" $least) }}{{ $is_all = ge (int $least) (int $w.replicaCount) }}{{ end -}}
 {{- if and $w.podDisruptionBudget.enabled $w.enabled (gt (int $w.replicaCount) 1) $is_all -}}
-{{- fail (printf "wva.podDisruptionBudget.minAvailable: %v of wva.replicaCount=%d lets no node with such a pod be drained; leave one out" $least (int $w.replicaCount)) -}}
+{{- fail (printf "wva.podDisruptionBudget.minAvailable: %v of wva.replicaCount=%d lets no node with one of these pods be drained; leave one out" $least (int $w.replicaCount)) -}}
 {{- end -}}
 {{- end }}
 

@@ -213,7 +213,7 @@ impl MetricsGap {
             Self::QueryFailed { error } => error.to_string(),
             Self::NoReadyPod => "no pod of the scale target is ready".to_owned(),
             Self::Gated { pods } => format!(
-                "no pod of the scale target is ready; {} wait behind a scheduling gate: see what is to remove it, such as the queue of Kueue",
+                "no pod of the scale target is ready; {} wait behind a scheduling gate: see what is to remove it, like the queue of Kueue",
                 quoted(pods)
             ),
             Self::NoValue => format!(

@@ -216,7 +216,7 @@ pub enum TargetView {
         target: TargetKey,
         /// All variants that name it, sorted, this one included.
         claimants: Arc<[VariantKey]>,
-        /// The older object of another kind, such as `PodAutoscaler ns/name`.
+        /// The older object of another kind, like `PodAutoscaler ns/name`.
         owner: Option<Arc<str>>,
     },
     /// The object names a kind that cannot be scaled.

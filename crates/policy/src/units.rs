@@ -168,7 +168,7 @@ impl fmt::Display for Cost {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCost {
     /// No decimal number.
-    #[error("variantCost {text:?} is not a decimal number such as \"10.0\"; 10.0 is used instead")]
+    #[error("variantCost {text:?} is not a decimal number like \"10.0\"; 10.0 is used instead")]
     NotDecimal {
         /// What was written.
         text: String,

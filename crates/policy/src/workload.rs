@@ -16,7 +16,7 @@ use crate::params::LabelSelector;
 pub struct ReplicaTemplate {
     /// The part of a request that it serves.
     pub role: ServingRole,
-    /// GPUs of one replica by resource, such as `nvidia.com/gpu`; empty where none are stated.
+    /// GPUs of one replica by resource, like `nvidia.com/gpu`; empty where none are stated.
     pub gpus: BTreeMap<Arc<str>, Gpus>,
     /// Whether these are all.
     #[serde(default, skip_serializing_if = "GpuCount::is_counted")]

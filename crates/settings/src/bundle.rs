@@ -49,7 +49,7 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
     Ok(read_noted(text)?.settings)
 }
 
-/// Reads settings for one plan. What was meant and does not act, such as a key that nobody knows, is
+/// Reads settings for one plan. What was meant and does not act, like a key that nobody knows, is
 /// refused, where a running controller would only mention it: nobody watches a log at a desk.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let FileSources {
@@ -278,7 +278,7 @@ fn take(
 ) -> Option<Data> {
     let Value::Mapping(entries) = keys.remove(section)? else {
         errors.push(BundleError(format!(
-            "{path}: write the entries of its ConfigMap below it, such as default"
+            "{path}: write the entries of its ConfigMap below it, like default"
         )));
         return None;
     };
@@ -294,7 +294,7 @@ fn take(
             }
             (_, Err(error)) => errors.push(BundleError(format!("{path}: {error}"))),
             (name, Ok(_)) => errors.push(BundleError(format!(
-                "{path}: {name:?} is no name of an entry; write text such as default"
+                "{path}: {name:?} is no name of an entry; write text like default"
             ))),
         }
     }

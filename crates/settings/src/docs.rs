@@ -28,7 +28,7 @@ Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations n
 | wrong | effect |
 |---|---|
 | a flag | exit code 2 |
-| a value in environment or file, or of a key of the ConfigMap that is not live | exit code 1 at start; the text names every such key |
+| a value in environment or file, or of a key of the ConfigMap that is not live | exit code 1 at start; the text names every one of these keys |
 | a live value in the ConfigMap | at start the layer below counts, later the previous value; reported |
 | an edit of a key that is not live | rejected with the event `ImmutableConfigChangeRejected`; the rest of the edit is applied |
 

@@ -61,7 +61,7 @@ impl Entry for QueueingModelEntry {
         let slo_multiplier = document.slo_multiplier.filter(|factor| *factor != 0.0);
         if let Some(factor) = slo_multiplier.filter(|factor| *factor <= 1.0) {
             faults.push(format!(
-                "sloMultiplier must be > 1.0, got {}: write a factor such as 3.0",
+                "sloMultiplier must be > 1.0, got {}: write a factor like 3.0",
                 decimal(factor, 2)
             ));
         }
@@ -121,8 +121,8 @@ pub(super) fn targets(
         let millis = millis.unwrap_or(0.0);
         if !(0.0..=MAX_MILLIS).contains(&millis) {
             faults.push(format!(
-                "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {}: write milliseconds such \
-                 as 500, or 0 in both for no target",
+                "{name} must be >= 0 and at most {MAX_MILLIS} ms, got {}: write milliseconds like \
+                 500, or 0 in both for no target",
                 decimal(millis, 1)
             ));
             return None;

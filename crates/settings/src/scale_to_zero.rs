@@ -73,7 +73,7 @@ impl Entry for ScaleToZeroEntry {
                 let shown = format_duration(*retention);
                 format!(
                     "retention_period {shown} keeps an idle model for more than a day: check \
-                         its unit, such as 10m"
+                         its unit, like 10m"
                 )
             })
             .collect()

@@ -153,7 +153,7 @@ impl ValueKind {
             Self::Url => BaseUrl::parse(text).map(Value::Url).map_err(|why| {
                 InvalidValue::new(
                     why,
-                    "write a URL such as https://prometheus.monitoring.svc:9090",
+                    "write a URL like https://prometheus.monitoring.svc:9090",
                 )
             }),
             Self::Address => BindAddress::parse(text).map(Value::Address).ok_or_else(|| {
@@ -237,7 +237,7 @@ fn duration_value(
     most: Duration,
 ) -> Result<Value, InvalidValue> {
     let remedy = format!(
-        "write a duration from {} to {}, such as 90s or 1m30s",
+        "write a duration from {} to {}, like 90s or 1m30s",
         format_duration(least),
         format_duration(most)
     );

@@ -363,7 +363,7 @@ const REFUSED: [(&str, &str, &str); 23] = [
     (
         "- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}",
         "",
-        "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, such as 10.0 at line 3 column",
+        "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, like 10.0 at line 3 column",
     ),
     (
         "- {namespace: ns, name: a, model: m, cost: 1e30, target: {current: 1}}",
@@ -383,7 +383,7 @@ const REFUSED: [(&str, &str, &str); 23] = [
     (
         "time: {now: yesterday}",
         "",
-        "\"yesterday\" is no time; write one such as 2026-03-01T12:00:00Z",
+        "\"yesterday\" is no time; write one like 2026-03-01T12:00:00Z",
     ),
     (
         "learned: {version: 2, activty: {}}",

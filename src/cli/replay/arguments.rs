@@ -19,7 +19,7 @@ pub(in crate::cli) struct ReplayFlags {
     /// Settings in place of the recorded ones, as wva plan reads them
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     pub(super) settings: Option<String>,
-    /// Only the last cycle up to this time, such as 2026-03-01T12:00:00Z
+    /// Only the last cycle up to this time, like 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = to_time)]
     pub(super) at: Option<jiff::Timestamp>,
     /// Print which version recorded, and nothing else

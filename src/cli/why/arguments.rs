@@ -25,7 +25,7 @@ pub(in crate::cli) struct WhyFlags {
     /// A recording: DECISION_RECORD_FILE, or what /debug/recording writes
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     recording: Option<String>,
-    /// The last decision up to this time, such as 2026-03-01T12:00:00Z
+    /// The last decision up to this time, like 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = to_time)]
     at: Option<jiff::Timestamp>,
     /// Settings for --snapshot, as wva plan reads them

@@ -208,7 +208,7 @@ fn flags_without_effect_are_refused() {
         ),
         (
             "serving/l4 --address foo",
-            "--address is \"foo\"; give a URL such as https://127.0.0.1:8443",
+            "--address is \"foo\"; give a URL like https://127.0.0.1:8443",
         ),
         (
             "serving/l4 --token-file /none/file --address http://c",

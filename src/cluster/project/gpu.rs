@@ -14,8 +14,8 @@ use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
 use crate::policy::pod_template::is_gpu;
 
-/// Taints by which Kubernetes and cluster autoscalers say that a node takes nothing more. Others, such
-/// as those that keep pods without GPUs off, are tolerated by the pods that count here.
+/// Taints by which Kubernetes and cluster autoscalers say that a node takes nothing more. Others, like
+/// those that keep pods without GPUs off, are tolerated by the pods that count here.
 const CLOSING_TAINTS: [&str; 4] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",

@@ -1,6 +1,6 @@
 //! Quantities of resources that only come whole.
 
-/// A count such as `8` or `1k`; 0 for what is none.
+/// A count like `8` or `1k`; 0 for what is none.
 pub(super) fn whole(text: &str) -> u32 {
     match text.strip_suffix('k') {
         Some(thousands) => thousands

@@ -375,7 +375,7 @@ fn trigger(trigger: &Trigger) -> Input {
 pub fn matched(query: &str, label: &str) -> Option<Arc<str>> {
     query.match_indices(label).find_map(|(at, _)| {
         let before = query.get(..at)?.chars().next_back();
-        // Part of a longer name, such as `namespace` in `exported_namespace`.
+        // Part of a longer name, like `namespace` in `exported_namespace`.
         if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
             return None;
         }

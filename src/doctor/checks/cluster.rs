@@ -113,7 +113,7 @@ fn old_definition(facts: &Facts) -> Vec<Finding> {
                 .map(|path| path.trim_start_matches('.'))
                 .collect();
             let first = missing.first()?;
-            let cause = format!("it lacks {} fields, such as {first}", missing.len());
+            let cause = format!("it lacks {} fields, like {first}", missing.len());
             Some(FindingCode::DefinitionOld.at(object.title(), cause))
         });
     old.collect()

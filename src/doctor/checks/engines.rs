@@ -78,18 +78,18 @@ fn variants(facts: &Facts) -> Vec<Finding> {
         let count = pods.len();
         let finding = if !other.is_empty() {
             let cause = format!(
-                "{count} ready pods, such as {pod}, have series of an engine, and none is the number of running requests of vLLM or SGLang"
+                "{count} ready pods, like {pod}, have series of an engine, and none is the number of running requests of vLLM or SGLang"
             );
             FindingCode::UnknownGeneration.at(variant.title(), cause)
         } else if scraped.is_empty() {
-            let cause = format!("{count} ready pods, such as {pod}, are no target of Prometheus");
+            let cause = format!("{count} ready pods, like {pod}, are no target of Prometheus");
             FindingCode::EngineNotScraped.at(variant.title(), cause)
         } else if scraped.iter().all(|one| one.value < 1.0) {
-            let cause = format!("{count} ready pods, such as {pod}, are targets, and `up` is 0");
+            let cause = format!("{count} ready pods, like {pod}, are targets, and `up` is 0");
             FindingCode::EngineScrapeFails.at(variant.title(), cause)
         } else {
             let cause = format!(
-                "{count} ready pods, such as {pod}, are scraped, and the page has no series of vLLM or SGLang"
+                "{count} ready pods, like {pod}, are scraped, and the page has no series of vLLM or SGLang"
             );
             FindingCode::UnknownGeneration.at(variant.title(), cause)
         };
@@ -148,7 +148,7 @@ fn labels(facts: &Facts) -> Vec<Finding> {
             "namespace"
         };
         let cause = format!(
-            "{} series of running requests, such as that of model {:?}, have no label {missing}",
+            "{} series of running requests, like that of model {:?}, have no label {missing}",
             unlabelled.len(),
             first.label("model_name")
         );
@@ -180,7 +180,7 @@ fn dead_pods(facts: &Facts) -> Vec<Finding> {
         let dead: Vec<&SeriesFact> = dead.collect();
         let first = dead.first()?;
         let cause = format!(
-            "{} pods, such as {}, do not exist and have {:.0} running requests",
+            "{} pods, like {}, do not exist and have {:.0} running requests",
             dead.len(),
             first.pod(),
             first.value

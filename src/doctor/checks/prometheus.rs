@@ -126,7 +126,7 @@ fn counts(facts: &Facts) -> Vec<Finding> {
             return Vec::new();
         };
         let cause = format!(
-            "{} variants have a decided count, such as {}/{}, and Prometheus has no series wva_desired_replicas",
+            "{} variants have a decided count, like {}/{}, and Prometheus has no series wva_desired_replicas",
             missing.len(),
             one.namespace(),
             one.name()
@@ -170,7 +170,7 @@ fn intervals(facts: &Facts) -> Vec<Finding> {
         |one| one.value > LONGEST_INTERVAL + JITTER,
         |one, pods| {
             format!(
-                "{pods} pods, such as {}, have samples up to {:.0} s old; scrape at least every {LONGEST_INTERVAL:.0} s",
+                "{pods} pods, like {}, have samples up to {:.0} s old; scrape at least every {LONGEST_INTERVAL:.0} s",
                 one.pod(),
                 one.value
             )
@@ -185,7 +185,7 @@ fn doubles(facts: &Facts) -> Vec<Finding> {
         |one| one.value > 1.0 && !one.pod().is_empty(),
         |one, series| {
             format!(
-                "{series} series, such as {} of {}, exist {:.0} times",
+                "{series} series, like {} of {}, exist {:.0} times",
                 one.label("__name__"),
                 one.pod(),
                 one.value

@@ -325,18 +325,14 @@ fn pods(facts: &Facts) -> Vec<Finding> {
             found.push(FindingCode::PodsRefused.at(target.title(), cause));
         }
         if let Some((pod, why)) = stuck.first() {
-            let cause = format!("{} pods, such as {}: {why}", stuck.len(), pod.name());
+            let cause = format!("{} pods, like {}: {why}", stuck.len(), pod.name());
             let finding = FindingCode::PodsDoNotStart.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }
         if let Some(pod) = gated.first() {
             let gate = pod.list("/spec/schedulingGates").first();
             let gate = gate.map_or("", |gate| text(gate, "/name"));
-            let cause = format!(
-                "{} pods, such as {}, wait for {gate}",
-                gated.len(),
-                pod.name()
-            );
+            let cause = format!("{} pods, like {}, wait for {gate}", gated.len(), pod.name());
             let finding = FindingCode::PodsGated.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }

@@ -216,7 +216,7 @@ struct Proxied {
 
 wva_base::debug_of!(Proxied: path);
 
-/// The path of the proxy of a Service, from an address such as `https://name.namespace.svc:9090/prefix`.
+/// The path of the proxy of a Service, from an address like `https://name.namespace.svc:9090/prefix`.
 pub(in crate::doctor) fn proxy_path(address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let host = url.host_str()?;

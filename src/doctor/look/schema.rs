@@ -131,7 +131,7 @@ fn judge_text(schema: &JSONSchemaProps, path: &str, text: &str, faults: &mut Vec
     }
     if schema.pattern.as_deref() == Some(DECIMAL) && !is_decimal(text) {
         faults.push(format!(
-            "{path} is {text:?}, and has to be a decimal number such as \"10.0\""
+            "{path} is {text:?}, and has to be a decimal number like \"10.0\""
         ));
     }
 }

@@ -356,7 +356,7 @@ fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
             "cost",
             "3.0",
             "-3",
-            "spec.variantCost is \"-3\", and has to be a decimal number such as \"10.0\"",
+            "spec.variantCost is \"-3\", and has to be a decimal number like \"10.0\"",
         ),
         (
             "type",

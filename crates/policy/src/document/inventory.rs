@@ -18,7 +18,7 @@ pub struct InventoryDocument {
     /// Why it is not known. Nothing grows by an inventory that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Arc<str>>,
-    /// Sums by short accelerator type, such as `H100`. A type that is left out does not exist.
+    /// Sums by short accelerator type, like `H100`. A type that is left out does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub types: Option<BTreeMap<Arc<str>, TypeDocument>>,
     /// Nodes by name.
@@ -104,7 +104,7 @@ fn held<'t, 'v>(
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GpuPodDocument {
-    /// Its namespace and name, such as `default/llama-0`. Left out: nobody says, so that no pod of a
+    /// Its namespace and name, like `default/llama-0`. Left out: nobody says, so that no pod of a
     /// variant is missed among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,

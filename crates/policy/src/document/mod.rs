@@ -84,7 +84,7 @@ pub struct SnapshotDocument {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TimeDocument {
-    /// Wall-clock time, such as `2026-03-01T12:00:00Z`. Left out: the start of 1970.
+    /// Wall-clock time, like `2026-03-01T12:00:00Z`. Left out: the start of 1970.
     #[serde(
         default,
         deserialize_with = "scalar::timestamp",
@@ -92,7 +92,7 @@ pub struct TimeDocument {
     )]
     #[schemars(with = "Option<String>")]
     pub now: Option<jiff::Timestamp>,
-    /// Time since the process started, such as `1h`: the clock that `learned` and `state` of a PodAutoscaler count by.
+    /// Time since the process started, like `1h`: the clock that `learned` and `state` of a PodAutoscaler count by.
     /// Left out: that of the newest `state`, moved on to `now`; without one, one day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Span>,

@@ -270,7 +270,7 @@ impl Reader {
         for (field, outcome) in names {
             if let Err(error) = outcome {
                 let path = format!("{path}.object.metadata.{field}");
-                self.fault(path, format!("{error}; write such a name"));
+                self.fault(path, format!("{error}; write a valid name"));
             }
         }
         let pods = self.autoscaled_pods(path, &document.pods);

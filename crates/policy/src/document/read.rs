@@ -46,7 +46,7 @@ pub struct Situation {
 /// Something in a document that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DocumentFault {
-    /// Path of the field, such as `variants[0].pods[1].signals.kvUsage`.
+    /// Path of the field, like `variants[0].pods[1].signals.kvUsage`.
     pub path: String,
     /// What is wrong, and what to write instead.
     pub why: String,
@@ -335,7 +335,7 @@ impl Reader {
             if let Err(error) = check_object_name(&pod.name) {
                 self.fault(
                     format!("{path}.pods[{index}].name"),
-                    format!("{error}; write such a name"),
+                    format!("{error}; write a valid name"),
                 );
             }
             if let Some(ready_for) = pod.ready_for {

@@ -124,7 +124,7 @@ impl Reader {
             if let Some(Err(error)) = outcome {
                 self.fault(
                     format!("{path}.{field}"),
-                    format!("{error}; write such a name"),
+                    format!("{error}; write a valid name"),
                 );
             }
         }
@@ -138,7 +138,7 @@ impl Reader {
         {
             self.fault(
                 format!("{path}.gpus.{resource}"),
-                "it is no resource; write one such as nvidia.com/gpu",
+                "it is no resource; write one like nvidia.com/gpu",
             );
         }
     }
@@ -381,13 +381,13 @@ fn unresolved(reference: &TargetReference) -> (&'static str, String) {
         ),
         Some(_) if reference.group_version().is_some() => (
             "kind",
-            format!("{kind:?} is no kind; write letters and digits, such as Rollout"),
+            format!("{kind:?} is no kind; write letters and digits, like Rollout"),
         ),
         Some(text) => (
             "apiVersion",
             format!(
-                "{text:?} is no API group and version; write them with one slash, such as \
-                 argoproj.io/v1alpha1, or the version alone for the core, such as v1"
+                "{text:?} is no API group and version; write them with one slash, like \
+                 argoproj.io/v1alpha1, or the version alone for the core, like v1"
             ),
         ),
     }

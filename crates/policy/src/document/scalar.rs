@@ -84,14 +84,14 @@ impl<'de> Deserialize<'de> for CostText {
             type Value = CostText;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a cost such as 10.0")
+                formatter.write_str("a cost like 10.0")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CostText, E> {
                 let told = |error| match error {
                     InvalidCost::NotDecimal { text } => format!(
                         "{text:?} is no cost; write digits, optionally a point and more digits, \
-                         such as 10.0"
+                         like 10.0"
                     ),
                     InvalidCost::TooLarge { text } => format!(
                         "{text} is more than a cost can be; write at most {}",

@@ -220,7 +220,7 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
         (
             "kvUsage: 0.5",
             "kvUsage: {value: 0.5, age: 30}",
-            "with its unit, such as 30s",
+            "with its unit, like 30s",
         ),
         (
             "kvUsage: 0.5",
@@ -232,7 +232,7 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
             "{current: -2}",
             "variants[0].target.current",
         ),
-        ("model: m", "model: m\n  cost: cheap", "such as 10.0"),
+        ("model: m", "model: m\n  cost: cheap", "like 10.0"),
         ("version: 1", "version: [", "line"),
     ] {
         let text = SMALL.replacen(from, to, 1);

@@ -33,7 +33,7 @@ pub struct VariantDocument {
     /// The part of a request that it serves: `prefill`, `decode` or `both`. Left out: `both`.
     #[serde(default)]
     pub role: ServingRole,
-    /// GPUs of one replica by resource, such as `nvidia.com/gpu: 2`. Left out: one.
+    /// GPUs of one replica by resource, like `nvidia.com/gpu: 2`. Left out: one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpus: BTreeMap<Arc<str>, u32>,
     /// Resource claims of one replica, by the names that its pod template gives them. GPUs that they hold are not
@@ -115,7 +115,7 @@ pub struct TargetDocument {
     /// Variants that name it, as `namespace/name`, where it is contested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claimants: Vec<String>,
-    /// The older object of another kind that scales it, such as `PodAutoscaler ns/name`, where it is contested.
+    /// The older object of another kind that scales it, like `PodAutoscaler ns/name`, where it is contested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
     /// What is wrong with the object, where it is malformed, or with its kind, where that cannot be

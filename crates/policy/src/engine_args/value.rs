@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Longest text that is kept of a value such as the name of a number type.
+/// Longest text that is kept of a value that is a name, like a number type.
 const MAX_TEXT: usize = 64;
 
 /// A whole number as engines read it: `8192`, `8k` (thousands), `8K` (of 1024), `25.6k`.

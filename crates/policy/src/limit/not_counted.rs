@@ -127,6 +127,6 @@ pub(crate) fn claims_not_counted(f: &mut fmt::Formatter<'_>, claims: &[Arc<str>]
     f.write_str("GPUs of its resource claims ")?;
     listed(f, claims)?;
     f.write_str(
-        " are not counted: request GPUs as a resource such as nvidia.com/gpu, or raise minReplicas",
+        " are not counted: request GPUs as a resource like nvidia.com/gpu, or raise minReplicas",
     )
 }

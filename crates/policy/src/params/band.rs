@@ -80,13 +80,13 @@ impl StatedBand {
         let is_unusable = |share: &f64| !(*share > 0.0 && *share <= 1.0);
         if let Some(up) = self.scale_up_threshold.filter(is_unusable) {
             return Some(format!(
-                "scaleUpThreshold must be in (0, 1], got {}: write a share such as 0.85",
+                "scaleUpThreshold must be in (0, 1], got {}: write a share like 0.85",
                 decimal(up, 2)
             ));
         }
         if let Some(down) = self.scale_down_boundary.filter(is_unusable) {
             return Some(format!(
-                "scaleDownBoundary must be in (0, 1], got {}: write a share such as 0.70",
+                "scaleDownBoundary must be in (0, 1], got {}: write a share like 0.70",
                 decimal(down, 2)
             ));
         }

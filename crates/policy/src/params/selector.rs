@@ -43,7 +43,7 @@ pub enum LabelRequirement {
 /// Why a text is no selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{term:?} is not a label requirement such as key=value, key!=value, key in (a,b), key or !key"
+    "{term:?} is not a label requirement like key=value, key!=value, key in (a,b), key or !key"
 )]
 pub struct InvalidSelector {
     /// The part that was not understood, shortened.

@@ -305,8 +305,8 @@ impl<'a> Holders<'a> {
         )
     }
 
-    /// Whether the pods of a variant are such as hold GPUs: its replicas ask for them and are a pod each,
-    /// or one of them is told of. Of a group only the leader is known, which may do without.
+    /// Whether pods of a variant hold GPUs: its replicas request them and are a pod each, or one of
+    /// them is listed as a holder. Of a group only the leader is known, which may need none.
     fn concern(&self, view: &VariantView) -> bool {
         let is_pod = (view.target.resolved())
             .is_some_and(|target| target.key.kind != TargetKind::LeaderWorkerSet);

@@ -230,7 +230,7 @@ impl ScheduleReader<'_> {
         // The library knows this name as one without a zone.
         let zone = zone.filter(|zone| !zone.is_unknown());
         if zone.is_none() {
-            let why = format!("{first:?} is no IANA timezone; write one such as Europe/Berlin");
+            let why = format!("{first:?} is no IANA timezone; write one like Europe/Berlin");
             self.fault("spec.schedules[0].timezone", why);
         }
         zone

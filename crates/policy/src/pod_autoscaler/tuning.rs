@@ -106,7 +106,7 @@ impl Tuning {
     pub fn read(annotations: &BTreeMap<Arc<str>, Arc<str>>) -> (Self, Vec<WithoutEffect>) {
         let mut tuning = Self::default();
         let mut faults = Vec::new();
-        // Keys such as kpa.autoscaling.aibrix.ai/tolerance stand in old samples.
+        // Keys like kpa.autoscaling.aibrix.ai/tolerance stand in old samples.
         for (key, value) in annotations.iter().filter(|(key, _)| key.contains(DOMAIN)) {
             if let Err(why) = tuning.set(key, value) {
                 faults.push(WithoutEffect::Annotation {
@@ -179,7 +179,7 @@ fn window(place: &mut Duration, text: &str) -> Result<(), String> {
     });
     *place = within.map_err(|why| {
         let kept = format_duration(*place);
-        format!("is no window: {why}; write 0s to 1h, such as 90s; {kept} is kept")
+        format!("is no window: {why}; write 0s to 1h, like 90s; {kept} is kept")
     })?;
     Ok(())
 }

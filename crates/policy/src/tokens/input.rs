@@ -64,7 +64,7 @@ pub struct TokenVariantInput {
     /// Replicas on their way up.
     #[serde(default)]
     pub pending: Replicas,
-    /// The engine instances of its ready replicas, by a name such as `pod:port`. A replica with
+    /// The engine instances of its ready replicas, by a name like `pod:port`. A replica with
     /// data-parallel ranks has several.
     #[serde(default)]
     pub instances: BTreeMap<Arc<str>, InstanceInput>,

@@ -13,7 +13,7 @@ use wva_settings::bundle::read_bundle;
 const CLAIMED: &str = "resourceClaims: [gpu, nic]";
 const COUNTED: &str = "gpus: {nvidia.com/gpu: 2}";
 const FREE: &str = "inventory: {types: {H100: {total: 100, used: 8}}}";
-const REMEDY: &str = "GPUs of its resource claims gpu, nic are not counted: request GPUs as a resource such as \
+const REMEDY: &str = "GPUs of its resource claims gpu, nic are not counted: request GPUs as a resource like \
                       nvidia.com/gpu, or raise minReplicas";
 
 /// One variant that is a model of its own, on H100, with as many full replicas.

@@ -158,7 +158,7 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
         [
             "GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
              duration: it is not a sequence of numbers with units; write a duration from 1s to \
-             1h0m0s, such as 90s or 1m30s; the layers below apply"
+             1h0m0s, like 90s or 1m30s; the layers below apply"
         ]
     );
     let fine = sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s")]);

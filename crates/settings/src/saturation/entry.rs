@@ -225,7 +225,7 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     ] {
         if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
             faults.push(format!(
-                "{name} must be between 0 and 1, got {}: write a share such as {usual}",
+                "{name} must be between 0 and 1, got {}: write a share like {usual}",
                 decimal(share, 2)
             ));
         }
@@ -236,7 +236,7 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     ] {
         if let Some(length) = length.filter(|length| !length.is_finite() || *length < 0.0) {
             faults.push(format!(
-                "{name} must be >= 0, got {}: write a number of requests such as 5",
+                "{name} must be >= 0, got {}: write a number of requests like 5",
                 decimal(length, 1)
             ));
         }

@@ -121,7 +121,7 @@ pub(super) fn judge_limiters(
         let place = format!("limiters[{index}]");
         if name.is_empty() {
             faults.push(format!(
-                "{place}: a name is required: write one such as name: gpus"
+                "{place}: a name is required: write one like name: gpus"
             ));
         } else if !names.insert(name.clone()) {
             faults.push(format!(
@@ -159,7 +159,7 @@ fn judge_exclude(
         Some(Value::Sequence(listed)) => listed,
         Some(other) => {
             faults.push(format!(
-                "{place}.exclude must be a list of namespaces, got {}: write one such as \
+                "{place}.exclude must be a list of namespaces, got {}: write one like \
                  [kube-system]",
                 shown(other)
             ));
@@ -174,7 +174,7 @@ fn judge_exclude(
         };
         if text.is_none() {
             faults.push(format!(
-                "{place}.exclude[{index}] must be a namespace, got {}: write one such as \
+                "{place}.exclude[{index}] must be a namespace, got {}: write one like \
                  kube-system",
                 shown(name)
             ));
@@ -202,7 +202,7 @@ fn fields<'a>(
         Value::Null => BTreeMap::new(),
         other => {
             faults.push(format!(
-                "{place} must be a mapping, got {}: write one such as {example}",
+                "{place} must be a mapping, got {}: write one like {example}",
                 shown(other)
             ));
             BTreeMap::new()
@@ -257,7 +257,7 @@ fn judge_scope(
         let namespaces = fields(&place, written, "{default: {H100: 4}}", faults).into_iter();
         let judged = namespaces.map(|(name, written)| {
             if let Err(error) = check_namespace(&name) {
-                faults.push(format!("{place}: {error}: write such a name, or default"));
+                faults.push(format!("{place}: {error}: write a valid name, or default"));
             }
             let place = format!("{place}.{name}");
             let quotas = fields(&place, written, "{H100: 4}", faults);

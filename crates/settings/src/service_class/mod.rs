@@ -181,11 +181,11 @@ fn judge(
     faults: &mut Vec<String>,
 ) {
     let Some(name) = document.name.filter(|name| !name.is_empty()) else {
-        faults.push("a class needs a name: write one such as name: premium".to_owned());
+        faults.push("a class needs a name: write one like name: premium".to_owned());
         return;
     };
     let Some(priority) = document.priority else {
-        faults.push(format!("class {name:?} needs a priority such as 1"));
+        faults.push(format!("class {name:?} needs a priority like 1"));
         return;
     };
     let mut rows = document.data.unwrap_or_default();

@@ -99,7 +99,7 @@ fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<ExternalMetricSpec
     let value = Milli::parse(text)
         .filter(|value| value.0 > 0)
         .ok_or_else(|| {
-            let remedy = "give a positive quantity such as 1 or 500m";
+            let remedy = "give a positive quantity like 1 or 500m";
             unusable(&format!("external.target.{field}"), text, remedy)
         })?;
     Ok(ExternalMetricSpec {

@@ -155,7 +155,7 @@ impl RequestTrace {
         match self.format {
             Format::Azure(first) => {
                 let [time, prompt, output] = fields(line, &text)?;
-                let wanted = "a time such as 2023-11-16 18:15:46.6805900";
+                let wanted = "a time like 2023-11-16 18:15:46.6805900";
                 let time: DateTime = time.parse().map_err(|error: jiff::Error| {
                     drop(error);
                     TraceError::at(line, TraceProblem::value("TIMESTAMP", time, wanted))

@@ -30,7 +30,7 @@ fn a_name_without_a_time_zone_is_none() {
     assert!(object("pa", &spec("Etc/UTC"), &[]).check().is_ok());
     for zone in ["Etc/Unknown", "Etc/Nowhere"] {
         let expected = format!(
-            "PodAutoscaler default/pa: spec.schedules[0].timezone: {zone:?} is no IANA timezone; write one such as Europe/Berlin"
+            "PodAutoscaler default/pa: spec.schedules[0].timezone: {zone:?} is no IANA timezone; write one like Europe/Berlin"
         );
         assert_eq!(refused(&spec(zone)), [expected]);
     }
@@ -308,12 +308,12 @@ const UNREAD: [(&str, &str, &str); 13] = [
     (
         "scale-up-cooldown-window",
         "30",
-        "is no window: \"30\" has no unit; write 0s to 1h, such as 90s; 0s is kept",
+        "is no window: \"30\" has no unit; write 0s to 1h, like 90s; 0s is kept",
     ),
     (
         "scale-up-cooldown-window",
         "5 m",
-        "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, such as 90s; 0s is kept",
+        "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, like 90s; 0s is kept",
     ),
     (
         "scale-up-cooldown-window",
@@ -323,7 +323,7 @@ const UNREAD: [(&str, &str, &str); 13] = [
     (
         "scale-down-cooldown-window",
         "2h",
-        "is no window: it is longer than an hour; write 0s to 1h, such as 90s; 5m0s is kept",
+        "is no window: it is longer than an hour; write 0s to 1h, like 90s; 5m0s is kept",
     ),
     (
         "scale-to-zero",

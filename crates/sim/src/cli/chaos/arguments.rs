@@ -245,7 +245,7 @@ fn to_ids(value: &str) -> Result<Ids, &'static str> {
 }
 
 fn to_point(value: &str) -> Result<Point, &'static str> {
-    let wanted = "a point as a failure prints it, such as Pair/before/7/collector";
+    let wanted = "a point as a failure prints it, like Pair/before/7/collector";
     value.parse().ok().ok_or(wanted)
 }
 

@@ -151,12 +151,12 @@ fn to_seed(value: &str) -> Result<u64, &'static str> {
 fn to_duration(value: &str) -> Result<Duration, &'static str> {
     let duration = humantime::parse_duration(value).ok();
     let duration = duration.filter(|duration| !duration.is_zero());
-    duration.ok_or("a time such as 90s, 30m or 2h")
+    duration.ok_or("a time like 90s, 30m or 2h")
 }
 
 fn to_warm(value: &str) -> Result<Duration, &'static str> {
     let duration = humantime::parse_duration(value);
-    duration.map_err(|_invalid| "a time such as 5m, or 0s")
+    duration.map_err(|_invalid| "a time like 5m, or 0s")
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ fn what_cannot_be_read_is_refused_with_line_and_remedy() {
         ),
         (
             "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2",
-            "line 2: TIMESTAMP is \"yesterday\"; give a time such as 2023-11-16 18:15:46.6805900",
+            "line 2: TIMESTAMP is \"yesterday\"; give a time like 2023-11-16 18:15:46.6805900",
         ),
     ] {
         assert_eq!(error(text), message, "{text}");
