@@ -265,13 +265,13 @@ impl ScaleReader {
                 }
                 // What is found stays so, as with the kinds that are watched.
                 Some(Err(denied @ ReadError::Denied { .. })) => {
-                    let known = after.entry(target).or_insert(ScaleReading::Unheard);
+                    let known = after.entry(target).or_insert(ScaleReading::Unanswered);
                     if !matches!(known, ScaleReading::Found(_)) {
                         *known = ScaleReading::Unscalable(denied.to_string().into());
                     }
                 }
                 Some(Err(ReadError::Failed(_))) | None => {
-                    after.entry(target).or_insert(ScaleReading::Unheard);
+                    after.entry(target).or_insert(ScaleReading::Unanswered);
                 }
             }
         }
@@ -299,7 +299,7 @@ impl ScaleReader {
 }
 
 fn is_known(reading: Option<&ScaleReading>) -> bool {
-    !matches!(reading, None | Some(ScaleReading::Unheard))
+    !matches!(reading, None | Some(ScaleReading::Unanswered))
 }
 
 /// The target of a variant, if its kind has no watcher, and how it is read.

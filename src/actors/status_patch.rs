@@ -38,7 +38,7 @@ pub fn patch(
     let conflict = judged::conflict(&record.standing);
     let ours: Vec<_> = match record.standing {
         Ownership::Behind { .. } => conflict.into_iter().collect(),
-        Ownership::Alone | Ownership::Beside => {
+        Ownership::Alone | Ownership::Shared => {
             record.conditions.iter().cloned().chain(conflict).collect()
         }
     };

@@ -32,7 +32,7 @@ pub enum ScaleReading {
     /// There is no such object.
     Missing,
     /// The API server has given no answer yet.
-    Unheard,
+    Unanswered,
     /// Objects of this kind cannot be scaled.
     Unscalable(Arc<str>),
 }

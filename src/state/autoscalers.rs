@@ -261,7 +261,7 @@ impl Readers {
             TargetLookup::Missing => {
                 unseen("does not exist; create it, or correct spec.scaleTargetRef")
             }
-            TargetLookup::Unheard => {
+            TargetLookup::Unanswered => {
                 unseen("did not exist when the API server answered last; it is looked for again")
             }
             TargetLookup::Unsynced if is_unreadable(stored, target) => unseen(

@@ -29,7 +29,7 @@ impl<'a> Group<'a> {
 
     /// Whether replicas may serve the model that are not heard of as its: besides those that nobody
     /// sees, those of a target that is not one variant's alone, or cannot be scaled.
-    pub(super) fn may_serve_unheard(&self) -> bool {
+    pub(super) fn may_serve_unseen(&self) -> bool {
         let mut targets = self.others.iter().map(|view| &view.target);
         targets.any(|target| !matches!(target, TargetView::NotFound { .. }))
     }

@@ -88,7 +88,7 @@ pub enum PlanViolation {
     #[error(
         "D10: {key} was grown to {target} while the release of {released} to {kept} is not applied"
     )]
-    GrownBesideRelease {
+    GrownDuringRelease {
         /// The variant that grew.
         key: VariantKey,
         /// Its target.
@@ -110,7 +110,7 @@ impl PlanViolation {
             Self::MovedWithoutMetrics { .. } => "D4",
             Self::RecordDiffers { .. } => "D5",
             Self::SecondStep { .. } | Self::WrongChoice { .. } => "D6",
-            Self::GrownBesideRelease { .. } => "D10",
+            Self::GrownDuringRelease { .. } => "D10",
         }
     }
 }
@@ -248,7 +248,7 @@ fn check_silent(
     let (Some(base), Some(target)) = (view.base(), decision.target) else {
         return Ok(());
     };
-    let heard = reader.is_reporting(view) && decision.current.is_some();
+    let reports = reader.is_reporting(view) && decision.current.is_some();
     let wakes = step_of(decision).is_some_and(|step| step.from == Replicas::ZERO)
         && decision.current == Some(Replicas::ZERO)
         && !reader.has_failed();
@@ -256,7 +256,7 @@ fn check_silent(
     let cancels = (decision.steps.iter()).find(|step| step.stage == PlanStage::CancelRelease);
     let kept = cancels.map_or(kept, |step| step.to);
     let kept = bounds.map_or(kept, |bounds| bounds.clamp(kept).0);
-    if heard || target == kept || crossed_zero(decision) {
+    if reports || target == kept || crossed_zero(decision) {
         Ok(())
     } else {
         Err(PlanViolation::MovedWithoutMetrics {
@@ -273,7 +273,7 @@ struct Model<'a> {
     mover: Option<(&'a VariantKey, Cost, Move)>,
     /// Eligible variants that were passed over: the cheapest and the dearest.
     cheapest: Option<(Cost, &'a VariantKey)>,
-    dearest: Option<(Cost, &'a VariantKey)>,
+    most_expensive: Option<(Cost, &'a VariantKey)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,7 +309,7 @@ fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanViola
             model.cheapest = Some(model.cheapest.map_or(offer, |best| best.min(offer)));
         }
         if passed_over(decision, Move::Down) {
-            model.dearest = Some(model.dearest.map_or(offer, |best| best.max(offer)));
+            model.most_expensive = Some(model.most_expensive.map_or(offer, |best| best.max(offer)));
         }
     }
     models
@@ -323,7 +323,7 @@ fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), PlanViolation>
     };
     let better = match direction {
         Move::Up => model.cheapest.filter(|(other, _)| *other < cost),
-        Move::Down => model.dearest.filter(|(other, _)| *other > cost),
+        Move::Down => model.most_expensive.filter(|(other, _)| *other > cost),
     };
     match better {
         Some((_, better)) => Err(PlanViolation::WrongChoice {
@@ -360,7 +360,7 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanVio
     }
     let broken = released.into_iter().find_map(|(role, released, kept)| {
         let (key, target) = grown.get(&role)?;
-        Some(PlanViolation::GrownBesideRelease {
+        Some(PlanViolation::GrownDuringRelease {
             key: (*key).clone(),
             target: *target,
             released: released.clone(),

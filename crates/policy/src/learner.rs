@@ -10,7 +10,7 @@ use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
 use super::startup::{PodOrigin, SchedulingGate, StartOutlook, StartSeeds, StartingPod};
 use super::tier::tiered;
-use super::transition::Hearing;
+use super::transition::Coverage;
 use super::variant::oldest_unready;
 use crate::params::DynamicSettings;
 use wva_base::moment::{Moment, Since};
@@ -36,7 +36,7 @@ pub fn learn(
             let before = learned.reporting.get(key).copied();
             let after = match &view.target {
                 TargetView::Resolved(_) if reader.has_failed() || reader.has_expired() => before,
-                TargetView::Resolved(target) => hear(view, target, reader, before, now),
+                TargetView::Resolved(target) => reporting_of(view, target, reader, before, now),
                 TargetView::Unknown { .. } | TargetView::Malformed { .. } => before,
                 TargetView::NotFound { .. }
                 | TargetView::Contested { .. }
@@ -65,7 +65,7 @@ pub fn learn(
     };
     if !is_readable {
         // A model may be in use, and be started from zero, all the same.
-        let observed = Observations::unheard(snapshot, learned, settings, outlook);
+        let observed = Observations::without_samples(snapshot, learned, settings, outlook);
         let mut next = next;
         observed.update_use(&mut next, now);
         next
@@ -110,7 +110,7 @@ fn pods_of(
         .collect()
 }
 
-fn hear(
+fn reporting_of(
     view: &VariantView,
     target: &ResolvedTarget,
     reader: SampleReader<'_>,
@@ -119,7 +119,7 @@ fn hear(
 ) -> Option<Reporting> {
     let (ready, reporting) = reader.count(view);
     let current = target.current;
-    if Hearing::of(target, ready, reporting) == Hearing::Complete {
+    if Coverage::of(target, ready, reporting) == Coverage::Complete {
         return Some(Reporting::Complete);
     }
     let since = match before {

@@ -49,7 +49,7 @@ enum Presence {
 
 impl Observations {
     /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
-    pub(super) fn unheard(
+    pub(super) fn without_samples(
         snapshot: &ClusterSnapshot,
         before: &Learned,
         settings: &DynamicSettings,
@@ -84,7 +84,7 @@ impl Observations {
                 let inputs = analyzer_inputs(key, subject, asked, settings, &policy);
                 observed.voted.insert(key.clone(), (configs, inputs));
             }
-            let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unheard();
+            let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unseen();
             let load = if may_rest {
                 load_of(key, subject)
             } else {

@@ -41,7 +41,8 @@ pub enum Ownership {
     #[default]
     Alone,
     /// This one goes on, and somebody else publishes the same variant.
-    Beside,
+    #[serde(rename = "Beside")]
+    Shared,
     /// Another one was first: nothing is published, and nothing but that is written.
     Behind {
         /// The others, by their names as field managers.
@@ -103,7 +104,7 @@ impl OwnershipConflicts {
         }
         let doubled = self.doubled.get(variant).copied().unwrap_or_default();
         if doubled >= CONFIRMATIONS {
-            Ownership::Beside
+            Ownership::Shared
         } else {
             Ownership::Alone
         }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_the_status_keeps_it() {
+    fn the_holder_of_the_status_keeps_it() {
         use Holding::{Nothing, Status};
         let ownership_conflicts = OwnershipConflicts::default();
         for (owners, expected) in [
@@ -304,17 +305,17 @@ mod tests {
             let owners = [owner("wva-a", Holding::Status, written)];
             ownership_conflicts.standing("wva-b", &key("v"), &owners)
         };
-        let (ours, nobodys) = (keys(&["v"]), BTreeMap::new());
+        let (ours, none) = (keys(&["v"]), BTreeMap::new());
         let taken = silence(&OwnershipConflicts::default(), &held(5), &ours);
         assert_eq!(stands(&taken, 5), Ownership::Alone);
-        let taken = silence(&taken, &nobodys, &ours);
+        let taken = silence(&taken, &none, &ours);
 
         let back = silence(&taken, &held(9), &ours);
         assert_eq!(stands(&back, 9), behind(&["wva-a"]));
         assert_eq!(back.retired(), BTreeSet::new());
 
         // Labelled for the other one, and then for us again.
-        let moved = silence(&back, &nobodys, &nothing);
+        let moved = silence(&back, &none, &nothing);
         let again = silence(&moved, &held(9), &ours);
         assert_eq!(stands(&again, 9), Ownership::Alone);
     }
@@ -365,7 +366,7 @@ mod tests {
             ownership_conflicts.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
         assert_eq!(
             ownership_conflicts.standing("wva-b", &key("v"), &owners),
-            Ownership::Beside
+            Ownership::Shared
         );
         assert_eq!(
             ownership_conflicts.standing("wva-b", &key("w"), &owners),

@@ -183,8 +183,8 @@ impl<'a> PendingDecision<'a> {
     }
 
     /// State of its metrics where its model can be analysed.
-    pub(super) fn metrics_state(&self, is_heard: bool) -> MetricsState {
-        if is_heard {
+    pub(super) fn metrics_state(&self, is_reporting: bool) -> MetricsState {
+        if is_reporting {
             MetricsState::Available
         } else if self.is_idle() {
             MetricsState::NoReplicas

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sidecar_says_nothing_about_the_engine_unless_nobody_has_gpus() {
+    fn a_sidecar_says_nothing_about_the_engine_unless_no_container_has_gpus() {
         let sequences = |sidecar: u32, engine: u32| {
             let template = PodTemplate {
                 containers: vec![

@@ -61,7 +61,7 @@ mod tests {
     use super::{ReadinessReason, ReadinessState, is_ready, render};
 
     #[test]
-    fn a_degraded_reason_is_told_and_does_not_make_the_process_unready() {
+    fn a_degraded_reason_is_shown_and_does_not_make_the_process_unready() {
         let reason = |name: &str, state| ReadinessReason {
             name: name.to_owned(),
             state,

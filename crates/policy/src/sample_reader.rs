@@ -161,8 +161,8 @@ impl<'a> SampleReader<'a> {
     pub(crate) fn count(self, view: &VariantView) -> (u32, u32) {
         self.reports(view)
             .fold((0, 0), |(ready, reporting), (_, report)| {
-                let heard = u32::from(matches!(report, Report::Usable(_)));
-                (ready + 1, reporting + heard)
+                let usable = u32::from(matches!(report, Report::Usable(_)));
+                (ready + 1, reporting + usable)
             })
     }
 
@@ -186,10 +186,10 @@ impl<'a> SampleReader<'a> {
     /// itself say, and of two of one age the longer queue. What one of them does not know, the other one
     /// may.
     pub(crate) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
-        let told = self
+        let observed = self
             .router_alone(model)
             .and_then(|router| router.queue_requests);
-        let told = told.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
+        let observed = observed.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
         let seen = self.direct.and_then(|direct| direct.get(model)?.counted);
         let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
         let known = |reading: Option<(f64, Duration)>, source| {
@@ -204,7 +204,7 @@ impl<'a> SampleReader<'a> {
             Some(queue)
         };
         let known = [
-            known(told, QueueSource::Prometheus),
+            known(observed, QueueSource::Prometheus),
             known(seen, QueueSource::Router),
         ];
         known.into_iter().flatten().min_by(|one, other| {

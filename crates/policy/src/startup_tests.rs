@@ -185,11 +185,11 @@ fn starts_are_stalled_while_more_are_late_than_became_ready() {
         assert_eq!(prospects(&looks), [Open, expected], "{ready} and {waiting}");
     }
     // An older one that is ready once more has not started.
-    let beside_old = |ready| {
+    let with_old = |ready| {
         let old = vec![pod("old", Some("n"), -900, ready, false)];
         old.into_iter().chain(batch(0, 1, None)).collect()
     };
-    let looks = [(10, beside_old(-800)), (300, beside_old(290))];
+    let looks = [(10, with_old(-800)), (300, with_old(290))];
     assert_eq!(prospects(&looks), [Open, Stalled]);
     // One that served, and whose container is down, is no start.
     let down = vec![pod("r0", Some("n"), 0, -1, false)];

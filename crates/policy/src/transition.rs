@@ -134,13 +134,13 @@ pub(super) struct Transitions {
     /// Causes beyond their limits: said, and without effect on growth.
     pub(super) expired: Vec<TransitionReason>,
     /// What is not heard of the variant, limit or not.
-    pub(super) hearing: Hearing,
+    pub(super) coverage: Coverage,
 }
 
 /// How much of a variant is heard. What is not heard may be under load, so the silence of a replica that
 /// serves never shrinks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Hearing {
+pub(super) enum Coverage {
     /// As many replicas report as exist.
     #[default]
     Complete,
@@ -160,7 +160,7 @@ impl Transitions {
         now: Moment,
     ) -> Self {
         let mut found = Self {
-            hearing: Hearing::of(target, figures.ready, figures.reporting),
+            coverage: Coverage::of(target, figures.ready, figures.reporting),
             ..Self::default()
         };
         let gated = view.gated();
@@ -188,7 +188,7 @@ impl Transitions {
             };
             found.sort_in(cause, limits.unapplied);
         }
-        if found.hearing != Hearing::Complete {
+        if found.coverage != Coverage::Complete {
             let since = match reporting.get(&view.key) {
                 Some(Reporting::Silent { since, .. }) => Some(*since),
                 Some(Reporting::Complete) | None => None,
@@ -199,7 +199,7 @@ impl Transitions {
                 current: target.current,
             };
             // Replicas that are not ready report nothing: beyond their limit that holds nobody, either.
-            let is_overdue = found.hearing == Hearing::ReadyOnly
+            let is_overdue = found.coverage == Coverage::ReadyOnly
                 && figures.reporting < target.current.0
                 && found.expired.iter().any(TransitionReason::is_overdue);
             if is_overdue {
@@ -218,20 +218,20 @@ impl Transitions {
 
     /// Whether no variant of the model may shrink because of this one.
     pub(super) fn hold_shrink_of_model(&self) -> bool {
-        self.holds() || self.hearing == Hearing::Incomplete
+        self.holds() || self.coverage == Coverage::Incomplete
     }
 
     /// Whether enough of the variant is heard to shrink it. Replicas that have not been ready for longer
     /// than their limit carry no load, so what they do not report is not missing.
     pub(super) fn may_shrink(&self) -> bool {
         let are_fewer = |cause: &TransitionReason| matches!(cause, TransitionReason::Silent { reporting, current, .. } if reporting < current);
-        match self.hearing {
-            Hearing::Complete => true,
-            Hearing::ReadyOnly => {
+        match self.coverage {
+            Coverage::Complete => true,
+            Coverage::ReadyOnly => {
                 self.expired.iter().any(TransitionReason::is_overdue)
                     && self.expired.iter().any(are_fewer)
             }
-            Hearing::Incomplete => false,
+            Coverage::Incomplete => false,
         }
     }
 
@@ -248,7 +248,7 @@ impl Transitions {
     }
 }
 
-impl Hearing {
+impl Coverage {
     /// Compares the replicas that report with those that exist and those that serve.
     pub(super) fn of(target: &ResolvedTarget, ready_pods: u32, reporting: u32) -> Self {
         let serving = ready_pods.max(target.ready.min(target.current).0);

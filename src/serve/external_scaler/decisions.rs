@@ -175,7 +175,7 @@ impl DecisionLookup {
             }
             TargetLookup::Missing | TargetLookup::Unscalable(_) => Ok(None),
             // It may have none.
-            TargetLookup::Unsynced | TargetLookup::Unheard => Err(no_count()),
+            TargetLookup::Unsynced | TargetLookup::Unanswered => Err(no_count()),
         }
     }
 

@@ -23,7 +23,7 @@ pub enum TargetLookup {
     /// There is none.
     Missing,
     /// There was none when the API server was last heard of.
-    Unheard,
+    Unanswered,
     /// Nobody has looked yet.
     Unsynced,
     /// Its kind cannot be scaled, for this reason.
@@ -35,7 +35,7 @@ impl TargetLookup {
     pub fn found(&self) -> Option<&Arc<TargetObject>> {
         match self {
             Self::Found(target) => Some(target),
-            Self::Missing | Self::Unheard | Self::Unsynced | Self::Unscalable(_) => None,
+            Self::Missing | Self::Unanswered | Self::Unsynced | Self::Unscalable(_) => None,
         }
     }
 
@@ -44,7 +44,7 @@ impl TargetLookup {
         match self {
             Self::Found(target) => TargetLookupRef::Found(target),
             Self::Missing => TargetLookupRef::Missing,
-            Self::Unheard => TargetLookupRef::Unheard,
+            Self::Unanswered => TargetLookupRef::Unanswered,
             Self::Unsynced => TargetLookupRef::Unsynced,
             Self::Unscalable(why) => TargetLookupRef::Unscalable(why),
         }
@@ -65,7 +65,7 @@ impl Mirrors {
                         TargetLookup::Found(Arc::new(target))
                     }),
                 Some(ScaleReading::Missing) => TargetLookup::Missing,
-                Some(ScaleReading::Unheard) => TargetLookup::Unheard,
+                Some(ScaleReading::Unanswered) => TargetLookup::Unanswered,
                 Some(ScaleReading::Unscalable(why)) => TargetLookup::Unscalable(Arc::clone(why)),
                 None => TargetLookup::Unsynced,
             },
@@ -152,7 +152,7 @@ impl Mirrors {
                     .and_then(|stated| stated.as_ref().ok());
                 selector.is_some_and(|selector| selects(selector, pod))
             }
-            ScaleReading::Missing | ScaleReading::Unheard | ScaleReading::Unscalable(_) => false,
+            ScaleReading::Missing | ScaleReading::Unanswered | ScaleReading::Unscalable(_) => false,
         });
         selecting.map(|(key, _)| key.clone()).collect()
     }
@@ -325,7 +325,7 @@ fn sight(mirror: &Mirror<TargetObject>, key: &TargetKey) -> TargetLookup {
         (Some(target), _) => TargetLookup::Found(target),
         (None, SyncState::Never) => TargetLookup::Unsynced,
         // It may have been made since the API server was last heard of.
-        (None, _) if mirror.trouble().is_some() => TargetLookup::Unheard,
+        (None, _) if mirror.trouble().is_some() => TargetLookup::Unanswered,
         (None, SyncState::Complete) => TargetLookup::Missing,
         (None, SyncState::KindAbsent) => TargetLookup::Unscalable(
             format!(

@@ -9,26 +9,28 @@ use crate::zero::{ModelActivity, ModelLoad};
 
 /// Signs of use of a model. Those of replicas are known where every ready one says so.
 pub(crate) fn load_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelLoad {
-    let heard = FreshSamples(subject);
+    let samples = FreshSamples(subject);
     let pods = ready(subject);
     let total = |read: &dyn Fn(&PodSamples) -> Option<f64>| -> Option<f64> {
         pods.as_ref()?.iter().map(|pod| read(pod)).sum()
     };
     let router = subject.reader.router(key);
-    let accepted = heard.arrivals(
+    let accepted = samples.arrivals(
         SignalName::RouterArrivalRate,
         router.and_then(|router| router.arrival_rate),
     );
-    let sent = total(&|pod| heard.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
+    let sent = total(&|pod| samples.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
     let queued = subject.reader.queued(key);
     ModelLoad {
-        running: total(&|pod| heard.fresh(SignalName::Running, pod.running)),
-        waiting: total(&|pod| heard.fresh(SignalName::QueueLength, pod.queue_length)),
+        running: total(&|pod| samples.fresh(SignalName::Running, pod.running)),
+        waiting: total(&|pod| samples.fresh(SignalName::QueueLength, pod.queue_length)),
         queued: queued
             .filter(|queue| !queue.is_stale)
             .map(|queue| queue.requests),
-        ended: total(&|pod| heard.counted(pod, SignalName::CompletionRate, pod.completion_rate)),
-        written: total(&|pod| heard.counted(pod, SignalName::GenerationRate, pod.generation_rate)),
+        ended: total(&|pod| samples.counted(pod, SignalName::CompletionRate, pod.completion_rate)),
+        written: total(&|pod| {
+            samples.counted(pod, SignalName::GenerationRate, pod.generation_rate)
+        }),
         arriving: greater(accepted, sent),
     }
 }
@@ -56,16 +58,16 @@ pub(crate) fn waiting_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> Waiting 
 /// accepted and none waits. Other than in [`load_of`] each of them must say so: what is asked is
 /// acted on at once, so a series that is not there is no zero.
 pub(crate) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelActivity {
-    let heard = FreshSamples(subject);
+    let samples = FreshSamples(subject);
     let reader = subject.reader;
     let Some(pods) = ready(subject).filter(|pods| !pods.is_empty()) else {
         return ModelActivity::Unknown;
     };
     let of_pods = pods.into_iter().flat_map(|pod| {
         [
-            heard.fresh(SignalName::ArrivalRate, pod.arrival_rate),
-            heard.fresh(SignalName::QueueLength, pod.queue_length),
-            heard.fresh(SignalName::Running, pod.running),
+            samples.fresh(SignalName::ArrivalRate, pod.arrival_rate),
+            samples.fresh(SignalName::QueueLength, pod.queue_length),
+            samples.fresh(SignalName::Running, pod.running),
         ]
     });
     let (router, queued) = (reader.router(key), reader.queued(key));
@@ -79,7 +81,7 @@ pub(crate) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelAc
             queued
                 .filter(|queue| !queue.is_stale)
                 .map(|queue| queue.requests),
-            heard.fresh(SignalName::RouterArrivalRate, accepted),
+            samples.fresh(SignalName::RouterArrivalRate, accepted),
         ]
     });
     ModelActivity::of(of_pods.chain(of_router.into_iter().flatten()))

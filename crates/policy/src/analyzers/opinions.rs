@@ -167,9 +167,9 @@ pub(crate) fn liveness<'a>(
     now: Moment,
 ) -> impl Fn(&ModelKey, AnalyzerName) -> Liveness + 'a {
     move |key, analyzer| {
-        let (heard, interval) = (&learned.analyzers, settings.interval);
-        match heard.last(key, analyzer) {
-            Some(_) => heard.liveness(key, analyzer, interval, now),
+        let (results, interval) = (&learned.analyzers, settings.interval);
+        match results.last(key, analyzer) {
+            Some(_) => results.liveness(key, analyzer, interval, now),
             None => learned.asked.silence(key, analyzer, interval, now),
         }
     }

@@ -16,7 +16,8 @@ pub enum CapacitySource {
         by: AnalyzerName,
     },
     /// No voter is live and informative: there is nothing to size with.
-    Nobody,
+    #[serde(rename = "Nobody")]
+    NoVoter,
     /// Several voters besides these two are, and none of them comes first.
     Ambiguous {
         /// These.
@@ -40,7 +41,7 @@ pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
         .map(|result| result.analyzer)
         .collect();
     match candidates.as_slice() {
-        [] => CapacitySource::Nobody,
+        [] => CapacitySource::NoVoter,
         several if several.contains(&AnalyzerName::Saturation) => CapacitySource::Sized {
             by: AnalyzerName::Saturation,
         },

@@ -24,7 +24,8 @@ pub enum Liveness {
     Silent,
     /// It never was informative, and was first asked at most three loop intervals ago: whether it
     /// is live cannot be known yet. Where a vote of it is needed to shrink, it is waited for.
-    Unheard {
+    #[serde(rename = "Unheard")]
+    Undetermined {
         /// Time since it was first asked.
         asked_for: Duration,
         /// Time from then on after which it counts as silent.
@@ -81,7 +82,7 @@ impl AskedLog {
             .and_then(|asked| asked.get(&analyzer));
         let asked_for = asked.map_or(Duration::ZERO, |first| now.since(*first));
         if asked_for <= limit {
-            Liveness::Unheard { asked_for, limit }
+            Liveness::Undetermined { asked_for, limit }
         } else {
             Liveness::Silent
         }

@@ -64,7 +64,8 @@ pub enum BlockReason {
         utilization: Option<f64>,
     },
     /// No voter was informative of late: there is no basis to shrink on.
-    NobodyLive,
+    #[serde(rename = "NobodyLive")]
+    NoLiveVoter,
     /// A voter that was informative of late said nothing this cycle, and might have a veto.
     Awaited {
         /// The voter.
@@ -74,7 +75,8 @@ pub enum BlockReason {
         gap: ViewGap,
     },
     /// A voter was never informative, and was first asked so lately that it may well be live.
-    Unheard {
+    #[serde(rename = "Unheard")]
+    Undetermined {
         /// The voter.
         analyzer: AnalyzerName,
         /// Time since it was first asked.
@@ -156,11 +158,11 @@ impl fmt::Display for BlockReason {
                     None => Ok(()),
                 }
             }
-            Self::NobodyLive => f.write_str("no analyzer was informative recently"),
+            Self::NoLiveVoter => f.write_str("no analyzer was informative recently"),
             Self::Awaited { analyzer, gap } => {
                 write!(f, "{} said nothing this cycle{gap}", analyzer.as_str())
             }
-            Self::Unheard {
+            Self::Undetermined {
                 analyzer,
                 asked_for,
                 limit,
@@ -187,7 +189,7 @@ impl fmt::Display for BlockReason {
                         names.join(", ")
                     )
                 }
-                CapacitySource::Nobody | CapacitySource::Sized { .. } => {
+                CapacitySource::NoVoter | CapacitySource::Sized { .. } => {
                     f.write_str("no analyzer can size the model")
                 }
             },
@@ -197,9 +199,9 @@ impl fmt::Display for BlockReason {
 
 impl BlockReason {
     /// The hold of a voter of which nobody can know yet whether it is live; `None` for others.
-    pub fn unheard(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
+    pub fn undetermined(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
         match liveness {
-            Liveness::Unheard { asked_for, limit } => Some(Self::Unheard {
+            Liveness::Undetermined { asked_for, limit } => Some(Self::Undetermined {
                 analyzer,
                 asked_for,
                 limit,
@@ -235,9 +237,9 @@ pub(super) fn decide(
             replicas: weighed.combined,
         };
     }
-    let unheard =
-        |view: &&View<'_>| BlockReason::unheard(view.result.analyzer, view.result.liveness);
-    if let Some(hold) = all.iter().find_map(unheard) {
+    let undetermined =
+        |view: &&View<'_>| BlockReason::undetermined(view.result.analyzer, view.result.liveness);
+    if let Some(hold) = all.iter().find_map(undetermined) {
         return RoleTarget::Hold(hold);
     }
     let live: Vec<&View<'_>> = all
@@ -258,7 +260,7 @@ pub(super) fn decide(
 /// Why a role may not shrink.
 fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
     if live.is_empty() {
-        return Some(BlockReason::NobodyLive);
+        return Some(BlockReason::NoLiveVoter);
     }
     if let Some(view) = live.iter().find(|view| view.result.assessment.is_none()) {
         return Some(BlockReason::Awaited {

@@ -8,7 +8,7 @@ use crate::reason::listed;
 pub fn conflict(standing: &Ownership) -> Option<Condition> {
     let (reason, message) = match standing {
         Ownership::Alone => return None,
-        Ownership::Beside => (
+        Ownership::Shared => (
             ConditionReason::SecondSeries,
             "Prometheus has a second series wva_desired_replicas for this variant; find the other controller by its pod label, and give each its own CONTROLLER_INSTANCE, or uninstall one".to_owned(),
         ),

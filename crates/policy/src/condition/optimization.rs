@@ -231,9 +231,9 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
 fn held(hold: &BlockReason) -> &'static str {
     match hold {
         BlockReason::Vetoed { .. } | BlockReason::Waiting { .. } => BALANCE,
-        BlockReason::NobodyLive
+        BlockReason::NoLiveVoter
         | BlockReason::Awaited { .. }
-        | BlockReason::Unheard { .. }
+        | BlockReason::Undetermined { .. }
         | BlockReason::Unlearned { .. } => "an analyzer is silent",
         BlockReason::Unjudged { .. } => "another role of the model cannot be judged",
         BlockReason::NoView => NO_VIEW,

@@ -410,7 +410,7 @@ impl Reader {
                 self.fault(format!("{path}.{found}"), why);
             }
             for name in document.pods.keys().filter(|name| !known.contains(name)) {
-                let why = "the target has no such pod; add it to pods, or drop it";
+                let why = "the target has no pod of this name; add it to pods, or drop it";
                 self.fault(format!("{path}.pods.{name}"), why);
             }
             readings.push(if source.is_total() {

@@ -74,12 +74,12 @@ pub enum DocumentError {
 }
 
 /// How many faults are told; whoever has more has one mistake many times.
-const FAULTS_TOLD: usize = 50;
+const FAULTS_SHOWN: usize = 50;
 
 fn lines(faults: &[DocumentFault]) -> String {
-    let told = faults.iter().take(FAULTS_TOLD).map(ToString::to_string);
-    let mut lines: Vec<String> = told.collect();
-    match faults.len().saturating_sub(FAULTS_TOLD) {
+    let shown = faults.iter().take(FAULTS_SHOWN).map(ToString::to_string);
+    let mut lines: Vec<String> = shown.collect();
+    match faults.len().saturating_sub(FAULTS_SHOWN) {
         0 => {}
         more => lines.push(format!("and {more} more; mend these first")),
     }

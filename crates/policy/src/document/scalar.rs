@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for CostText {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CostText, E> {
-                let told = |error| match error {
+                let message = |error| match error {
                     InvalidCost::NotDecimal { text } => format!(
                         "{text:?} is no cost; write digits, optionally a point and more digits, \
                          like 10.0"
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for CostText {
                         Cost::MAX_WHOLE
                     ),
                 };
-                let cost = Cost::parse(text).map_err(|error| E::custom(told(error)));
+                let cost = Cost::parse(text).map_err(|error| E::custom(message(error)));
                 cost.map(CostText)
             }
 

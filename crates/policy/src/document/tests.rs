@@ -52,7 +52,7 @@ fn a_small_document_needs_little_and_the_rest_is_not_known() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_told_in_yaml_and_json() {
+fn a_key_that_stands_twice_is_named_in_yaml_and_json() {
     let json = |types: &str| {
         format!(r#"{{"version": 1, "variants": [], "inventory": {{"types": {{{types}}}}}}}"#)
     };
@@ -76,9 +76,9 @@ fn a_key_that_stands_twice_is_told_in_yaml_and_json() {
         ),
     ] {
         assert!(read(&once).is_ok(), "{once}");
-        let told = read(&twice).unwrap_err().to_string();
+        let error = read(&twice).unwrap_err().to_string();
         let expected = format!("{path} stands twice; write it once at line ");
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 
@@ -157,7 +157,7 @@ fn every_fault_has_a_path_and_a_remedy() {
 }
 
 #[test]
-fn a_replica_may_say_the_mean_of_its_ranks_beside_them() {
+fn a_replica_may_say_the_mean_of_its_ranks_with_them() {
     for (kv, ranks) in [
         (0.7, "'0': {kvUsage: 0.6}, '1': {kvUsage: 0.8}"),
         (0.5, "'0': {kvUsage: 0.5}"),
@@ -172,17 +172,17 @@ fn a_replica_may_say_the_mean_of_its_ranks_beside_them() {
 }
 
 #[test]
-fn of_many_faults_the_first_are_told_and_the_rest_counted() {
-    let told = |pods: usize| {
+fn of_many_faults_the_first_are_shown_and_the_rest_counted() {
+    let message = |pods: usize| {
         let nameless = "\n  - {name: '', age: 2h, signals: {}}".repeat(pods);
         let pods = format!("pods:{nameless}");
         let start = SMALL.split("pods:").next().unwrap();
         read(&format!("{start}{pods}")).unwrap_err().to_string()
     };
     // One that is no name, and for every further one that it stands twice, too.
-    let few = told(2);
+    let few = message(2);
     assert_eq!(few.lines().count(), 3, "{few}");
-    let many = told(1_000);
+    let many = message(1_000);
     assert_eq!(many.lines().count(), 51);
     assert_eq!(many.lines().last(), Some("and 1949 more; mend these first"));
 }
@@ -315,7 +315,7 @@ fn aliases_cannot_make_it_grow_without_end() {
 }
 
 #[test]
-fn a_signal_of_any_kind_can_be_too_old_and_is_read_again_as_such() {
+fn a_signal_of_any_kind_can_be_too_old_and_is_read_again_with_its_age() {
     let bands = FreshnessBands::default();
     let text = "
 version: 1

@@ -33,15 +33,15 @@ impl SnapshotDocument {
         models.sort();
         models.dedup();
         let routers = models.into_iter().filter_map(|key| {
-            let told = snapshot.metrics.routers.get(&key);
-            let told = told.map(|samples| {
+            let router = snapshot.metrics.routers.get(&key);
+            let router = router.map(|samples| {
                 samples.map(&mut |_, sample, quantity| Some(reading(sample, quantity)))
             });
             let direct_queue = snapshot.direct.get(&key).map(|queue| direct(queue, now));
-            (told.is_some() || direct_queue.is_some()).then_some(ModelDocument {
+            (router.is_some() || direct_queue.is_some()).then_some(ModelDocument {
                 namespace: key.namespace,
                 model: key.model,
-                router: told,
+                router,
                 direct_queue,
             })
         });

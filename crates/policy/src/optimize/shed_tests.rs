@@ -51,7 +51,7 @@ fn oracle(shed: &Shed, item: usize, counts: &mut Vec<u32>) -> f64 {
 }
 
 #[test]
-fn a_search_saves_more_where_the_dearest_is_also_the_largest() {
+fn a_search_saves_more_where_the_most_expensive_is_also_the_largest() {
     let shed = Shed::new(vec![30.0], vec![item(15.0, 1, 25.0), item(7.0, 3, 10.0)], 9);
     assert_eq!(shed.greedy(), [1, 0]);
     assert_eq!(shed.most_expensive(), [0, 3]);

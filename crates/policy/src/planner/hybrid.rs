@@ -110,7 +110,7 @@ fn hold(liveness: Liveness, gap: impl FnOnce() -> ViewGap) -> Option<BlockReason
         gap: gap(),
     };
     let awaited = (liveness == Liveness::Live).then(awaited);
-    awaited.or_else(|| BlockReason::unheard(analyzer, liveness))
+    awaited.or_else(|| BlockReason::undetermined(analyzer, liveness))
 }
 
 /// Follows saturation, since the queueing model says nothing; what saturation takes away it gives back

@@ -311,10 +311,10 @@ impl<'a> Holders<'a> {
         let is_pod = (view.target.resolved())
             .is_some_and(|target| target.key.kind != TargetKind::LeaderWorkerSet);
         let asks = is_pod && view.template.gpus_per_replica() > Gpus::ZERO;
-        !self.0.is_empty() && (asks || view.pods.iter().any(|pod| self.tell_of(view, pod)))
+        !self.0.is_empty() && (asks || view.pods.iter().any(|pod| self.contains(view, pod)))
     }
 
-    fn tell_of(&self, view: &VariantView, pod: &PodView) -> bool {
+    fn contains(&self, view: &VariantView, pod: &PodView) -> bool {
         self.0.contains(&(&*view.key.namespace, &*pod.name))
     }
 }
@@ -327,15 +327,15 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let view = draft.view;
     let is_placed = |pod: &&PodView| {
         let has_node = pod.readiness == Readiness::Ready || pod.node.is_some();
-        has_node || holders.tell_of(view, pod)
+        has_node || holders.contains(view, pod)
     };
     let are_named = holders.concern(view);
     let placed = view.pods.iter().filter(is_placed);
-    let (told, missed): (Vec<&PodView>, Vec<&PodView>) =
-        placed.partition(|pod| !are_named || holders.tell_of(view, pod));
+    let (known, missed): (Vec<&PodView>, Vec<&PodView>) =
+        placed.partition(|pod| !are_named || holders.contains(view, pod));
     let count = |pods: &[&PodView]| Replicas(u32::try_from(pods.len()).unwrap_or(u32::MAX));
     let scale = draft.scale;
-    let waiting = scale.current.saturating_sub(count(&told).max(scale.ready));
+    let waiting = scale.current.saturating_sub(count(&known).max(scale.ready));
     waiting.max(count(&missed))
 }
 

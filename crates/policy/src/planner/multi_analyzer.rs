@@ -67,13 +67,13 @@ pub(super) fn decide(
         Ok(decision) => decision,
         Err(state) => {
             if is_limited {
-                work.sharing = Sharing::unheard(cycle, work, state);
+                work.sharing = Sharing::without_metrics(cycle, work, state);
             }
             return;
         }
     };
     let may_stand_in = |config: &AnalyzerConfig| config.participation == Participation::StandsIn;
-    if decision.consensus.anchor == CapacitySource::Nobody && configs.iter().any(may_stand_in) {
+    if decision.consensus.anchor == CapacitySource::NoVoter && configs.iter().any(may_stand_in) {
         cycle.percentage(work, analysis);
         hold_early_releases(cycle, work, configs);
         hold_unlearned_releases(cycle, work, configs, &decision.opinions);
@@ -171,10 +171,10 @@ pub(super) fn held_queue(
 
 /// Why nobody can be asked; `None` if somebody can.
 fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
-    let is_heard = |draft: &PendingDecision<'_>| cycle.is_reporting(draft);
+    let is_reporting = |draft: &PendingDecision<'_>| cycle.is_reporting(draft);
     match cycle.unusable(&work.drafts) {
         Some(MetricsState::Missing)
-            if work.drafts.iter().any(is_heard) || is_asked_at_zero(cycle, work) =>
+            if work.drafts.iter().any(is_reporting) || is_asked_at_zero(cycle, work) =>
         {
             None
         }
@@ -298,12 +298,12 @@ fn unjudged_role(
     let saturation = (configs.iter().any(has_saturation))
         .then(|| opinions.assessments.get(&AnalyzerName::Saturation))
         .flatten();
-    let is_heard = |role: ServingRole| {
+    let is_reporting = |role: ServingRole| {
         let mut members = work.drafts.iter();
         members.any(|draft| draft.view.template.role == role && cycle.is_reporting(draft))
     };
     let is_judged = |role: &ServingRole| {
-        is_heard(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
+        is_reporting(*role) && saturation.is_none_or(|said| said.demand.contains_key(role))
     };
     roles.into_iter().find(|role| !is_judged(role))
 }

@@ -51,7 +51,7 @@ impl Sharing {
         Share::of(work, configs, decision).map_or_else(Self::Unknown, Self::Asked)
     }
 
-    pub(super) fn unheard(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
+    pub(super) fn without_metrics(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
         if is_asked(cycle, work) {
             Self::Unknown(DemandGap::NoUsableMetrics { state })
         } else {
@@ -148,18 +148,18 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
         })),
         _ => None,
     };
-    let mut unheard: BTreeMap<GpuPool, Arc<Withheld>> = BTreeMap::new();
+    let mut gaps: BTreeMap<GpuPool, Arc<Withheld>> = BTreeMap::new();
     for work in works.iter() {
         if let Some(withheld) = withholds(work) {
             for pool in drawn(work, pools) {
-                (unheard.entry(pool)).or_insert_with(|| Arc::clone(&withheld));
+                (gaps.entry(pool)).or_insert_with(|| Arc::clone(&withheld));
             }
         }
     }
     for work in works {
         let first = || {
             let pools = drawn(work, pools);
-            let all = pools.iter().filter_map(|pool| unheard.get(pool));
+            let all = pools.iter().filter_map(|pool| gaps.get(pool));
             all.min_by(|one, other| one.model.cmp(&other.model))
         };
         let withheld = match work.sharing {

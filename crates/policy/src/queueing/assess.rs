@@ -151,8 +151,8 @@ fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Ass
         }
     }
     // A lower bound of the demand can only ask for more.
-    let is_telling = figures.is_complete() || figures.required.0 > 0.0;
-    let demand = (!variants.is_empty() && is_telling).then_some(figures.demand.0);
+    let is_bound = figures.is_complete() || figures.required.0 > 0.0;
+    let demand = (!variants.is_empty() && is_bound).then_some(figures.demand.0);
     Assessment {
         analyzer: AnalyzerName::QueueingModel,
         unit: CapacityUnit::RequestsPerSecond,

@@ -267,7 +267,7 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
 
 #[test]
 fn trouble_is_news_when_it_begins_changes_and_ends() {
-    let told =
+    let reasons =
         |record: &PublishedRecord, previous: Option<&PublishedRecord>| -> Vec<&'static str> {
             record
                 .news(previous)
@@ -283,23 +283,23 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
     };
     let unknown = state(Scalers::Unknown);
     assert_eq!(
-        told(&unknown, None),
+        reasons(&unknown, None),
         Vec::<&str>::new(),
         "not known is no trouble"
     );
     let none = state(Scalers::Known(Arc::from([])));
-    assert_eq!(told(&none, None), ["NoScaler"]);
+    assert_eq!(reasons(&none, None), ["NoScaler"]);
     let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
     let mut undecided = world.variants[0].view.clone();
     undecided.scalers = Scalers::Known(Arc::from([]));
     let undecided = PublishedRecord::of(&undecided, None, None, Troubles::default(), at(0));
     assert_eq!(
-        told(&undecided, None),
+        reasons(&undecided, None),
         Vec::<&str>::new(),
         "the controller itself may be to scale it"
     );
-    assert_eq!(told(&none, Some(&unknown)), ["NoScaler"]);
-    assert_eq!(told(&none, Some(&none)), Vec::<&str>::new());
+    assert_eq!(reasons(&none, Some(&unknown)), ["NoScaler"]);
+    assert_eq!(reasons(&none, Some(&none)), Vec::<&str>::new());
     let scaler = |inputs| Scaler {
         kind: ScalerKind::ScaledObject,
         name: "s".into(),
@@ -311,7 +311,7 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
         activity: ScalerActivity::Working,
     };
     let foreign = state(Scalers::Known(Arc::from([scaler(vec![Input::Other])])));
-    assert_eq!(told(&foreign, Some(&none)), ["CountNotRead"]);
+    assert_eq!(reasons(&foreign, Some(&none)), ["CountNotRead"]);
     let published = Published {
         variant: Some("d".into()),
         namespace: None,
@@ -321,7 +321,7 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
     let follows = state(Scalers::Known(Arc::from([scaler(vec![Input::Published(
         published,
     )])])));
-    assert_eq!(told(&follows, Some(&foreign)), ["ScalerFollows"]);
-    assert_eq!(told(&follows, Some(&unknown)), Vec::<&str>::new());
-    assert_eq!(told(&unknown, Some(&foreign)), Vec::<&str>::new());
+    assert_eq!(reasons(&follows, Some(&foreign)), ["ScalerFollows"]);
+    assert_eq!(reasons(&follows, Some(&unknown)), Vec::<&str>::new());
+    assert_eq!(reasons(&unknown, Some(&foreign)), Vec::<&str>::new());
 }

@@ -49,7 +49,7 @@ fn every_kind_that_says_what_it_is_can_be_named() {
 }
 
 #[test]
-fn a_kind_that_is_not_served_is_told_and_resolves_once_it_is() {
+fn a_kind_that_is_not_served_is_named_and_resolves_once_it_is() {
     let object = object();
     let target = deployment(1, 1);
     let mut state = VariantState::new(object.key.clone(), None);
@@ -75,7 +75,7 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
     assert_eq!(gpus(&view), Gpus(1));
     let found = objects(&object, TargetLookupRef::Found(&target));
     assert_eq!(gpus(&state.refresh(&found, at(1)).view), Gpus(2));
-    let lost = objects(&object, TargetLookupRef::Unheard);
+    let lost = objects(&object, TargetLookupRef::Unanswered);
     assert_eq!(gpus(&state.refresh(&lost, at(2)).view), Gpus(2));
 }
 

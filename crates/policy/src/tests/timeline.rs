@@ -165,7 +165,7 @@ fn abandoned(kv: f64, from: u32) -> u32 {
 }
 
 #[test]
-fn a_count_that_nobody_applies_ends_where_the_load_would_fit() {
+fn a_count_that_is_not_applied_ends_where_the_load_would_fit() {
     // A load of 2.0 leaves enough on three replicas, and not on two.
     assert_eq!(abandoned(0.5, 6), 3);
     assert_eq!(abandoned(0.5, 3), 3);
@@ -208,8 +208,8 @@ fn silence_begins_anew_with_an_added_replica_and_ends_when_all_report() {
         reason(&plan, "v")
     );
 
-    let heard = World::of([Variant::new("v").replicas(3, HIGH, 0.0)]);
-    let (learned, plan) = heard.plan_after(&learned, at(710));
+    let reporting = World::of([Variant::new("v").replicas(3, HIGH, 0.0)]);
+    let (learned, plan) = reporting.plan_after(&learned, at(710));
     expect(&plan, &[("v", 4)]);
     let (_, plan) = quiet.plan_after(&learned, at(720));
     assert!(
@@ -350,8 +350,8 @@ fn peaks_from_before_the_last_start_order_nothing() {
     expect(&world.plan(at(210)), &[("v", 4)]);
 
     // Nor do they where another variant of the model would grow.
-    let beside = World::of([landing(0, 150), Variant::new("w").replicas(1, HIGH, 0.0)]);
-    expect(&beside.plan(at(209)), &[("v", 3), ("w", 1)]);
+    let partnered = World::of([landing(0, 150), Variant::new("w").replicas(1, HIGH, 0.0)]);
+    expect(&partnered.plan(at(209)), &[("v", 3), ("w", 1)]);
 
     // Where the new replica is short of capacity as well, that is the load of now.
     let mut short = landing(0, 150);

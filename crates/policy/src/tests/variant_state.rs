@@ -263,19 +263,19 @@ fn a_missing_target_is_said_at_the_second_look() {
 }
 
 #[test]
-fn nothing_is_concluded_from_a_mirror_that_is_not_heard_of() {
+fn nothing_is_concluded_from_a_mirror_without_answers() {
     let object = object();
     let mut state = state();
     for second in 0..3 {
-        let unheard = state.refresh(&objects(&object, TargetLookupRef::Unheard), at(second));
-        assert!(matches!(unheard.view.target, TargetView::Unknown { .. }));
-        assert_eq!(unheard.look_again, Some(Duration::from_secs(1)));
+        let unanswered = state.refresh(&objects(&object, TargetLookupRef::Unanswered), at(second));
+        assert!(matches!(unanswered.view.target, TargetView::Unknown { .. }));
+        assert_eq!(unanswered.look_again, Some(Duration::from_secs(1)));
     }
     // What was concluded before stays.
     state.refresh(&objects(&object, TargetLookupRef::Missing), at(4));
     let gone = state.refresh(&objects(&object, TargetLookupRef::Missing), at(5));
     assert!(matches!(gone.view.target, TargetView::NotFound { .. }));
-    let still = state.refresh(&objects(&object, TargetLookupRef::Unheard), at(6));
+    let still = state.refresh(&objects(&object, TargetLookupRef::Unanswered), at(6));
     assert!(Arc::ptr_eq(&gone.view, &still.view));
     let target = deployment(1, 1);
     let back = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(7));
@@ -335,7 +335,7 @@ fn a_stored_count_is_not_taken_over_by_a_re_created_target() {
 }
 
 #[test]
-fn two_claimants_and_foreign_kinds_are_told_apart_from_a_missing_target() {
+fn two_claimants_and_foreign_kinds_differ_from_a_missing_target() {
     let object = object();
     let target = deployment(1, 1);
     let claimants = [VariantKey::new("ns", "other"), object.key.clone()];
@@ -478,7 +478,7 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
 
 /// A rollout has one replica beyond what is asked for, for as long as it lasts: it is applied all the same.
 #[test]
-fn what_a_rollout_has_beside_it_does_not_make_a_count_unapplied() {
+fn surplus_of_a_rollout_does_not_make_a_count_unapplied() {
     let (object, none) = (object(), pods(&[]));
     let look = |asked: u32, outdated: u32| {
         let target = TargetObject {

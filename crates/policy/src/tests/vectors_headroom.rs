@@ -67,7 +67,7 @@ fn sharing_by_headroom() {
 
 proptest! {
     #[test]
-    fn all_of_the_budget_is_shared_and_nobody_gets_less_than_nothing(
+    fn all_of_the_budget_is_shared_and_no_share_is_negative(
         given in proptest::collection::vec((0.1..8.0_f64, 0.1..50.0_f64), 1..12),
         budget in 0_u32..300,
     ) {

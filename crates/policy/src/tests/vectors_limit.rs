@@ -436,7 +436,7 @@ fn a_quota_counts_what_is_written_in_another_case_where_one_fits() {
 }
 
 #[test]
-fn an_accelerator_that_nobody_states_is_the_only_type_there_is() {
+fn an_accelerator_that_is_not_stated_is_the_only_type_there_is() {
     let total = BTreeMap::from([(Arc::from("A100"), Gpus(4))]);
     let request = growth("ns", None, 3);
     let mut pools = on_nodes(&total, &[]);

@@ -264,7 +264,7 @@ fn looked(second: u64, after: u64) -> Look {
 
 /// A collector that hung for two minutes, and found nobody when it was back, passed those minutes for idle ones.
 #[test]
-fn while_nobody_looked_a_model_may_have_been_in_use() {
+fn without_a_look_a_model_may_have_been_in_use() {
     let model = ModelKey::new("ns", "m");
     let none = BTreeSet::new();
     let loads = BTreeMap::from([(model.clone(), idle())]);

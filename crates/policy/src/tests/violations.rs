@@ -161,7 +161,7 @@ fn d6_one_step_and_the_right_one() {
 }
 
 #[test]
-fn d10_growth_beside_a_release_that_is_not_applied() {
+fn d10_growth_during_a_release_that_is_not_applied() {
     let world = World::of([
         Variant::new("cheap").cost("5").replicas(2, 0.5, 1.0),
         Variant::new("warm")

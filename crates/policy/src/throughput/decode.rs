@@ -133,8 +133,8 @@ impl DecodeEngine {
         let is_loaded = readings
             .iter()
             .any(|reading| reading.fullness >= Domain::USAGE.least);
-        let is_telling = model.source == LatencyModelSource::Fitted || is_loaded;
-        if let Some(line) = model.line.filter(|_| is_telling) {
+        let is_reliable = model.source == LatencyModelSource::Fitted || is_loaded;
+        if let Some(line) = model.line.filter(|_| is_reliable) {
             while self.full_latencies.len() >= SMOOTHED_CYCLES {
                 self.full_latencies.pop_front();
             }

@@ -52,7 +52,7 @@ fn assessment(
         unit: CapacityUnit::KvTokens,
         demand: roles
             .iter()
-            .filter(|(_, figures)| figures.is_telling())
+            .filter(|(_, figures)| figures.is_actionable())
             .map(|(role, figures)| (*role, figures.balance.demand))
             .collect(),
         variants: variants

@@ -85,8 +85,8 @@ impl InstanceFigures {
         let writes = role != ServingRole::Prefill;
         let is_waiting = self.waiting > 0.0;
         let is_full = self.k2_source == CapacityReason::Observed;
-        let others_tell = self.output_tokens.is_some();
-        let hides = is_waiting || (self.in_use.is_some() && others_tell);
+        let others_report = self.output_tokens.is_some();
+        let hides = is_waiting || (self.in_use.is_some() && others_report);
         let needed = [
             (Missing::KvUsage, true),
             (Missing::Waiting, true),

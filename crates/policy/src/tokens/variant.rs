@@ -163,10 +163,16 @@ fn size(
     bound: Option<KvTokens>,
     idle: impl FnOnce() -> IdleFigures,
 ) -> Sized {
-    let heard = count(instances.len());
-    let ranks = heard.checked_div(variant.ready.0).unwrap_or(1).max(1);
-    let named = count(variant.instances.len()).saturating_sub(heard);
-    let silent = named.max(variant.ready.0.saturating_mul(ranks).saturating_sub(heard));
+    let reporting = count(instances.len());
+    let ranks = reporting.checked_div(variant.ready.0).unwrap_or(1).max(1);
+    let named = count(variant.instances.len()).saturating_sub(reporting);
+    let silent = named.max(
+        variant
+            .ready
+            .0
+            .saturating_mul(ranks)
+            .saturating_sub(reporting),
+    );
     let capacities = instances
         .values()
         .map(|instance| (instance.capacity, instance.k2_source));
@@ -209,9 +215,9 @@ fn finish(
     sized: Sized,
     is_stale: bool,
 ) -> TokenVariantFigures {
-    let heard = count(sized.instances.len());
+    let reporting = count(sized.instances.len());
     let ready = variant.ready.0.saturating_mul(sized.ranks);
-    let supplying = if heard > 0 { heard } else { ready };
+    let supplying = if reporting > 0 { reporting } else { ready };
     let ready = ready.max(supplying);
     let pending_instances = variant.pending.0.saturating_mul(sized.ranks);
     let per_instance = sized.per_instance.unwrap_or(KvTokens::ZERO);

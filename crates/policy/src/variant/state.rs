@@ -24,7 +24,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(250);
 const NO_VERSION: &str = "set scaleTargetRef.kind to Deployment, StatefulSet or LeaderWorkerSet, or scaleTargetRef.apiVersion to the group/version of a kind with a scale subresource";
 
 /// How often a target is looked for while the API server is not heard of.
-const HEARING: Duration = Duration::from_secs(1);
+const UNANSWERED_RETRY: Duration = Duration::from_secs(1);
 
 /// Everything that concerns one variant, as its mirrors hold it now.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ pub enum TargetLookupRef<'a> {
     /// The mirror of its kind has not been filled yet.
     Unsynced,
     /// The mirror does not hold it, and has not heard of the API server since something failed.
-    Unheard,
+    Unanswered,
     /// The mirror does not hold it.
     Missing,
     /// Its kind cannot be scaled, for this reason and until this is done.
@@ -158,7 +158,7 @@ impl VariantState {
             (TargetView::Unknown { .. }, TargetLookupRef::Missing | TargetLookupRef::Found(_)) => {
                 Some(SECOND_LOOK)
             }
-            (TargetView::Unknown { .. }, TargetLookupRef::Unheard) => Some(HEARING),
+            (TargetView::Unknown { .. }, TargetLookupRef::Unanswered) => Some(UNANSWERED_RETRY),
             _ => None,
         };
         let (cost, mut notes) = cost(spec);
@@ -262,10 +262,10 @@ impl VariantState {
             TargetLookupRef::Found(_) | TargetLookupRef::Missing => self.missing(key, objects),
             TargetLookupRef::Unscalable(why) => unsupported(spec, why),
             // What was concluded from a mirror that was heard of stays until it is heard of again.
-            TargetLookupRef::Unheard if self.search == Search::Repeated => {
+            TargetLookupRef::Unanswered if self.search == Search::Repeated => {
                 self.not_found(key, objects)
             }
-            TargetLookupRef::Unsynced | TargetLookupRef::Unheard => {
+            TargetLookupRef::Unsynced | TargetLookupRef::Unanswered => {
                 TargetView::Unknown { target: key }
             }
         }

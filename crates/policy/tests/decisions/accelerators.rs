@@ -43,7 +43,7 @@ const H100: &str = "nvidia.com/gpu.product: NVIDIA-H100-SXM5-80GB";
 const L4: &str = "nvidia.com/gpu.product: NVIDIA-L4";
 
 #[test]
-fn an_accelerator_that_no_node_has_is_named_beside_those_that_they_have() {
+fn an_accelerator_that_no_node_has_is_named_with_those_that_they_have() {
     for (nodes, known) in [(&[H100, L4][..], "H100, L4"), (&[], "none")] {
         let made = plan("B200", NVIDIA, nodes);
         assert_eq!(targets(&made)["v"], 1);

@@ -72,24 +72,24 @@ fn looks(settings: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
 }
 
 #[test]
-fn a_voter_that_was_not_heard_yet_is_waited_for_as_long_as_it_may_be_live() {
-    let told = looks(VOTERS, &[(3_600, RATES)]).remove(0);
-    assert_eq!(told.0, 3, "{}", told.1);
-    let untold = looks(
+fn a_voter_without_a_result_yet_is_waited_for_as_long_as_it_may_be_live() {
+    let known = looks(VOTERS, &[(3_600, RATES)]).remove(0);
+    assert_eq!(known.0, 3, "{}", known.1);
+    let unknown = looks(
         VOTERS,
         &[(3_600, ""), (3_630, ""), (3_780, ""), (3_781, "")],
     );
-    let counts: Vec<u32> = untold.iter().map(|(count, _)| *count).collect();
+    let counts: Vec<u32> = unknown.iter().map(|(count, _)| *count).collect();
     // After three intervals it counts as silent, and a silent voter has no veto (N107).
-    assert_eq!(counts, [3, 3, 3, 1], "{untold:#?}");
-    for (seconds, (_, said)) in [0, 30, 180].iter().zip(&untold) {
+    assert_eq!(counts, [3, 3, 3, 1], "{unknown:#?}");
+    for (seconds, (_, said)) in [0, 30, 180].iter().zip(&unknown) {
         let expected = format!(
             "queueing-model has had no result since it was first asked {seconds}s ago; nothing is \
              lowered while that is 180s or less"
         );
         assert!(said.contains(&expected), "{said}");
     }
-    assert!(!untold[3].1.contains("no result"), "{}", untold[3].1);
+    assert!(!unknown[3].1.contains("no result"), "{}", unknown[3].1);
 }
 
 #[test]
@@ -124,20 +124,20 @@ fn a_voter_that_was_just_selected_is_waited_for_too() {
 
 #[test]
 fn in_hybrid_mode_the_model_is_waited_for_and_then_saturation_decides_alone() {
-    let told = looks(HYBRID, &[(3_600, RATES)]).remove(0);
-    assert_eq!(told.0, 3, "{}", told.1);
-    let untold = looks(HYBRID, &[(3_600, ""), (3_780, ""), (3_781, "")]);
-    let counts: Vec<u32> = untold.iter().map(|(count, _)| *count).collect();
-    assert_eq!(counts, [3, 3, 2], "{untold:#?}");
+    let known = looks(HYBRID, &[(3_600, RATES)]).remove(0);
+    assert_eq!(known.0, 3, "{}", known.1);
+    let unknown = looks(HYBRID, &[(3_600, ""), (3_780, ""), (3_781, "")]);
+    let counts: Vec<u32> = unknown.iter().map(|(count, _)| *count).collect();
+    assert_eq!(counts, [3, 3, 2], "{unknown:#?}");
     assert!(
-        untold[0]
+        unknown[0]
             .1
             .contains("has had no result since it was first asked 0s ago"),
         "{}",
-        untold[0].1
+        unknown[0].1
     );
     let alone = "the queueing model has no opinion to follow: saturation decides alone";
-    assert!(untold[2].1.contains(alone), "{}", untold[2].1);
+    assert!(unknown[2].1.contains(alone), "{}", unknown[2].1);
 }
 
 /// A variant of one model, and its replicas: share of the KV cache, queue, and length of answers.
@@ -176,10 +176,10 @@ fn a_full_replica_that_hides_the_length_of_its_answers_lets_none_go() {
             &[text],
         )
     };
-    let (told, said) = with(", outputTokens: 0").remove(0);
-    assert_eq!(told, 3, "{said}");
-    let (untold, said) = with("").remove(0);
-    assert_eq!(untold, 2, "{said}");
+    let (known, said) = with(", outputTokens: 0").remove(0);
+    assert_eq!(known, 3, "{said}");
+    let (unknown, said) = with("").remove(0);
+    assert_eq!(unknown, 2, "{said}");
     let missing = "no analyzer has a view on role prefill, missing: output_tokens of v-1";
     assert!(said.contains(missing), "{said}");
 }

@@ -57,20 +57,20 @@ fn outcome(plan: &Plan) -> (Option<Replicas>, Option<QueueSource>, Option<String
 #[test]
 fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
     use QueueSource::{Prometheus, Router};
-    let told = |requests: u32, age: &str| {
+    let seen = |requests: u32, age: &str| {
         format!("router: {{queueRequests: {{value: {requests}, age: {age}}}}}")
     };
     let said = |requests: u32, age: &str| {
         format!("directQueue: {{requests: {{value: {requests}, age: {age}}}}}")
     };
-    let both = |told: String, said: String| format!("{told}, {said}");
+    let both = |seen: String, said: String| format!("{seen}, {said}");
     let failed = "directQueue: {failure: refused}".to_owned();
     let faltering = "directQueue: {requests: {value: 2, age: 5s}, failure: refused}".to_owned();
     for (collection, model, source, failure) in [
         (GOOD, String::new(), None, None),
-        (GOOD, told(3, "5s"), Some(Prometheus), None),
+        (GOOD, seen(3, "5s"), Some(Prometheus), None),
         (GOOD, said(3, "5s"), Some(Router), None),
-        (DOWN, told(3, "5s"), None, None),
+        (DOWN, seen(3, "5s"), None, None),
         (DOWN, said(3, "5s"), Some(Router), None),
         (NEVER, said(3, "5s"), Some(Router), None),
         (OLD, said(3, "5s"), Some(Router), None),
@@ -78,25 +78,25 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
         // Too old to shrink on, and not to start on.
         (DOWN, said(3, "61s"), Some(Router), None),
         (DOWN, said(3, "6m"), None, None),
-        (GOOD, both(told(3, "9s"), said(0, "1s")), None, None),
-        (GOOD, both(told(0, "9s"), said(3, "1s")), Some(Router), None),
+        (GOOD, both(seen(3, "9s"), said(0, "1s")), None, None),
+        (GOOD, both(seen(0, "9s"), said(3, "1s")), Some(Router), None),
         (
             GOOD,
-            both(told(3, "1s"), said(0, "9s")),
+            both(seen(3, "1s"), said(0, "9s")),
             Some(Prometheus),
             None,
         ),
-        (GOOD, both(told(0, "1s"), said(3, "9s")), None, None),
+        (GOOD, both(seen(0, "1s"), said(3, "9s")), None, None),
         // Of one age the longer.
-        (GOOD, both(told(0, "1s"), said(3, "1s")), Some(Router), None),
+        (GOOD, both(seen(0, "1s"), said(3, "1s")), Some(Router), None),
         (
             GOOD,
-            both(told(3, "1s"), said(0, "1s")),
+            both(seen(3, "1s"), said(0, "1s")),
             Some(Prometheus),
             None,
         ),
         (DOWN, failed.clone(), None, Some("refused".to_owned())),
-        (GOOD, both(told(3, "5s"), failed), Some(Prometheus), None),
+        (GOOD, both(seen(3, "5s"), failed), Some(Prometheus), None),
         (DOWN, faltering, Some(Router), None),
     ] {
         for settings in [PERCENTAGES, TOKENS] {
@@ -279,7 +279,7 @@ fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
 }
 
 #[test]
-fn a_model_may_be_in_use_and_be_started_while_nobody_is_heard() {
+fn a_model_may_be_in_use_and_be_started_without_samples() {
     let (model, variant) = (ModelKey::new("ns", "m"), VariantKey::new("ns", "a"));
     let hold = Duration::from_mins(10);
     let idle = "router: {queueRequests: 0}";

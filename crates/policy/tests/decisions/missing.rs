@@ -65,7 +65,7 @@ fn target(signals: &str, router: &str, failures: &str, with: &str) -> (u32, Stri
 const QUIET: &str = "kvUsage: 0, completionRate: 0, generationRate: 0";
 
 #[test]
-fn a_model_that_nobody_used_for_its_retention_goes_to_zero() {
+fn a_model_without_use_for_its_retention_goes_to_zero() {
     let idle = [
         QUIET,
         // A cache of prefixes that stays.
@@ -87,7 +87,7 @@ fn a_model_that_nobody_used_for_its_retention_goes_to_zero() {
 
 #[test]
 fn an_unknown_sign_of_use_is_no_zero() {
-    assert_eq!(target(QUIET, "", "", TO_ZERO).0, 0, "nobody uses it");
+    assert_eq!(target(QUIET, "", "", TO_ZERO).0, 0, "it is not in use");
     let unknown = [
         ("kvUsage: 0.3, generationRate: 0", "", ""),
         (
@@ -146,7 +146,7 @@ fn an_unknown_sign_of_use_is_no_zero() {
 
 #[test]
 fn every_sign_of_use_keeps_a_model() {
-    assert_eq!(target(QUIET, "", "", TO_ZERO).0, 0, "nobody uses it");
+    assert_eq!(target(QUIET, "", "", TO_ZERO).0, 0, "it is not in use");
     let used = [
         ("kvUsage: 0, completionRate: 5, generationRate: 0", ""),
         ("kvUsage: 0, completionRate: 0, generationRate: 250", ""),
@@ -201,16 +201,19 @@ variants:
 #[test]
 fn replicas_that_do_not_say_the_size_of_their_cache_release_nothing() {
     let settings = settings(TOKENS);
-    let replica = |usage, is_told: bool| (usage, is_told.then_some(500_000.0), Some(50.0));
-    let small = |usage, told: &[bool]| {
-        let all: Vec<_> = told.iter().map(|told| replica(usage, *told)).collect();
+    let replica = |usage, is_stated: bool| (usage, is_stated.then_some(500_000.0), Some(50.0));
+    let small = |usage, reported: &[bool]| {
+        let all: Vec<_> = reported
+            .iter()
+            .map(|reported| replica(usage, *reported))
+            .collect();
         decide(&fleet(&all), &settings).remove(0)
     };
     assert_eq!(small(0.001, &[true; 6]).0, 1, "an idle fleet shrinks");
     assert_eq!(small(0.1, &[true; 6]).0, 6, "a loaded one does not");
-    let told = [true, true, false, false, false, false];
-    assert_eq!(small(0.1, &told).0, 6);
-    assert_eq!(small(0.001, &told).0, 6, "its size is only assumed");
+    let reported = [true, true, false, false, false, false];
+    assert_eq!(small(0.1, &reported).0, 6);
+    assert_eq!(small(0.001, &reported).0, 6, "its size is only assumed");
     assert_eq!(small(0.06, &[true; 2]).0, 2);
     assert_eq!(small(0.06, &[true, false]).0, 2);
 }
@@ -298,9 +301,9 @@ proptest! {
         ),
     ) {
         let settings = settings(TOKENS);
-        let size = |is_told: bool, size: f64| is_told.then_some(size.floor());
+        let size = |is_stated: bool, size: f64| is_stated.then_some(size.floor());
         let whole: Vec<_> = replicas.iter().map(|(usage, cache, output, _)| (*usage, size(true, *cache), *output)).collect();
-        let poorer: Vec<_> = replicas.iter().map(|(usage, cache, output, told)| (*usage, size(*told, *cache), *output)).collect();
+        let poorer: Vec<_> = replicas.iter().map(|(usage, cache, output, reported)| (*usage, size(*reported, *cache), *output)).collect();
         let standing = u32::try_from(replicas.len()).unwrap();
         let (informed, _) = decide(&fleet(&whole), &settings).remove(0);
         let (blind, said) = decide(&fleet(&poorer), &settings).remove(0);

@@ -125,7 +125,7 @@ fn pending_replicas_count_as_supply_and_growth_stops_there() {
 }
 
 #[test]
-fn several_replicas_go_at_once_and_the_dearest_first() {
+fn several_replicas_go_at_once_and_the_most_expensive_first() {
     let text = document(
         &[
             variant("cheap", "cost: 10", &[0.01, 0.01]),
@@ -354,10 +354,10 @@ fn an_idle_model_goes_to_zero_after_its_retention_and_not_without_a_wake_signal(
     assert_eq!(to(&gone, "a"), 0);
     let step = &gone.decisions[&VariantKey::new("ns", "a")].steps[2];
     assert!(matches!(step.why, Reason::NoRequests { .. }), "{step:?}");
-    let unheard = with(&idle, "", 300);
-    assert_eq!(to(&unheard, "a"), 1);
+    let silent = with(&idle, "", 300);
+    assert_eq!(to(&silent, "a"), 1);
     assert!(
-        unheard.decisions[&VariantKey::new("ns", "a")]
+        silent.decisions[&VariantKey::new("ns", "a")]
             .steps
             .iter()
             .any(|step| step.why.to_string() == "no-wake-signal")

@@ -275,9 +275,9 @@ proptest! {
     ) {
         let settings = settings(SETTINGS[which]);
         let mut older = document.clone();
-        let told = older.models.first_mut().and_then(|model| model.router.as_mut());
-        let Some(told) = told else { return Ok(()) };
-        let reading = if is_rate { &mut told.arrival_rate } else { &mut told.queue_requests };
+        let sampled = older.models.first_mut().and_then(|model| model.router.as_mut());
+        let Some(sampled) = sampled else { return Ok(()) };
+        let reading = if is_rate { &mut sampled.arrival_rate } else { &mut sampled.queue_requests };
         // Who reads it, may not shrink; only throughput looks at the rate.
         let is_read = reading.is_some() && (!is_rate || SETTINGS[which].contains("throughput"));
         age(reading);
@@ -357,15 +357,15 @@ fn nothing_is_lowered(
     for (pod, signal) in losses {
         lose(&mut poorer, *pod, *signal);
     }
-    let told = poorer.models.first_mut();
-    if let Some(told) = told.and_then(|model| model.router.as_mut()) {
+    let sampled = poorer.models.first_mut();
+    if let Some(sampled) = sampled.and_then(|model| model.router.as_mut()) {
         match router {
-            0 => told.queue_requests = None,
-            1 => told.arrival_rate = None,
-            2 => *told = RouterDocument::default(),
-            3 => told.queue_bytes = None,
-            4 => age(&mut told.queue_requests),
-            5 => age(&mut told.arrival_rate),
+            0 => sampled.queue_requests = None,
+            1 => sampled.arrival_rate = None,
+            2 => *sampled = RouterDocument::default(),
+            3 => sampled.queue_bytes = None,
+            4 => age(&mut sampled.queue_requests),
+            5 => age(&mut sampled.arrival_rate),
             _ => {}
         }
     }

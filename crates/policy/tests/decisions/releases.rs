@@ -47,7 +47,7 @@ fn every_mode_cancels_a_release_before_another_variant_grows() {
 }
 
 #[test]
-fn a_model_on_its_way_to_zero_stays_where_somebody_uses_it_again() {
+fn a_model_on_its_way_to_zero_stays_where_it_is_in_use_again() {
     let leaving = |running: u32| {
         let model =
             "models: [{namespace: ns, model: m, router: {queueRequests: 0, arrivalRate: 0}}]";
@@ -81,7 +81,7 @@ const MODES: [&str; 6] = [
 ];
 
 /// Two replicas that say `signals`, `desired` of which are published, and a variant without any.
-fn beside_cold(desired: u32, signals: &str, queue: u32) -> String {
+fn with_cold(desired: u32, signals: &str, queue: u32) -> String {
     let pods =
         ["w0", "w1"].map(|name| format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}"));
     format!(
@@ -97,7 +97,7 @@ fn beside_cold(desired: u32, signals: &str, queue: u32) -> String {
 fn replicas_on_their_way_out_stay_before_another_variant_is_started() {
     for settings in MODES {
         for (desired, queue) in [(0, 1), (0, 200), (1, 200)] {
-            let plan = planned(&beside_cold(desired, "", queue), settings);
+            let plan = planned(&with_cold(desired, "", queue), settings);
             let found = targets(&plan);
             assert_eq!(
                 (found["cold"], found["warm"]),
@@ -106,7 +106,7 @@ fn replicas_on_their_way_out_stay_before_another_variant_is_started() {
                 reason(&plan, "warm")
             );
         }
-        let calm = planned(&beside_cold(1, "", 0), settings);
+        let calm = planned(&with_cold(1, "", 0), settings);
         assert_eq!(targets(&calm)["warm"], 1, "{settings}");
     }
 }
@@ -115,13 +115,13 @@ fn replicas_on_their_way_out_stay_before_another_variant_is_started() {
 fn full_caches_keep_a_release_that_no_analyzer_judges() {
     let said = |usage: f64| format!("kvUsage: {usage}, kvCapacity: 100000");
     for settings in MODES {
-        let full = planned(&beside_cold(1, &said(0.98), 0), settings);
+        let full = planned(&with_cold(1, &said(0.98), 0), settings);
         assert!(
             targets(&full)["warm"] >= 2,
             "{settings}: {}",
             reason(&full, "warm")
         );
-        let calm = planned(&beside_cold(1, &said(0.3), 0), settings);
+        let calm = planned(&with_cold(1, &said(0.3), 0), settings);
         assert_eq!(targets(&calm)["warm"], 1, "{settings}");
     }
 }
@@ -130,12 +130,12 @@ fn full_caches_keep_a_release_that_no_analyzer_judges() {
 fn a_silent_variant_keeps_its_release_while_requests_wait() {
     for settings in MODES {
         for (queue, kept) in [(31, 4), (0, 2)] {
-            let heard =
+            let sampled =
                 "{name: b0, age: 2h, signals: {kvUsage: 0.2, queueLength: 0, kvCapacity: 16000}}";
             let fleet = format!(
                 "version: 1\nvariants:\n\
                  - {{namespace: ns, name: a, model: m, desired: 2, target: {{current: 4}}, pods: [{{name: a0, age: 2h}}, {{name: a1, age: 2h}}, {{name: a2, age: 2h}}, {{name: a3, age: 2h}}]}}\n\
-                 - {{namespace: ns, name: b, model: m, desired: 1, target: {{current: 1}}, pods: [{heard}]}}\n\
+                 - {{namespace: ns, name: b, model: m, desired: 1, target: {{current: 1}}, pods: [{sampled}]}}\n\
                  models: [{{namespace: ns, model: m, router: {{queueRequests: {queue}}}}}]\n"
             );
             let plan = planned(&fleet, settings);
@@ -152,7 +152,7 @@ fn a_silent_variant_keeps_its_release_while_requests_wait() {
 #[test]
 fn no_mode_lets_a_release_stand_that_no_analyzer_judges_while_requests_wait() {
     for settings in MODES {
-        let fleet = beside_cold(1, "kvUsage: 0.5, queueLength: 8", 0);
+        let fleet = with_cold(1, "kvUsage: 0.5, queueLength: 8", 0);
         let plan = planned(&fleet, settings);
         assert!(
             targets(&plan)["warm"] >= 2,

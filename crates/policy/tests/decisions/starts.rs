@@ -11,7 +11,7 @@ use wva_policy::{learn, plan};
 use wva_settings::bundle::read_bundle;
 
 /// Plans one document after the other; the last plan and what is known after it.
-pub(super) fn told(documents: &[impl AsRef<str>], settings: &str) -> (Learned, Plan) {
+pub(super) fn decided(documents: &[impl AsRef<str>], settings: &str) -> (Learned, Plan) {
     let settings = read_bundle(settings).unwrap();
     let mut known = (Learned::default(), None);
     for text in documents {
@@ -55,7 +55,7 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
     let late = fleet(12_000, "pendingFor: 15m", "ready: false, age: 15m");
 
     // The limit is 10 minutes where no start was seen, and twice a start of 8 minutes.
-    let (unknown, plan) = told(std::slice::from_ref(&late), "");
+    let (unknown, plan) = decided(std::slice::from_ref(&late), "");
     assert!(
         unknown
             .starts
@@ -64,7 +64,7 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
             == 0
     );
     assert!(!waits(&plan));
-    let (known, shown) = told(&[starting.clone(), serving(1_000, "readyFor: 520s")], "");
+    let (known, shown) = decided(&[starting.clone(), serving(1_000, "readyFor: 520s")], "");
     let start = known
         .starts
         .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
@@ -72,14 +72,14 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
     assert_eq!(start.cold, Some(Duration::from_mins(8)));
     let figures = &shown.models[&ModelKey::new("ns", "m")];
     assert_eq!(figures.starts[&VariantKey::new("ns", "v")], start);
-    let (_, plan) = told(
+    let (_, plan) = decided(
         &[starting.clone(), serving(1_000, "readyFor: 520s"), late],
         "",
     );
     assert!(waits(&plan));
 
     // Where nobody says since when it is ready, it is ready since it was seen to be.
-    let (known, _) = told(&[starting, serving(90, "ready: true")], "");
+    let (known, _) = decided(&[starting, serving(90, "ready: true")], "");
     let start = known
         .starts
         .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
@@ -106,7 +106,7 @@ fn gated_replicas_hold_their_variant_for_five_minutes_in_a_word_of_their_own() {
         (299, "in transition, keeps its own target", [2, 2]),
         (300, "limit reached, no longer held back", [3, 1]),
     ] {
-        let (_, plan) = told(&[gated(age, "ready: false, gated: true")], "");
+        let (_, plan) = decided(&[gated(age, "ready: false, gated: true")], "");
         let decision = |name: &str| &plan.decisions[&VariantKey::new("ns", name)];
         let steps = decision("v").steps.iter();
         let why: Vec<String> = steps.map(|step| step.why.to_string()).collect();

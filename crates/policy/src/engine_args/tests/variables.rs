@@ -4,22 +4,22 @@ use super::container;
 use crate::engine_args::{ContainerCommand, EngineArgs, EngineKind, ParsedArgs, parse};
 
 #[test]
-fn what_is_assumed_instead_is_told_as_it_is_in_the_end() {
-    let told = |words: &[&str]| -> Vec<String> {
+fn what_is_assumed_instead_is_named_as_it_is_in_the_end() {
+    let messages = |words: &[&str]| -> Vec<String> {
         let parsed = parse(&[container(words)]);
         parsed.faults.iter().map(ToString::to_string).collect()
     };
-    assert_eq!(told(&["--max-num-seqs=64"]), [""; 0]);
+    assert_eq!(messages(&["--max-num-seqs=64"]), [""; 0]);
     let mend = "correct it in the pod template";
     assert_eq!(
-        told(&["--max-num-seqs=many", "--max-num-seqs=32"]),
+        messages(&["--max-num-seqs=many", "--max-num-seqs=32"]),
         [format!(
             "argument --max-num-seqs has the value \"many\", which is not a whole number of at least \
              1; 32 is assumed, {mend}"
         )]
     );
     assert_eq!(
-        told(&[
+        messages(&[
             "--max-num-seqs",
             "--max-model-len=x",
             "--max-num-batched-tokens="
@@ -85,7 +85,7 @@ fn variables_of_a_shell_are_read_where_their_values_are_written() {
 }
 
 #[test]
-fn a_variable_that_nobody_knows_leaves_its_argument_unread() {
+fn an_unknown_variable_leaves_its_argument_unread() {
     for (script, value) in [
         (
             "vllm serve m --max-num-seqs $UNKNOWN --block-size 32",
@@ -108,13 +108,13 @@ fn a_variable_that_nobody_knows_leaves_its_argument_unread() {
             (256, 32),
             "{script}"
         );
-        let told: Vec<String> = parsed.faults.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = parsed.faults.iter().map(ToString::to_string).collect();
         let expected = format!(
             "argument --max-num-seqs has the literal text {value:?} as its value: the dollar sign is \
              escaped, or the pod template does not spell out the variable; 256 is assumed, write the \
              value there, or in env of the container"
         );
-        assert_eq!(told, [expected], "{script}");
+        assert_eq!(messages, [expected], "{script}");
     }
     // Names and switches are no texts to guess from.
     for word in [

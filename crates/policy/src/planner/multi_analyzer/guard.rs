@@ -24,7 +24,7 @@ pub(super) struct Guard {
     /// then nothing of the model would shrink.
     pub(super) unjudged: Option<BlockReason>,
     /// A voter that was never heard and may yet speak.
-    pub(super) unheard: Option<BlockReason>,
+    pub(super) undetermined: Option<BlockReason>,
     /// What the voters do not know, by role.
     pub(super) gaps: BTreeMap<ServingRole, ViewGap>,
     /// Requests in the router, which raise no variant without a report.
@@ -39,10 +39,10 @@ impl Guard {
         voters: &[(AnalyzerName, Liveness)],
     ) -> Self {
         let is_unjudged = |analyzer: &AnalyzerName| {
-            let half_told = inputs.has_partial_metrics(*analyzer);
+            let is_partial = inputs.has_partial_metrics(*analyzer);
             opinions.assessments.get(analyzer).is_some_and(|said| {
                 let mut sized = said.variants.values();
-                sized.any(|variant| half_told || !said.demand.contains_key(&variant.role))
+                sized.any(|variant| is_partial || !said.demand.contains_key(&variant.role))
             })
         };
         let is_live = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
@@ -54,15 +54,15 @@ impl Guard {
             analyzer,
             gap: opinions.gap_of(analyzer, work.key, inputs),
         };
-        let unheard = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
-            BlockReason::unheard(*analyzer, *liveness)
+        let undetermined = |(analyzer, liveness): &(AnalyzerName, Liveness)| {
+            BlockReason::undetermined(*analyzer, *liveness)
         };
         Self {
             unseen: work.group.unseen().into_iter().cloned().collect(),
             stale: inputs.stale,
             is_router_stale: inputs.is_router_stale,
             unjudged: unjudged.map(awaited),
-            unheard: voters.iter().find_map(unheard),
+            undetermined: voters.iter().find_map(undetermined),
             gaps: opinions.role_gaps(work.key, inputs, has_vote),
             queue: None,
         }
@@ -100,6 +100,6 @@ impl Guard {
     }
 
     fn hold(&self) -> Option<BlockReason> {
-        (self.unheard.clone()).or_else(|| self.unjudged.clone())
+        (self.undetermined.clone()).or_else(|| self.unjudged.clone())
     }
 }

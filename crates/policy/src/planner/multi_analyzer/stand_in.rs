@@ -18,9 +18,9 @@ pub(super) fn hold_early_releases(
 ) {
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
     let mut voters = (configs.iter()).filter(|config| config.participation == Participation::Votes);
-    let unheard =
-        voters.find_map(|one| BlockReason::unheard(one.analyzer, live(work.key, one.analyzer)));
-    let Some(hold) = unheard else {
+    let undetermined = voters
+        .find_map(|one| BlockReason::undetermined(one.analyzer, live(work.key, one.analyzer)));
+    let Some(hold) = undetermined else {
         return;
     };
     let released = work

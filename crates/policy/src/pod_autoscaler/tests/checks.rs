@@ -126,7 +126,7 @@ fn a_role_needs_a_storm_service_of_its_group_and_version() {
 }
 
 #[test]
-fn what_is_left_out_or_null_is_named_beside_all_else() {
+fn what_is_left_out_or_null_is_named_with_all_else() {
     let mut object = object(
         "pa",
         "{scaleTargetRef: null, maxReplicas: null, metricsSources: null, minReplicas: -1}",

@@ -73,7 +73,7 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
         "podAutoscalers[0].sources[0].total: custom load does not report it; write pods",
         "podAutoscalers[0].sources[0].pods.p: 1.1e100 is no amount; write 0 to 1e100",
         "podAutoscalers[0].sources[1].pods: external queue does not report it; write total",
-        "podAutoscalers[0].sources[1].pods.x: the target has no such pod; add it to pods, or drop it",
+        "podAutoscalers[0].sources[1].pods.x: the target has no pod of this name; add it to pods, or drop it",
         "podAutoscalers[0].sources[1].total: -1.0 is no amount; write 0 to 1e100",
         "podAutoscalers[1].object.metadata.name: podAutoscalers[0] has this name, too; give it another",
         "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out",

@@ -12,7 +12,7 @@ fn stored(spec: &Value) -> Result<PodAutoscalerObject, Vec<UnreadableField>> {
 }
 
 #[test]
-fn fields_of_another_form_are_named_at_once_beside_all_else() {
+fn fields_of_another_form_are_named_at_once_with_all_else() {
     let mut spec = json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
         "minReplicas": 2, "maxReplicas": 4, "scalingStrategy": "KPA",

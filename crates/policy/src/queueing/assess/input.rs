@@ -156,8 +156,8 @@ impl QueueingVariantInput {
             .values()
             .filter(|one| !one.is_unknown())
             .count();
-        let heard = Replicas(u32::try_from(silent).unwrap_or(u32::MAX));
-        self.ready.saturating_sub(heard)
+        let reporting = Replicas(u32::try_from(silent).unwrap_or(u32::MAX));
+        self.ready.saturating_sub(reporting)
     }
 
     /// Mean request, by the rates of the replicas.

@@ -53,8 +53,8 @@ pub fn tune(
     let known = previous.map_or_else(|| seed(first, settings), |tuned| tuned.estimate);
     let refused = previous.map_or(0, |tuned| tuned.refused_rounds);
     // Of a replica that is sent more than it can work on, nobody learns that the estimate is wrong.
-    let telling = usable().find(|one| !one.overflows());
-    let start = match (refused.checked_sub(PATIENCE), telling) {
+    let informative = usable().find(|one| !one.overflows());
+    let start = match (refused.checked_sub(PATIENCE), informative) {
         (None, _) | (_, None) => known,
         (Some(doubts), Some(first)) => {
             let base = if doubts < MAX_WIDENINGS {
@@ -82,7 +82,7 @@ pub fn tune(
         refused_rounds: if accepted {
             0
         } else {
-            refused.saturating_add(u32::from(telling.is_some()))
+            refused.saturating_add(u32::from(informative.is_some()))
         },
         last,
     })

@@ -104,7 +104,7 @@ fn a_queue_that_stands_shows_a_full_engine_of_which_no_limit_is_known() {
 }
 
 #[test]
-fn a_queue_of_decode_beside_prefill_or_of_one_look_shows_nothing() {
+fn a_queue_of_decode_with_prefill_or_of_one_look_shows_nothing() {
     let mut story = Story::default();
     let queued = fleet(ServingRole::Decode, None, &[busy(MOST, 400.0)]);
     let decode = model(40.0, [(key(), queued)]);

@@ -41,7 +41,7 @@ fn readings_count_for_a_day() {
 
 #[test]
 fn an_instance_at_work_that_hides_the_length_of_its_answers_lets_none_go() {
-    let beside = |used: u32, output: &str, other: &str| {
+    let paired = |used: u32, output: &str, other: &str| {
         format!(
             "{{ variants: {{ v: {{ args: [], instances: {{ \
              a: {{ used: {used}, waiting: 0, input: 100{output} }}, \
@@ -56,7 +56,7 @@ fn an_instance_at_work_that_hides_the_length_of_its_answers_lets_none_go() {
         (0, "", long, true),
         (1_000, "", "", true),
     ] {
-        let seen = see(&mut Fleet::default(), &beside(used, own, other));
+        let seen = see(&mut Fleet::default(), &paired(used, own, other));
         assert_eq!(seen["v.is_demand_known"], known, "{used} {own} {other}");
     }
 }

@@ -231,9 +231,9 @@ proptest! {
         }
         let (mut one, mut other) = (Fleet::default(), Fleet::default());
         for _ in 0..2 {
-            let (told, _) = step(&mut one, &models(&variants, Policy::usual()));
+            let (partial, _) = step(&mut one, &models(&variants, Policy::usual()));
             let (stated, _) = step(&mut other, &models(&lossy, Policy::usual()));
-            prop_assert_eq!(told, stated);
+            prop_assert_eq!(partial, stated);
         }
     }
 
@@ -242,9 +242,9 @@ proptest! {
         let (assessment, report) = step(&mut Fleet::default(), &models(&variants, Policy::usual()));
         let roles: BTreeSet<ServingRole> = variants.iter().map(|variant| variant.role).collect();
         let stated: BTreeSet<ServingRole> = assessment.demand.keys().copied().collect();
-        let is_heard = variants.iter().any(|variant| !variant.instances.is_empty());
-        prop_assert!(report.model.is_demand_known == is_heard);
-        prop_assert!(!is_heard || stated == roles);
+        let is_reporting = variants.iter().any(|variant| !variant.instances.is_empty());
+        prop_assert!(report.model.is_demand_known == is_reporting);
+        prop_assert!(!is_reporting || stated == roles);
     }
 
     #[test]

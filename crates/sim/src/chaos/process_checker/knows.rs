@@ -95,7 +95,7 @@ fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
                 stored != Some((spec, read.object.status_replicas))
             }
             ScaleReading::Missing => stored.is_some(),
-            ScaleReading::Unheard | ScaleReading::Unscalable(_) => false,
+            ScaleReading::Unanswered | ScaleReading::Unscalable(_) => false,
         }
     };
     let odd = scales
