@@ -1,5 +1,5 @@
 //! Which pods belong to a target: those that it controls, by itself or through what it controls. A pod
-//! whose chain is broken anywhere belongs to nobody, and its series count for nobody.
+//! whose chain is broken anywhere belongs to no target, and its series count for none.
 //!
 //! The leader pod of a group controls the other pods of it, so that of a group its leader alone is
 //! found.

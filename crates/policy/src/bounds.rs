@@ -50,7 +50,7 @@ pub struct Bounds {
     pub min: Replicas,
     /// Where the minimum comes from.
     pub source: BoundSource,
-    /// Most replicas; `None` if there is no such limit.
+    /// Most replicas; `None` without this limit.
     pub max: Option<Replicas>,
 }
 

@@ -93,8 +93,8 @@ impl WatchScope {
 
     /// Whether a variant is ours, by its namespace and its label
     /// `wva.llmd.ai/controller-instance`. A namespace that is not known counts as not excluded.
-    /// The exclusion holds for everything we do, decisions included; only of the one namespace that
-    /// the controller is told to watch it is not asked.
+    /// The exclusion holds for everything we do, decisions included. It does not hold for the one
+    /// namespace that the controller watches by its settings.
     pub fn admits(
         &self,
         variant_namespace: &str,

@@ -12,7 +12,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Variants that may have replicas nobody sees; nothing of the model shrinks meanwhile.
+    /// Variants that may have unseen replicas; nothing of the model shrinks meanwhile.
     pub(super) fn unseen(&self) -> Vec<&'a VariantKey> {
         let is_unseen = |target: &TargetView| {
             matches!(
@@ -27,8 +27,8 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Whether replicas may serve the model that are not heard of as its: besides those that nobody
-    /// sees, those of a target that is not one variant's alone, or cannot be scaled.
+    /// Whether replicas may serve the model that do not report as its replicas: unseen ones, and those of
+    /// a target that is not one variant's alone, or cannot be scaled.
     pub(super) fn may_serve_unseen(&self) -> bool {
         let mut targets = self.others.iter().map(|view| &view.target);
         targets.any(|target| !matches!(target, TargetView::NotFound { .. }))

@@ -37,7 +37,7 @@ pub enum Basis {
     Saturation,
     /// The model's.
     Model,
-    /// Nobody asked for a change.
+    /// Neither wants a change.
     Neither,
 }
 

@@ -271,7 +271,7 @@ fn check_silent(
 #[derive(Debug, Default)]
 struct Model<'a> {
     mover: Option<(&'a VariantKey, Cost, Move)>,
-    /// Eligible variants that were passed over: the cheapest and the dearest.
+    /// Eligible variants that were passed over: the cheapest and the most expensive.
     cheapest: Option<(Cost, &'a VariantKey)>,
     most_expensive: Option<(Cost, &'a VariantKey)>,
 }
@@ -396,8 +396,8 @@ fn step_of(decision: &Decision) -> Option<&Step> {
     (!is_refused).then_some(step)
 }
 
-/// Whether a variant that nobody is_reporting may have moved all the same: over the boundary to zero in
-/// either direction, or from zero, where there is nobody to hear.
+/// Whether a variant without usable samples may have moved all the same: over the boundary to zero, or
+/// from zero, where no replica can report.
 fn crossed_zero(decision: &Decision) -> bool {
     let is_empty = decision.current == Some(Replicas::ZERO);
     decision.steps.iter().any(|step| {

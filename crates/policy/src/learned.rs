@@ -68,7 +68,7 @@ pub struct Learned {
     /// Variants that were to have no replicas.
     #[serde(default)]
     pub at_zero: BTreeSet<VariantKey>,
-    /// Variants that were started from zero of late.
+    /// Variants that were started from zero recently.
     #[serde(default)]
     pub wakes: WakeLog,
 }

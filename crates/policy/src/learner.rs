@@ -17,7 +17,7 @@ use wva_base::moment::{Moment, Since};
 
 /// Takes one collection in.
 ///
-/// A variant that is not heard in full is silent from now on, or, when its pods are first seen by
+/// A variant that does not report in full is silent from now on, or, when its pods are first seen by
 /// this process, since the oldest one that is not ready was created. What cannot be judged (a failed
 /// query, a target or pods not yet seen) leaves the record as it is.
 pub fn learn(
@@ -81,7 +81,7 @@ pub fn learn(
 }
 
 /// The pods of every variant; none of one whose target is not resolved now. A pod that turned ready
-/// at a time that nobody noted did so now.
+/// at a time that was not noted did so now.
 fn pods_of(
     snapshot: &ClusterSnapshot,
     now: Moment,

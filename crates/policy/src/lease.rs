@@ -33,9 +33,9 @@ pub struct LeaseRecord {
     pub duration: Duration,
     /// How often it changed hands.
     pub transitions: u32,
-    /// When it changed hands last, by the clock of whoever took it.
+    /// When it changed hands last, by the clock of its holder.
     pub acquired: Option<WallTime>,
-    /// When it was written last, by the clock of whoever wrote it.
+    /// When it was written last, by the clock of its writer.
     pub renewed: Option<WallTime>,
     /// Version of the object, for a full replacement that fails if anybody else was faster.
     pub version: Arc<str>,
@@ -53,7 +53,7 @@ pub enum LeaseMove {
         /// What to write.
         proposal: LeaseProposal,
     },
-    /// Somebody else holds it.
+    /// Another holder has it.
     Wait {
         /// Until this monotonic time, if it stays as it is.
         free_at: Duration,
@@ -72,7 +72,7 @@ pub struct LeaseProposal {
 /// Whether a proposal takes or keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProposalKind {
-    /// The record was somebody else's, or nobody's.
+    /// The record was of another holder, or of none.
     Acquire,
     /// The record is ours.
     Renew {
@@ -85,7 +85,7 @@ pub enum ProposalKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseState {
     seen: Option<Seen>,
-    /// When records were sent of which nobody said whether they were stored.
+    /// When records were sent whose storage was not confirmed.
     doubted: Vec<Moment>,
 }
 

@@ -1,5 +1,5 @@
 //! Every decision, as pure functions and plain state machines. Nothing below this module waits,
-//! asks for the time, draws a random number or depends on the order of a hash map.
+//! reads the clock, draws a random number or depends on the order of a hash map.
 
 pub mod accelerator;
 pub mod actuation;

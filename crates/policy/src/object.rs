@@ -155,7 +155,7 @@ pub struct StoredAllocation {
 pub struct TargetObject {
     /// Namespace, kind and name.
     pub key: TargetKey,
-    /// `metadata.uid`: tells a re-created target from the one before.
+    /// `metadata.uid`: differs between a re-created target and the one before.
     pub uid: Arc<str>,
     /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
@@ -167,8 +167,8 @@ pub struct TargetObject {
     pub spec_replicas: Option<Replicas>,
     /// `status.replicas`.
     pub status_replicas: Replicas,
-    /// Those of `status.replicas` that still run an older template; all for kinds that may have such ones and
-    /// do not tell, zero for kinds that never do.
+    /// Those of `status.replicas` that still run an older template; all for kinds that may have them and do
+    /// not report them, zero for kinds that never do.
     pub outdated_replicas: Replicas,
     /// `status.readyReplicas`.
     pub ready_replicas: Replicas,
@@ -176,7 +176,7 @@ pub struct TargetObject {
     pub placement: Placement,
     /// One replica, as its pod template describes it.
     pub template: ReplicaTemplate,
-    /// Labels of the pods that answer requests; `None` where nobody says.
+    /// Labels of the pods that answer requests; `None` where not known.
     pub pod_labels: Option<Arc<ObjectLabels>>,
     /// Who controls it: a custom kind may stand above.
     pub controller: Option<ControllerRef>,

@@ -43,12 +43,12 @@ enum Presence {
     Wanted,
     /// It is to have some, and may have been at zero since the last collection.
     Started,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
 impl Observations {
-    /// What is known of use where nobody can be heard: nothing, so that every model may be in use.
+    /// What is known of use without samples: nothing, so that every model may be in use.
     pub(super) fn without_samples(
         snapshot: &ClusterSnapshot,
         before: &Learned,

@@ -37,10 +37,10 @@ pub enum Holding {
 /// How this controller stands towards one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ownership {
-    /// Nobody else claims it.
+    /// No other instance claims it.
     #[default]
     Alone,
-    /// This one goes on, and somebody else publishes the same variant.
+    /// This one goes on, and another instance publishes the same variant.
     #[serde(rename = "Beside")]
     Shared,
     /// Another one was first: nothing is published, and nothing but that is written.
@@ -67,8 +67,8 @@ pub struct OwnershipConflicts {
     silent: BTreeMap<Arc<str>, u32>,
     /// Managers that are taken for dead, with the time of their last writing.
     retired: BTreeMap<Arc<str>, WallTime>,
-    /// Objects of managers that were taken for dead, with the time of their last writing then. Whoever
-    /// holds one of them again is alive, though Prometheus does not show it.
+    /// Objects of managers that were taken for dead, with the time of their last writing then. A
+    /// manager that holds one of them again is alive, though Prometheus does not show it.
     taken: BTreeMap<(Arc<str>, VariantKey), WallTime>,
     /// Collections in a row with a second series, by variant.
     doubled: BTreeMap<VariantKey, u32>,
@@ -82,7 +82,7 @@ impl OwnershipConflicts {
         self.retired.keys().map(ToString::to_string).collect()
     }
 
-    /// How `me` stands towards an object with these owners. Whoever holds the status keeps it; of
+    /// How `me` stands towards an object with these owners. The holder of the status keeps it; of
     /// several that hold it alike, the first by name does.
     pub fn standing(&self, me: &str, variant: &VariantKey, owners: &[StatusOwner]) -> Ownership {
         let mut holders: Vec<&Arc<str>> = owners
@@ -129,7 +129,7 @@ impl OwnershipConflicts {
     /// objects that others hold, by manager, each with the time of its last writing; `managed` are all
     /// of ours.
     ///
-    /// Where nobody scrapes a live controller, it is taken for dead once. It takes its objects back when
+    /// A live controller that is not scraped is taken for dead once. It takes its objects back when
     /// it does not see the series of the other one either, and from then on is left alone.
     #[must_use]
     pub fn observe(
@@ -361,7 +361,7 @@ mod tests {
                 &keys(&["v", "w"]),
             );
         }
-        // Whoever cannot look concludes nothing.
+        // Without a look nothing is concluded.
         ownership_conflicts =
             ownership_conflicts.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
         assert_eq!(

@@ -127,7 +127,7 @@ impl<'a> PendingDecision<'a> {
     }
 
     /// The replicas that it will have whatever else is decided: those that exist, its minimum, and
-    /// what was published, unless nobody has applied that for too long.
+    /// what was published, unless that was not applied for too long.
     pub(super) fn committed(&self) -> Replicas {
         let is_ignored = self
             .transitions
@@ -195,7 +195,7 @@ impl<'a> PendingDecision<'a> {
         }
     }
 
-    /// Whether load asks for more than what was published and what exists, whatever GPUs grant.
+    /// Whether load needs more than what was published and what exists, whatever GPUs grant.
     pub(super) fn grows(&self) -> bool {
         grows_by_load(
             &self.steps,

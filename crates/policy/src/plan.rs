@@ -179,7 +179,7 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
     }
 }
 
-/// Whether load asks for more than `granted`: what was published and what exists. A minimum may ask for more yet.
+/// Whether load needs more than `granted`: what was published and what exists. A minimum may ask for more yet.
 pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
     let stages = [
         PlanStage::Saturation,

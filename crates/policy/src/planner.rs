@@ -188,7 +188,7 @@ impl<'a> Cycle<'a> {
         self.learned.wakes.kept(&draft.view.key, hold, self.now)
     }
 
-    /// The fewest replicas of a variant because of such a start.
+    /// The fewest replicas of a variant because of that start.
     fn woken_floor(&self, model: &ModelKey, draft: &PendingDecision<'_>) -> Replicas {
         Replicas(u32::from(self.woken(model, draft).is_some()))
     }

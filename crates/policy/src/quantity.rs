@@ -20,7 +20,7 @@ pub(crate) enum Quantity {
     Bytes,
 }
 
-/// Nobody waits for a token for more seconds than this; a larger number is in milliseconds.
+/// No client waits for a token for more seconds than this; a larger number is in milliseconds.
 const MAX_SECONDS: f64 = 600.0;
 
 /// No engine takes more seconds than this for one token; a larger number is in milliseconds.

@@ -62,14 +62,14 @@ pub enum Reason {
         /// The maximum.
         max: Replicas,
     },
-    /// The model lacks spare capacity, and the published count would give it, but nobody applies it.
+    /// The model lacks spare capacity, and the published count would give it, but it is not applied.
     AwaitsScaler {
         /// The count published last.
         published: Replicas,
         /// Replicas that exist.
         current: Replicas,
     },
-    /// Shrunk by one: the dearest variant above its floor, and the rest carries the load.
+    /// Shrunk by one: the most expensive variant above its floor, and the rest carries the load.
     Shrunk {
         /// Spare capacity once the replica is gone.
         left: Spare,
@@ -91,7 +91,7 @@ pub enum Reason {
     },
     /// The model could shrink by its load, but some samples are too old to shrink on.
     ShrinkOnStale {
-        /// Replicas with such samples.
+        /// Replicas with these samples.
         replicas: u32,
     },
     /// The model could shrink by its load, but what its router says is too old to shrink on.
@@ -365,10 +365,10 @@ pub enum Reason {
     Woken {
         /// Why.
         cause: WakeCause,
-        /// Who told of requests that wait.
+        /// Where the requests that wait were seen.
         source: Option<QueueSource>,
     },
-    /// It stays at zero, since nobody knows whether requests wait for it.
+    /// It stays at zero, since it is not known whether requests wait for it.
     WakeSignalFailed {
         /// Why its routers said nothing.
         why: Arc<str>,
@@ -381,7 +381,7 @@ pub enum Reason {
         obstacle: WakeObstacle,
         /// GPUs of one replica.
         gpus: Gpus,
-        /// The pools that cannot grant them, or that nobody knows.
+        /// The pools that cannot grant them, or that are not known.
         by: Vec<PoolFigures>,
         /// Resource claims whose GPUs are not counted.
         #[serde(default, skip_serializing_if = "<[_]>::is_empty")]

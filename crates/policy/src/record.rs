@@ -171,7 +171,7 @@ impl PublishedRecord {
         }
     }
 
-    /// Conditions that tell of trouble or of its end: those that became false, or false for another
+    /// Conditions that show trouble or its end: those that became false, or false for another
     /// reason, and those that became true again. `OptimizationReady` follows from metrics and target,
     /// and `Ready` from all.
     pub fn news<'a>(&'a self, previous: Option<&'a Self>) -> impl Iterator<Item = &'a Condition> {

@@ -35,9 +35,9 @@ pub(crate) struct SampleReader<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Collection {
     Complete,
-    /// A query failed that no model can do without, or nothing was collected: nobody is heard.
+    /// A query failed that no model can do without, or nothing was collected: no sample is usable.
     Failed,
-    /// It is older than a collection may be when it is used again: nobody is heard, either.
+    /// It is older than a collection may be when it is used again: no sample is usable, either.
     Expired,
 }
 
@@ -166,7 +166,7 @@ impl<'a> SampleReader<'a> {
             })
     }
 
-    /// Samples by pod under the variant's own model; `None` where nobody is heard.
+    /// Samples by pod under the variant's own model; `None` where no sample is usable.
     pub(crate) fn samples(self, model: &ModelKey) -> Option<&'a BTreeMap<Arc<str>, PodSamples>> {
         match self.collection {
             Collection::Complete => self.metrics.models.get(model),
@@ -174,7 +174,7 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    /// Samples of the router in front of a model; `None` where there is none, or nobody is heard.
+    /// Samples of the router in front of a model; `None` where there is none, or no sample is usable.
     pub(crate) fn router(self, model: &ModelKey) -> Option<&'a RouterSamples> {
         match self.collection {
             Collection::Complete => self.metrics.routers.get(model),

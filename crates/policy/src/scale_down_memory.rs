@@ -1,8 +1,8 @@
 //! Releases that did not last.
 //!
 //! What replicas hold is not linear in the load: the more requests run together, the longer each
-//! stays, so that by the occupancy of four replicas one may seem enough that is not. Whoever decides
-//! by occupancy releases then, grows again, and would go on so for ever. A fleet that a release led
+//! stays, so that by the occupancy of four replicas one may seem enough that is not. A decision by
+//! occupancy releases then, grows again, and would go on so for ever. A fleet that a release led
 //! to and that had to grow soon is therefore remembered with what replicas held before the release,
 //! and is not tried again while they hold as much.
 

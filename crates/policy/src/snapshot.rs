@@ -27,7 +27,7 @@ pub struct ClusterSnapshot {
     pub metrics: Arc<MetricsSnapshot>,
     /// What routers themselves said of the requests that they hold, where they were asked.
     pub direct: Arc<DirectQueues>,
-    /// GPUs of the cluster; `None` if nobody looks.
+    /// GPUs of the cluster; `None` if they are not watched.
     pub gpus: Option<Arc<GpuInventory>>,
 }
 
@@ -275,7 +275,7 @@ pub struct ResolvedTarget {
 }
 
 impl ResolvedTarget {
-    /// Replicas that exist and stay unless somebody decides otherwise.
+    /// Replicas that exist and stay without another decision.
     pub fn current_excluding_surge(&self) -> Replicas {
         self.current.saturating_sub(self.surge)
     }
@@ -291,7 +291,7 @@ pub enum GenerationState {
 }
 
 impl ResolvedTarget {
-    /// Whether somebody has asked for this count: what exists, or what stays of it.
+    /// Whether this count is applied: what exists, or what stays of it.
     pub(crate) fn is_applied(&self, count: Replicas) -> bool {
         count == self.current || count == self.current_excluding_surge()
     }
@@ -323,9 +323,9 @@ pub struct PodView {
     /// When it was created, by the API server's clock.
     pub created: WallTime,
     /// When its Ready condition became true, by the same clock; `None` while it is not, or where
-    /// nobody says.
+    /// not known.
     pub ready_since: Option<WallTime>,
-    /// Its node; `None` while it has none, or where nobody says.
+    /// Its node; `None` while it has none, or where not known.
     pub node: Option<Arc<str>>,
 }
 

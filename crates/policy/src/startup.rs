@@ -30,7 +30,7 @@ const MAX_VARIANTS: usize = 50_000;
 const PATIENCE: u32 = 2;
 
 /// Age from which a pod that is seen for the first time, and is not ready, may have been ready before:
-/// its container or its node may just be away. The time of a start that nobody saw begin is worth less
+/// its container or its node may just be away. The time of a start whose begin was not seen is worth less
 /// than a start of days in the memory is harm.
 const UNSEEN: Duration = Duration::from_mins(10);
 
@@ -99,7 +99,7 @@ pub enum PodOrigin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StartKind {
-    /// A node where the variant had not run, or nobody knows which node.
+    /// A node where the variant had not run, or its node is not known.
     Cold,
     /// A node where it had.
     Cached,
@@ -145,8 +145,7 @@ struct VariantStarts {
     starts: BTreeMap<StartKind, VecDeque<Duration>>,
     /// Nodes where it has been ready, the one seen last at the end.
     nodes: VecDeque<Arc<str>>,
-    /// Pods that were seen not ready, and never ready. Of others nobody knows whether they were ready
-    /// before.
+    /// Pods that were seen not ready, and never ready. Others may have been ready before.
     starting: BTreeSet<Arc<str>>,
     /// Pods that were seen ready, or may have been before anybody looked. One that is ready again has
     /// had its container or its node back, which took much less than its whole age.
@@ -301,8 +300,8 @@ impl StartTimes {
 }
 
 impl StartEstimate {
-    /// Time until a replica of this age is ready; `None` for one that takes longer than any before
-    /// it, of which nobody can say.
+    /// Time until a replica of this age is ready; `None`, not known, for one that takes longer than any
+    /// before it.
     pub(crate) fn remaining(&self, age: Duration) -> Option<Duration> {
         [self.typical, self.slowest]
             .into_iter()

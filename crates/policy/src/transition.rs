@@ -1,5 +1,5 @@
 //! What keeps a variant from taking a step: replicas that are not ready, a published count that
-//! nobody has applied, replicas that do not report. Each may hold it back for a limited time only.
+//! is not applied, replicas that do not report. Each may hold it back for a limited time only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -133,11 +133,11 @@ pub(super) struct Transitions {
     pub(super) holding: Vec<TransitionReason>,
     /// Causes beyond their limits: said, and without effect on growth.
     pub(super) expired: Vec<TransitionReason>,
-    /// What is not heard of the variant, limit or not.
+    /// How many of its replicas report, limit or not.
     pub(super) coverage: Coverage,
 }
 
-/// How much of a variant is heard. What is not heard may be under load, so the silence of a replica that
+/// How many replicas of a variant report. One that does not may be under load, so the silence of a replica that
 /// serves never shrinks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Coverage {
@@ -198,7 +198,7 @@ impl Transitions {
                 reporting: Replicas(figures.reporting),
                 current: target.current,
             };
-            // Replicas that are not ready report nothing: beyond their limit that holds nobody, either.
+            // Replicas that are not ready report nothing: beyond their limit that holds no variant, either.
             let is_overdue = found.coverage == Coverage::ReadyOnly
                 && figures.reporting < target.current.0
                 && found.expired.iter().any(TransitionReason::is_overdue);
@@ -221,7 +221,7 @@ impl Transitions {
         self.holds() || self.coverage == Coverage::Incomplete
     }
 
-    /// Whether enough of the variant is heard to shrink it. Replicas that have not been ready for longer
+    /// Whether enough of the variant reports to shrink it. Replicas that have not been ready for longer
     /// than their limit carry no load, so what they do not report is not missing.
     pub(super) fn may_shrink(&self) -> bool {
         let are_fewer = |cause: &TransitionReason| matches!(cause, TransitionReason::Silent { reporting, current, .. } if reporting < current);
@@ -262,7 +262,7 @@ impl Coverage {
     }
 }
 
-/// A state whose beginning nobody noted is taken to begin now.
+/// A state whose beginning was not noted is taken to begin now.
 fn elapsed(since: Option<Since>, now: Moment) -> Duration {
     since.map_or(Duration::ZERO, |since| since.elapsed(now))
 }

@@ -126,7 +126,7 @@ impl Cost {
     /// Digits beyond the sixth decimal are dropped.
     ///
     /// # Errors
-    /// Names the text when it is no such number, or larger than [`Cost::MAX_WHOLE`].
+    /// Names the text when it is no decimal number, or larger than [`Cost::MAX_WHOLE`].
     pub fn parse(text: &str) -> Result<Self, InvalidCost> {
         let text_of = || shortened(text);
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));

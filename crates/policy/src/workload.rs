@@ -82,7 +82,7 @@ impl ReplicaTemplate {
 /// What is known about the GPUs of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GpuInventory {
-    /// Somebody looked and could not read all of it.
+    /// Not all of it could be read.
     Unknown {
         /// Why.
         why: Arc<str>,
@@ -91,7 +91,7 @@ pub enum GpuInventory {
     Nodes {
         /// Nodes by name.
         nodes: BTreeMap<Arc<str>, NodeView>,
-        /// Pods that ask for GPUs, whoever they belong to.
+        /// All pods that request GPUs.
         pods: Vec<GpuPod>,
     },
     /// Sums by accelerator type.

@@ -28,7 +28,7 @@ pub enum ActuationObstacle {
         /// What it says.
         aim: String,
     },
-    /// The scaler was told to pause.
+    /// The scaler is paused.
     Paused {
         /// Kind and name.
         title: String,

@@ -148,9 +148,9 @@ impl Input {
 /// A published count that a scaler reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Published {
-    /// The `variant_name` that it asks for.
+    /// The `variant_name` of its query.
     pub variant: Option<Arc<str>>,
-    /// The `exported_namespace` or `namespace` that it asks for.
+    /// The `exported_namespace` or `namespace` of its query.
     pub namespace: Option<Arc<str>>,
     /// What it makes of the count.
     pub aim: Aim,
@@ -180,7 +180,7 @@ pub enum Aim {
 /// What a scaler makes of a count that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Absence {
-    /// An error: it holds still, or falls back to what it is told to.
+    /// An error: it holds still, or takes its fallback.
     Error,
     /// Zero: it takes the target to its minimum.
     Zero,
@@ -191,7 +191,7 @@ pub enum Absence {
 pub enum ScalerActivity {
     /// As far as it says.
     Working,
-    /// It was told to pause.
+    /// It is paused.
     Paused {
         /// The annotation that says so, with its value.
         annotation: Arc<str>,

@@ -1,4 +1,4 @@
-//! Each obstacle, beside a scaler that lacks nothing.
+//! Each obstacle, compared with a scaler that lacks nothing.
 
 use super::*;
 use crate::key::VariantKey;

@@ -1,4 +1,4 @@
-//! What the analyzers are told of a model: samples that may be acted on, by engine instance.
+//! The inputs of the analyzers for a model: samples that may be acted on, by engine instance.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct AnalyzerInputs {
 }
 
 impl AnalyzerInputs {
-    /// Whether an analyzer was told only half: what it would have learned might be that replicas can
+    /// Whether the inputs of an analyzer are incomplete. The missing part might show that replicas can
     /// take less, or that more is asked of them.
     pub(crate) fn has_partial_metrics(&self, analyzer: AnalyzerName) -> bool {
         match analyzer {
@@ -291,7 +291,7 @@ fn engine<'a>(
     Some(engine)
 }
 
-/// Most faults of the arguments of one variant that are told.
+/// Most faults of the arguments of one variant that are shown.
 const MAX_FAULTS: usize = 8;
 
 fn faults(parsed: &ParsedArgs) -> Vec<String> {

@@ -111,7 +111,7 @@ fn greater(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     }
 }
 
-/// What tells of requests of the last minute, besides gauges of requests.
+/// Signs of requests of the last minute, besides gauges of requests.
 const TRACES: [SignalName; 6] = [
     SignalName::KvUsage,
     SignalName::KvUsageNow,
@@ -143,7 +143,7 @@ impl FreshSamples<'_> {
     }
 
     /// What an engine counts. Some engines show a counter only after their first request, so that it
-    /// is zero where it is missing and nothing else tells of a request; otherwise it is not known.
+    /// is zero where it is missing and nothing else shows a request; otherwise it is not known.
     fn counted(self, pod: &PodSamples, signal: SignalName, sample: Option<Sample>) -> Option<f64> {
         match sample {
             Some(_) => self.fresh(signal, sample),
@@ -151,7 +151,7 @@ impl FreshSamples<'_> {
         }
     }
 
-    /// Whether nothing tells of a request of the last minute: the peak of the cache is known to be
+    /// Whether nothing shows a request of the last minute: the peak of the cache is known to be
     /// zero, no latency was measured, and what is counted at all did not move.
     fn shows_no_use(self, pod: &PodSamples) -> bool {
         let is_zero = |signal, sample: Option<Sample>| self.fresh(signal, sample) == Some(0.0);

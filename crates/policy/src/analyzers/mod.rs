@@ -1,5 +1,4 @@
-//! The analyzers that vote: which of them look at a model, what they are told of it, and what they
-//! say.
+//! The analyzers that vote: which of them judge a model, their inputs and their results.
 
 mod derived;
 mod inputs;

@@ -57,7 +57,7 @@ impl DecisionMode {
 }
 
 /// How a model is decided on. The queueing model's ConfigMap beats `analyzerName`; analyzers that
-/// are listed vote beside it.
+/// are listed vote as well.
 pub(crate) fn decision_mode(settings: &DynamicSettings, policy: &SaturationPolicy) -> DecisionMode {
     let by_tokens = policy.analysis == SaturationMethod::Tokens;
     if settings.proactive_model {

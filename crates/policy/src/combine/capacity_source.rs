@@ -7,7 +7,7 @@ use super::liveness::Liveness;
 use super::participation::Participation;
 use crate::capacity::AnalyzerName;
 
-/// Who sizes a model, or why nobody can.
+/// The analyzer that sizes a model, or why none can.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CapacitySource {
     /// Saturation where it votes, else the SLO analyzer, else the one other voter.

@@ -113,7 +113,7 @@ fn limited(
 
 /// What one replica of the reference means to a claim. A claim that cannot size the reference takes
 /// the variant that serves it at the least cost, for the cost of one replica of the reference: its
-/// vote counts beside the others where no variant is sized by all of them.
+/// vote counts with the others where no variant is sized by all of them.
 fn rate(
     claim: &CapacityClaim,
     reference: &VariantKey,

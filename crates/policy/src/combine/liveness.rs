@@ -1,4 +1,4 @@
-//! Which analyzers were informative of late. One that was not has no say in whether to shrink.
+//! Which analyzers were informative recently. One that was not has no say in whether to shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const LIVE_INTERVALS: u32 = 3;
 /// Taken where the interval is zero.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whether an analyzer was informative of late.
+/// Whether an analyzer was informative recently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Liveness {
     /// Its last informative result is at most three loop intervals old.
@@ -44,7 +44,7 @@ pub struct AskedLog {
 
 impl AskedLog {
     /// Adds the voters that one cycle asked. Who is not among them is forgotten, and starts anew once
-    /// asked again; except where nobody was asked, which is a cycle that saw nothing.
+    /// asked again; except where none was asked, which is a cycle that saw nothing.
     #[must_use]
     pub fn learn(
         mut self,
@@ -67,7 +67,7 @@ impl AskedLog {
     }
 
     /// Whether it is too early to take the silence of an analyzer that was never informative for
-    /// what it is. Nobody who was not asked yet has had the time to speak.
+    /// what it is. A voter that was not asked yet has had no time to answer.
     pub fn silence(
         &self,
         model: &ModelKey,
@@ -140,7 +140,7 @@ impl AnalyzerLog {
         self
     }
 
-    /// Whether an analyzer was informative about a model of late.
+    /// Whether an analyzer was informative about a model recently.
     pub fn liveness(
         &self,
         model: &ModelKey,

@@ -63,10 +63,10 @@ pub enum BlockReason {
         /// Its measured utilization, demand over supply; `None` without supply.
         utilization: Option<f64>,
     },
-    /// No voter was informative of late: there is no basis to shrink on.
+    /// No voter was informative recently: there is no basis to shrink on.
     #[serde(rename = "NobodyLive")]
     NoLiveVoter,
-    /// A voter that was informative of late said nothing this cycle, and might have a veto.
+    /// A voter that was informative recently said nothing this cycle, and might have a veto.
     Awaited {
         /// The voter.
         analyzer: AnalyzerName,
@@ -98,7 +98,7 @@ pub enum BlockReason {
     },
     /// No live voter has a view on the role.
     NoView,
-    /// Nobody can size the model.
+    /// No analyzer can size the model.
     Unsized {
         /// Why.
         anchor: CapacitySource,
@@ -198,7 +198,7 @@ impl fmt::Display for BlockReason {
 }
 
 impl BlockReason {
-    /// The hold of a voter of which nobody can know yet whether it is live; `None` for others.
+    /// The hold of a voter whose liveness is not known yet; `None` for others.
     pub fn undetermined(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
         match liveness {
             Liveness::Undetermined { asked_for, limit } => Some(Self::Undetermined {

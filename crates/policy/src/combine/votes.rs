@@ -27,7 +27,7 @@ pub enum VoteDirection {
 /// One number of replicas out of many: the safe end `e` of the votes, drawn towards each vote that
 /// outweighs it, `e - sum((e - v) * max(0, s - s_e)) / sum(s)`. Equal scores give the plain maximum
 /// or minimum, the result always lies within the votes, and only the ratios of the scores count.
-/// A vote without a score counts where no other one does. Not rounded; `None` where nobody votes,
+/// A vote without a score counts where no other one does. Not rounded; `None` without votes,
 /// which is no basis to act on and not a vote for zero.
 pub(crate) fn combine_votes(direction: VoteDirection, votes: &[Vote]) -> Option<f64> {
     let safer = |one: &Vote, other: &Vote| {

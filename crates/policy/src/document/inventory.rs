@@ -24,7 +24,7 @@ pub struct InventoryDocument {
     /// Nodes by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<BTreeMap<Arc<str>, NodeView>>,
-    /// Pods that ask for GPUs, whoever they belong to.
+    /// All pods that request GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<Vec<GpuPodDocument>>,
 }
@@ -100,12 +100,12 @@ fn held<'t, 'v>(
     held
 }
 
-/// One pod that asks for GPUs.
+/// One pod that requests GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GpuPodDocument {
-    /// Its namespace and name, like `default/llama-0`. Left out: nobody says, so that no pod of a
-    /// variant is missed among them.
+    /// Its namespace and name, like `default/llama-0`. Left out: not known, so that no pod of a variant
+    /// is missed among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// The node that it is bound to.

@@ -67,7 +67,7 @@ pub struct SnapshotDocument {
     /// PodAutoscalers, each decided by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pod_autoscalers: Vec<PodAutoscalerDocument>,
-    /// GPUs of the cluster. Left out: nobody looks at them.
+    /// GPUs of the cluster. Left out: they are not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryDocument>,
     /// What was learned from earlier collections, as `/debug/snapshot` and

@@ -25,10 +25,10 @@ pub struct PodDocument {
     /// How long ago it was created. Left out: just now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<Span>,
-    /// How long it has been ready. Left out: nobody says.
+    /// How long it has been ready. Left out: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_for: Option<Span>,
-    /// Its node. Left out: it has none, or nobody says.
+    /// Its node. Left out: it has none, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Arc<str>>,
     /// What it reports for the model of its variant.

@@ -73,7 +73,7 @@ pub enum DocumentError {
     Faults(Vec<DocumentFault>),
 }
 
-/// How many faults are told; whoever has more has one mistake many times.
+/// How many faults are shown. A file with more has one mistake many times.
 const FAULTS_SHOWN: usize = 50;
 
 fn lines(faults: &[DocumentFault]) -> String {

@@ -106,7 +106,7 @@ impl Reader {
         }
     }
 
-    /// Names every quantity below zero, like a latency. What the tuner tried last is only told.
+    /// Names every quantity below zero, like a latency. What the tuner tried last is only shown.
     fn check_quantities(&mut self, path: &str, name: &str, written: &Value) {
         match written {
             Value::Object(fields) => {

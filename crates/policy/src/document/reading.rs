@@ -200,7 +200,7 @@ impl DocumentReading {
         }
         let age = self.age.unwrap_or_default().0;
         Ok(match self.why {
-            // Every quantity can be 1, and at this age nobody acts on it.
+            // Every quantity can be 1, and at this age no decision uses it.
             Some(ReadingFailure::TooOld) => Some(Sample {
                 value: 1.0,
                 age: age.max(bands.unavailable),

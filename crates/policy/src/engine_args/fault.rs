@@ -24,7 +24,7 @@ pub enum ArgumentFault {
         /// What is assumed instead.
         assumed: String,
     },
-    /// Its value names a variable that nobody knows here, or whose dollar sign is escaped.
+    /// Its value names a variable that is not known here, or whose dollar sign is escaped.
     #[error(
         "argument --{flag} has the literal text {value:?} as its value: the dollar sign is escaped, or \
          the pod template does not spell out the variable; {assumed} is assumed, write the value there, \

@@ -86,7 +86,7 @@ pub enum Execution {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Prefill {
-    /// In parts, beside decoding.
+    /// In parts, together with decoding.
     #[default]
     Chunked,
     /// In one piece.
@@ -183,7 +183,7 @@ impl EngineArgs {
             .or_else(|| self.num_gpu_blocks_override.map(blocks))
     }
 
-    /// What tells engines of different capacity apart: everything above.
+    /// What distinguishes engines of different capacity: everything above.
     pub fn fingerprint(&self) -> EngineFingerprint {
         let text = format!(
             "{:?}/{:?} {} seqs={} length={} {:?} {:?}",

@@ -9,7 +9,7 @@ const SHELLS: [&str; 5] = ["sh", "bash", "ash", "dash", "zsh"];
 
 type Values = BTreeMap<Arc<str>, Arc<str>>;
 
-/// The words of a command. If a shell is told to run a text, the words of that text, with the
+/// The words of a command. If a shell runs a text, the words of that text, with the
 /// variables that it sets itself or finds among `values`.
 pub(super) fn of_command<'a>(command: &[&'a str], values: &Values) -> Vec<Cow<'a, str>> {
     match script(command) {
@@ -21,7 +21,7 @@ pub(super) fn of_command<'a>(command: &[&'a str], values: &Values) -> Vec<Cow<'a
     }
 }
 
-/// The names of the variables that the text of a shell asks for.
+/// The names of the variables that the text of a shell uses.
 pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
     let script = script(command).map_or("", |(script, _)| script);
     let mut parts = script.split('$');
@@ -32,7 +32,7 @@ pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The text that a shell is told to run, and the parameters behind it, `$0` first.
+/// The text that a shell runs, and the parameters behind it, `$0` first.
 fn script<'a, 'c>(command: &'c [&'a str]) -> Option<(&'a str, &'c [&'a str])> {
     let shell = command.iter().position(|word| {
         let program = word.rsplit('/').next().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Splitter<'_> {
     }
 
     /// Takes in the value of the variable that `rest` names; returns how many bytes of `rest` that
-    /// were. A variable that nobody knows stays as it is written.
+    /// were. An unknown variable stays as it is written.
     fn expand(&mut self, rest: &str, quote: Quote) -> usize {
         let known = Reference::read(rest).and_then(|(reference, length)| {
             let own = self.own.get(reference.name).map(String::as_str);

@@ -119,7 +119,7 @@ fn a_record_that_is_gone_binds_as_long_as_one_that_stands_still() {
         ("a", 101, waiting(100)),
         ("a", 160, waiting(100)),
         ("a", 161, create.clone()),
-        // Nobody may, or it was ours.
+        // No holder has it, or it was ours.
         ("", 101, create.clone()),
         ("b", 101, create.clone()),
     ] {
@@ -173,7 +173,7 @@ fn what_was_sent_and_never_answered_is_ours_once_it_is_read() {
     let until = |seconds: u64| Some(Duration::from_secs(seconds));
     assert_eq!(state.confirmed(&a, &stored("a", 100)), until(60));
     assert_eq!(state.confirmed(&a, &stored("a", 200)), until(70));
-    // What it was before, and what somebody else sent in the same millisecond.
+    // What it was before, and what another writer sent in the same millisecond.
     assert_eq!(state.confirmed(&a, &stored("a", 99)), None);
     assert_eq!(state.confirmed(&a, &stored("b", 200)), None);
     // A clock that goes back gives two of them one time: the earlier one binds for less.
@@ -206,7 +206,7 @@ fn taken_over(first: u64, died: u64, draws: &[(u64, u64)]) -> u64 {
     let mut state = LeaseState::default();
     let mut began = first;
     for (read, early) in draws.iter().cycle() {
-        // The server answers what it holds when the read begins: nobody sees a record later.
+        // The server answers what it holds when the read begins: no record is seen later.
         let version = if began < died { "1" } else { "2" };
         let answered = moment(began + retry / 2 * read / 1000);
         let record = Some(record("a", version, 0));

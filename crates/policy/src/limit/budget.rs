@@ -9,7 +9,7 @@ use crate::units::Gpus;
 /// How many more GPUs may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Budget {
-    /// Nobody knows: nothing grows by it and nothing is lowered.
+    /// Not known: nothing grows by it and nothing is lowered.
     Unknown,
     /// This many.
     Finite(Gpus),

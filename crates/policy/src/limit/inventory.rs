@@ -17,7 +17,7 @@ use crate::units::Gpus;
 pub(crate) struct Vendor {
     /// Prefix of the label that names the product of a node's GPUs.
     pub prefix: &'static str,
-    /// Another label that tells the product, where the first one is absent.
+    /// Another label that names the product, where the first one is absent.
     pub otherwise: Option<&'static str>,
     /// Resources that count them: a node offers one kind.
     pub resources: &'static [&'static str],

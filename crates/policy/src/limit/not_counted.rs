@@ -69,7 +69,7 @@ impl GpuCount {
         names.into_iter().map(Arc::clone).collect()
     }
 
-    /// What a budget is worth to one more replica: nobody knows whether a limit has room for what cannot be counted.
+    /// What a budget is worth to one more replica: a limit may have no room for what cannot be counted.
     pub(crate) fn within(&self, budget: Budget) -> Budget {
         match self {
             Self::Claimed { .. } | Self::Unknown if budget != Budget::Unlimited => Budget::Unknown,

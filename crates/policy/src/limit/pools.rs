@@ -28,7 +28,7 @@ pub enum Physical {
     Known {
         /// GPUs that nodes offer.
         limits: BTreeMap<Arc<str>, Gpus>,
-        /// GPUs that pods hold, whoever they belong to.
+        /// GPUs that all pods hold.
         used: BTreeMap<Arc<str>, Gpus>,
         /// Types of which no node lists any, or a node some that are not counted: what there is, is not known.
         unlisted: BTreeSet<Arc<str>>,

@@ -99,7 +99,7 @@ impl RescaleCandidate {
             .unwrap_or_default()
     }
 
-    /// GPUs of as many replicas of each variant; none where one has no such number.
+    /// GPUs of as many replicas of each variant; none where one has no number.
     fn sum(
         &self,
         role: Option<ServingRole>,
@@ -255,7 +255,7 @@ impl RescaleCandidate {
         changes
     }
 
-    /// Gives up whole replicas, the dearest first, of equally dear ones those that supply least; the
+    /// Gives up whole replicas, the most expensive first, at the same cost those that supply least; the
     /// last replica of a role stays.
     fn reclaim(
         &self,
@@ -291,8 +291,8 @@ impl RescaleCandidate {
         }
     }
 
-    /// Takes whole replicas of what is free in this cycle: minima first, those of variants that nobody
-    /// can size included, then the least cost for the capacity.
+    /// Takes whole replicas of what is free in this cycle: minima first, those of unsized variants
+    /// included, then the least cost for the capacity.
     fn fill(
         &self,
         key: &ModelKey,

@@ -1,4 +1,4 @@
-//! GPUs that pods hold, whoever they belong to.
+//! GPUs that all pods hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::inventory::{NodeView, VENDORS, Vendor};
 use crate::units::Gpus;
 
-/// What is read of a pod that asks for GPUs.
+/// What is read of a pod that requests GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuPod {
-    /// Its namespace and name, where somebody says.
+    /// Its namespace and name, where known.
     pub named: Option<(Arc<str>, Arc<str>)>,
     /// The node it is bound to.
     pub node: Option<Arc<str>>,

@@ -24,8 +24,8 @@ pub(crate) struct Filled<K> {
     pub is_conflict: bool,
 }
 
-/// Gives everybody its floor and shares the rest by weight. What somebody cannot take goes to the
-/// others; without anybody who can take more it stays.
+/// Gives each bidder its floor and shares the rest by weight. What one cannot take goes to the others;
+/// where none can take more it stays.
 pub(crate) fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -> Filled<K> {
     let floors = bidders
         .values()

@@ -13,7 +13,7 @@ use crate::reason::listed;
 /// A budget is not shared by priority, since a model holds GPUs of it whose demand is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Withheld {
-    /// The model; of several the one that tells this, if it is among them, else the first by name.
+    /// The model; of several the one that reports this, if it is among them, else the first by name.
     pub model: ModelKey,
     /// Why its demand is not known.
     pub because: DemandGap,
@@ -23,19 +23,19 @@ pub struct Withheld {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DemandGap {
-    /// Nobody is heard.
+    /// No sample is usable.
     NoUsableMetrics {
         /// What is wrong with its metrics.
         state: MetricsState,
     },
-    /// Some of its variants may have replicas that nobody sees.
+    /// Some of its variants may have unseen replicas.
     Unseen {
         /// These.
         variants: Arc<[VariantKey]>,
     },
     /// Some samples are too old.
     Stale {
-        /// Replicas with such samples.
+        /// Replicas with old samples.
         replicas: u32,
     },
     /// Those of its router are.
@@ -45,7 +45,7 @@ pub enum DemandGap {
         /// The first variant with one.
         variant: VariantKey,
     },
-    /// Whoever might ask for more cannot tell, or nobody can size the model.
+    /// A voter that might want more has no result, or no analyzer can size the model.
     Held {
         /// Why.
         hold: BlockReason,

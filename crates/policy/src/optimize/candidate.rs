@@ -47,7 +47,7 @@ impl Candidate {
         self.standing.saturating_sub(self.count)
     }
 
-    /// The count once so many are added; one that gains nothing is left to whoever ordered for it.
+    /// The count once so many are added; one that gains nothing is left to the claim that ordered it.
     pub(crate) fn grown(&self, added: u32) -> Replicas {
         if added == 0 {
             self.count
@@ -70,7 +70,7 @@ impl Candidate {
     }
 }
 
-/// A candidate beside what one replica of it means to each claim: 0 where a claim cannot size it.
+/// A candidate, and what one replica of it means to each claim: 0 where a claim cannot size it.
 #[derive(Debug, Clone)]
 pub(super) struct Sized<'a> {
     pub(super) key: &'a VariantKey,

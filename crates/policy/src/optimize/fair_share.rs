@@ -5,8 +5,8 @@
 //! The largest weighted claim is served down to the mean of all, again and again, so that scarcity
 //! levels the claims instead of starving the rest. What no variant can serve is no claim.
 //!
-//! Before that each model takes its cheapest adequate set, unless a pool that it draws from has less than all such sets
-//! need: a limit that does not bind changes nothing.
+//! Before that each model takes its cheapest adequate set, unless a pool that it draws from has less than all these
+//! sets need: a limit that does not bind changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //!
 //! Decode receives what prefill lets through, so a prefill role that cannot reach its need even at its
 //! maxima limits decode to the share that it reaches. Nothing limits prefill: what decode cannot take
-//! arrives all the same. GPUs that are short today set no such bound, as they may be free tomorrow.
+//! arrives all the same. GPUs that are short today set no bound, as they may be free tomorrow.
 
 use crate::combine::CapacityClaim;
 

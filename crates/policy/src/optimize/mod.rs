@@ -39,7 +39,7 @@ pub(crate) const SEARCH_WIDTH: usize = 24;
 pub enum Method {
     /// The least resulting cost, searched from the greedy answer and never dearer than it.
     LeastCost,
-    /// The variant with the least cost for its capacity first, or the dearest first when shrinking.
+    /// The variant with the least cost for its capacity first, or the most expensive first when shrinking.
     Greedy,
 }
 

@@ -11,13 +11,13 @@ pub(super) struct Shed {
     items: Vec<Item>,
     /// Replicas that may go in total, so that the last one of a role stays.
     total: u32,
-    /// Positions of the items, the dearest first.
+    /// Positions of the items, the most expensive first.
     order: Vec<usize>,
 }
 
 impl Shed {
-    /// Poses the problem. The dearest variant comes first, of equally dear ones the one that takes
-    /// the least away, then the first.
+    /// Poses the problem. The most expensive variant comes first, at the same cost the one that takes the
+    /// least away, then the first.
     pub(super) fn new(allowances: Vec<f64>, items: Vec<Item>, total: u32) -> Self {
         let weight = |item: &Item| -> f64 {
             allowances
@@ -100,7 +100,7 @@ fn permitted(item: &Item, left: &[f64], total: u32) -> u32 {
         .map_or(0, |count| count.min(item.room).min(total))
 }
 
-/// Depth-first search with a bound, from many replicas of the dearest item to few.
+/// Depth-first search with a bound, from many replicas of the most expensive item to few.
 #[derive(Debug)]
 struct Search<'a> {
     items: Vec<(usize, &'a Item)>,

@@ -37,7 +37,7 @@ fn oracle(shed: &Shed, item: usize, counts: &mut Vec<u32>) -> f64 {
             0.0
         };
     }
-    // Nobody knows what a variant without a loss takes away, so it is left alone.
+    // What a variant without a loss takes away is not known, so it is left alone.
     let is_sized = shed.items[item].per_replica.iter().any(|loss| *loss > 0.0);
     let room = if is_sized { shed.items[item].room } else { 0 };
     (0..=room)

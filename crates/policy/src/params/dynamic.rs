@@ -76,7 +76,7 @@ pub struct CacheSettings {
 pub struct TransitionLimits {
     /// Replicas that do not become ready.
     pub pending: Duration,
-    /// A published count that nobody applies.
+    /// A published count that is not applied.
     pub unapplied: Duration,
     /// Replicas that do not report.
     pub silent: Duration,
@@ -139,7 +139,7 @@ impl DynamicSettings {
     }
 
     /// How often metrics are collected between cycles, if at all: as it is set, and at least once a minute
-    /// where a model may go to zero, since a collection tells of the minute before it alone.
+    /// where a model may go to zero, since a collection shows the minute before it alone.
     pub fn fetch_interval(&self) -> Option<Duration> {
         let look = (self.any_to_zero() && self.interval > LOOK).then_some(LOOK);
         self.cache.fetch_interval.into_iter().chain(look).min()
@@ -154,8 +154,8 @@ impl DynamicSettings {
         self.limited_mode || self.saturation.limiter_enabled()
     }
 
-    /// Whether somebody wants to know the GPUs that nodes offer: quotas alone need no nodes, unless
-    /// limited mode asks for both.
+    /// Whether the GPUs that nodes offer are needed: quotas alone need no nodes, unless limited mode
+    /// requires both.
     pub fn wants_nodes(&self) -> bool {
         let quotas = self.saturation.limiters().unwrap_or_default();
         self.limited_mode || (self.saturation.limiter_enabled() && quotas.is_empty())

@@ -101,7 +101,7 @@ fn arbitrate(
     draft.step(PlanStage::Hybrid, decided.target, why);
 }
 
-/// Why nothing is taken away without the queueing model: it had an opinion of late, or cannot be known
+/// Why nothing is taken away without the queueing model: it had an opinion recently, or cannot be known
 /// to have none. `None` for one that has been silent for long.
 fn hold(liveness: Liveness, gap: impl FnOnce() -> ViewGap) -> Option<BlockReason> {
     let analyzer = AnalyzerName::QueueingModel;

@@ -25,8 +25,8 @@ use crate::units::{Gpus, Replicas};
 /// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a
 /// budget is to be shared by priority: what was published, and what exists, stays.
 ///
-/// First come replicas that nobody decides on any more: those published and those of minima. Then
-/// models at zero that somebody asks for, or that must not be there, are started, each before the
+/// First come replicas that are decided already: those published and those of minima. Then models at
+/// zero that are requested, or that must not be there, are started, each before the
 /// growth of models that are not of higher priority, whether a budget is shared by priority or not.
 pub(super) fn apply(
     cycle: &Cycle<'_>,
@@ -209,7 +209,7 @@ pub(super) fn figures(works: &[Work<'_>], pools: &GpuPools) -> Vec<PoolFigures> 
     all.into_values().collect()
 }
 
-/// An inventory that nobody looks at is not known, unless quotas are stated: then those bind alone.
+/// An inventory that is not watched is not known, unless quotas are stated: then those bind alone.
 fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> GpuPools {
     let limiters = cycle.settings.saturation.limiters().unwrap_or_default();
     // Quotas alone replace what nodes offer, even where that is known.
@@ -268,7 +268,7 @@ fn uncounted(snapshot: &ClusterSnapshot, works: &[Work<'_>]) -> UncountedUse {
     uncounted
 }
 
-/// Variants whose replicas nobody can count just now, with the GPUs that they were last to have: they are
+/// Variants whose replicas cannot be counted just now, with the GPUs that they were last to have: they are
 /// there all the same. Of a target that was never seen each replica holds at least one.
 fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpus)> {
     let views = snapshot.variants.values().map(|view| &**view);
@@ -289,12 +289,12 @@ fn unseen(snapshot: &ClusterSnapshot) -> impl Iterator<Item = (&VariantView, Gpu
     })
 }
 
-/// The pods that hold GPUs, by namespace and name, where somebody says.
+/// The pods that hold GPUs, by namespace and name, where known.
 struct Holders<'a>(BTreeSet<(&'a str, &'a str)>);
 
 impl<'a> Holders<'a> {
     fn of(pods: &'a [GpuPod]) -> Self {
-        // What asks for GPUs of no node yet holds none.
+        // A pod without a node holds no GPUs yet.
         let holding = pods.iter();
         let holding = holding.filter(|pod| pod.node.is_some() || pod.containers.is_empty());
         let named = holding.filter_map(|pod| pod.named.as_ref());
@@ -443,7 +443,7 @@ fn contest(work: &Work<'_>) -> Option<Contest> {
 }
 
 /// The model lacks capacity, so what was published stays even where nothing is granted. What a rollout
-/// has for a while was counted on, and asks for its GPUs afterwards.
+/// has for a while was counted on, and takes its GPUs afterwards.
 fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     let standing = draft.count();
     if shared.to > draft.committed() {

@@ -108,7 +108,7 @@ pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[
     }
 }
 
-/// Asks, if anybody is heard; else the safety net holds the model.
+/// Asks the analyzers, if a replica reports; else the safety net holds the model.
 fn open(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
@@ -169,7 +169,7 @@ pub(super) fn held_queue(
     Some(HeldQueue { requests, needs })
 }
 
-/// Why nobody can be asked; `None` if somebody can.
+/// Why no analyzer can be asked; `None` if one can.
 fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
     let is_reporting = |draft: &PendingDecision<'_>| cycle.is_reporting(draft);
     match cycle.unusable(&work.drafts) {
@@ -182,8 +182,8 @@ fn has_no_metrics(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<MetricsState> {
     }
 }
 
-/// Whether requests wait for a model without replicas: what a queue asks for can be told without
-/// any, by what is remembered of its engines. Roles are left to the boundary, which starts decode
+/// Whether requests wait for a model without replicas: the demand of a queue is known without any,
+/// by what is remembered of its engines. Roles are left to the boundary, which starts decode
 /// before prefill.
 fn is_asked_at_zero(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     let is_whole_and_empty = |draft: &PendingDecision<'_>| {
@@ -246,7 +246,7 @@ fn ask_for(
     }
 }
 
-/// Roles of which fewer replicas were published than exist, where those do what the SLO analyzer asks for, but for what
+/// Roles of which fewer replicas were published than exist, where those do what the SLO analyzer requires, but for what
 /// is not worth one more. Until that count is applied, a demand at the lower end of the band would take it back.
 fn released_roles(
     work: &Work<'_>,
@@ -280,7 +280,7 @@ fn released_roles(
         .collect()
 }
 
-/// A role beside others that serves, and whose replicas are not heard, or not enough for saturation to
+/// One of several roles that serves, and whose replicas do not report, or not enough for saturation to
 /// state a demand. Other voters abstain from roles that they have no model of.
 fn unjudged_role(
     cycle: &Cycle<'_>,
@@ -403,7 +403,7 @@ impl AnalyzerDecision {
         }
     }
 
-    /// Where a change leads from the count that was published; `None` where nobody could tell.
+    /// Where a change leads from the count that was published; `None` where that is not known.
     pub(super) fn target(
         &self,
         draft: &PendingDecision<'_>,
@@ -415,7 +415,7 @@ impl AnalyzerDecision {
     }
 }
 
-/// Takes a change over, unless nobody could tell or something keeps the variant from shrinking.
+/// Takes a change over, unless its result is not known or something keeps the variant from shrinking.
 fn take(draft: &mut PendingDecision<'_>, change: Option<&CountChange>, guard: &Guard) {
     let Some(change) = change else {
         let (state, queue) = (draft.metrics, guard.queue);
@@ -440,7 +440,7 @@ fn take(draft: &mut PendingDecision<'_>, change: Option<&CountChange>, guard: &G
     }
 }
 
-/// Where a change leads from the count that was published; `None` where nobody could tell. Only a
+/// Where a change leads from the count that was published; `None` where that is not known. Only a
 /// release lowers that count: being in balance with fewer replicas is no reason to take back what
 /// was asked for. Nor is being in balance with what a rollout has for a while a reason to ask for it: each
 /// round of it would bring forth the next one.

@@ -76,7 +76,7 @@ impl Share {
         if let Some(gap) = decision.gap() {
             return Err(gap);
         }
-        // Replicas on their way up hold GPUs and serve nobody yet: they have nothing to tell.
+        // Replicas on their way up hold GPUs and serve no request yet: they have nothing to report.
         let is_silent = |draft: &&PendingDecision<'_>| {
             draft.figures.reporting < draft.scale.ready.0
                 || !decision.candidates.contains_key(&draft.view.key)
@@ -96,7 +96,7 @@ impl Share {
         let partial = || DemandGap::Partial {
             missing: decision.missing(),
         };
-        // Nobody tells how large the requests are that wait for a model without replicas.
+        // The size of requests that wait for a model without replicas is not known.
         let is_served = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
         let is_whole = by != AnalyzerName::Saturation
             || !work.drafts.iter().any(is_served)
@@ -137,8 +137,8 @@ impl Share {
     }
 }
 
-/// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: nobody gives
-/// replicas up for what is not known. Every model that draws from one says so.
+/// Leaves budgets alone that a model holds GPUs of whose demand is not known in full: no
+/// replica is given up for what is not known. Every model that draws from one says so.
 pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
     let holds = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
     let withholds = |work: &Work<'_>| match &work.sharing {

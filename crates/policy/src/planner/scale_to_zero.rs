@@ -20,7 +20,7 @@ use crate::zero::{
     ZeroRule, to_zero, wake,
 };
 
-/// Wakes models at zero that somebody asks for, the highest priority first, sends idle ones to zero,
+/// Wakes models at zero that are requested, the highest priority first, sends idle ones to zero,
 /// and keeps a serving set of those that must not be there. `pools` is what GPUs leave, where they
 /// limit growth.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>], mut pools: Option<&mut GpuPools>) {
@@ -118,14 +118,14 @@ fn judge(
 }
 
 /// Takes the GPUs of the prefill that a decode variant needs which was started from zero, so that
-/// nobody else has them once decode is ready: alone it would hold its own and serve nobody.
+/// they are free once decode is ready: alone it would hold its own and serve no request.
 pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut GpuPools) {
     if !is_whole(work) {
         return;
     }
     let next = match judge(cycle, work, Some((pools, GpuSupply::Left))) {
         Some(Wake::AwaitDecode { next, .. }) => next,
-        // Ordered in an earlier cycle, and nobody has acted on it yet.
+        // Ordered in an earlier cycle, and not applied yet.
         Some(Wake::Start { next, .. }) if is_on_its_way(work) => next,
         _ => None,
     };
@@ -314,7 +314,7 @@ pub(super) fn start_if_free(
 }
 
 /// Whether the next start of a model was ordered already: of what serves, or of the prefill of a decode that
-/// runs. Prefill alone serves nobody.
+/// runs. Prefill alone serves no request.
 fn is_on_its_way(work: &Work<'_>) -> bool {
     let decodes = work.drafts.iter().any(|draft| {
         draft.view.template.role == ServingRole::Decode && wake_member(work, draft, None).serves()

@@ -164,8 +164,8 @@ fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Ass
     }
 }
 
-/// No demand, and replicas that serve whole requests counted as such. Of roles it has no opinion, as
-/// ever: it would release what it never asks for.
+/// No demand, and replicas that serve whole requests. Of roles it has no opinion, as ever: it would
+/// release what it never requires.
 fn idle(model: &QueueingModelInput) -> Assessment {
     let counted = |input: &QueueingVariantInput| {
         VariantCapacity::counted(ServingRole::Both, input.ready, input.pending)

@@ -26,7 +26,7 @@ impl LearnedParameters {
     }
 
     /// Learns from one collection. `models` names every model and variant that there is, whether or
-    /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
+    /// not it has samples; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
     pub fn learn<M: Borrow<QueueingModelInput>>(&self, models: &BTreeMap<ModelKey, M>) -> Self {

@@ -10,14 +10,14 @@ use super::quantity::{Millis, RequestRate};
 /// queue stays short.
 const THROUGHPUT_MARGIN: f64 = 0.1;
 
-/// What a replica is to keep; an absent target asks for nothing.
+/// What a replica is to keep; an absent target requires nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
     /// Longest mean time to first token.
     pub time_to_first_token: Option<Millis>,
     /// Longest mean time between tokens.
     pub inter_token_latency: Option<Millis>,
-    /// Tokens generated per second. Any value asks for a margin below the maximum rate.
+    /// Tokens generated per second. Any value requires a margin below the maximum rate.
     pub tokens_per_second: Option<f64>,
 }
 

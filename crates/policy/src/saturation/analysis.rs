@@ -10,7 +10,7 @@ use crate::snapshot::VariantView;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SaturationAnalysis {
     pub(crate) figures: SaturationFigures,
-    /// Spare capacity, beside its triggers.
+    /// Spare capacity, in addition to its triggers.
     pub(crate) spare: Spare,
     thresholds: SaturationThresholds,
     /// What all replicas that report hold together.
@@ -22,7 +22,7 @@ pub(crate) struct SaturationAnalysis {
 
 impl SaturationAnalysis {
     /// Spare capacity once one of `published` replicas is gone, with the load of the non-saturated
-    /// ones of today spread over the rest; `None` where nobody is left to carry it.
+    /// ones of today spread over the rest; `None` where no replica is left to carry it.
     pub(crate) fn after_shrink(&self, published: u32) -> Option<Spare> {
         let rest = published.checked_sub(1).filter(|rest| *rest > 0)?;
         let SaturationThresholds {

@@ -1,4 +1,4 @@
-//! The one step of a model: the cheapest eligible variant grows by one, or the dearest shrinks by
+//! The one step of a model: the cheapest eligible variant grows by one, or the most expensive shrinks by
 //! one, or nothing moves.
 
 use std::cmp::Ordering;
@@ -108,7 +108,7 @@ pub(crate) fn pass_on(drafts: &mut [PendingDecision<'_>]) -> bool {
 }
 
 /// Keeps what was to be released and is still there. That is the step of the cycle: whether more is
-/// needed beside it shows once the scaler has been asked to keep it.
+/// needed in addition shows once the scaler has been asked to keep it.
 fn cancel_releases(drafts: &mut [PendingDecision<'_>]) -> bool {
     let mut kept = None;
     for draft in drafts.iter_mut() {
@@ -127,7 +127,7 @@ fn cancel_releases(drafts: &mut [PendingDecision<'_>]) -> bool {
 }
 
 /// Waits until peaks are those of the fleet that there is: a queue from before the last start orders
-/// nothing that this start has not ordered. A fleet without an older replica has no such queue, and where
+/// nothing that this start has not ordered. A fleet without an older replica has no old queue, and where
 /// the newest replicas are short of capacity, too, that is the load of now.
 fn awaits_readings(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnalysis) -> bool {
     if (analysis.newest).is_some_and(|newest| !newest.is_sufficient()) {
@@ -221,7 +221,7 @@ fn growth_obstacle(draft: &PendingDecision<'_>) -> Option<Reason> {
         })
 }
 
-/// A count that would be enough, and that nobody applies although it is out of any usual tolerance,
+/// A count that would be enough, and that is not applied although it is out of any usual tolerance,
 /// would not be applied if it were higher either.
 fn awaits_scaler(draft: &PendingDecision<'_>, enough: bool) -> Option<Reason> {
     let (published, current) = (draft.count(), draft.scale.current);
@@ -231,8 +231,8 @@ fn awaits_scaler(draft: &PendingDecision<'_>, enough: bool) -> Option<Reason> {
         .then_some(Reason::AwaitsScaler { published, current })
 }
 
-/// What keeps every variant of a model from shrinking: variants in transition or not fully heard,
-/// and samples that are old or incomplete.
+/// What keeps every variant of a model from shrinking: variants in transition, replicas that do not
+/// report, and samples that are old or incomplete.
 fn model_obstacle(
     drafts: &[PendingDecision<'_>],
     analysis: &SaturationAnalysis,

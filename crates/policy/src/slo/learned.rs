@@ -66,7 +66,7 @@ pub struct LearnedSloModel {
     /// Replicas by role, ready or on their way, when the model was first seen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     found: BTreeMap<ServingRole, Replicas>,
-    /// When requests in replicas, or the replicas, changed last; noted where a latency follows from such requests.
+    /// When requests in replicas, or the replicas, changed last; noted where a latency follows from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shifted: Option<Moment>,
     /// Variants that are too slow to serve with the others of their role.

@@ -1,4 +1,4 @@
-//! What happens over time: pods that load, counts that nobody applies, replicas that fall silent.
+//! What happens over time: pods that load, counts that are not applied, replicas that fall silent.
 
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints, conditions};
@@ -148,7 +148,7 @@ fn an_unapplied_count_holds_growth_for_its_limit_and_steps_then_add_up() {
     expect(&fuller.plan(at(600)), &[("v", 13)]);
 }
 
-/// Nobody applies anything, for as long as it takes.
+/// No count is applied, for as long as it takes.
 fn abandoned(kv: f64, from: u32) -> u32 {
     let mut desired = from;
     for _ in 0..50 {
@@ -267,7 +267,7 @@ fn a_silent_variant_never_shrinks_limit_or_not() {
     expect(&plan, &[("unseen", 3), ("v", 3)]);
 
     // A replica that is not even ready carries no load: beyond the limit of those that are pending it
-    // holds nobody.
+    // holds no variant.
     let broken = World::of([
         Variant::new("broken")
             .cost("30")

@@ -262,7 +262,7 @@ fn looked(second: u64, after: u64) -> Look {
     }
 }
 
-/// A collector that hung for two minutes, and found nobody when it was back, passed those minutes for idle ones.
+/// A collector that hung for two minutes, and found no request when it was back, passed those minutes for idle ones.
 #[test]
 fn without_a_look_a_model_may_have_been_in_use() {
     let model = ModelKey::new("ns", "m");

@@ -182,7 +182,7 @@ fn d10_growth_during_a_release_that_is_not_applied() {
         found.to_string(),
         "D10: ns/cheap was grown to 3 while the release of ns/warm to 1 is not applied"
     );
-    // A minimum asks for its replicas whatever else is on its way.
+    // A minimum requires its replicas whatever else is on its way.
     let snapshot = world.snapshot(at(0));
     let mut plan = world.plan(at(0));
     grow(PlanStage::Zero)(&mut plan);

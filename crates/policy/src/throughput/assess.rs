@@ -133,7 +133,7 @@ fn variant_figures(
 ) -> Option<ThroughputVariantFigures> {
     let given = input.variants.get(key)?;
     let own = learned.and_then(|model| model.variants.get(key));
-    // Whoever has no name for its engine shares it with nobody.
+    // A variant without a name of its engine shares it with no other.
     let donor = learned
         .filter(|_| !given.engine.is_empty())
         .and_then(|model| model.variants.values().find(|tracker| tracker.is_of(given)));
@@ -156,7 +156,7 @@ impl ThroughputReport {
     }
 
     /// What is to be known about an analyzer that has had supply and no demand for as long as it
-    /// remembers what it sees: either nobody uses the model, or nobody counts who does.
+    /// remembers what it sees: either the model is not in use, or its use is not counted.
     pub fn note(&self) -> Option<String> {
         let minutes = self
             .undemanded_for

@@ -1,4 +1,4 @@
-//! What the analyzer is told about one model. Values are fresh; an absent one is not known.
+//! The input of the analyzer for one model. Values are fresh; an absent one is not known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

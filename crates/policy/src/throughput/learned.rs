@@ -65,7 +65,7 @@ impl LearnedThroughput {
     }
 
     /// Learns from one collection. `models` names every model and variant that there is, whether or
-    /// not it was heard of; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
+    /// not it has samples; what it does not name is forgotten. Beyond [`MAX_VARIANTS`], the first
     /// in order of their keys are kept.
     #[must_use]
     pub fn learn<M: Borrow<ThroughputModelInput>>(

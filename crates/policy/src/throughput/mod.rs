@@ -1,4 +1,4 @@
-//! The throughput analyzer: how many tokens per second the load asks for, and how many one replica
+//! The throughput analyzer: how many tokens per second the load requires, and how many one replica
 //! delivers.
 //!
 //! The rate of a full replica is read off straight lines that are learned online ([`line`],

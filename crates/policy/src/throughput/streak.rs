@@ -33,7 +33,7 @@ impl Streak {
     }
 }
 
-/// What a balance asks for.
+/// The direction of a balance.
 pub fn wanted(balance: &Balance) -> Option<VoteDirection> {
     if balance.required > 0.0 {
         Some(VoteDirection::Up)

@@ -103,7 +103,7 @@ impl Tracker {
             engine.learn(&readings, sight, now);
         }
         next.queued_since = queued_since(known, input, params, now);
-        // Decode beside prefill counts requests as waiting whose prompts are still read elsewhere.
+        // Decode with prefill counts requests as waiting whose prompts are still read elsewhere.
         let stands = input.role == ServingRole::Both
             && (next.queued_since).is_some_and(|since| now.since(since) >= RATE_WINDOW);
         let is_full = |one: &&ThroughputReplicaInput| {

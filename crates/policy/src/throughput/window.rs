@@ -62,7 +62,7 @@ pub struct LatencyObservation {
 }
 
 /// The time that the observations behind a line span. A window holds few of them where a variant has
-/// many replicas, so that it is kept beside it.
+/// many replicas, so that it is kept separately.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// The oldest observation behind any fit.

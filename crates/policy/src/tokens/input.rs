@@ -1,4 +1,4 @@
-//! What the analyzer is told about one model. Values are fresh; an absent one is not known, 0 is
+//! The input of the analyzer for one model. Values are fresh; an absent one is not known, 0 is
 //! known to be zero.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct TokenModelInput {
     pub router: Option<RouterQueue>,
     /// Tokens of an answer by which that queue is priced as long as none is known.
     pub default_output: Option<f64>,
-    /// Its variants, heard of or not.
+    /// Its variants, with samples or without.
     pub variants: BTreeMap<VariantKey, TokenVariantInput>,
 }
 

@@ -80,7 +80,7 @@ impl InstanceFigures {
     /// The first signal that keeps its demand from being known; `None` where that is known, and neither
     /// a part of it nor a share of a cache whose size is only remembered; and where it is known what
     /// bounds it, and others like it. That is not where it is full, or at work while others of the model
-    /// tell it, and does not tell the length of its answers. Who only reads prompts has none to tell.
+    /// report it, and does not report the length of its answers. Prefill has no answers.
     pub(super) fn lacking(&self, role: ServingRole) -> Option<Missing> {
         let writes = role != ServingRole::Prefill;
         let is_waiting = self.waiting > 0.0;

@@ -155,7 +155,7 @@ impl LearnedTokens {
     }
 
     /// Learns from one collection. `models` names every model and variant that there is, whether or
-    /// not it was heard of: the records of others are forgotten, as is what has not been added to
+    /// not it has samples: the records of others are forgotten, as is what has not been added to
     /// for long. Beyond [`MAX_VARIANTS`] and [`MAX_ENGINES`] nothing new is remembered.
     #[must_use]
     pub fn learn<M: Borrow<TokenModelInput>>(

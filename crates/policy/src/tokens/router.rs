@@ -56,7 +56,7 @@ impl RouterDemand {
         }
     }
 
-    /// The part that a role will hold. Whoever decodes holds the prompt too.
+    /// The part that a role will hold. Decode holds the prompt too.
     pub fn of_role(&self, role: ServingRole) -> f64 {
         match role {
             ServingRole::Prefill => self.input,

@@ -33,11 +33,11 @@ pub struct TokenVariantFigures {
     pub ready: Replicas,
     /// Replicas on their way up.
     pub pending: Replicas,
-    /// Its instances that were heard.
+    /// Its instances that report.
     pub instances: BTreeMap<Arc<str>, InstanceFigures>,
-    /// Instances of ready replicas that were not heard.
+    /// Instances of ready replicas that do not report.
     pub silent: u32,
-    /// Instances that supply: those heard; where none is, those that the ready replicas have.
+    /// Instances that supply: those that report; where none does, those that the ready replicas have.
     pub count: u32,
     /// Instances of one replica.
     pub ranks: u32,
@@ -57,7 +57,7 @@ pub struct TokenVariantFigures {
     pub supply: KvTokens,
     /// What all instances can hold, silent and pending ones included.
     pub anticipated: KvTokens,
-    /// What the heard instances are asked to hold.
+    /// What the reporting instances are asked to hold.
     pub demand: KvTokens,
     /// Whether that is all of it; otherwise it is at least so much.
     pub is_demand_known: bool,

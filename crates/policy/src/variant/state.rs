@@ -23,7 +23,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(250);
 /// What is said of a kind that stands for itself, and of a version that is none.
 const NO_VERSION: &str = "set scaleTargetRef.kind to Deployment, StatefulSet or LeaderWorkerSet, or scaleTargetRef.apiVersion to the group/version of a kind with a scale subresource";
 
-/// How often a target is looked for while the API server is not heard of.
+/// How often a target is looked for while the API server does not answer.
 const UNANSWERED_RETRY: Duration = Duration::from_secs(1);
 
 /// Everything that concerns one variant, as its mirrors hold it now.
@@ -54,7 +54,7 @@ pub struct VariantObjects<'a> {
 pub enum TargetLookupRef<'a> {
     /// The mirror of its kind has not been filled yet.
     Unsynced,
-    /// The mirror does not hold it, and has not heard of the API server since something failed.
+    /// The mirror does not hold it, and the API server has not answered since something failed.
     Unanswered,
     /// The mirror does not hold it.
     Missing,
@@ -261,7 +261,7 @@ impl VariantState {
             }
             TargetLookupRef::Found(_) | TargetLookupRef::Missing => self.missing(key, objects),
             TargetLookupRef::Unscalable(why) => unsupported(spec, why),
-            // What was concluded from a mirror that was heard of stays until it is heard of again.
+            // What was concluded from a mirror with answers stays until there are answers again.
             TargetLookupRef::Unanswered if self.search == Search::Repeated => {
                 self.not_found(key, objects)
             }

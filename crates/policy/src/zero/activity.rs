@@ -10,12 +10,12 @@ use super::load::{ModelActivity, ModelLoad};
 use crate::key::ModelKey;
 use wva_base::moment::Moment;
 
-/// How far back one look tells: peaks and rates are those of the last minute.
+/// How far back one look reaches: peaks and rates are those of the last minute.
 pub const LOOK: Duration = Duration::from_mins(1);
 /// How much later than that the next look may come: collections take a while, and not always the same.
 const LATENESS: Duration = Duration::from_secs(15);
 
-/// One look at every model, and what nobody saw before it.
+/// One look at every model, and the time that was not seen before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// When.
@@ -25,7 +25,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// The end of the time that nobody saw since the look before; `None` where looks follow each other
+    /// The end of the time that was not seen since the look before; `None` where looks follow each other
     /// as they should. A model may have been in use until then.
     fn unseen_until(self) -> Option<Moment> {
         (self.after > LOOK + LATENESS).then(|| self.now.earlier(LOOK))
@@ -41,7 +41,7 @@ pub struct ActivityLog {
 
 impl ActivityLog {
     /// Adds one look at every model. A model that is new, busy, woken, or of which not everything is
-    /// known, is in use now, and any was as long as nobody looked; a model that is missing is forgotten,
+    /// known, is in use now, and any was as long as there was no look; a model that is missing is forgotten,
     /// and starts anew when it is back.
     #[must_use]
     pub fn learn(

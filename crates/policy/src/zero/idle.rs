@@ -55,7 +55,7 @@ pub enum ZeroBlock {
         /// Its minimum.
         min: Replicas,
     },
-    /// A variant was started from zero of late.
+    /// A variant was started from zero recently.
     Woken {
         /// The variant.
         variant: VariantKey,
@@ -64,7 +64,7 @@ pub enum ZeroBlock {
         /// For how long its replica is kept.
         hold: Duration,
     },
-    /// Nobody reports its queue in the router, so nothing could wake it.
+    /// Its queue in the router is not reported, so nothing could wake it.
     NoWakeSignal,
     /// Its GPUs are not counted, so a limit could not start it again.
     GpusNotCounted,

@@ -53,7 +53,7 @@ pub(crate) fn cheapest_fitting(
     best.map(|(_, members)| members)
 }
 
-/// A cost of zero says that nobody stated one.
+/// A cost of zero means that none is stated.
 fn charged(cost: Cost) -> Cost {
     if cost.millionths() > 0.0 {
         cost

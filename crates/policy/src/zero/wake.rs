@@ -48,7 +48,7 @@ pub enum WakeCause {
 pub(crate) enum Wake {
     /// Something serves it, or is starting.
     Serving,
-    /// Nobody reports its queue in the router.
+    /// Its queue in the router is not reported.
     NoSignal,
     NotWanted,
     /// This variant gets its first replica.
@@ -79,7 +79,7 @@ pub(crate) enum Wake {
 pub enum WakeObstacle {
     /// Its maximum is zero.
     AtMaximum,
-    /// Its pools hold too little, or nobody knows what they hold.
+    /// Its pools hold too little, or what they hold is not known.
     NoGpus,
     /// Its GPUs cannot be counted, and a limit is to.
     GpusNotCounted,
@@ -90,7 +90,7 @@ pub enum WakeObstacle {
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
-/// `None` is not known. Where `policy` forbids zero, nobody needs to wait. `fits` says whether there
+/// `None` is not known. Where `policy` forbids zero, no request needs to wait. `fits` says whether there
 /// are GPUs for a decode and a prefill variant
 /// together, which may draw from one pool. One start at a time, so that prefill never precedes decode.
 pub(crate) fn wake(

@@ -1,4 +1,4 @@
-//! What holds of GPUs that limit growth, whoever limits them: nodes, quotas of the cluster, quotas of
+//! Properties of GPUs that limit growth, by any limit: nodes, quotas of the cluster, quotas of
 //! namespaces, by any accelerator.
 
 use std::collections::BTreeMap;
@@ -340,7 +340,7 @@ proptest! {
                 let left = free.saturating_sub(owed);
                 prop_assert!(grown <= left, "{}: {} > {} - {}", name, grown, free, owed);
             }
-            // Where a budget is shared by priority, minima are raised beside the shares.
+            // Where a budget is shared by priority, minima are raised in addition to the shares.
             let ones = if limits.rescales { made.decisions.len() } else { 0 };
             let most = free.max(owed + u32::try_from(ones).unwrap());
             prop_assert!(added <= most, "{}: {} > {}, {} owed", name, added, free, owed);
@@ -385,7 +385,7 @@ proptest! {
                 prop_assert!(of_model().any(says_unknown), "{}: {:?}", key, decision.steps);
             }
             let kept = bounds.clamp(view.base().or(decision.current).unwrap()).0;
-            // With a quota beside it, what another model was granted by it is no measure.
+            // With a quota as well, what another model was granted by it is no measure.
             if !is_quota {
                 prop_assert!(target >= wish.min(kept), "{}: {:?}", key, decision.steps);
             }

@@ -1,5 +1,5 @@
 //! What a process that has just started, or come to lead, makes of input that is not there: it has
-//! heard nobody, so that silence says nothing yet.
+//! no samples yet, so that silence says nothing yet.
 
 use wva_policy::document::SnapshotDocument;
 use wva_policy::learned::Learned;
@@ -165,7 +165,7 @@ fn first_look(settings: &str, variants: &[String]) -> Vec<(u32, String)> {
     look(&text, &Learned::default(), &settings).1
 }
 
-/// What a full replica holds bounds those like it, unless nobody says whom it is like.
+/// What a full replica holds bounds those like it, unless it is not known which it is like.
 #[test]
 fn a_full_replica_that_hides_the_length_of_its_answers_lets_none_go() {
     let with = |outputs: &str| {
@@ -184,7 +184,7 @@ fn a_full_replica_that_hides_the_length_of_its_answers_lets_none_go() {
     assert!(said.contains(missing), "{said}");
 }
 
-/// A part of a demand would move GPUs to the role whose demand is told.
+/// A part of a demand would move GPUs to the role whose demand is reported.
 #[test]
 fn a_budget_is_not_shared_by_a_part_of_the_demand() {
     let settings = "saturation: {default: {analyzers: [{name: saturation}], enableLimiter: true, \
@@ -219,7 +219,7 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
     assert!(claimed[0].1.contains(withheld), "{}", claimed[0].1);
 }
 
-/// While nobody has applied what was published, the queueing model does not take it back either.
+/// While the published count is not applied, the queueing model does not take it back either.
 #[test]
 fn hybrid_takes_nothing_away_while_a_count_is_not_applied() {
     let at = |desired: u32| {
@@ -239,7 +239,7 @@ fn hybrid_takes_nothing_away_while_a_count_is_not_applied() {
     );
 }
 
-/// Replicas on their way up hold GPUs, and have nothing to tell.
+/// Replicas on their way up hold GPUs, and have nothing to report.
 #[test]
 fn a_budget_is_shared_while_a_replica_starts() {
     let settings = "saturation: {default: {analyzers: [{name: saturation}], enableLimiter: true, \

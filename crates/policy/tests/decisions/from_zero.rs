@@ -1,5 +1,5 @@
 //! Models at zero, what Prometheus and routers themselves say of their requests, and what is learned
-//! while nobody can be heard.
+//! without samples.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn document(desired: u32, collection: &str, model: &str) -> String {
     )
 }
 
-/// The count of variant `a`, who was believed, and what was said of routers that are not heard.
+/// The count of variant `a`, the source that was believed, and the failure of routers that do not answer.
 fn outcome(plan: &Plan) -> (Option<Replicas>, Option<QueueSource>, Option<String>) {
     let decision = &plan.decisions[&VariantKey::new("ns", "a")];
     let mut source = None;
@@ -156,8 +156,8 @@ fn after(text: &str, seconds: u64, settings: &DynamicSettings) -> Situation {
     document.situation(&settings.freshness).unwrap()
 }
 
-/// An early cycle decides on the collection before a start: of that nobody had heard of a request, and by
-/// it a model that was idle for long went to zero again seconds after its start.
+/// An early cycle decides on the collection before a start: it showed no request, and by it a
+/// model that was idle for long went to zero again seconds after its start.
 #[test]
 fn a_start_is_kept_before_a_collection_knows_of_it() {
     let variant = VariantKey::new("ns", "a");
@@ -189,8 +189,8 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
     }
 }
 
-/// Its replicas serve and report all the while; another variant of the model went on resting, and by it nobody
-/// had used the model (seed 1071 of storm).
+/// Its replicas serve and report all the while; another variant of the model went on resting, and by it the
+/// model was not in use (seed 1071 of storm).
 #[test]
 fn a_model_may_be_in_use_by_replicas_whose_target_is_claimed_twice() {
     let model = ModelKey::new("ns", "m");
@@ -330,7 +330,7 @@ fn targets(plan: &Plan) -> Vec<(&str, u32)> {
 #[test]
 fn who_is_raised_to_its_own_minimum_serves() {
     for (variants, expected) in [
-        // Nobody is raised: the cheapest is started.
+        // None is raised: the cheapest is started.
         (
             vec![("a", "both", 5, 0), ("b", "both", 30, 0)],
             vec![("a", 1), ("b", 0)],
@@ -348,7 +348,7 @@ fn who_is_raised_to_its_own_minimum_serves() {
             ],
             vec![("a", 0), ("d", 2), ("p", 0)],
         ),
-        // Prefill alone serves nobody. The raised one is the partner, whatever its cost.
+        // Prefill alone serves no request. The raised one is the partner, whatever its cost.
         (
             vec![
                 ("d", "decode", 3, 0),

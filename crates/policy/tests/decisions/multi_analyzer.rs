@@ -251,7 +251,7 @@ fn percentages_are_limited_as_well_and_quotas_bind_alone() {
     };
     assert_eq!(to(&planned(&text, &quota(3)), "a"), 3);
     assert_eq!(to(&planned(&text, &quota(2)), "a"), 2);
-    // They replace what nodes offer, which is stated and full, unless limited mode asks for both.
+    // They replace what nodes offer, which is stated and full, unless limited mode requires both.
     let full = format!("{text}inventory: {{types: {{H100: {{total: 2, used: 2}}}}}}\n");
     assert_eq!(to(&planned(&full, &quota(3)), "a"), 3);
     let both = format!("WVA_LIMITED_MODE: true\n{}", quota(3));

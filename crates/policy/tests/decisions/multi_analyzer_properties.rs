@@ -326,7 +326,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 6 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
-    /// A process that has just started knows of nobody whether it was ever heard.
+    /// A process that has just started does not know which voter had a result.
     #[test]
     fn missing_input_lowers_no_target_at_a_first_look(
         document in fleet(),

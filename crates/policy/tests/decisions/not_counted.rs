@@ -209,7 +209,7 @@ fn a_start_from_zero_that_cannot_be_counted_says_so() {
     assert_eq!(obstacle, Some((WakeObstacle::GpusNotCounted, 1)));
 }
 
-/// What becomes of an idle model of such roles: how many replicas, and why.
+/// What becomes of an idle model of these roles: how many replicas, and why.
 fn idle(variants: &[(&str, &str)], limit: &str, inventory: &str) -> (u32, String) {
     let one = |(index, (role, fields)): (usize, &(&str, &str))| {
         format!(

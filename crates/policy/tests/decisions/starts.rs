@@ -78,7 +78,7 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
     );
     assert!(waits(&plan));
 
-    // Where nobody says since when it is ready, it is ready since it was seen to be.
+    // Where it is not known since when it is ready, it is ready since it was seen to be.
     let (known, _) = decided(&[starting, serving(90, "ready: true")], "");
     let start = known
         .starts

@@ -1,4 +1,4 @@
-//! Variables in command lines, and what is told where one is not known.
+//! Variables in command lines, and the message where one is not known.
 
 use super::container;
 use crate::engine_args::{ContainerCommand, EngineArgs, EngineKind, ParsedArgs, parse};

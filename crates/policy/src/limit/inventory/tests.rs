@@ -1,4 +1,4 @@
-//! Devices of a driver beside GPUs of a device plugin.
+//! Devices of a driver together with GPUs of a device plugin.
 
 use super::*;
 

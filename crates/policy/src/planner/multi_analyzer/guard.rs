@@ -15,7 +15,7 @@ use crate::router_queue::HeldQueue;
 /// What keeps a voted model from shrinking, whatever the votes say.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Variants that may have replicas nobody sees.
+    /// Variants that may have unseen replicas.
     pub(super) unseen: Arc<[VariantKey]>,
     /// Replicas with samples that are too old to shrink on.
     pub(super) stale: u32,
@@ -23,7 +23,7 @@ pub(super) struct Guard {
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
     /// then nothing of the model would shrink.
     pub(super) unjudged: Option<BlockReason>,
-    /// A voter that was never heard and may yet speak.
+    /// A voter without a result so far, which may yet have one.
     pub(super) undetermined: Option<BlockReason>,
     /// What the voters do not know, by role.
     pub(super) gaps: BTreeMap<ServingRole, ViewGap>,

@@ -1,4 +1,4 @@
-//! What the analyzer is told about one model. Values are fresh; an absent one is not known.
+//! The input of the analyzer for one model. Values are fresh; an absent one is not known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct QueueingModelInput {
     pub class_targets: Option<LatencyTargets>,
     /// Whether anything is asked of it now.
     pub activity: ModelActivity,
-    /// Its variants, heard of or not.
+    /// Its variants, with samples or without.
     pub variants: BTreeMap<VariantKey, QueueingVariantInput>,
 }
 

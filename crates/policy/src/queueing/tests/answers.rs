@@ -275,7 +275,7 @@ fn queue(room: u32, rates: &[f64], arrivals: f64) -> Answer {
 }
 
 fn size(replica: &Replica, ttft: f64, itl: f64, tps: f64) -> Answer {
-    // In the tables, zero asks for nothing.
+    // In the tables, zero requires nothing.
     let stated = |value: f64| (value != 0.0).then_some(value);
     let targets = Targets {
         time_to_first_token: stated(ttft).map(Millis),

@@ -126,7 +126,7 @@ impl Covariance {
     }
 
     /// Standard deviations held below `limits`; correlations stay. Directions that no observation
-    /// tells anything about would grow for ever.
+    /// informs would grow for ever.
     pub(super) fn limited(&self, limits: &ServiceParameters) -> Self {
         let matrix = self.matrix();
         let limits = vector(limits);

@@ -52,7 +52,7 @@ pub fn tune(
     };
     let known = previous.map_or_else(|| seed(first, settings), |tuned| tuned.estimate);
     let refused = previous.map_or(0, |tuned| tuned.refused_rounds);
-    // Of a replica that is sent more than it can work on, nobody learns that the estimate is wrong.
+    // A replica that is sent more than it can work on does not show that the estimate is wrong.
     let informative = usable().find(|one| !one.overflows());
     let start = match (refused.checked_sub(PATIENCE), informative) {
         (None, _) | (_, None) => known,
@@ -111,8 +111,8 @@ fn doubted(
     }
 }
 
-/// The same parameters, all faster or slower by one factor, such that the observed time between tokens
-/// comes out. From parameters that are far off, a single linear step ends in a corner of the bounds,
+/// The same parameters, all faster or slower by one factor, so that they give the observed time between
+/// tokens. From parameters that are far off, a single linear step ends in a corner of the bounds,
 /// from which no widening leads back; and by some the replica could not do what it does, so that there
 /// is no step at all.
 fn fitted(known: &Estimate, observation: &ReplicaObservation) -> ServiceParameters {

@@ -79,7 +79,7 @@ fn a_request_on_two_servers_is_one() {
     }
 }
 
-/// Beside a replica that does whole requests, those that read prompts are placed a part of them.
+/// Next to a replica that does whole requests, those that read prompts are placed a part of them.
 #[test]
 fn prompts_alone_are_not_the_requests_of_replicas_that_do_whole_ones() {
     let key = ModelKey::new("ns", "m");

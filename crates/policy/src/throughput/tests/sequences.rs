@@ -52,7 +52,7 @@ fn overload(most: Option<f64>) -> ThroughputModelInput {
 #[test]
 fn an_engine_at_its_sequence_limit_is_full_whatever_its_cache_holds() {
     let mut story = Story::default();
-    // By the cache alone, 3 % of it in use, nothing is known of such an engine.
+    // By the cache alone, 3 % of it in use, nothing is known of this engine.
     let unlimited = fleet(ServingRole::Both, None, &[busy(MOST, 0.0)]);
     let (assessment, _) = story.cycle(&model(9.0, [(key(), unlimited)]));
     assert!(assessment.variants.is_empty(), "{assessment:#?}");

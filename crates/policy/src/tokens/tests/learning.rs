@@ -52,7 +52,7 @@ fn an_instance_at_work_that_hides_the_length_of_its_answers_lets_none_go() {
     for (used, own, other, known) in [
         (1_000, long, long, true),
         (1_000, "", long, false),
-        // An idle one has none to tell, and of engines that never tell nothing is expected.
+        // An idle one has none to report, and of engines that never report it nothing is expected.
         (0, "", long, true),
         (1_000, "", "", true),
     ] {
@@ -114,7 +114,7 @@ fn a_record_is_forgotten_with_its_variant_or_after_a_week() {
     assert_eq!(see(&mut fleet, &idle(15))["v.idle.own"], 8000.0);
     see(&mut fleet, gone);
     assert!(fleet.learned.is_empty());
-    // The engine is still known, whoever has it.
+    // The engine is still known, for any variant.
     let back = see(&mut fleet, &idle(15));
     assert_eq!(
         (&back["v.idle.own"], &back["v.per_instance"]),
