@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Waits that double from `base` up to `cap`. Whoever waits adds the jitter.
+/// Waits that double from `base` up to `cap`. The caller adds the jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// Wait after the first failure.

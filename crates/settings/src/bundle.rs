@@ -1,5 +1,5 @@
-//! All settings in one file: the keys of the configuration file beside the policy ConfigMaps, for a
-//! plan that is made at a desk.
+//! All settings in one file: the keys of the configuration file and the policy ConfigMaps, for
+//! an offline plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
     Ok(read_noted(text)?.settings)
 }
 
-/// Reads settings for one plan. What was meant and does not act, like a key that nobody knows, is
-/// refused, where a running controller would only mention it: nobody watches a log at a desk.
+/// Reads settings for one plan. What was meant and does not act, like an unknown key, is refused,
+/// where a running controller would only mention it: an offline plan has no log.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     let FileSources {
         sources,
@@ -129,7 +129,7 @@ enum Form {
 }
 
 impl Form {
-    /// A message without the position in a text that nobody wrote.
+    /// A message without the position in a generated text.
     fn placed(self, message: &str) -> String {
         match message.rsplit_once(" at line ") {
             Some((before, position)) if self == Self::Yaml => {
@@ -257,7 +257,7 @@ fn unknown_of_namespace(name: &str, key: &str) -> String {
     if key == classes {
         return format!(
             "{NAMESPACES}.{name}.{classes}: service classes are for all namespaces; write {classes} \
-             beside {NAMESPACES}"
+             at the level of {NAMESPACES}"
         );
     }
     let own = [saturation, to_zero, queueing];

@@ -219,7 +219,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Settings that somebody wrote and that do not act.
+    /// Settings that are stated and do not act.
     fn mention_effectless(&mut self) {
         for spec in schema::all().filter(|spec| spec.state != SettingState::Active) {
             if self.found.values.get(spec).origin.layer != Layer::Default {
@@ -279,7 +279,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Further spellings of a setting beside the one that counts.
+    /// Spellings of a setting other than the one that counts.
     fn others(&self, spec: &Spec, counts: &Origin) -> Vec<Origin> {
         if matches!(self.layer, Layer::Flag | Layer::Default) {
             return Vec::new();

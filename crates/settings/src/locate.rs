@@ -22,7 +22,7 @@ pub struct MainLocation {
 ///
 /// # Errors
 /// When one of the settings that say where it is is not accepted: then everything that is known to be
-/// wrong. Other errors wait for [`super::start`], so that they are told all at once.
+/// wrong. Other errors wait for [`super::start`], so that they are reported all at once.
 pub fn locate_main(sources: &Sources) -> Result<MainLocation, Vec<SettingError>> {
     let resolution = resolve(sources, None);
     let needed = [

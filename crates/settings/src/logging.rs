@@ -32,7 +32,7 @@ impl LogLevel {
         }
     }
 
-    /// The level that `-v` asks for: 0 is the usual, from 4 on everything is wanted.
+    /// The level of `-v`: 0 is the usual, from 4 on everything is wanted.
     pub fn from_verbosity(verbosity: u64) -> Self {
         match verbosity {
             0 => Self::Info,

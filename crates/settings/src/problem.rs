@@ -1,5 +1,5 @@
 //! What is said about settings: values and entries that are refused, and things worth a line that
-//! are in force all the same. All of it is ordered, so that a reader can tell new from old findings.
+//! are in force all the same. All of it is ordered, so that new findings differ from old ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -102,8 +102,7 @@ impl EntryPlace {
     }
 }
 
-/// Most letters of what is said of one entry: it quotes what somebody wrote, and that may be as long as a
-/// ConfigMap.
+/// Most letters of a text about one entry: it quotes the entry, which may be as long as a ConfigMap.
 const LONGEST_TEXT: usize = 4_000;
 
 impl fmt::Display for EntryPlace {
@@ -333,7 +332,7 @@ impl fmt::Display for Warning {
 pub enum Severity {
     /// Something was meant that does not act: refused at a desk, a warning in the log.
     Mistake,
-    /// It acts otherwise than somebody may expect: a warning.
+    /// It acts otherwise than expected: a warning.
     Warning,
     /// Worth knowing.
     Remark,
@@ -425,8 +424,8 @@ mod tests {
     fn the_key_of_an_entry_is_told_as_far_as_a_config_map_could_have_it() {
         let told = |length: usize| place("k".repeat(length)).to_string();
         let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
-        assert_eq!(told(253), whole);
-        assert_eq!(told(100_000), whole.replace("k\"", "k…\""));
+        assert_eq!(text(253), whole);
+        assert_eq!(text(100_000), whole.replace("k\"", "k…\""));
     }
 
     #[test]
@@ -439,7 +438,7 @@ mod tests {
             "global saturation ConfigMap, entry \"default\": {}",
             "t".repeat(4_000)
         );
-        assert_eq!(told(4_000), whole);
-        assert_eq!(told(1_000_000), format!("{whole}…"));
+        assert_eq!(text(4_000), whole);
+        assert_eq!(text(1_000_000), format!("{whole}…"));
     }
 }

@@ -87,12 +87,12 @@ impl Entry for QueueingModelEntry {
 
     fn lints(&self) -> Vec<String> {
         let targets = self.targets.iter();
-        let told = targets.flat_map(|targets| too_short(targets, ["targetTTFT", "targetITL"]));
-        told.collect()
+        let texts = targets.flat_map(|targets| too_short(targets, ["targetTTFT", "targetITL"]));
+        texts.collect()
     }
 }
 
-/// Shortest latency target that somebody can mean: no engine takes less for a token.
+/// Shortest latency target that is plausible: no engine takes less for a token.
 const LEAST_TARGET: Duration = Duration::from_millis(1);
 
 /// Targets that are too short for milliseconds: they were meant as seconds. Both names are
@@ -100,7 +100,7 @@ const LEAST_TARGET: Duration = Duration::from_millis(1);
 pub(super) fn too_short(targets: &LatencyTargets, names: [&str; 2]) -> Vec<String> {
     let targets = [targets.time_to_first_token, targets.inter_token_latency];
     let short = (names.into_iter().zip(targets)).filter(|(_, target)| *target < LEAST_TARGET);
-    let told = short.map(|(name, target)| {
+    let texts = short.map(|(name, target)| {
         let millionths = f64::from(target.subsec_nanos());
         let (stated, meant) = (millionths / 1e6, millionths / 1e3);
         format!(
@@ -108,7 +108,7 @@ pub(super) fn too_short(targets: &LatencyTargets, names: [&str; 2]) -> Vec<Strin
                  milliseconds, write {meant} for {stated} s"
         )
     });
-    told.collect()
+    texts.collect()
 }
 
 /// Both targets or none, in milliseconds; zero counts as none.

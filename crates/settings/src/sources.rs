@@ -44,7 +44,7 @@ impl fmt::Debug for Sources {
 /// What is known about the main ConfigMap.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum MainConfigMap {
-    /// Nobody looked, for want of a cluster.
+    /// Not looked for, for want of a cluster.
     #[default]
     NotRead,
     /// It does not exist.

@@ -83,7 +83,7 @@ pub struct PodPageSettings {
 pub struct PrometheusConnection {
     /// Its address.
     pub base_url: BaseUrl,
-    /// Whether an address without TLS is accepted; such an address carries no credentials.
+    /// Whether an address without TLS is accepted; it carries no credentials.
     pub allow_http: bool,
     /// The token; beats `token_path`.
     pub bearer_token: Option<Secret>,

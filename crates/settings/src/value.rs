@@ -271,7 +271,7 @@ fn duration_value(
 fn count_value(title: &str, text: &str, least: u64, most: u64) -> Result<Value, InvalidValue> {
     let remedy = format!("write a whole number from {least} to {most}");
     let subject = lower_first(title);
-    // Signed and wide, so that -1 is told apart from a text that is no number.
+    // Signed and wide, so that -1 differs from a text that is no number.
     match text.parse::<i128>() {
         Ok(number) => match u64::try_from(number) {
             Ok(count) if (least..=most).contains(&count) => Ok(Value::Count(count)),

@@ -1,5 +1,5 @@
 //! The one place where YAML from outside is read. It bounds size, depth and the growth by aliases,
-//! refuses what is no number or stands twice, and names the fields that nobody knows.
+//! refuses what is no number or stands twice, and names unknown fields.
 
 mod outline;
 mod sift;

@@ -48,7 +48,7 @@ impl fmt::Display for Outline {
     }
 }
 
-/// What the fields of a document look like to somebody who knows which there are.
+/// The fields of a document, compared with those that exist.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) unknown: Vec<(String, String)>,

@@ -25,10 +25,10 @@ const WORDS: [(&str, &str); 12] = [
 /// How the parser announces one of its own types.
 const STRUCTURE: &str = "expected struct ";
 
-/// Letters at the beginning of a long message that are told; one that lists every field a snapshot knows
+/// Letters at the beginning of a long message that are shown; one that lists every field a snapshot knows
 /// is shorter.
 const BEGINNING: usize = 600;
-/// Letters at its end that are told: what is expected, and where.
+/// Letters at its end that are shown: what is expected, and where.
 const END: usize = 200;
 
 /// Translates a message, and leaves the middle out of one that quotes a long text.
@@ -60,7 +60,7 @@ mod tests {
     use super::plain_words;
 
     #[test]
-    fn of_a_long_text_beginning_and_end_are_told() {
+    fn of_a_long_text_beginning_and_end_are_shown() {
         let long = |length| {
             let text = "ü".repeat(length);
             format!("a.b: invalid type: string \"{text}\", expected u32 at line 1 column 3")

@@ -1,4 +1,4 @@
-//! Recorded scenes of variants, and one of PodAutoscalers. `UPDATE=1 cargo test -p wva-recording golden` records them again; the text beside them shows
+//! Recorded scenes of variants, and one of PodAutoscalers. `UPDATE=1 cargo test -p wva-recording golden` records them again; their texts show
 //! every changed decision for review.
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@ use wva_policy::key::ModelKey;
 use wva_policy::params::RequiredSignals;
 
 #[test]
-fn a_position_is_told_in_a_text_that_somebody_wrote() {
+fn a_position_is_named_in_a_written_text() {
     let fault = |text: &str| read_bundle(text).unwrap_err().remove(0).to_string();
     let as_text = fault("saturation:\n  default: |\n    kvCacheThreshold: 0.7\n    priority: x\n");
     assert!(
@@ -144,7 +144,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "namespaces: {a: {serviceClasses: {}}}",
         "namespaces.a.serviceClasses: service classes are for all namespaces; write \
-             serviceClasses beside namespaces",
+             serviceClasses at the level of namespaces",
     ),
     (
         "namespaces: {a: {saturaton: {}}}",

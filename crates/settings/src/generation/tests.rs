@@ -25,7 +25,7 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
 
 /// What contradicts another setting is told like what is not understood: as far as people can use it.
 #[test]
-fn of_long_values_that_contradict_others_the_beginning_is_told() {
+fn of_long_values_that_contradict_others_the_beginning_is_shown() {
     let long = format!("/{}", "c".repeat(3_000));
     let url = format!("http://p:9090{long}");
     for (name, text) in [
@@ -46,9 +46,9 @@ fn of_long_values_that_contradict_others_the_beginning_is_told() {
     assert!(start(&sources(&whole, &[])).is_ok());
 }
 
-/// One collection tells of the minute before it alone, and what nobody saw counts as use.
+/// One collection shows the minute before it alone, and time that is not seen counts as use.
 #[test]
-fn where_a_model_may_go_to_zero_somebody_looks_once_a_minute() {
+fn where_a_model_may_go_to_zero_metrics_are_collected_once_a_minute() {
     let every = |interval: &str, more: &str| {
         let text = format!("GLOBAL_OPT_INTERVAL: {interval}\n{more}");
         let settings = crate::bundle::read_bundle(&text).unwrap();
@@ -114,7 +114,7 @@ fn nothing_configured_but_the_address_gives_the_documented_defaults() {
 }
 
 #[test]
-fn every_error_is_told_at_once() {
+fn every_error_is_reported_at_once() {
     let mut bad = sources(
         &[
             ("PROMETHEUS_BASE_URL", "prometheus:9090"),
@@ -197,7 +197,7 @@ fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
 }
 
 #[test]
-fn a_change_is_told_with_its_documented_words() {
+fn a_change_is_named_with_its_documented_words() {
     let before = start(&sources(&[], &[])).unwrap().generation;
     let mut edited = sources(
         &[],
@@ -212,7 +212,7 @@ fn a_change_is_told_with_its_documented_words() {
         .namespaces
         .insert(Arc::from("ns"), data(&[("default", "priority: 3")]));
     let after = transition(&before, &edited);
-    let told: Vec<String> = after
+    let texts: Vec<String> = after
         .changes
         .iter()
         .map(|change| {
@@ -228,7 +228,7 @@ fn a_change_is_told_with_its_documented_words() {
         })
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
             "Updated Prometheus cache config from ConfigMap PROMETHEUS_METRICS_CACHE_TTL None: 30s -> 0s []",
             "Updated optimization interval GLOBAL_OPT_INTERVAL None: 1m0s -> 2s []",
@@ -298,14 +298,14 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
     };
     sources.flags.0.insert("ZAP_DEVEL", inert);
     let started = start(&sources).unwrap();
-    let told: Vec<String> = started
+    let texts: Vec<String> = started
         .diagnostics
         .notices
         .iter()
         .map(Warning::to_string)
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
             "environment METRICS_ADDR is an older name; write METRICS_BIND_ADDRESS",
             "main ConfigMap: no setting is named \"GLOBAL_OPT_INTERVALL\"; did you mean \

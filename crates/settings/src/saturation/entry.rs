@@ -49,9 +49,9 @@ impl Entry for SaturationEntry {
 
     fn lints(&self) -> Vec<String> {
         let limiters = self.limiters.iter().flatten().enumerate();
-        let told = limiters.flat_map(|(index, limiter)| {
-            let told = contradictions(limiter).chain(respelt(limiter));
-            told.map(move |text| format!("limiters[{index}]: {text}"))
+        let lints = limiters.flat_map(|(index, limiter)| {
+            let lints = contradictions(limiter).chain(respelt(limiter));
+            lints.map(move |text| format!("limiters[{index}]: {text}"))
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
         let is_slo = self.analyzer_name.as_deref() == Some(AnalyzerName::Slo.as_str());
@@ -68,7 +68,8 @@ impl Entry for SaturationEntry {
         let by_list = by_list.then(|| {
             "analyzerName: the list in analyzers decides, and percentages do not; remove one of both".to_owned()
         });
-        told.chain(repeated(listed))
+        lints
+            .chain(repeated(listed))
             .chain(by_list)
             .chain(unseated(listed).filter(|_| !is_slo))
             .chain(off)
@@ -171,7 +172,7 @@ fn unseated(analyzers: &[AnalyzerSettings]) -> Option<String> {
     Some(format!("analyzers: {said}"))
 }
 
-/// Switches of whole budgets that stand where nobody reads them.
+/// Switches of whole budgets that stand where they are not read.
 fn out_of_scope(
     document: &SaturationDocument,
     kind: EntryKind,

@@ -88,7 +88,7 @@ pub(super) fn limiting(layers: &SaturationLayers) -> Option<EntryPlace> {
     (!limiters.is_empty()).then(|| default_place(None))
 }
 
-/// Entries that are right by themselves may contradict what they inherit. Such an entry is refused
+/// Entries that are right by themselves may contradict what they inherit. This entry is refused
 /// like any other: what stood under its key stays, unless that contradicts as well, and else its
 /// contradicting pair is left to the layers below.
 fn refuse_conflicts(

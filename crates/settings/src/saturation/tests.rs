@@ -54,7 +54,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let cluster = "only the global entry `default` is asked; write it there";
     let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
     assert_eq!(
-        told,
+        texts,
         [
             format!("{place}: enableLimiter: {cluster}"),
             format!("{place}: limiters: {cluster}"),

@@ -134,7 +134,7 @@ fn read_entry(
     }
 }
 
-/// Most targets of one entry that are told to be too short.
+/// Most targets of one entry that are named as too short.
 const MAX_SHORT: usize = 8;
 
 fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut Diagnostics) {
@@ -142,12 +142,12 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut
         let targets = class.targets.iter();
         targets.map(move |(model, targets)| (&class.name, model, targets))
     });
-    let told = rows.flat_map(|(class, model, targets)| {
+    let texts = rows.flat_map(|(class, model, targets)| {
         let place = format!("class {:?}, model {:?}", shortened(class), shortened(model));
-        let told = too_short(targets, ["slo-ttft", "slo-tpot"]).into_iter();
-        told.map(move |text| format!("{place}: {text}"))
+        let texts = too_short(targets, ["slo-ttft", "slo-tpot"]).into_iter();
+        texts.map(move |text| format!("{place}: {text}"))
     });
-    (diagnostics.notices).extend(told.take(MAX_SHORT).map(|text| Warning::EntryAdvice {
+    (diagnostics.notices).extend(texts.take(MAX_SHORT).map(|text| Warning::EntryAdvice {
         place: place.clone(),
         text,
     }));
