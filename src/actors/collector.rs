@@ -158,10 +158,10 @@ impl Collector {
             self.history = History::Asked;
             history(&*self.prometheus, &settings, interval)
         });
-        let collection = collect(&*self.prometheus, &settings, |told| {
+        let collection = collect(&*self.prometheus, &settings, |evaluated| {
             let evaluations = self.evaluations.lock();
             let mut evaluations = evaluations.unwrap_or_else(PoisonError::into_inner);
-            evaluations.repeated_for(told, cx.now())
+            evaluations.repeated_for(evaluated, cx.now())
         });
         let (collection, past) = future::join(collection, future::OptionFuture::from(past)).await;
         let took = cx.now().since(began).as_secs_f64();
@@ -216,10 +216,10 @@ impl Collector {
         let any = future::OptionFuture::from(asks_for_any.then(|| ask(Question::Any)));
         let (several, any) = future::join(ask(Question::Several), any).await;
         let answered = |answer: Result<BTreeSet<VariantKey>, QueryError>| {
-            let told = |error: &QueryError| {
-                tracing::debug!(%error, "nobody knows who else publishes");
+            let log = |error: &QueryError| {
+                tracing::debug!(%error, "failed to query other publishers");
             };
-            answer.inspect_err(told).ok()
+            answer.inspect_err(log).ok()
         };
         let (several, any) = (answered(several), any.and_then(answered));
         let known = self.writers.ownership_conflicts.load();

@@ -80,14 +80,14 @@ pub enum EmitterEffect {
         action: Action,
     },
     /// Tell of trouble, and of its end.
-    Tell {
+    ReportTroubles {
         /// The new record.
         record: Arc<PublishedRecord>,
         /// The record before it.
         previous: Option<Arc<PublishedRecord>>,
     },
     /// Tell what is wrong with other objects of the name of a variant, all of it.
-    TellNamesakes(VariantKey, Vec<WrongNamesake>),
+    ReportNamesakes(VariantKey, Vec<WrongNamesake>),
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
     /// Note that nothing is left of an earlier term of the claim.
@@ -103,11 +103,11 @@ impl EmitterEffect {
         match self {
             Self::Publish { record, .. }
             | Self::Announce { record, .. }
-            | Self::Tell { record, .. } => record.decided.cycle,
+            | Self::ReportTroubles { record, .. } => record.decided.cycle,
             Self::Adopt(PlanProposal { plan, .. }) | Self::Keep(Succession { plan, .. }) => {
                 Some(plan.cycle)
             }
-            Self::Forget { .. } | Self::TellNamesakes(..) | Self::Reveal(_) | Self::Enter(_) => {
+            Self::Forget { .. } | Self::ReportNamesakes(..) | Self::Reveal(_) | Self::Enter(_) => {
                 None
             }
         }
@@ -357,10 +357,10 @@ impl Emitter {
         }
         let wrong = self.wrong_namesakes(&view.key);
         if wrong != *self.wrong.get(&view.key).unwrap_or(&Vec::new()) {
-            effects.push(EmitterEffect::TellNamesakes(view.key.clone(), wrong));
+            effects.push(EmitterEffect::ReportNamesakes(view.key.clone(), wrong));
         }
         if previous.as_ref() != Some(&record) {
-            effects.push(EmitterEffect::Tell {
+            effects.push(EmitterEffect::ReportTroubles {
                 record: Arc::clone(&record),
                 previous: previous.clone(),
             });
@@ -474,10 +474,12 @@ impl StateMachine for Emitter {
             } => {
                 self.announce(cx.now(), &record, &decision, action);
             }
-            EmitterEffect::Tell { record, previous } => {
-                self.tell(cx.now(), &record, previous.as_deref());
+            EmitterEffect::ReportTroubles { record, previous } => {
+                self.report_troubles(cx.now(), &record, previous.as_deref());
             }
-            EmitterEffect::TellNamesakes(key, wrong) => self.tell_namesakes(cx.now(), key, wrong),
+            EmitterEffect::ReportNamesakes(key, wrong) => {
+                self.report_namesakes(cx.now(), key, wrong);
+            }
             EmitterEffect::Enter(term) => {
                 self.unstored.clear();
                 // Where a younger emitter has written already, it has seen to this.

@@ -98,7 +98,7 @@ impl EventRecorder {
             Ok(posted) => {
                 self.requests.worked();
                 if let Some(denied) = self.denied.take() {
-                    self.permissions.tell("Publish", &denied);
+                    self.permissions.report("Publish", &denied);
                 }
                 if self.posted.len() >= POSTED {
                     self.posted.clear();

@@ -224,7 +224,7 @@ mod tests {
                 .find(|reason| reason.name == name)
                 .map(|one| one.state)
         };
-        assert_eq!(state(&shared), None, "nobody asks for it");
+        assert_eq!(state(&shared), None, "it is not requested");
         let mirrors = shared.mirrors.clone().with_door(ExternalMetricsDoor::Open);
         let readers = Readers {
             mirrors,

@@ -223,7 +223,7 @@ impl Leadership {
         self.writers.requests.failed(&error.to_string());
         tracing::warn!(%error, "lease not renewed");
         if error.is_forbidden() {
-            self.permissions.tell("Lead", error);
+            self.permissions.report("Lead", error);
         }
     }
 

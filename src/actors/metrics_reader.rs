@@ -265,7 +265,7 @@ impl MetricsReader {
         self.has_failed = true;
         self.writers.requests.failed(&error.to_string());
         if error.is_denied() {
-            self.permissions.tell(action, error);
+            self.permissions.report(action, error);
         }
         if let Some(asked) = self.shared.hooks.retry_after(error.retry_after()) {
             self.spared = self.spared.max(Some(cx.now().later(asked)));

@@ -40,7 +40,7 @@ impl PermissionReporter {
 
     /// The API server has refused what the shipped roles grant. `action` is what was tried, in one
     /// word; the error names the right.
-    pub fn tell(&self, action: &'static str, error: &dyn Display) {
+    pub fn report(&self, action: &'static str, error: &dyn Display) {
         let notice = EventNotice {
             regarding: self.own_pod.clone(),
             severity: EventType::Warning,

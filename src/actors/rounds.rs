@@ -152,7 +152,7 @@ impl<W: RoundWork> Rounds<W> {
             | AutoscalerWriteError::Outdated
             | AutoscalerWriteError::Expired => return,
             AutoscalerWriteError::Denied { .. } => {
-                self.permissions.tell("Write", error);
+                self.permissions.report("Write", error);
                 self.denied.insert(object.clone(), now.later(DENIED_PAUSE));
             }
             _ => {}

@@ -54,14 +54,14 @@ pub struct RouterScraper {
 #[derive(Debug, Default)]
 struct Asked {
     models: BTreeSet<ModelKey>,
-    heard: Option<Heard>,
+    last: Option<LastAnswer>,
     /// Why one of them was not heard when it was asked last.
     failure: Option<Arc<str>>,
 }
 
 impl Asked {
     /// Takes an answer in. What was heard before stays, and ages, while nothing else is known.
-    fn hear(&mut self, answer: Answer) {
+    fn take_in(&mut self, answer: Answer) {
         self.failure = answer.failure.map(|silence| Arc::from(silence.why));
         let Some(at) = answer.at else {
             return;
@@ -70,14 +70,14 @@ impl Asked {
         held.retain(|name, _| self.models.iter().any(|model| model.model == *name));
         let is_whole = answer.is_whole && self.failure.is_none();
         if is_whole || held.values().any(|requests| *requests > 0.0) {
-            self.heard = Some(Heard { held, at, is_whole });
+            self.last = Some(LastAnswer { held, at, is_whole });
         }
     }
 }
 
 /// What the routers of a pool held when they were last heard.
 #[derive(Debug)]
-struct Heard {
+struct LastAnswer {
     held: HeldRequests,
     at: Moment,
     /// Whether all of them were heard: what they do not name, none of them holds.
@@ -178,8 +178,8 @@ impl RouterScraper {
             }
             answers.insert(pool, answer);
         }
-        let heard: Vec<_> = stream::iter(scrapes).buffered(width).collect().await;
-        for (pool, held) in heard {
+        let scraped: Vec<_> = stream::iter(scrapes).buffered(width).collect().await;
+        for (pool, held) in scraped {
             answers.entry(pool).or_default().add(held);
         }
         for (pool, answer) in answers {
@@ -222,12 +222,12 @@ impl RouterScraper {
             silence.why = format!("InferencePool {pool}: {}", silence.why);
         }
         let before = asked.failure.clone();
-        asked.hear(answer);
+        asked.take_in(answer);
         if asked.failure != before {
             if let Some(why) = &asked.failure {
-                tracing::warn!(why = &**why, "router is not heard");
+                tracing::warn!(why = &**why, "router does not answer");
             } else {
-                tracing::info!(%pool, "router is heard");
+                tracing::info!(%pool, "router answers");
             }
         }
     }
@@ -304,14 +304,14 @@ impl Answer {
 /// What the pools in front of one model say together. A model that a page does not name has no
 /// requests there. While not all is heard, requests are known, and not that there are none.
 fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
-    let heard: Vec<&Heard> = asked
+    let answers: Vec<&LastAnswer> = asked
         .iter()
-        .filter_map(|asked| asked.heard.as_ref())
+        .filter_map(|asked| asked.last.as_ref())
         .collect();
-    let held = |heard: &&Heard| heard.held.get(&model.model).copied().unwrap_or_default();
-    let requests: f64 = heard.iter().map(held).sum();
-    let is_whole = heard.len() == asked.len() && heard.iter().all(|heard| heard.is_whole);
-    let oldest = heard.iter().map(|heard| heard.at).min();
+    let held = |answer: &&LastAnswer| answer.held.get(&model.model).copied().unwrap_or_default();
+    let requests: f64 = answers.iter().map(held).sum();
+    let is_whole = answers.len() == asked.len() && answers.iter().all(|answer| answer.is_whole);
+    let oldest = answers.iter().map(|answer| answer.at).min();
     DirectQueue {
         counted: oldest
             .filter(|_| is_whole || requests > 0.0)

@@ -178,7 +178,7 @@ impl ScaleReader {
         });
         let readings: Vec<_> = stream::iter(reads).buffered(WIDTH).collect().await;
         self.spare(cx, asked.into_inner());
-        self.tell(&readings);
+        self.report_errors(&readings);
         let is_spared = self.is_spared(cx);
         if is_spared {
             let unread = readings.iter().filter(|(_, reading)| reading.is_none());
@@ -219,12 +219,12 @@ impl ScaleReader {
         tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
         self.writers.requests.failed(&error.to_string());
         if error.is_denied() {
-            self.connections.permissions.tell("Discover", error);
+            self.connections.permissions.report("Discover", error);
         }
     }
 
     /// Says how reading goes: that one of several is refused is not made up for by the others.
-    fn tell(&self, readings: &[(TargetKey, Reading)]) {
+    fn report_errors(&self, readings: &[(TargetKey, Reading)]) {
         let asked = readings.iter().filter_map(|(_, reading)| reading.as_ref());
         let errors: Vec<&ReadError> = asked
             .clone()
@@ -233,7 +233,7 @@ impl ScaleReader {
         for error in &errors {
             tracing::warn!(%error, "scale subresource not read");
             if matches!(error, ReadError::Denied { .. }) {
-                self.connections.permissions.tell("Read", error);
+                self.connections.permissions.report("Read", error);
             }
         }
         let requests = &self.writers.requests;

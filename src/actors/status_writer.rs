@@ -317,7 +317,7 @@ impl StatusWriter {
             _ => backoff,
         };
         self.count("failed");
-        self.tell(error);
+        self.report_failure(error);
         let delay = self.generator.jitter(delay, 0.2);
         let delay = self.shared.hooks.retry_delay(delay);
         let delay = delay.max(asked.unwrap_or_default());
@@ -373,12 +373,12 @@ impl StatusWriter {
     }
 
     /// What concerns more than one object is said of the controller.
-    fn tell(&self, error: &StatusError) {
+    fn report_failure(&self, error: &StatusError) {
         if let Some(grievance) = error.grievance() {
             self.requests.failed(&grievance);
         }
         if matches!(error, StatusError::Forbidden { .. }) {
-            self.connections.permissions.tell("Write", error);
+            self.connections.permissions.report("Write", error);
         }
     }
 }

@@ -222,7 +222,7 @@ impl<K: Projected> Watcher<K> {
             if self.spec.mirror.forbid(cx.epoch())? {
                 (self.spec.notify)(WatchUpdate::Synced);
             }
-            self.permissions.tell("Watch", error);
+            self.permissions.report("Watch", error);
         }
         Ok(())
     }

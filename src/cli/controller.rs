@@ -213,7 +213,7 @@ async fn prepare(
     let seed = SeedTree::from_entropy();
     let identity = identity(&fixed, &seed);
     announce(&generation, &identity);
-    tell(&diagnostics);
+    log_diagnostics(&diagnostics);
     let kit = Kit {
         clock: Clock::real(),
         seed,
@@ -312,7 +312,7 @@ fn conclude(end: Result<ExitReason, prometheus::Error>) -> ExitCode {
     }
 }
 
-fn tell(diagnostics: &Diagnostics) {
+fn log_diagnostics(diagnostics: &Diagnostics) {
     for problem in &diagnostics.problems {
         tracing::error!(%problem, "setting refused");
     }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_broken_connection_is_told_down_to_its_cause() {
+    async fn a_broken_connection_is_named_down_to_its_cause() {
         let broken = std::io::Error::other("certificate has expired");
         let failed = async { Err::<(), _>(kube::Error::ReadEvents(broken)) };
         let error = within(Duration::from_secs(5), failed)
@@ -231,13 +231,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_keeps_its_code_and_words() {
-        let status = Status::failure("no such thing", "NotFound").with_code(404);
+        let status = Status::failure("unknown object", "NotFound").with_code(404);
         let refusal = async { Err::<(), _>(kube::Error::Api(Box::new(status))) };
         let error = within(Duration::from_secs(5), refusal).await.unwrap_err();
         assert_eq!(error.code(), Some(404));
         assert_eq!(
             error.to_string(),
-            "the API server answered 404: no such thing"
+            "the API server answered 404: unknown object"
         );
     }
 }

@@ -95,7 +95,7 @@ impl FakeServer {
         };
         self.asked.send_modify(|asked| asked.push(request));
         let answer = self.answers.lock().unwrap().pop_front();
-        match answer.unwrap_or_else(|| panic!("not told what to answer to {}", head.uri)) {
+        match answer.unwrap_or_else(|| panic!("no answer is prepared for {}", head.uri)) {
             FakeResponse::Json(code, document) => {
                 let body = Full::new(Bytes::from(document.to_string())).boxed_unsync();
                 Ok(Response::builder().status(code).body(body).unwrap())

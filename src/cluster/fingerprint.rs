@@ -17,7 +17,7 @@ mod tests {
     use super::fingerprint;
 
     #[test]
-    fn a_fingerprint_is_stable_and_tells_parts_apart() {
+    fn a_fingerprint_is_stable_and_separates_parts() {
         assert_eq!(fingerprint(&[]), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fingerprint(&["a"]), fingerprint(&["a"]));
         let different = [

@@ -94,7 +94,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
 }
 
 #[test]
-fn gpus_that_nobody_knows_are_not_zero() {
+fn unknown_gpus_are_not_zero() {
     let metrics = Metrics::new(None).unwrap();
     let unknown = fleet("{unknown: the nodes cannot be listed}");
     metrics.expose_plan(&planned(&[&unknown], TOKENS), |_| true);

@@ -99,9 +99,9 @@ impl ConnectionLimiter {
             return;
         };
         let at = progress.yields_at();
-        let nobody_left = timeout_at(at, self.tasks.join_next()).await.is_err();
+        let none_ended = timeout_at(at, self.tasks.join_next()).await.is_err();
         // It may have come a step further meanwhile.
-        if nobody_left && progress.yields_at() == at {
+        if none_ended && progress.yields_at() == at {
             task.abort();
             drop(self.tasks.join_next().await);
         }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_answered_has_longer() {
+    async fn a_connection_with_progress_has_longer() {
         let mut connections = ConnectionLimiter::default();
         let began = Instant::now();
         let mut kept = Vec::new();

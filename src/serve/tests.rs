@@ -62,7 +62,7 @@ impl Running {
     }
 
     /// Sends a text, and reads until the server ends the connection.
-    pub(super) async fn tell(&self, text: &str) -> String {
+    pub(super) async fn send(&self, text: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -83,7 +83,7 @@ async fn one_request_is_answered_and_the_connection_ends() {
     let server = Running::start().await;
     let request = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
     for text in [request.to_owned(), request.repeat(2)] {
-        let answer = server.tell(&text).await;
+        let answer = server.send(&text).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
         assert!(answer.contains("connection: close"), "{answer}");
         // The date of the answer may have these digits, too.
@@ -96,7 +96,7 @@ async fn one_request_is_answered_and_the_connection_ends() {
 async fn a_body_without_end_is_not_read() {
     let server = Running::start().await;
     let head = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
-    let answer = server.tell(head).await;
+    let answer = server.send(head).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
@@ -106,7 +106,7 @@ async fn a_large_head_is_refused() {
     for (size, wanted) in [(7_000, "HTTP/1.1 200 OK"), (9_000, "HTTP/1.1 431 ")] {
         let filling = "a".repeat(size);
         let head = format!("GET / HTTP/1.1\r\nhost: x\r\nfilling: {filling}\r\n\r\n");
-        let answer = server.tell(&head).await;
+        let answer = server.send(&head).await;
         assert!(answer.starts_with(wanted), "{size}: {answer}");
     }
 }

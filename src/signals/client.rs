@@ -34,7 +34,7 @@ pub trait PromApi: fmt::Debug + Send + Sync {
     /// Evaluates an expression that has values at several moments before now: one sample for each
     /// series and moment. Answers within the deadline, too. Whoever keeps no history says so.
     fn history<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
-        let problem = "nobody keeps a history".to_owned();
+        let problem = "no history is kept".to_owned();
         Box::pin(std::future::ready(Err(QueryError::Malformed { problem })))
     }
 }

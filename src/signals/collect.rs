@@ -160,7 +160,7 @@ struct CollectedAnswers {
 impl CollectedAnswers {
     /// Reads the results, one at a time, so that the text of only one is held beside its readings.
     fn of(results: Results, ignored: &mut BTreeMap<Ignored, u64>) -> Self {
-        let mut heard = Self {
+        let mut collected = Self {
             engines: Answers::new(),
             routers: Answers::new(),
             ages: Ages::default(),
@@ -171,14 +171,14 @@ impl CollectedAnswers {
         for (query, result) in results {
             let failure = match result {
                 Ok(result) => {
-                    heard.take(query, &result, ignored);
+                    collected.take(query, &result, ignored);
                     None
                 }
                 Err(error) => Some(Arc::from(format!("{} query: {error}", query.as_str()))),
             };
-            heard.sent.insert(query, failure);
+            collected.sent.insert(query, failure);
         }
-        heard
+        collected
     }
 
     fn take(
@@ -287,11 +287,11 @@ impl Collection {
                 repeated,
             },
         };
-        let mut heard = CollectedAnswers::of(results, &mut collection.report.ignored);
-        heard.ages.repeated = repeated;
-        collection.take_engines(&heard, freshness);
-        collection.take_routers(&heard, freshness);
-        collection.snapshot.unlabelled = heard.unlabelled;
+        let mut collected = CollectedAnswers::of(results, &mut collection.report.ignored);
+        collected.ages.repeated = repeated;
+        collection.take_engines(&collected, freshness);
+        collection.take_routers(&collected, freshness);
+        collection.snapshot.unlabelled = collected.unlabelled;
         collection
     }
 
@@ -299,19 +299,19 @@ impl Collection {
         self.snapshot
     }
 
-    fn take_engines(&mut self, heard: &CollectedAnswers, bands: &FreshnessBands) {
-        let ranked = ranked(&heard.engines, &heard.names);
+    fn take_engines(&mut self, collected: &CollectedAnswers, bands: &FreshnessBands) {
+        let ranked = ranked(&collected.engines, &collected.names);
         let engines = Engines {
-            answers: &heard.engines,
-            ages: &heard.ages,
+            answers: &collected.engines,
+            ages: &collected.ages,
             ranked: &ranked,
             bands,
-            names: &heard.names,
+            names: &collected.names,
         };
         for signal in ENGINE {
             let row = SignalRow::of(signal);
-            let state = heard.state(row.queries(), row.own_ages());
-            if self.is_answered(signal.signal, state.or_failed(heard.page_failure())) {
+            let state = collected.state(row.queries(), row.own_ages());
+            if self.is_answered(signal.signal, state.or_failed(collected.page_failure())) {
                 self.add(signal.signal, join(&row, engines));
             }
         }
@@ -325,16 +325,16 @@ impl Collection {
         }
     }
 
-    fn take_routers(&mut self, heard: &CollectedAnswers, bands: &FreshnessBands) {
+    fn take_routers(&mut self, collected: &CollectedAnswers, bands: &FreshnessBands) {
         let routers = Routers {
-            answers: &heard.routers,
-            ages: &heard.ages,
+            answers: &collected.routers,
+            ages: &collected.ages,
             bands,
-            names: &heard.names,
+            names: &collected.names,
         };
         let state = |signal: &RouterSignal| {
             let values = signal.sources.iter().map(|source| source.query);
-            heard.state(values, [QueryName::RouterAge])
+            collected.state(values, [QueryName::RouterAge])
         };
         for signal in ROUTER {
             let state = state(signal);
@@ -342,7 +342,7 @@ impl Collection {
                 self.add_routers(signal.signal, routers.models(signal));
             }
         }
-        let state = state(&ARRIVALS).or_failed(heard.page_failure());
+        let state = state(&ARRIVALS).or_failed(collected.page_failure());
         if self.is_answered(ARRIVALS.signal, state) {
             self.add(ARRIVALS.signal, routers.pods(&ARRIVALS));
         }

@@ -26,7 +26,7 @@ pub enum QueryError {
     },
     /// The TLS handshake failed.
     #[error(
-        "no TLS connection to Prometheus ({cause}); check PROMETHEUS_CA_CERT_PATH, PROMETHEUS_SERVER_NAME and, if the server asks for one, the client certificate"
+        "no TLS connection to Prometheus ({cause}); check PROMETHEUS_CA_CERT_PATH, PROMETHEUS_SERVER_NAME and, if the server requires one, the client certificate"
     )]
     Tls {
         /// What the handshake said.

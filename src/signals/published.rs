@@ -58,7 +58,7 @@ mod tests {
     use crate::signals::QueryResult;
 
     #[test]
-    fn the_namespace_of_the_variant_is_told_from_that_of_the_controller() {
+    fn the_namespace_of_the_variant_differs_from_that_of_the_controller() {
         let mut answer = QueryResult::default();
         answer.push([("namespace", "ns"), ("variant_name", "kept")], 0.0, 2.0);
         answer.push(

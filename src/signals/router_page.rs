@@ -135,7 +135,7 @@ mod tests {
                  {name}{{fairness_id=\"a\",priority=\"0\",inference_pool=\"p\",model_name=\"m\",target_model_name=\"m\"}} 2\n\
                  {name}{{fairness_id=\"b\",priority=\"1\",inference_pool=\"p\",model_name=\"alias\",target_model_name=\"m\"}} 3 1789999990000\n\
                  {name}{{model_name=\"other\",target_model_name=\"\"}} 0\n\
-                 {name}{{fairness_id=\"nobody\"}} 9\n\
+                 {name}{{fairness_id=\"none\"}} 9\n\
                  go_goroutines 12\n"
             );
             assert_eq!(

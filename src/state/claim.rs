@@ -22,7 +22,7 @@ pub struct Claim {
 
 impl Claim {
     /// Before the first look at the lease.
-    pub const NOBODYS: Self = Self {
+    pub const NONE: Self = Self {
         term: 0,
         hold: ClaimDuration::NotOurs,
     };

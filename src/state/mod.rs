@@ -251,7 +251,7 @@ impl Writers {
                 findings: Writer::new(ReportedFindings::at_start(diagnostics)),
             }),
             leadership: Arc::new(LeadershipWriters {
-                claim: Writer::new(Claim::NOBODYS),
+                claim: Writer::new(Claim::NONE),
                 relists: requester,
                 requests: requests.reporter(Asker::Lease),
             }),

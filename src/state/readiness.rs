@@ -149,11 +149,11 @@ fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
         (SyncState::KindAbsent, _) => {
             "not served by the API server; looked for until it is".to_owned()
         }
-        (SyncState::Complete, Some(age)) => format!("heard from {} s ago", age.as_secs()),
+        (SyncState::Complete, Some(age)) => format!("last answer {} s ago", age.as_secs()),
         (SyncState::Never, Some(age)) => {
-            format!("not complete yet, heard from {} s ago", age.as_secs())
+            format!("not complete yet, last answer {} s ago", age.as_secs())
         }
-        (_, None) => "never heard from; is the kind allowed by the ClusterRole?".to_owned(),
+        (_, None) => "no answer yet; is the kind allowed by the ClusterRole?".to_owned(),
     };
     ReadinessReason {
         name: format!("mirror/{}", kind.as_str()),

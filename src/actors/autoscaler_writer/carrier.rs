@@ -255,7 +255,7 @@ impl DecisionCarrier {
 
     pub(super) fn report(&self, error: &AutoscalerWriteError) {
         if let AutoscalerWriteError::Denied { .. } = error {
-            self.connections.permissions.tell("Write", error);
+            self.connections.permissions.report("Write", error);
         }
         if error.concerns_everything() {
             self.requests.failed(&error.to_string());

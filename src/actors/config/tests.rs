@@ -148,14 +148,14 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let running = tokio::spawn(wva_supervise::run(kit, vec![config], async move {
         drop(stopped.await);
     }));
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);
         bell.insert(ConfigSource::ConfigMaps);
         sleep(A_WHILE).await;
         while let Some(event) = events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
-            told.push((name, event.reason.as_str().to_owned(), event.note));
+            recorded.push((name, event.reason.as_str().to_owned(), event.note));
         }
     }
     let reports = actors.report();
@@ -164,7 +164,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     assert_eq!(report.sent, report.handled);
     stop.send(()).unwrap();
     assert_eq!(running.await.unwrap(), ExitReason::Shutdown);
-    (left(&shared, told), report.restarts)
+    (left(&shared, recorded), report.restarts)
 }
 
 #[tokio::test(start_paused = true)]

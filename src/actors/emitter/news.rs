@@ -35,7 +35,7 @@ impl Emitter {
     }
 
     /// One event for each that was not said before.
-    pub(super) fn tell_namesakes(
+    pub(super) fn report_namesakes(
         &mut self,
         now: Moment,
         key: VariantKey,
@@ -104,7 +104,7 @@ impl Emitter {
     }
 
     /// One event for each trouble that begins, changes or ends.
-    pub(super) fn tell(
+    pub(super) fn report_troubles(
         &self,
         now: Moment,
         record: &PublishedRecord,
@@ -136,11 +136,11 @@ impl Emitter {
         }
         let conflicted = previous.is_some_and(|previous| previous.standing != Ownership::Alone);
         if conflicted && record.standing == Ownership::Alone {
-            self.tell_conflict_is_over(now, record);
+            self.report_conflict_end(now, record);
         }
     }
 
-    fn tell_conflict_is_over(&self, now: Moment, record: &PublishedRecord) {
+    fn report_conflict_end(&self, now: Moment, record: &PublishedRecord) {
         let Some(regarding) = self.shared.regarding(&record.key) else {
             return;
         };

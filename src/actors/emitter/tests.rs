@@ -311,7 +311,7 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
 
 /// Where another one stands for the variant and is in good order.
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_told_once() {
+async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_reported_once() {
     let shared = leading(3);
     let running = Running::start(&shared);
     let object = json!({
@@ -324,8 +324,8 @@ async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_told_once() {
     for (cycle, times) in [(1, 1), (2, 0)] {
         running.plans.put(plan(&shared, 1, cycle));
         assert_eq!(gauge(&shared).await, "3");
-        let told = std::iter::from_fn(|| running.events.last());
-        let wrong = told.filter(|one| one.notice.note.contains("llm-d.ai/model-id"));
+        let events = std::iter::from_fn(|| running.events.last());
+        let wrong = events.filter(|one| one.notice.note.contains("llm-d.ai/model-id"));
         assert_eq!(wrong.count(), times, "cycle {cycle}");
     }
 }

@@ -70,23 +70,23 @@ impl Held {
     }
 
     /// As few events as there is room for all notes in. The first says how many are missing.
-    fn told(self) -> Vec<Occurrence> {
-        let mut told: Vec<Occurrence> = Vec::new();
+    fn merged(self) -> Vec<Occurrence> {
+        let mut merged: Vec<Occurrence> = Vec::new();
         for mut next in self.occurrences {
-            if self.left_out > 0 && told.is_empty() {
+            if self.left_out > 0 && merged.is_empty() {
                 next.notice.note =
                     format!("{} left out{BETWEEN}{}", self.left_out, next.notice.note);
             }
-            match told.last_mut() {
+            match merged.last_mut() {
                 Some(last) if fits(last, &next) => {
                     let note = format!("{}{BETWEEN}{}", last.notice.note, next.notice.note);
                     *last = Occurrence { times: 1, ..next };
                     last.notice.note = note;
                 }
-                _ => told.push(next),
+                _ => merged.push(next),
             }
         }
-        told
+        merged
     }
 }
 
@@ -170,7 +170,7 @@ impl Events {
             let subject = over.map(|(subject, _)| subject.clone())?;
             let held = waiting.held.remove(&subject)?;
             remember(&mut waiting.last, subject, now);
-            waiting.due.extend(held.told());
+            waiting.due.extend(held.merged());
         }
         waiting.due.pop_front()
     }
@@ -180,7 +180,7 @@ impl Events {
         let mut waiting = self.waiting();
         if waiting.due.is_empty() {
             let (_, held) = waiting.held.pop_first()?;
-            waiting.due.extend(held.told());
+            waiting.due.extend(held.merged());
         }
         waiting.due.pop_front()
     }

@@ -141,7 +141,7 @@ async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
         soon(running.shared.writers.relists.variants.is_asked_beyond(1)).await;
         assert_eq!(server.asked().len(), 5);
         assert_eq!(running.shared.writers.relists.variants.asked(), 2);
-        assert!(!running.leads(), "only what another reading tells counts");
+        assert!(!running.leads(), "only another reading counts");
 
         running.done(2);
         soon(claims.changed()).await;

@@ -69,7 +69,7 @@ fn routers_of_a_pool_say_together_what_the_vectors_say() {
             ..Asked::default()
         };
         let has_failed = answer.failure.is_some();
-        asked.hear(answer);
+        asked.take_in(answer);
         let queue = together(&model, &[&asked]);
         let found = queue.counted.map(|counted| counted.requests);
         assert_eq!(found, vector.expect, "{}", vector.id);
@@ -85,7 +85,7 @@ fn routers_of_a_pool_say_together_what_the_vectors_say() {
 fn requests_behind_several_pools_add_up_and_none_is_known_of_all_alone() {
     let model = ModelKey::new("ns", "m");
     let asked = |requests: Option<f64>, age: u64| Asked {
-        heard: requests.map(|requests| Heard {
+        last: requests.map(|requests| LastAnswer {
             held: HeldRequests::from([(Arc::from("m"), requests)]),
             at: at(NOW - age),
             is_whole: true,
@@ -113,7 +113,7 @@ fn requests_behind_several_pools_add_up_and_none_is_known_of_all_alone() {
 }
 
 #[test]
-fn what_was_heard_stays_and_ages_until_something_else_is_known() {
+fn the_last_answer_stays_and_ages_until_something_else_is_known() {
     let model = ModelKey::new("ns", "m");
     let mut asked = Asked {
         models: BTreeSet::from([model.clone()]),
@@ -121,7 +121,7 @@ fn what_was_heard_stays_and_ages_until_something_else_is_known() {
     };
     let page =
         |requests: u32| format!("llm_d_epp_flow_control_queue_size{{model_name=\"m\"}} {requests}");
-    let mut hear = |pages: &[(Option<String>, u64)]| {
+    let mut take_in = |pages: &[(Option<String>, u64)]| {
         let mut answer = Answer {
             is_whole: true,
             ..Answer::default()
@@ -129,7 +129,7 @@ fn what_was_heard_stays_and_ages_until_something_else_is_known() {
         for (page, age) in pages {
             answer.add(held(page.as_deref(), *age));
         }
-        asked.hear(answer);
+        asked.take_in(answer);
         let queue = together(&model, &[&asked]);
         let counted = queue.counted;
         (
@@ -138,16 +138,19 @@ fn what_was_heard_stays_and_ages_until_something_else_is_known() {
         )
     };
     let (three, none) = (Some(page(3)), Some(page(0)));
-    assert_eq!(hear(&[(three.clone(), 9)]), (Some((3.0, at(91))), None));
+    assert_eq!(take_in(&[(three.clone(), 9)]), (Some((3.0, at(91))), None));
     let down = Some(Arc::from("no page"));
-    assert_eq!(hear(&[(None, 5)]), (Some((3.0, at(91))), down.clone()));
+    assert_eq!(take_in(&[(None, 5)]), (Some((3.0, at(91))), down.clone()));
     // Half of an answer is enough for requests, and not for their absence.
     assert_eq!(
-        hear(&[(none.clone(), 4), (None, 4)]),
+        take_in(&[(none.clone(), 4), (None, 4)]),
         (Some((3.0, at(91))), down.clone())
     );
-    assert_eq!(hear(&[(three, 3), (None, 3)]), (Some((3.0, at(97))), down));
-    assert_eq!(hear(&[(none, 2)]), (Some((0.0, at(98))), None));
+    assert_eq!(
+        take_in(&[(three, 3), (None, 3)]),
+        (Some((3.0, at(97))), down)
+    );
+    assert_eq!(take_in(&[(none, 2)]), (Some((0.0, at(98))), None));
 }
 
 /// Routers that hold two requests for `m`.

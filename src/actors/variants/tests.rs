@@ -72,7 +72,7 @@ fn registry_epoch() -> Epoch {
 }
 
 #[test]
-fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
+fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
     let shared = shared();
     let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let dirty = DirtySet::new(|| {});
@@ -105,7 +105,7 @@ fn a_variant_without_room_is_told_and_gets_the_room_of_one_that_goes() {
     );
     assert!(refusal.note.contains("runs 2 variants"), "{}", refusal.note);
     assert_eq!(runs(registry.order(key("c"))), None, "still no room");
-    assert!(events.last().is_none(), "it is told once");
+    assert!(events.last().is_none(), "it is reported once");
 
     store(&shared, &["b", "c"]);
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));

@@ -106,7 +106,7 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     assert_eq!(
         shared.mirrors.stored(&key),
         Some(Replicas(3)),
-        "nobody asked"
+        "no relist was requested"
     );
     let relists = &shared.writers.leadership.relists;
     let early = relists.ask(1, Duration::from_millis(1), NEEDED).await;

@@ -105,7 +105,7 @@ fn tables_are_reached_from_files() {
 }
 
 #[test]
-fn what_gpus_allow_is_told_in_full() {
+fn what_gpus_allow_is_shown_in_full() {
     assert_eq!(
         played("limited.yaml"),
         Tally {
@@ -117,7 +117,7 @@ fn what_gpus_allow_is_told_in_full() {
 }
 
 #[test]
-fn what_is_known_to_be_asked_by_nobody_is_released() {
+fn what_is_known_to_be_unused_is_released() {
     assert_eq!(
         played("idle.yaml"),
         Tally {

@@ -8,7 +8,7 @@ use super::arguments::{Detail, Format};
 use super::tests::{block, how};
 
 #[test]
-fn a_list_without_saturation_is_told_beside_the_plan() {
+fn a_list_without_saturation_is_noted() {
     let snapshot = block("`fleet.yaml`:");
     let table = |settings: &str| {
         answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
@@ -31,7 +31,7 @@ fn a_list_without_saturation_is_told_beside_the_plan() {
 }
 
 #[test]
-fn what_settings_say_in_vain_is_told_beside_the_plan() {
+fn ineffective_settings_are_noted() {
     let snapshot = block("`fleet.yaml`:");
     let limited = |exclude: &str| {
         format!(
@@ -58,7 +58,7 @@ fn what_settings_say_in_vain_is_told_beside_the_plan() {
 }
 
 #[test]
-fn what_shares_no_budget_is_told_beside_the_plan() {
+fn what_shares_no_budget_is_noted() {
     let snapshot = block("`fleet.yaml`:");
     let table = |settings: &str| shown(snapshot, settings);
     let rescaled =
@@ -94,7 +94,7 @@ fn what_shares_no_budget_is_told_beside_the_plan() {
 }
 
 #[test]
-fn a_target_in_seconds_is_told_beside_the_plan() {
+fn a_target_in_seconds_is_noted() {
     let snapshot = block("`fleet.yaml`:");
     let table = |settings: &str| shown(snapshot, settings);
     let targets = |slo: &str| {
@@ -129,14 +129,14 @@ fn notes(snapshot: &str, settings: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_nobody_asks_for_is_told_beside_the_plan() {
+fn unused_entries_are_noted() {
     let snapshot = block("`fleet.yaml`:");
     let served = "model_id: meta-llama/Llama-3.1-8B, namespace: serving";
     let class =
         |rows: &str| format!("serviceClasses: {{a: {{name: A, priority: 1, data: [{rows}]}}}}");
     let rows = "{model: meta-llama/Llama-3.1-8B, slo-tpot: 24, slo-ttft: 500}";
     let asked = "queueingModel: {default: {}";
-    for (silent, told, note) in [
+    for (silent, noted, note) in [
         (
             format!("{asked}, m: {{{served}, sloMultiplier: 2}}}}"),
             format!("queueingModel: {{m: {{{served}, sloMultiplier: 2}}}}"),
@@ -186,9 +186,9 @@ fn what_nobody_asks_for_is_told_beside_the_plan() {
     ] {
         assert_eq!(notes(snapshot, &silent), Vec::<String>::new(), "{silent}");
         assert_eq!(
-            notes(snapshot, &told),
+            notes(snapshot, &noted),
             [format!("settings.yaml: {note}")],
-            "{told}"
+            "{noted}"
         );
     }
 }
@@ -224,7 +224,7 @@ fn a_threshold_that_nothing_reads_is_noted() {
 }
 
 #[test]
-fn a_class_that_nobody_defines_is_noted() {
+fn an_undefined_class_is_noted() {
     let snapshot = block("`fleet.yaml`:");
     let asked = "queueingModel: {default: {}";
     let labelled = snapshot.replace("cost: 40", "cost: 40\n  serviceClass: gold");

@@ -213,19 +213,19 @@ fn an_argument_that_is_not_read_is_explained() {
         table.contains(&format!("\n    note         {note}\n")),
         "{table}"
     );
-    let told = |arguments: &str| -> Value {
+    let arguments_of = |arguments: &str| -> Value {
         let whole: Value = serde_json::from_str(&shown(arguments, Format::Json)).unwrap();
         whole["models"]["serving/meta-llama/Llama-3.1-8B"]["arguments"].clone()
     };
-    assert_eq!(told("--max-num-seqs=64"), Value::Null);
+    assert_eq!(arguments_of("--max-num-seqs=64"), Value::Null);
     assert_eq!(
-        told("--max-num-seqs=many"),
+        arguments_of("--max-num-seqs=many"),
         serde_json::json!({ "serving/llama-h100": [note] })
     );
     let many = vec!["--max-num-seqs=many"; 20].join(", ");
-    let told = told(&many);
-    let told = told["serving/llama-h100"].as_array().unwrap();
-    assert_eq!((told.len(), &told[8]), (9, &Value::from("and 12 more")));
+    let notes = arguments_of(&many);
+    let notes = notes["serving/llama-h100"].as_array().unwrap();
+    assert_eq!((notes.len(), &notes[8]), (9, &Value::from("and 12 more")));
 }
 
 #[test]

@@ -191,7 +191,7 @@ async fn nothing_is_sent_without_a_permit_that_outlives_the_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_and_passing_troubles_are_told_apart() {
+async fn refusals_differ_from_passing_troubles() {
     for (answer, passing) in [
         (
             refusal(403, "Forbidden", "namespace is being terminated"),

@@ -23,7 +23,7 @@ fn keys(texts: &[&str]) -> BTreeSet<ObjectKey> {
     texts.iter().map(|text| key(text)).collect()
 }
 
-fn told(key_text: &str, before: Option<u32>, after: Option<u32>) -> ObjectUpdate<u32> {
+fn update(key_text: &str, before: Option<u32>, after: Option<u32>) -> ObjectUpdate<u32> {
     ObjectUpdate {
         key: key(key_text),
         before: before.map(Arc::new),
@@ -50,19 +50,19 @@ fn an_equal_projection_changes_nothing() {
     assert_eq!(mirror.revision(), 0);
     assert_eq!(
         mirror.apply(&watcher, key("a/x"), 1),
-        Ok(Some(told("a/x", None, Some(1))))
+        Ok(Some(update("a/x", None, Some(1))))
     );
     assert_eq!(mirror.revision(), 1);
     assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(None));
     assert_eq!(mirror.revision(), 1);
     assert_eq!(
         mirror.apply(&watcher, key("a/x"), 2),
-        Ok(Some(told("a/x", Some(1), Some(2))))
+        Ok(Some(update("a/x", Some(1), Some(2))))
     );
     assert_eq!(mirror.get(&key("a/x")).as_deref(), Some(&2));
     assert_eq!(
         mirror.delete(&watcher, &key("a/x")),
-        Ok(Some(told("a/x", Some(2), None)))
+        Ok(Some(update("a/x", Some(2), None)))
     );
     assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(None));
     assert_eq!(mirror.revision(), 3);
@@ -70,7 +70,7 @@ fn an_equal_projection_changes_nothing() {
 }
 
 #[test]
-fn a_fresh_list_replaces_everything_at_once_and_tells_the_differences() {
+fn a_fresh_list_replaces_everything_at_once_and_returns_the_differences() {
     let mirror = filled(&[("a/same", 1), ("a/changed", 1), ("b/gone", 1)]);
     let same = mirror.get(&key("a/same")).unwrap();
     let mut list = mirror.relist();
@@ -86,9 +86,9 @@ fn a_fresh_list_replaces_everything_at_once_and_tells_the_differences() {
 
     let changed = mirror.replace(&epoch(1), list).unwrap();
     let expected = [
-        told("a/changed", Some(1), Some(2)),
-        told("c/new", None, Some(1)),
-        told("b/gone", Some(1), None),
+        update("a/changed", Some(1), Some(2)),
+        update("c/new", None, Some(1)),
+        update("b/gone", Some(1), None),
     ];
     assert_eq!(changed, expected);
     assert!(mirror.synced());
@@ -228,8 +228,8 @@ proptest! {
             let find = |all: &[(ObjectKey, Arc<u8>)]| {
                 all.iter().find(|(key, _)| *key == name(number)).map(|(_, value)| **value)
             };
-            let told = changed.iter().any(|changed| changed.key == name(number));
-            prop_assert_eq!(find(&old) != find(&new), told);
+            let is_named = changed.iter().any(|changed| changed.key == name(number));
+            prop_assert_eq!(find(&old) != find(&new), is_named);
         }
     }
 }

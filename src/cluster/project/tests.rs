@@ -412,7 +412,7 @@ fn of_an_entry_that_is_too_large_only_as_much_is_kept_as_shows_that() {
 }
 
 #[test]
-fn a_service_monitor_on_its_way_out_is_told() {
+fn a_service_monitor_on_its_way_out_is_marked() {
     let mut object = json!({"metadata": {"namespace": "a", "name": "s", "uid": "u"}});
     let view = |object: &Value| project::<PartialObjectMeta<ServiceMonitor>>(object);
     assert_eq!(view(&object).lifecycle, Lifecycle::Live);

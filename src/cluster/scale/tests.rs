@@ -158,7 +158,7 @@ async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
 }
 
 #[tokio::test]
-async fn a_kind_that_cannot_be_scaled_is_told_with_the_remedy() {
+async fn a_kind_that_cannot_be_scaled_is_named_with_the_remedy() {
     for (answer, expected) in [
         (
             refusal(404, "NotFound", "page not found"),

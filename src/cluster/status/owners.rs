@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manager_is_named_by_what_tells_installations_apart() {
+    fn a_manager_is_named_by_what_distinguishes_installations() {
         let name = manager_name("ns", "lease", None);
         assert!(name.starts_with("wva-") && name.len() == 20, "{name}");
         assert_eq!(name, manager_name("ns", "lease", Some("")));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_the_status_are_found_and_told_apart() {
+    fn owners_of_the_status_are_found_and_distinguished() {
         let others = others(&metadata(), "wva-me");
         assert_eq!(others, names(&["manager", "wva-other"]));
         let (ownership_conflicts, takeable) = split(others.clone(), &names(&[]));

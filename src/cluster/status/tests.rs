@@ -231,7 +231,7 @@ async fn a_live_controller_of_our_kind_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn what_everybody_may_read_of_an_error_names_no_object() {
     let key = patch().key.to_string();
-    for (code, told) in [
+    for (code, is_public) in [
         (503, true),
         (429, true),
         (403, true),
@@ -242,7 +242,7 @@ async fn what_everybody_may_read_of_an_error_names_no_object() {
         let error = apply(&server, &[]).await.unwrap_err();
         assert!(error.to_string().contains(&key), "{error}");
         let grievance = error.grievance();
-        assert_eq!(grievance.is_some(), told, "{error}");
+        assert_eq!(grievance.is_some(), is_public, "{error}");
         if let Some(text) = grievance {
             assert!(
                 text.contains("its own words") && !text.contains(&key),

@@ -458,7 +458,7 @@ async fn a_dropped_wait_loses_no_event() {
     }
     lines.send(line("ADDED", &item("two", "8"))).unwrap();
     assert_eq!(next(&mut watch, 1).await, ["applied two"]);
-    assert_eq!(server.asked().len(), 2, "and asks for nothing again");
+    assert_eq!(server.asked().len(), 2, "and sends no further request");
 
     // Also while waiting out a failure.
     drop(lines);

@@ -178,7 +178,7 @@ pub(super) fn lease(facts: &Facts) -> Vec<Finding> {
         let name = lease_name(&election.id, one.instance());
         let namespace = &statics.scope.system_namespace;
         let cause = match facts.find(LiveKind::Lease, namespace, &name) {
-            None => "there is no such Lease".to_owned(),
+            None => "it does not exist".to_owned(),
             Some(lease) => unheld(lease, now)?,
         };
         let object = ObjectName::new("Lease", namespace.as_str(), name);

@@ -268,11 +268,11 @@ mod tests {
         let headers = headers(&[("x-remote-user", "hpa")]);
         for (names, name, believed) in [
             (r#"["front-proxy-client"]"#, "front-proxy-client", true),
-            (r#"["front-proxy-client"]"#, "somebody", false),
+            (r#"["front-proxy-client"]"#, "someone", false),
             (r#"["front-proxy-client"]"#, "Front-Proxy-Client", false),
             (r#"["a", "b"]"#, "b", true),
-            ("[]", "somebody", true),
-            ("", "somebody", true),
+            ("[]", "someone", true),
+            ("", "someone", true),
         ] {
             let rules = FrontProxyRules::read(&data(names)).unwrap();
             let found = rules.user(&certificate(name).0, &headers);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_names_nobody_speaks_for_nobody() {
+    fn a_proxy_that_names_no_user_speaks_for_none() {
         let rules = FrontProxyRules::read(&data("[]")).unwrap();
         let (proxy, _) = certificate("front-proxy-client");
         for pairs in [

@@ -221,7 +221,7 @@ impl Authorizer {
         if let Some(error) = error
             && error.is_denied()
         {
-            self.permissions.tell("Review", error);
+            self.permissions.report("Review", error);
         }
         let trouble = error.map(|error| ReviewFailure {
             at,

@@ -20,11 +20,11 @@ const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 pub(in crate::serve) fn authorizer(server: &FakeServer) -> Authorizer {
-    telling(server, &silent())
+    authorizer_with(server, &silent())
 }
 
 /// A gate that says in these events what it is denied.
-fn telling(server: &FakeServer, events: &Events) -> Authorizer {
+fn authorizer_with(server: &FakeServer, events: &Events) -> Authorizer {
     let clock = Clock::at(WallTime(0));
     let permissions = PermissionReporter::for_test(clock.clone(), events.clone());
     Authorizer::new("metrics", clock, server.client(), None, permissions)
@@ -57,7 +57,7 @@ pub(in crate::serve) fn token_of(name: &str) -> FakeResponse {
     reviewed(&json!({ "authenticated": true, "user": user }))
 }
 
-pub(in crate::serve) fn nobodys() -> FakeResponse {
+pub(in crate::serve) fn of_no_user() -> FakeResponse {
     reviewed(&json!({ "authenticated": false }))
 }
 
@@ -81,7 +81,7 @@ fn questions(server: &FakeServer) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_token_nobody_is_asked() {
+async fn without_a_token_no_review_is_sent() {
     let server = FakeServer::new([]);
     let authorizer = authorizer(&server);
     for authorization in ["", "Bearer", "Bearer ", "Basic dTpw", "Token x", "x"] {
@@ -111,17 +111,17 @@ async fn a_yes_is_asked_for_once_in_ten_seconds() {
 
     // The token was revoked meanwhile.
     advance(A_MOMENT).await;
-    server.then(nobodys());
+    server.then(of_no_user());
     let outcome = ask(&authorizer, "t", "/metrics").await;
     assert_eq!(outcome, Err(AccessDenied::Unauthenticated));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_no_is_asked_for_once_in_ten_seconds() {
-    let server = FakeServer::new([nobodys(), token_of("somebody"), denied()]);
+    let server = FakeServer::new([of_no_user(), token_of("someone"), denied()]);
     let authorizer = authorizer(&server);
     let forbidden = Err(AccessDenied::Forbidden {
-        user: "somebody".to_owned(),
+        user: "someone".to_owned(),
         access: get("/metrics"),
         reason: "no rule".to_owned(),
     });
@@ -134,7 +134,7 @@ async fn a_no_is_asked_for_once_in_ten_seconds() {
 
     // The rule was granted meanwhile.
     advance(JUST_FRESH + A_MOMENT).await;
-    server.then(token_of("somebody"));
+    server.then(token_of("someone"));
     server.then(allowed());
     assert_eq!(ask(&authorizer, "right", "/metrics").await, Ok(()));
 }
@@ -191,17 +191,17 @@ async fn a_known_reader_stays_let_in_while_the_api_server_is_away_and_not_for_ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_refused_lengthens_nobody_elses_answer() {
+async fn a_question_that_is_refused_delays_no_other_answer() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
     let authorizer = authorizer(&server);
     assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     advance(JUST_FRESH + A_MOMENT).await;
-    server.then(refusal(400, "BadRequest", "no such token can be"));
+    server.then(refusal(400, "BadRequest", "this token is malformed"));
     assert_eq!(
         ask(&authorizer, "odd", "/metrics").await,
         Err(AccessDenied::Unavailable)
     );
-    server.then(nobodys());
+    server.then(of_no_user());
     assert_eq!(
         ask(&authorizer, "t", "/metrics").await,
         Err(AccessDenied::Unauthenticated)
@@ -229,7 +229,7 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     );
     assert!(reason.detail.contains(words), "{}", reason.detail);
 
-    server.then(token_of("somebody"));
+    server.then(token_of("someone"));
     server.then(allowed());
     assert_eq!(ask(&authorizer, "new", "/metrics").await, Ok(()));
     assert_eq!(state().state, ReadinessState::Ok);
@@ -240,7 +240,7 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
 async fn a_right_that_is_missing_is_named_while_the_other_works() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
     let events = silent();
-    let authorizer = telling(&server, &events);
+    let authorizer = authorizer_with(&server, &events);
     assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     assert!(events.last().is_none());
 

@@ -9,7 +9,7 @@ use crate::cluster::kinds::WatchedKind;
 use crate::state::mirrors::tests::{count_writer, list};
 
 #[test]
-fn paths_are_told_apart() {
+fn paths_are_distinguished() {
     let base = format!("/apis/{GROUP_VERSION}");
     let values = |namespace, metric| Place::Values { namespace, metric };
     for (path, wanted) in [

@@ -15,7 +15,7 @@ use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan;
 use crate::serve::access::AccessDenied;
-use crate::serve::access::tests::{allowed, authorizer, nobodys, token_of};
+use crate::serve::access::tests::{allowed, authorizer, of_no_user, token_of};
 use crate::serve::answer::{HttpResponse, plain};
 use crate::serve::connection::{ConnectionConfig, Routes};
 use crate::serve::routes::MetricsRoutes;
@@ -61,7 +61,7 @@ fn recorded(readers: &Readers) -> Vec<u8> {
 #[tokio::test]
 async fn a_page_needs_a_right_and_is_what_the_command_writes() {
     let shared = shared();
-    let api_server = FakeServer::new([nobodys(), token_of("person"), allowed()]);
+    let api_server = FakeServer::new([of_no_user(), token_of("person"), allowed()]);
     let server = Running::with(ConnectionConfig {
         tls: None,
         authorizer: Some(Arc::new(authorizer(&api_server))),
@@ -73,7 +73,7 @@ async fn a_page_needs_a_right_and_is_what_the_command_writes() {
     .await;
     let ask = async |method: &str, more: &str| {
         let head = format!("{method} /debug/page HTTP/1.1\r\nhost: x\r\n{more}\r\n");
-        server.tell(&head).await
+        server.send(&head).await
     };
     let person = "authorization: Bearer t\r\n";
     let answer = ask("GET", "").await;
@@ -127,7 +127,7 @@ async fn a_lengthy_answer_is_made_on_a_thread_of_its_own() {
     let server = Running::serving(Named, None).await;
     let ask = async |path: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        server.tell(&head).await
+        server.send(&head).await
     };
     let answer = ask("/").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");

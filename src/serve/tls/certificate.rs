@@ -193,7 +193,7 @@ mod tests {
 
     /// It may stand in a log.
     #[test]
-    fn what_is_wrong_with_a_key_is_told_without_a_word_of_it() {
+    fn a_fault_of_a_key_is_named_without_a_word_of_it() {
         let files = CertificateFiles {
             setting: "METRICS_CERT_PATH",
             files: CertificatePair {

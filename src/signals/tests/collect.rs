@@ -372,15 +372,15 @@ fn of_two_samples_of_one_pod_the_higher_and_the_newer_count() {
 
 /// A cache in front of Prometheus answers with what it has kept, of which everything says that it is new.
 #[test]
-fn what_was_told_before_is_older_by_so_much() {
+fn a_repeated_answer_is_older_by_so_much() {
     let mut stub = Stub::new();
     stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
     stub.reading(QUEUE_LENGTH, QUEUE, "p", 3.0, THEN);
     let collected = |repeated: u64| {
-        let collection = run_with(&stub, &settings(), |told| {
+        let collection = run_with(&stub, &settings(), |evaluated| {
             let queries = [KV_USAGE, QUEUE_LENGTH].concat();
             let expected: Evaluated = queries.into_iter().map(|query| (query, NOW)).collect();
-            assert_eq!(*told, expected);
+            assert_eq!(*evaluated, expected);
             Duration::from_secs(repeated)
         });
         assert_eq!(collection.report.repeated.as_secs(), repeated);

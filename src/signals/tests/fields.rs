@@ -294,7 +294,7 @@ fn a_cache_of_an_impossible_shape_does_not_count() {
 }
 
 #[test]
-fn ranks_add_and_average_and_are_told_apart() {
+fn ranks_add_and_average_and_are_distinguished() {
     let mut stub = page(10.0);
     stub.sample(QueryName::KvUsageAge, KV, "p", THEN);
     for (rank, kv, waiting, blocks, requests) in

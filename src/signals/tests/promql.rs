@@ -127,7 +127,7 @@ impl QueryCase {
         let mut all = QueryName::ALL.into_iter();
         let query = all
             .find(|query| Some(query.as_str()) == self.name.as_deref())
-            .unwrap_or_else(|| panic!("{}: no such query", self.id));
+            .unwrap_or_else(|| panic!("{}: unknown query", self.id));
         query.text(&scope)
     }
 }

@@ -110,8 +110,8 @@ async fn every_bad_answer_has_its_own_error() {
         assert_eq!(error.reason(), reason, "{mode:?}: {error}");
         assert!(error.to_string().contains(part), "{mode:?}: {error}");
     }
-    let nobody = ask(&routers, 1).await.unwrap_err();
-    assert_eq!(nobody.reason(), "unreachable", "{nobody}");
+    let refused = ask(&routers, 1).await.unwrap_err();
+    assert_eq!(refused.reason(), "unreachable", "{refused}");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ impl Case {
 }
 
 #[test]
-fn every_fault_is_found_and_no_secret_is_told() {
+fn every_fault_is_found_and_no_secret_is_shown() {
     for case in load::<Transport>("transport.yaml").cases {
         let id = &case.id;
         let settings = case.settings();

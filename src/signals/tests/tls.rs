@@ -181,7 +181,7 @@ async fn tls_1_2_is_old_enough() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_tls_is_told_apart() {
+async fn a_server_that_speaks_no_tls_is_distinguished() {
     let server = FakePrometheus::plain(answering()).await;
     let tls = PrometheusTls {
         insecure_skip_verify: true,

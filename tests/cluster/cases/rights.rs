@@ -54,7 +54,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     };
     let controller = Controller::start_ready(cx, &spec).await?;
     let text = controller.readiness().await?;
-    assert!(text.contains("[+] mirror/Pod: heard from"), "{text}");
+    assert!(text.contains("[+] mirror/Pod: last answer"), "{text}");
 
     let account = Account::create(cx.system().await?, ACCOUNT).await?;
     takes_away(&account, "pods").await?;
@@ -71,7 +71,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     an_event_names(cx, "cannot list resource \"pods\"", SOON).await?;
 
     account.bind_shipped("rbac/role.yaml").await?;
-    names(&controller, "[+] mirror/Pod: ", "heard from").await
+    names(&controller, "[+] mirror/Pod: ", "last answer").await
 }
 
 /// Who writes says what it may not, and hurts no other role meanwhile.

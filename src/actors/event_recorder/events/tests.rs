@@ -60,7 +60,7 @@ fn once(note: &str, at: i64) -> (String, u32, i64) {
 }
 
 #[test]
-fn a_second_change_within_a_minute_is_told_when_the_minute_is_over() {
+fn a_second_change_within_a_minute_is_published_when_the_minute_is_over() {
     let (events, _, woken) = events();
     events.throw(at(100), scaled("2"));
     assert_eq!(sent(&events, 100), Some(once("2", 100)));
@@ -83,12 +83,12 @@ fn a_second_change_within_a_minute_is_told_when_the_minute_is_over() {
 }
 
 #[test]
-fn everything_of_a_minute_is_told_in_one_event() {
+fn everything_of_a_minute_is_merged_in_one_event() {
     let (events, _, woken) = events();
     for (second, note) in [(0, "2"), (10, "3"), (20, "4"), (30, "5")] {
         events.throw(at(second), scaled(note));
     }
-    assert_eq!(woken.load(Ordering::Relaxed), 1, "nobody has looked yet");
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "there was no look yet");
     assert_eq!(sent(&events, 30), Some(once("2", 0)));
     assert_eq!(sent(&events, 60), Some(once("3 | 4 | 5", 30)));
     assert_eq!(sent(&events, 600), None);
@@ -144,7 +144,7 @@ fn what_is_lost_is_counted() {
 }
 
 #[test]
-fn notes_that_one_event_has_no_room_for_are_told_in_several() {
+fn notes_that_one_event_has_no_room_for_need_several() {
     let (events, _, _) = events();
     events.throw(at(0), scaled("x"));
     let notes = ["a", "b", "c"].map(|letter| letter.repeat(NOTE_LIMIT / 2 - 1));
@@ -170,7 +170,7 @@ fn at_the_end_nothing_waits_for_its_minute() {
 }
 
 #[test]
-fn a_storm_wakes_once_until_somebody_looks() {
+fn a_storm_wakes_once_until_the_next_look() {
     let (events, _, woken) = events();
     let woken = || woken.load(Ordering::Relaxed);
     assert_eq!(woken(), 0);

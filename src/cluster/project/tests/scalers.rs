@@ -113,7 +113,7 @@ fn what_is_stated_beats_what_is_usual() {
 }
 
 #[test]
-fn another_metric_another_aim_and_another_target_are_told_apart() {
+fn another_metric_another_aim_and_another_target_are_distinguished() {
     let external = |metric: &Value, target: &Value| {
         let metrics =
             json!([{ "type": "External", "external": { "metric": metric, "target": target } }]);

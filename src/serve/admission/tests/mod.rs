@@ -266,7 +266,7 @@ async fn an_object_of_another_form_is_refused_with_the_field() {
 }
 
 #[tokio::test]
-async fn every_field_of_another_form_is_a_cause_beside_broken_rules() {
+async fn every_field_of_another_form_is_a_cause_as_are_broken_rules() {
     let causes = |fields: Value| {
         let object = object(&with(good_spec(), &fields));
         async move {

@@ -125,7 +125,7 @@ async fn a_body_of_megabytes_is_read_and_a_larger_one_is_refused_unread() {
     );
     // A body of the limit is none of JSON, and is read.
     let call = format!("{}{}", head(limit), " ".repeat(limit));
-    let answer = server.tell(&call).await;
+    let answer = server.send(&call).await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
 }
 
@@ -133,7 +133,7 @@ async fn a_body_of_megabytes_is_read_and_a_larger_one_is_refused_unread() {
 async fn a_body_that_does_not_come_is_given_up_and_one_that_breaks_off_too() {
     let server = in_the_clear().await;
     let begun = format!("{}{{", head(10));
-    let answer = server.tell(&begun).await;
+    let answer = server.send(&begun).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(
         answer.ends_with("the body is not complete after 5 s\n"),
@@ -162,7 +162,7 @@ async fn bodies_of_other_requests_are_left_unread() {
         ),
     ] {
         let answer = server
-            .tell(&format!("{request} HTTP/1.1\r\nhost: x\r\n{endless}"))
+            .send(&format!("{request} HTTP/1.1\r\nhost: x\r\n{endless}"))
             .await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),

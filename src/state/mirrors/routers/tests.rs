@@ -118,7 +118,7 @@ fn a_target_stands_behind_the_pool_that_selects_its_pods() {
     };
     assert_eq!(pools("a"), ["ns/of-a"]);
     assert_eq!(pools("alone"), [""; 0]);
-    assert_eq!(pools("nobody"), [""; 0]);
+    assert_eq!(pools("none"), [""; 0]);
 }
 
 #[test]

@@ -438,7 +438,7 @@ fn a_change_of_a_pod_concerns_everything_above_it() {
 }
 
 #[test]
-fn a_kind_that_is_not_served_is_told_with_the_remedy() {
+fn a_kind_that_is_not_served_is_named_with_the_remedy() {
     let mirrors = mirrors(PoolGroup::default());
     let target = key(TargetKind::LeaderWorkerSet, "a");
     assert!(matches!(mirrors.sight(&target), TargetLookup::Unsynced));
@@ -449,7 +449,7 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
         .kind_absent(&epoch)
         .unwrap();
     let TargetLookup::Unscalable(why) = mirrors.sight(&target) else {
-        panic!("it is not told")
+        panic!("it is not named")
     };
     assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
     list::<LeaderWorkerSet>(
@@ -461,7 +461,7 @@ fn a_kind_that_is_not_served_is_told_with_the_remedy() {
 }
 
 #[test]
-fn targets_of_one_name_are_told_apart_by_kind() {
+fn targets_of_one_name_differ_by_kind() {
     let mirrors = mirrors(PoolGroup::default());
     list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, WatchedKind::Namespace, []);
     let variant = |name: &str, kind: &str| {
