@@ -125,7 +125,7 @@ impl Collector {
     }
 
     /// Drops the series of namespaces that neither report nor have a variant. While a query fails
-    /// nobody knows who reports.
+    /// it is not known who reports.
     fn purge(&self) {
         let metrics = self.shared.metrics.load();
         if !metrics.failures.is_empty() {
@@ -192,7 +192,7 @@ impl Collector {
     }
 
     /// Whether a process that has just begun, or began to look at throughput, is to learn the latency
-    /// lines of engines from their history. Once, when there are variants whose pods can be told; on
+    /// lines of engines from their history. Once, when there are variants whose pods are known; on
     /// top of a collection and the questions about rivals it is the fourteenth query of a cycle at most.
     fn wants_history(&self, in_force: &InForce) -> bool {
         let views = self.shared.board.snapshot();
@@ -202,7 +202,7 @@ impl Collector {
             && views.values().any(|view| view.target.resolved().is_some())
     }
 
-    /// Looks for others that publish our variants. Whoever gives way does so at the next plan. Both
+    /// Looks for others that publish our variants. An instance gives way at the next plan. Both
     /// questions are asked at once: with the collection before them they take half an interval at most.
     async fn look_for_rivals(&self, cx: &Context<CollectorMessage>) -> ActorResult {
         let deadline = self.shared.settings.load().schedule.query_deadline();

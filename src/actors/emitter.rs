@@ -27,8 +27,8 @@ pub(in crate::actors) mod tests;
 pub use news::WrongNamesake;
 pub use succession::Succession;
 
-/// How long a raise waits for its status to be stored. While the API server stores nothing, nobody can
-/// scale either, and who can must not wait for long.
+/// How long a raise waits for its status to be stored. While the API server stores nothing, no scaler
+/// can act either, and one that can must not wait for long.
 const STORAGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Messages of the emitter.
@@ -70,7 +70,7 @@ pub enum EmitterEffect {
         /// The record that goes.
         previous: Arc<PublishedRecord>,
     },
-    /// Count and tell a change of the desired count.
+    /// Count and announce a change of the desired count.
     Announce {
         /// The record with the new count.
         record: Arc<PublishedRecord>,
@@ -79,14 +79,14 @@ pub enum EmitterEffect {
         /// Direction from the count published before.
         action: Action,
     },
-    /// Tell of trouble, and of its end.
+    /// Report trouble, and its end.
     ReportTroubles {
         /// The new record.
         record: Arc<PublishedRecord>,
         /// The record before it.
         previous: Option<Arc<PublishedRecord>>,
     },
-    /// Tell what is wrong with other objects of the name of a variant, all of it.
+    /// Report what is wrong with other objects of the name of a variant, all of it.
     ReportNamesakes(VariantKey, Vec<WrongNamesake>),
     /// Show raises that are stored, or were waited for in vain.
     Reveal(BTreeSet<VariantKey>),
@@ -180,7 +180,7 @@ impl Emitter {
     }
 
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
-    /// term go first, since somebody else may have led since: whoever is killed on the way begins again.
+    /// term go first, since another instance may have led since. A life that is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
         drop(self.changed.drain());
         let may_write = self.shared.claim.may_write(now);
@@ -425,7 +425,7 @@ impl StateMachine for Emitter {
     fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started => {
-                // What an earlier life kept back is shown now; nobody knows any more what it was.
+                // What an earlier life kept back is shown now; what it was is lost.
                 let known = self.shared.records.snapshot().into_keys();
                 effects.push(EmitterEffect::Reveal(known.collect()));
                 let taken = self.take_plan(now, effects);

@@ -45,8 +45,8 @@ pub struct EventRecorder {
     armed: Option<Moment>,
     /// Until when the API server has asked to be left alone.
     spared: Option<Moment>,
-    /// What the API server said when it refused an event for lack of a right. That can be told when
-    /// it takes one again.
+    /// What the API server said when it refused an event for lack of a right. That can be published
+    /// when it takes one again.
     denied: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl EventRecorder {
         }
     }
 
-    /// Whoever does not lead speaks of nothing but itself.
+    /// Without leadership only events about this process are permitted.
     fn permit(&self, now: Moment, about: &Regarding) -> Option<WritePermit> {
         if self.permissions.are_on(about) {
             return Some(self.shared.claim.permit_about_itself());
@@ -156,7 +156,7 @@ impl Actor for EventRecorder {
 
     async fn retire(&mut self, cx: &Context<EventRecorderMessage>) {
         while let Some(next) = self.events.last() {
-            // Nobody waits for it any more, and an end is no reason to overrun a server.
+            // No reader waits for it any more, and an end is no reason to overrun a server.
             if self.spared_until(cx.now()).is_some() {
                 self.events.count("refused");
             } else {

@@ -58,7 +58,7 @@ pub enum Election {
 struct Look {
     /// How long the claim holds, if it is ours.
     hold: ClaimDuration,
-    /// When the lease is free, if it is somebody else's and stays as it is.
+    /// When the lease is free, if another instance holds it and it stays as it is.
     free_at: Option<Duration>,
     /// Why it was not renewed, although it is ours by a renewal before.
     trouble: Option<LeaseError>,
@@ -152,7 +152,7 @@ impl Leadership {
         })
     }
 
-    /// Whether the claim may be told. Who begins to lead reads first what its predecessor stored last:
+    /// Whether the claim may be published. A new leader reads first what its predecessor stored last:
     /// a watch may be behind that, and what is shown would fall back. While the
     /// objects cannot be read, no replica leads, and the lease is kept. Scalers that declare no variant, since annotations are not taken or
     /// their kind may not be listed, are not waited for.
@@ -276,16 +276,16 @@ impl Actor for Leadership {
                 }
                 look.free_at
             }
-            // The claim runs out by itself, so a failure needs no further step. Somebody else may lead meanwhile.
+            // The claim runs out by itself, so a failure needs no further step. Another instance may lead meanwhile.
             Err(error) => {
                 self.reading = None;
                 self.failed(&error);
                 None
             }
         };
-        // Whatever the API server asks for when it refuses: a lease that is not renewed in time is lost, and who leads
-        // next reads everything anew. The requests of a retry period are what every replica costs it at any time, and
-        // they are no more while it refuses them.
+        // Retry-After of the API server is not honoured here: a lease that is not renewed in time is lost, and the
+        // next leader reads everything anew. The requests of a retry period are what every replica costs it at any
+        // time, and they are no more while it refuses them.
         let retry_period = self.generator.shorten(rules.retry_period, SPREAD);
         let next = next_look(retry_period, began, free_at);
         let wait = next.saturating_sub(cx.now().monotonic);

@@ -1,4 +1,4 @@
-//! Tells people which rights the controller lacks: whoever is denied one says so here.
+//! Publishes which rights the controller lacks, as an event.
 
 use std::fmt::Display;
 

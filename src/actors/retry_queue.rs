@@ -72,7 +72,7 @@ impl<K: Ord + Clone> RetryQueue<K> {
         self.waiting().entry(key).or_insert(intent);
     }
 
-    /// Takes up to `limit` keys that are due, those first that nobody has tried yet, then those that have been due for
+    /// Takes up to `limit` keys that are due, those first that were not tried yet, then those that have been due for
     /// longest: where few can be tried at a time, each has its turn.
     pub fn take_due(&self, now: Moment, limit: usize) -> Vec<(K, RetryEntry)> {
         let mut waiting = self.waiting();

@@ -64,7 +64,7 @@ pub trait RoundWork: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), AutoscalerWriteError>> + Send;
 }
 
-/// The pump behind such a role.
+/// The pump of this role.
 #[derive(Debug)]
 pub struct Rounds<W: RoundWork> {
     work: W,

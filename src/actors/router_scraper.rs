@@ -55,12 +55,12 @@ pub struct RouterScraper {
 struct Asked {
     models: BTreeSet<ModelKey>,
     last: Option<LastAnswer>,
-    /// Why one of them was not heard when it was asked last.
+    /// Why one of them did not answer when it was asked last.
     failure: Option<Arc<str>>,
 }
 
 impl Asked {
-    /// Takes an answer in. What was heard before stays, and ages, while nothing else is known.
+    /// Takes an answer in. The last answer stays, and ages, while nothing else is known.
     fn take_in(&mut self, answer: Answer) {
         self.failure = answer.failure.map(|silence| Arc::from(silence.why));
         let Some(at) = answer.at else {
@@ -75,12 +75,12 @@ impl Asked {
     }
 }
 
-/// What the routers of a pool held when they were last heard.
+/// What the routers of a pool held at their last answer.
 #[derive(Debug)]
 struct LastAnswer {
     held: HeldRequests,
     at: Moment,
-    /// Whether all of them were heard: what they do not name, none of them holds.
+    /// Whether all of them answered: what they do not name, none of them holds.
     is_whole: bool,
 }
 
@@ -130,7 +130,7 @@ impl RouterScraper {
         models
     }
 
-    /// Pools to ask, with the models at zero behind them. Nobody needs to know where nobody decides.
+    /// Pools to ask, with the models at zero behind them. None where this instance decides nothing.
     fn pools(&self, now: Moment) -> BTreeMap<ObjectKey, BTreeSet<ModelKey>> {
         let mut pools: BTreeMap<ObjectKey, BTreeSet<ModelKey>> = BTreeMap::new();
         if !self.shared.claim.may_write(now) {
@@ -302,7 +302,7 @@ impl Answer {
 }
 
 /// What the pools in front of one model say together. A model that a page does not name has no
-/// requests there. While not all is heard, requests are known, and not that there are none.
+/// requests there. While not all answer, requests are known, and not that there are none.
 fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
     let answers: Vec<&LastAnswer> = asked
         .iter()
@@ -320,7 +320,7 @@ fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
     }
 }
 
-/// Why a router was not heard.
+/// Why a router did not answer.
 #[derive(Debug)]
 struct Silence {
     reason: &'static str,

@@ -59,7 +59,7 @@ pub struct ScaleReaderConnections {
     pub permissions: PermissionReporter,
 }
 
-/// What came of asking for one target; `None` where nobody was asked.
+/// The outcome of reading one target; `None` where it was not read.
 type Reading = Option<Result<ScaleReading, ReadError>>;
 
 /// The pump behind the role.
@@ -102,7 +102,7 @@ impl ScaleReader {
     fn named(&self) -> BTreeMap<TargetKey, ScaleSource> {
         let mirrors = &self.shared.mirrors;
         let all = mirrors.all_records().into_iter();
-        // Few name such a kind, and whose a variant is takes longer to say.
+        // Few name one of these kinds, and the owner of a variant takes longer to find.
         let named = all.filter_map(|record| {
             let target = scale_target(&record)?;
             mirrors.managed(&record.object.key).map(|_ours| target)
@@ -144,7 +144,7 @@ impl ScaleReader {
             if self.is_spared(cx) {
                 break;
             }
-            // While nobody answers, one wait is enough; what is not known is not read.
+            // While no server answers, one wait is enough; what is not known is not read.
             if let Some(kind) = named.get(target)
                 && let Err(error) = self.discover(kind).await
             {

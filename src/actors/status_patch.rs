@@ -116,7 +116,7 @@ pub fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPa
 /// that lives says it again.
 const REPORT_AGE: Duration = Duration::from_mins(10);
 
-/// Controllers that hold nothing but an old word that somebody else does.
+/// Controllers that hold nothing but an old report that another one publishes.
 pub fn stale_reports<'a>(
     object: &'a VariantRecord,
     manager: &'a str,

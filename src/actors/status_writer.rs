@@ -57,7 +57,7 @@ pub enum StatusWriterMessage {
     },
 }
 
-/// Whom the status writer tells.
+/// Receivers of the status writer.
 #[derive(Debug, Clone)]
 pub struct StatusWriterConnections {
     /// The emitter, of what is stored.
@@ -231,7 +231,7 @@ impl StatusWriter {
                 return WriteOutcome::Later(due);
             }
         }
-        // What was decided in an earlier term is not told in this one: somebody else may have led since.
+        // What was decided in an earlier term is not stored in this one: another instance may have led since.
         let Some(permit) = self.permit(now, term) else {
             return WriteOutcome::NoClaim;
         };
@@ -338,7 +338,7 @@ impl StatusWriter {
     }
 
     /// A claim that is too short for a request may be renewed, which is no change of term. Without a
-    /// claim the intent is dropped: whoever leads next computes its own.
+    /// claim the intent is dropped: the next leader computes its own.
     fn await_claim(&self, now: Moment, key: VariantKey) {
         if self.shared.claim.may_write(now) {
             let mut due = now;
@@ -351,7 +351,7 @@ impl StatusWriter {
         }
     }
 
-    /// Tells the emitter which count is stored now, if that is known.
+    /// Sends the emitter the count that is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
         self.connections
             .settled

@@ -92,7 +92,7 @@ impl VariantActor {
         let Ok(replaced) = self.writers.board.put(&self.epoch, Arc::clone(view)) else {
             return;
         };
-        // Whoever shows it compares it with what is stored, too, which may be all that has changed.
+        // The emitter compares it with what is stored, too, which may be all that has changed.
         self.changed.insert(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {

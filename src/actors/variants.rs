@@ -82,7 +82,7 @@ impl Variants {
         }
     }
 
-    /// Tells a variant that there is no room for it; it is looked at again when there is.
+    /// Publishes that there is no room for a variant; it is looked at again when there is.
     fn refuse(&mut self, key: &VariantKey) {
         if !self.refused.insert(key.clone()) {
             return;
@@ -176,7 +176,7 @@ impl Registry for Variants {
     ) -> Vec<Order<VariantKey>> {
         let mut dirty = self.dirty.drain();
         if matches!(event, Event::Started) {
-            // A new life of the supervisor begins with nobody in quarantine.
+            // A new life of the supervisor begins with no variant in quarantine.
             self.quarantine(QuarantinedVariants::clear);
             dirty.insert(Invalidation::Everything);
         }

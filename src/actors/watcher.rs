@@ -22,7 +22,7 @@ use crate::state::relist::RelistResponder;
 use wva_supervise::{Actor, ActorError, ActorResult, Context, Event};
 
 /// How long one occasion waits for the next event. Then it is waited for anew, so that a watcher that
-/// stands still differs from one that has nothing to hear. Longer than a request may take.
+/// stands still differs from one without events. Longer than a request may take.
 const PULL: Duration = Duration::from_mins(1);
 
 /// Messages of a watcher.
@@ -33,9 +33,9 @@ pub enum WatcherMessage {
     Pull,
 }
 
-/// Whether somebody here reads an object.
+/// Whether a role reads an object.
 pub type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
-/// Tells those who depend on a kind.
+/// Notifies the roles that depend on a kind.
 pub type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
 
 /// Makes a view of an object that cannot be read.
@@ -53,15 +53,15 @@ pub struct WatchSpec<K: Projected> {
     pub discovery: Option<Discovery<K>>,
     /// What is watched, and how patiently.
     pub options: WatchOptions,
-    /// Whether somebody here reads the object.
+    /// Whether a role reads the object.
     pub wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read, of which this is known from before; `None` treats it as absent.
     pub malformed: MalformedReader<K::View>,
     /// Where it is kept.
     pub mirror: Arc<MirrorWriter<K::View>>,
-    /// Who is told.
+    /// Notifies the dependent roles.
     pub notify: UpdateHandler<K::View>,
-    /// Who may ask for a fresh list; `None` where nobody does.
+    /// Requests of fresh lists; `None` where there are none.
     pub relists: Option<Arc<RelistResponder>>,
 }
 
@@ -84,7 +84,7 @@ impl<K: Projected> Clone for WatchSpec<K> {
 
 wva_base::debug_of!([K: Projected] WatchSpec<K>: kind);
 
-/// What there is to tell.
+/// What there is to publish.
 #[derive(Debug)]
 pub enum WatchUpdate<'a, V> {
     /// One object came, changed or went.
@@ -103,7 +103,7 @@ pub struct Watcher<K: Projected> {
     relist: Option<Relist<K::View>>,
     /// The fresh list that was asked for and that the watch began with, at least.
     rereading: u64,
-    /// Whether the kind is forgotten, since nobody needs it.
+    /// Whether the kind is forgotten, since no role needs it.
     rests: bool,
     texts: Interner,
 }
@@ -261,7 +261,7 @@ impl<K: Projected> Watcher<K> {
         }
     }
 
-    /// The next event, from a fresh list as soon as somebody asks for one; `None` if there was none for
+    /// The next event, from a fresh list as soon as one is requested; `None` if there was none for
     /// as long as an occasion may take.
     async fn next(&mut self, cx: &Context<WatcherMessage>) -> Option<WatchEvent<K>> {
         let mut watch = match self.watch.take() {

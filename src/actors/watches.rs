@@ -1,4 +1,4 @@
-//! What is watched, where, and who is told of what.
+//! What is watched, where, and which roles are notified.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
         wiring.replica_sets(),
         wiring.nodes(),
         wiring.holding_pods(),
-        // Nobody is told: every cycle reads what there is.
+        // No role is notified: every cycle reads what there is.
         wiring.plain::<ResourceClaimTemplate, _, _>(
             WatchedKind::ResourceClaimTemplate,
             &mirrors.claim_templates,
@@ -261,7 +261,7 @@ impl WatcherWiring<'_> {
         })
     }
 
-    /// Nobody is told: it is read whenever a client comes.
+    /// No role is notified: it is read whenever a client comes.
     fn authentication(&self) -> ChildSpec<Role> {
         let api = Api::namespaced(self.client.clone(), front_proxy::NAMESPACE);
         let kind = WatchedKind::AuthenticationConfigMap;
@@ -383,7 +383,7 @@ impl WatcherWiring<'_> {
         })
     }
 
-    /// Nobody is told: they are read when a router is looked for. Which of them a pool names is asked
+    /// No role is notified: they are read when a router is looked for. Which of them a pool names is asked
     /// then, too, since the pool may come later.
     fn services(&self) -> ChildSpec<Role> {
         let mirror = &self.mirrors.services;
@@ -393,7 +393,7 @@ impl WatcherWiring<'_> {
         })
     }
 
-    /// Without its ServiceMonitor nobody scrapes this controller, and every HPA holds still. It lies
+    /// Without its ServiceMonitor no Prometheus scrapes this controller, and every HPA holds still. It lies
     /// where the controller does, whatever is watched.
     fn service_monitors(&self) -> ChildSpec<Role> {
         let (events, clock) = (self.events.clone(), self.shared.clock.clone());

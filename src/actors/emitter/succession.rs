@@ -1,4 +1,4 @@
-//! What a plan says of metrics and limits, beside the counts.
+//! What a plan says of metrics and limits, in addition to the counts.
 
 use std::sync::Arc;
 

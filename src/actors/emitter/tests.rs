@@ -101,7 +101,7 @@ async fn gauge(shared: &SharedState) -> String {
     line.unwrap().rsplit(' ').next().unwrap().to_owned()
 }
 
-/// An emitter at work, and the ways to tell it something.
+/// An emitter at work, and its inputs.
 struct Running {
     address: Address<EmitterMessage>,
     plans: Slot<PlanProposal>,
@@ -403,7 +403,7 @@ async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
     assert_eq!(gauge(&shared).await, "8");
 }
 
-/// The object was created again under its name while nobody led, and the actor of the variant has yet to look.
+/// The object was created again under its name while no instance led, and the actor of the variant has yet to look.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
     let shared = leading(1);
@@ -434,7 +434,7 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
     assert_eq!(snapshot.variants[&key()].desired, None);
 }
 
-/// Nobody told it of the new term, and what it finds in slot and records is of the old one.
+/// It received no message about the new term, and what it finds in slot and records is of the old one.
 #[tokio::test(start_paused = true)]
 async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_term_before() {
     let shared = leading(3);

@@ -1,4 +1,4 @@
-//! What there is to tell: a ring of events to be sent, and those that must wait for their minute.
+//! What there is to publish: a ring of events to be sent, and those that must wait for their minute.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -40,7 +40,7 @@ struct Waiting {
     last: BTreeMap<Subject, Moment>,
     /// What came within a minute of that.
     held: BTreeMap<Subject, Held>,
-    /// Whether the recorder was told since it looked last: once is enough, however much there is.
+    /// Whether the recorder was woken since it looked last: once is enough, however much there is.
     rung: bool,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// An empty ring; `wake` tells the recorder, `dropped` counts what is lost.
+    /// An empty ring; `wake` notifies the recorder, `dropped` counts what is lost.
     pub fn new(dropped: IntCounterVec, wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(Ring {
             waiting: Mutex::default(),
@@ -114,7 +114,7 @@ impl Events {
     }
 
     /// Queues an event. What comes within a minute of another one about the same object with the
-    /// same reason is told when that minute is over, in one event if there is room in it.
+    /// same reason is published when that minute is over, in one event if there is room in it.
     pub fn throw(&self, now: Moment, notice: EventNotice) {
         let subject = (notice.regarding.clone(), notice.reason);
         let occurrence = Occurrence::once(notice, now.wall);
@@ -153,7 +153,7 @@ impl Events {
         self.ring();
     }
 
-    /// Tells the recorder to look, unless it was told already.
+    /// Wakes the recorder, unless it was woken already.
     pub(super) fn ring(&self) {
         let was_rung = std::mem::replace(&mut self.waiting().rung, true);
         if !was_rung {
@@ -185,7 +185,7 @@ impl Events {
         waiting.due.pop_front()
     }
 
-    /// When there will be something to send, if nobody throws anything; now at the earliest.
+    /// When there will be something to send, without a further event; now at the earliest.
     pub(super) fn next_due(&self, now: Moment) -> Option<Moment> {
         let waiting = self.waiting();
         if !waiting.due.is_empty() {

@@ -1,4 +1,4 @@
-//! A server that asks for time is told nothing meanwhile.
+//! A server that sent Retry-After receives nothing meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -114,8 +114,8 @@ async fn soon<T>(event: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(10), event).await.unwrap()
 }
 
-/// The lease was lost, or might have been, while a list of objects was on its way that began before: whoever
-/// led since has stored something that is not in it.
+/// The lease was lost, or might have been, while a list of objects was on its way that began before: the
+/// leader since then has stored something that is not in it.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_for_a_lease_that_was_lost_counts_for_no_other() {
     let between = [

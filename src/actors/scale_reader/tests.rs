@@ -1,4 +1,4 @@
-//! A server that asks for time is asked for no scales meanwhile.
+//! A server that sent Retry-After receives no scale requests meanwhile.
 
 use serde_json::json;
 use tokio::task::JoinHandle;

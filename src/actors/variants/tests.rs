@@ -140,7 +140,7 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
     assert_eq!(shared.quarantine_of(&key), None);
 }
 
-/// Nobody took the view of one away whose object was removed while the registry itself was down.
+/// The view of one stays whose object was removed while the registry itself was down.
 #[test]
 fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let shared = shared();

@@ -1,4 +1,4 @@
-//! Objects are read anew for whoever asks, whatever the watch says.
+//! Objects are read anew on request, whatever the watch says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,7 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(shared.mirrors.stored(&key), Some(Replicas(3)));
 
-    // Stored by somebody else, and the watch is behind.
+    // Stored by another writer, and the watch is behind.
     server.then(refusal(500, "InternalError", "try again"));
     server.then(stored(8, "9"));
     server.then(rewatch);

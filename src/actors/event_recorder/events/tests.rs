@@ -36,7 +36,7 @@ fn scaled(note: &str) -> EventNotice {
     notice("llama", EventReason::ScaledUp, note)
 }
 
-/// Events, the counter of what is lost, and how often somebody was woken.
+/// Events, the counter of what is lost, and how often the recorder was woken.
 fn events() -> (Events, IntCounterVec, Arc<AtomicU32>) {
     let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
     let woken = Arc::new(AtomicU32::new(0));
@@ -66,7 +66,7 @@ fn a_second_change_within_a_minute_is_published_when_the_minute_is_over() {
     assert_eq!(sent(&events, 100), Some(once("2", 100)));
     assert_eq!(events.next_due(at(100)), None);
     events.throw(at(110), scaled("3"));
-    // The recorder is told, since it must wait now.
+    // The recorder is woken, since it must wait now.
     assert_eq!(woken.load(Ordering::Relaxed), 2);
     assert_eq!(sent(&events, 159), None);
     assert_eq!(
