@@ -11,8 +11,8 @@ use kube::{Client, Config};
 /// Longest wait for a connection. Requests have shorter deadlines of their own.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest time that the API server is left alone when it asks for that: who does not watch decides on what is
-/// old, and who does not write is not heard.
+/// The longest Retry-After that is honoured: without watches decisions rest on old objects, and without writes they
+/// have no effect.
 const LONGEST_ASKED: Duration = Duration::from_secs(30);
 
 /// Where the address and the credentials of the API server come from.
@@ -122,8 +122,8 @@ impl From<kube::Error> for RequestError {
     }
 }
 
-/// An error and what caused it, down to the operating system's words, which alone tell a refused
-/// connection from an expired certificate.
+/// An error and what caused it, down to the operating system's words, which alone
+/// distinguish a refused connection from an expired certificate.
 pub(crate) fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

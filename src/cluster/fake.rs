@@ -1,4 +1,4 @@
-//! An API server that answers what a test tells it to, in order, and remembers what it was asked.
+//! An API server with prepared answers, in order, that records its requests.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -65,7 +65,7 @@ impl FakeServer {
     /// Waits until so many requests have arrived.
     pub(crate) async fn is_asked(&self, times: usize) {
         let mut asked = self.asked.subscribe();
-        // The sender lives in `self`, so there is always somebody who may ask.
+        // The sender lives in `self`, so there is always a sender.
         drop(asked.wait_for(|asked| asked.len() >= times).await);
     }
 

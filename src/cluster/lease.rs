@@ -55,7 +55,7 @@ impl LeaseApi {
     /// Carries a move out.
     ///
     /// # Errors
-    /// When the API server refuses (somebody else was faster), fails or does not answer in time.
+    /// When the API server refuses (another instance was faster), fails or does not answer in time.
     pub async fn carry_out(
         &self,
         rules: &LeaseRules,
@@ -113,8 +113,8 @@ impl LeaseApi {
         version: Option<&Arc<str>>,
         now: WallTime,
     ) -> Lease {
-        // Nobody compares these with a clock of its own: they are for people, and for whoever wrote them
-        // and was not answered to know its record again.
+        // No instance compares these with its own clock: they are for people, and let a writer without an answer
+        // recognize its record.
         let acquired = match proposal.kind {
             ProposalKind::Acquire => Some(now),
             ProposalKind::Renew { acquired } => acquired,
@@ -151,7 +151,7 @@ impl LeaseApi {
 /// Name of the lease of one instance: instances share none, and so each has its leader.
 ///
 /// The value of a label may hold what no name of an object may; that becomes small letters and dashes,
-/// and a fingerprint tells it from an instance that is really called so.
+/// and a fingerprint distinguishes it from an instance that is really called so.
 pub fn lease_name(id: &str, instance: Option<&str>) -> String {
     let Some(instance) = instance else {
         return id.to_owned();

@@ -38,7 +38,7 @@ struct State<V> {
     revision: u64,
     sync: SyncState,
     contact: Option<Moment>,
-    /// Why the API server has not been heard of since.
+    /// Why the API server has not answered since.
     trouble: Option<Arc<str>>,
     /// Whether that is a missing right.
     is_forbidden: bool,
@@ -64,8 +64,8 @@ pub enum WriteEffect {
     Unchanged,
 }
 
-/// One object that came, changed or went. Both sides are told, since those who depended on the old
-/// one must look as well.
+/// One object that came, changed or went. Both sides are given, since those who depended on the
+/// old one must look as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectUpdate<V> {
     /// The object.
@@ -203,7 +203,7 @@ impl<V> Mirror<V> {
         self.read().revision
     }
 
-    /// When the API server was last heard of; its age is `wva_mirror_age_seconds`.
+    /// When the API server last answered; its age is `wva_mirror_age_seconds`.
     pub fn last_contact(&self) -> Option<Moment> {
         self.read().contact
     }
@@ -268,7 +268,7 @@ impl<V> MirrorWriter<V> {
         Self(Mirror { shared })
     }
 
-    /// Notes that the API server was heard of.
+    /// Notes an answer of the API server.
     pub fn touch(&self, epoch: &Epoch, now: Moment) -> Result<(), Fenced> {
         self.write(epoch, |state| {
             state.contact = Some(now);
@@ -276,7 +276,7 @@ impl<V> MirrorWriter<V> {
         })
     }
 
-    /// Notes what keeps the mirror from being brought up to date, until the API server is heard of.
+    /// Notes what keeps the mirror from being brought up to date, until the API server answers.
     pub fn fail(&self, epoch: &Epoch, why: &str) -> Result<(), Fenced> {
         self.write(epoch, |state| state.trouble = Some(Arc::from(why)))
     }
@@ -291,7 +291,7 @@ impl<V> MirrorWriter<V> {
         self.write(epoch, |state| replace(&mut state.is_forbidden, false))
     }
 
-    /// Forgets everything, since nobody needs it any more.
+    /// Forgets everything, since no role needs it any more.
     pub fn forget(&self, epoch: &Epoch) -> Result<(), Fenced> {
         self.write(epoch, |state| {
             let gone = std::mem::take(&mut state.objects);

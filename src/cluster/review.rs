@@ -1,5 +1,5 @@
-//! Asking the API server who somebody is and what they may do. Both questions are created as objects
-//! and stored nowhere, so they need no right to write.
+//! Token and access reviews by the API server. Both are created as objects and stored nowhere, so they
+//! need no right to write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// The group that every API server lets do everything, without asking.
 const MASTERS: &str = "system:masters";
 
-/// Somebody who has proved who they are.
+/// An authenticated client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
     /// Name, like `system:serviceaccount:monitoring:prometheus`.
@@ -38,7 +38,7 @@ impl User {
     }
 }
 
-/// What somebody wants to do.
+/// What a client wants to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// A request for a path that is no resource.
@@ -81,7 +81,7 @@ impl std::fmt::Display for Access {
     }
 }
 
-/// Whether somebody may.
+/// Whether the client may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessDecision {
     /// They may.
@@ -93,7 +93,7 @@ pub enum AccessDecision {
     },
 }
 
-/// Asks whose token this is; `None` if it is nobody's, or no longer anybody's.
+/// Asks whose token this is; `None` if it is no user's, or no longer.
 pub async fn review_token(client: &Client, token: &str) -> Result<Option<User>, RequestError> {
     let review = TokenReview {
         spec: TokenReviewSpec {

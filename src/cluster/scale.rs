@@ -29,7 +29,7 @@ pub type Scales = BTreeMap<TargetKey, ScaleReading>;
 pub enum ScaleReading {
     /// There is one.
     Found(Arc<ReadTarget>),
-    /// There is no such object.
+    /// The object does not exist.
     Missing,
     /// The API server has given no answer yet.
     Unanswered,
@@ -301,7 +301,7 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         lifecycle: Lifecycle::Live,
         generation: 0,
         observed_generation: 0,
-        // What says nothing asks for nothing: the field is left out where it is 0.
+        // An absent field is 0: the field is left out where it is 0.
         spec_replicas: Some(spec.map(Replicas::from_count).unwrap_or_default()),
         status_replicas,
         outdated_replicas: if rolls_out(&target.kind) {
@@ -321,7 +321,7 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
     }
 }
 
-/// Whether a kind may replace its pods by others while both exist. A scale subresource does not tell how many
+/// Whether a kind may replace its pods by others while both exist. A scale subresource does not show how many
 /// of them are old: all may be, or what a rollout has for a while would be asked for, and each round of it
 /// bring forth the next one.
 fn rolls_out(kind: &TargetKind) -> bool {

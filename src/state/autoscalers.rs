@@ -51,7 +51,7 @@ struct SeenTarget {
     model: Option<Arc<str>>,
 }
 
-/// The last decisions, for the debug page: the plan of variants, and beside it what PodAutoscalers decided.
+/// The last decisions, for the debug page: the plan of variants, and what PodAutoscalers decided.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decisions {

@@ -31,7 +31,7 @@ impl Claim {
 /// How long a claim lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimDuration {
-    /// Somebody else's, or nobody's.
+    /// Of another instance, or of none.
     NotOurs,
     /// Ours until this time on the monotonic clock.
     Until(Duration),
@@ -81,12 +81,12 @@ impl ClaimReader {
         (left > request_timeout).then(|| WritePermit::new(claim.term, Instant::now() + left))
     }
 
-    /// The right to speak of this process itself, which nobody else does.
+    /// The right to publish events about this process itself.
     pub fn permit_about_itself(&self) -> WritePermit {
         WritePermit::new(self.term(), Instant::now() + UNLIMITED)
     }
 
-    /// Follows the claim; that it runs out is told by the clock alone.
+    /// Follows the claim; that it runs out is shown by the clock alone.
     pub fn follow(&self) -> CellFollower<Claim> {
         self.0.follow()
     }

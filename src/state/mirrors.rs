@@ -49,7 +49,7 @@ pub struct SyncStatus {
     pub kind: WatchedKind,
     /// Whether its mirror has been complete, or the kind is not served.
     pub sync: SyncState,
-    /// When its watcher last heard from the API server.
+    /// When the API server last answered its watcher.
     pub last: Option<Moment>,
     /// Why it has not since.
     pub trouble: Option<Arc<str>>,
@@ -254,7 +254,7 @@ impl Mirrors {
         self.admission(record) == Some(Admission::Ours)
     }
 
-    /// `None` for what is nobody's, or not known yet: whether its namespace is excluded must be known
+    /// `None` for what is not ours, or not known yet: whether its namespace is excluded must be known
     /// first, and what is going is not ours.
     fn admission(&self, record: &VariantRecord) -> Option<Admission> {
         let is_live = record.object.lifecycle == Lifecycle::Live;
@@ -288,8 +288,8 @@ impl Mirrors {
         Some(self.scope.admits(namespace, instance, object.as_deref()))
     }
 
-    /// Whether somebody scales the target that an object names: we do, or another instance that has
-    /// written its status.
+    /// Whether an instance scales the target that an object names: we do, or another one that has written
+    /// its status.
     fn is_handled(&self, record: &VariantRecord) -> bool {
         let mut owners = record.owners.iter();
         match self.admission(record) {
@@ -382,7 +382,7 @@ fn names_of_pod(pod: &PodObject) -> Vec<ObjectKey> {
     labels.chain(owner).collect()
 }
 
-/// Key of the pods with a label. No object has such a name.
+/// Key of the pods with a label. It is no valid name of an object.
 fn label_key(namespace: &Arc<str>, label: &str, value: &str) -> ObjectKey {
     ObjectKey::new(Arc::clone(namespace), format!("{label}={value}"))
 }

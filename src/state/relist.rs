@@ -1,5 +1,5 @@
-//! The wish to have every object of a kind read anew, and its fulfilment. Whoever begins to lead goes
-//! on from what its predecessor stored last, and a watch may be behind that.
+//! Requests to read every object of a kind anew, and their fulfilment. A new leader goes on from what
+//! its predecessor stored last, and a watch may be behind that.
 
 use std::future::pending;
 use std::sync::Arc;

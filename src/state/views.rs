@@ -148,7 +148,7 @@ impl Readers {
             .flatten()
     }
 
-    /// GPUs of the cluster; `None` where no setting asks for them.
+    /// GPUs of the cluster; `None` where no setting needs them.
     fn gpus(&self) -> Option<Arc<GpuInventory>> {
         let is_asked_for = self.settings.load().needs_nodes();
         is_asked_for.then(|| Arc::new(self.mirrors.inventory(self.clock.now())))

@@ -206,7 +206,7 @@ fn content() -> impl Strategy<Value = Vec<(u8, u8)>> {
 
 proptest! {
     /// Whatever was known before and whatever the list says: afterwards the mirror is the list, and
-    /// exactly the differences were told.
+    /// exactly the differences were returned.
     #[test]
     fn after_a_list_the_mirror_is_the_list(before in content(), after in content()) {
         let name = |number: u8| ObjectKey::new("n", number.to_string());

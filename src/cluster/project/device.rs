@@ -18,7 +18,7 @@ use crate::policy::params::{LabelRequirement, LabelSelector, Requirement};
 /// Values of the attribute `type` of a whole GPU, and of a part of one or another way to use it.
 const WHOLE: [&str; 3] = ["gpu", "amdgpu", "gaudi"];
 const PARTS: [&str; 4] = ["mig", "vfio", "amdgpu-partition", "vf"];
-/// The field of a node that a selector may require, beside labels.
+/// The field of a node that a selector may require, in addition to labels.
 const NODE_NAME: &str = "metadata.name";
 /// Attributes that name the product, best first.
 const PRODUCTS: [&str; 2] = ["productName", "model"];

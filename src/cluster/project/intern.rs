@@ -38,7 +38,7 @@ impl Interner {
         labels
     }
 
-    /// Forgets what nobody else holds any more.
+    /// Forgets what is not held elsewhere any more.
     pub fn sweep(&mut self) {
         self.labels.retain(|labels| Arc::strong_count(labels) > 1);
         self.texts.retain(|text| Arc::strong_count(text) > 1);

@@ -16,7 +16,7 @@ use crate::policy::object::{NodeExpression, Placement};
 use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
 
 /// The variable that the argument parser always reads. Of the others, which may hold secrets, only those
-/// are copied that the text of a shell asks for.
+/// are copied that the text of a shell uses.
 const ENGINE_GENERATION: &str = "VLLM_USE_V1";
 
 pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTemplate {

@@ -1,4 +1,4 @@
-//! `ServiceMonitor`, by its metadata alone: somebody may delete the one that scrapes us.
+//! `ServiceMonitor`, by its metadata alone: the one that scrapes us may be deleted.
 
 use std::sync::Arc;
 

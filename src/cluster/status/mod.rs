@@ -94,7 +94,7 @@ pub enum StatusError {
     /// The object has another version by now: decide again from that.
     #[error("status of {0}: the object has changed meanwhile")]
     Outdated(VariantKey),
-    /// There is no such object any more.
+    /// The object does not exist any more.
     #[error("status of {0}: the object is gone")]
     Gone(VariantKey),
     /// The controller's role lacks a rule.
@@ -190,7 +190,7 @@ pub async fn apply_status(
     let adopted = writer.adopt(&stored, &takeable).await?;
     match writer.apply(&version(&adopted)).await {
         Ok(stored) => Ok(writer.written(&stored, ownership_conflicts)),
-        // Somebody wrote again in between, so the version has moved as well.
+        // Another writer wrote again in between, so the version has moved as well.
         Err(Failure::Owned(_)) => Err(StatusError::Outdated(patch.key.clone())),
         Err(Failure::Final(error)) => Err(error),
     }
@@ -267,7 +267,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes us the owner of the status fields of others. The status endpoint ignores such an edit,
+    /// Makes us the owner of the status fields of others. The status endpoint ignores that edit,
     /// so this goes to the object itself, and changes nothing else of it.
     async fn adopt(
         &self,

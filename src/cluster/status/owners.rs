@@ -48,7 +48,7 @@ pub(super) fn split(
 /// The managed fields after `me` took over the status fields of the managers in `from`.
 ///
 /// They become fields that `me` applied. So the next apply removes those that it does not name,
-/// where taking only the entries away would leave values that nobody owns and nobody removes.
+/// where taking only the entries away would leave values without an owner, which are never removed.
 pub(super) fn adopt(
     metadata: &ObjectMeta,
     me: &str,

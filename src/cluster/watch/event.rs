@@ -1,4 +1,4 @@
-//! What a watch tells.
+//! The events of a watch.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub enum WatchEvent<K> {
     Deleted(ObjectKey),
     /// An object was listed, created or changed, and cannot be read.
     Malformed(Malformed),
-    /// The server was heard of, and nothing changed.
+    /// The server answered, and nothing changed.
     Alive,
     /// The server does not serve the kind. It is asked again, and listed once it does.
     Absent {

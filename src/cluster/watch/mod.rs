@@ -3,7 +3,7 @@
 //! The steps are our own, over the client's single list and watch requests. The library's
 //! `watcher` gives no deadline to a list and none to the opening of a watch, hides the bookmarks
 //! that prove a quiet watch alive, takes a broken connection for a regular end, and after an answer
-//! of 410 asks for the same old version again.
+//! of 410 requests the same old version again.
 
 use std::collections::VecDeque;
 use std::fmt;

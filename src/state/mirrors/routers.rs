@@ -33,7 +33,7 @@ pub enum NoRouter {
 
 impl Mirrors {
     /// The pools in front of a target: the one that selects its pods, or all of the namespace where
-    /// nobody says what labels those carry.
+    /// the labels of those are not known.
     pub fn pools_of(&self, target: &TargetKey) -> Vec<ObjectKey> {
         let sighting = self.sight(target);
         let Some(found) = sighting.found() else {

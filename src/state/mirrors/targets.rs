@@ -22,9 +22,9 @@ pub enum TargetLookup {
     Found(Arc<TargetObject>),
     /// There is none.
     Missing,
-    /// There was none when the API server was last heard of.
+    /// There was none when the API server last answered.
     Unanswered,
-    /// Nobody has looked yet.
+    /// There was no look yet.
     Unsynced,
     /// Its kind cannot be scaled, for this reason.
     Unscalable(Arc<str>),
@@ -324,7 +324,7 @@ fn sight(mirror: &Mirror<TargetObject>, key: &TargetKey) -> TargetLookup {
     match (mirror.get(&object_key(key)), mirror.sync()) {
         (Some(target), _) => TargetLookup::Found(target),
         (None, SyncState::Never) => TargetLookup::Unsynced,
-        // It may have been made since the API server was last heard of.
+        // It may have been made since the API server last answered.
         (None, _) if mirror.trouble().is_some() => TargetLookup::Unanswered,
         (None, SyncState::Complete) => TargetLookup::Missing,
         (None, SyncState::KindAbsent) => TargetLookup::Unscalable(

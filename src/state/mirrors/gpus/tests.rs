@@ -1,4 +1,4 @@
-//! An inventory is known once nodes and pods are, and for a while longer than they are heard of.
+//! An inventory is known once nodes and pods are, and for a while after the last answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -175,7 +175,7 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
         // Of each pod of a group.
         (&[("gpu", Some("two"), 4)], Some(9), None),
         (&[("gpu", Some("two"), 1), channel], Some(3), None),
-        // Nodes list all that such a replica holds.
+        // Nodes list all that this replica holds.
         (&[channel], Some(1), Some(1)),
         (&[("gpu", Some("odd"), 1), channel], None, None),
         (&[("gpu", Some("there"), 1)], None, None),
