@@ -166,8 +166,8 @@ struct Addresses {
     scale_reader: Address<scale_reader::ScaleReaderMessage>,
 }
 
-/// A bell's rope: tells an address, which finds what there is to do when it comes if it is not
-/// there now.
+/// The waker of a dirty set: sends a hint to an address. A vacant one finds what there is to do when it
+/// is filled.
 fn waker<M: Send + 'static>(
     address: &Address<M>,
     message: fn() -> M,

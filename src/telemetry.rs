@@ -32,8 +32,8 @@ impl LevelHandle {
 }
 
 /// ractor logs its own life at info, in spans whose field `name` collides with the span's name. The
-/// client of the API server logs every request that fails as an error; whoever sent it says so with
-/// the cause, and knows how bad it is.
+/// client of the API server logs every request that fails as an error. Its sender logs the cause, with the
+/// right severity.
 fn filter(level: &str) -> EnvFilter {
     EnvFilter::new(format!(
         "{level},ractor=warn,hyper=warn,kube=warn,kube_client::client=off,tower=warn"

@@ -14,7 +14,7 @@ const MESSAGE_LIMIT: usize = 1024;
 /// The conditions to store: one for each that was judged, in the order given.
 ///
 /// `lastTransitionTime` moves only when the status differs from the stored one. Conditions of
-/// other types are not carried over: whoever wrote them keeps them.
+/// other types are not carried over: their writer keeps them.
 pub fn merge(
     stored: &[Condition],
     judged: &[Judged],

@@ -50,7 +50,7 @@ pub struct OfferingNodeStatus {
 pub struct HoldingPod {
     /// Its metadata.
     pub metadata: ObjectMeta,
-    /// Where it is, and what it asks for.
+    /// Where it is, and what it requests.
     #[serde(default)]
     pub spec: HoldingPodSpec,
     /// Whether it still holds it.
@@ -58,7 +58,7 @@ pub struct HoldingPod {
     pub status: HoldingPodStatus,
 }
 
-/// Where a pod is, and what it asks for.
+/// Where a pod is, and what it requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldingPodSpec {
@@ -73,7 +73,7 @@ pub struct HoldingPodSpec {
     pub init_containers: Vec<HoldingContainer>,
 }
 
-/// What a container asks for.
+/// What a container requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldingContainer {

@@ -25,17 +25,17 @@ pub const EXCLUDE_ANNOTATION: &str = "wva.llmd.ai/exclude";
 pub const CONFIG_ENABLED_LABEL: &str = "wva.llmd.ai/config-enabled";
 /// Annotation of a HorizontalPodAutoscaler or `ScaledObject` that makes it a variant when it is `"true"`.
 pub const MANAGED_ANNOTATION: &str = "llm-d.ai/managed";
-/// Annotation of such a scaler: the model that its target serves.
+/// Annotation of an annotated scaler: the model that its target serves.
 pub const MODEL_ANNOTATION: &str = "llm-d.ai/model-id";
-/// Annotation of such a scaler: the cost of one replica.
+/// Annotation of an annotated scaler: the cost of one replica.
 pub const COST_ANNOTATION: &str = "llm-d.ai/variant-cost";
-/// Annotation of such a scaler: the tier of its policy.
+/// Annotation of an annotated scaler: the tier of its policy.
 pub const TIER_ANNOTATION: &str = "llm-d.ai/scaling-policy";
-/// Annotation of such a scaler: tokens of an answer as long as none was measured.
+/// Annotation of an annotated scaler: tokens of an answer as long as none was measured.
 pub const OUTPUT_ANNOTATION: &str = "llm-d.ai/default-output-tokens";
-/// Annotation of such a scaler: seconds that a replica takes to be ready, until its first start was measured.
+/// Annotation of an annotated scaler: seconds that a replica takes to be ready, until its first start was measured.
 pub const START_ANNOTATION: &str = "llm-d.ai/replica-start-seconds";
-/// Annotation that the controller writes on such a scaler: the count that it decided last.
+/// Annotation that the controller writes on an annotated scaler: the count that it decided last.
 pub const COUNT_ANNOTATION: &str = "llm-d.ai/desired-replicas";
 /// Annotation of a pod: among ready pods of a `ReplicaSet` those of the lowest number go first; 0 where there is none.
 pub const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";

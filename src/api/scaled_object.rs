@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub struct ScaledObjectSpec {
     /// The target; its kind is a Deployment where it says none.
     pub scale_target_ref: ScaledObjectTarget,
-    /// Replicas while nothing asks for any; beats the minimum.
+    /// Replicas without demand; beats the minimum.
     #[serde(default)]
     pub idle_replica_count: Option<i32>,
     /// Fewest replicas; 0 where it says nothing.

@@ -20,7 +20,7 @@ pub(super) fn own_pod(env: &Env, namespace: &str) -> Regarding {
     }
 }
 
-/// What tells this installation from others as an owner of fields.
+/// The name of this installation as an owner of fields.
 pub(super) fn manager(statics: &StaticSettings) -> String {
     let scope = &statics.scope;
     let lease = &statics.leader_election.id;

@@ -22,7 +22,7 @@ const MEANINGLESS: [(&str, &str); 4] = [
     ),
 ];
 
-/// What the command line asks for.
+/// The command of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerArguments {
     /// Flags that are settings.

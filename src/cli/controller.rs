@@ -321,7 +321,7 @@ fn log_diagnostics(diagnostics: &Diagnostics) {
     }
 }
 
-/// The name of the pod, and something that tells this process from the one before in it.
+/// The name of the pod, and a part that differs from the process before in it.
 fn identity(sources: &Sources, seed: &SeedTree) -> Arc<str> {
     let host = ["POD_NAME", "HOSTNAME"]
         .iter()

@@ -162,7 +162,7 @@ pub fn misused<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> Exi
     ExitCode::from(MISUSED)
 }
 
-/// Writes to standard error; nobody is left to tell if that fails.
+/// Writes to standard error; a failure of that cannot be reported.
 pub fn complain(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
 }

@@ -16,7 +16,7 @@ use wva_base::duration::parse_duration;
 /// `--version`.
 const ALIKE: f64 = 0.75;
 
-/// What a command line asks for.
+/// The outcome of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Given<A> {
     /// To run, with these arguments.

@@ -55,7 +55,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
 
     let text = fleet("{types: {H100: {total: 2, used: 2}}}");
     metrics.expose_plan(&planned(&[&text], TOKENS), |_| false);
-    // The GPUs are there whoever asks for them.
+    // The GPUs are there without any request.
     let fleet_alone = [
         r#"wva_available_gpus{accelerator_type="H100"} 0"#,
         "wva_gpu_discovery_up 1",

@@ -65,7 +65,7 @@ pub trait Routes: Send + Sync + 'static {
         self.answer(head)
     }
 
-    /// The answer to somebody who is not let in.
+    /// The answer to a client that is not let in.
     fn refuse(&self, refusal: &AccessDenied) -> HttpResponse;
 }
 

@@ -1,6 +1,6 @@
 //! Who may stay connected, where there are more clients than places.
 //!
-//! A scraper sends its request at once and reads its answer as it comes. Whoever does neither gives
+//! A scraper sends its request at once and reads its answer as it comes. A client that does neither gives
 //! way to the next client, the longest-standing first, so that idle, slow and hostile clients cost
 //! a scraper a short wait and never its scrape.
 
@@ -57,7 +57,7 @@ impl ConnectionProgress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0 == ConnectionPhase::Unasked
     }
 
-    /// When the place may be given to somebody else.
+    /// When the place may be given to another client.
     fn yields_at(&self) -> Instant {
         let (stage, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         since

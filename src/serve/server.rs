@@ -79,7 +79,7 @@ pub async fn serve<C: Connections>(listener: TcpListener, connections: C) -> Inf
 }
 
 /// Clients have the certificate looked at when they come. Those of a Service do not come before there is
-/// one: it sends nobody to a pod that is not ready.
+/// one: it sends no client to a pod that is not ready.
 async fn look_again(tls: Option<Arc<Tls>>) -> Infallible {
     let Some(tls) = tls else {
         return pending().await;

@@ -32,7 +32,7 @@ pub trait PromApi: fmt::Debug + Send + Sync {
     fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a>;
 
     /// Evaluates an expression that has values at several moments before now: one sample for each
-    /// series and moment. Answers within the deadline, too. Whoever keeps no history says so.
+    /// series and moment. Answers within the deadline, too. A source without a history returns an error.
     fn history<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         let problem = "no history is kept".to_owned();
         Box::pin(std::future::ready(Err(QueryError::Malformed { problem })))
@@ -45,7 +45,7 @@ const MAX_HISTORY: u64 = 32 * 1024 * 1024;
 /// Prometheus, or whatever speaks its API, at the end of a network.
 ///
 /// Proxies named in the environment are not used and redirects are not followed, so that a token
-/// reaches nobody but the server of the URL. Nothing is connected or verified before the first
+/// reaches no server but that of the URL. Nothing is connected or verified before the first
 /// query.
 #[derive(Debug)]
 pub struct HttpPrometheus {
@@ -56,7 +56,7 @@ pub struct HttpPrometheus {
 
 #[derive(Debug, Clone)]
 struct Endpoint {
-    /// URL of the query API; its host is the name that TLS asks for and verifies.
+    /// URL of the query API; its host is the name that TLS requests and verifies.
     url: Url,
     /// What the `Host` header says and what is resolved, where that is another name.
     authority: Option<Authority>,
@@ -116,7 +116,7 @@ impl HttpPrometheus {
     ) -> Result<QueryResult, QueryError> {
         let client = self.client(TlsMaterial::read(&self.settings).await?)?;
         let token = token(&self.settings).await?;
-        // The server gives up as well, instead of working on for nobody.
+        // The server gives up as well, instead of working on without a reader.
         let timeout = format!("{}ms", deadline.as_millis());
         let mut request = client
             .post(self.endpoint.url.clone())

@@ -63,7 +63,7 @@ pub struct CollectionReport {
     pub queries: Vec<QueryReport>,
     /// Samples that were left out or merged, by reason.
     pub ignored: BTreeMap<Ignored, u64>,
-    /// For how long the oldest of the answers has been told already.
+    /// For how long the oldest of the answers has been repeated already.
     pub repeated: Duration,
 }
 
@@ -83,7 +83,7 @@ pub(super) type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
 
 /// Asks for every wanted signal of all workloads, in a fixed number of queries that run at the same
 /// time. A signal of which any query fails has failed as a whole; the others are not touched by it.
-/// `repeated_for` says for how long the oldest of the answers has been told already, see
+/// `repeated_for` says for how long the oldest of the answers has been repeated already, see
 /// [`Evaluations`](super::Evaluations): so much is added to all ages.
 pub async fn collect(
     api: &dyn PromApi,
@@ -158,7 +158,7 @@ struct CollectedAnswers {
 }
 
 impl CollectedAnswers {
-    /// Reads the results, one at a time, so that the text of only one is held beside its readings.
+    /// Reads the results, one at a time, so that the text of only one is held together with its readings.
     fn of(results: Results, ignored: &mut BTreeMap<Ignored, u64>) -> Self {
         let mut collected = Self {
             engines: Answers::new(),
@@ -266,7 +266,7 @@ impl State {
 }
 
 impl Collection {
-    /// What the answers say, the oldest of which has been told for so long.
+    /// What the answers say, the oldest of which has been repeated for so long.
     pub(super) fn of(results: Results, freshness: &FreshnessBands, repeated: Duration) -> Self {
         let queries = results
             .iter()
@@ -346,7 +346,7 @@ impl Collection {
         if self.is_answered(ARRIVALS.signal, state) {
             self.add(ARRIVALS.signal, routers.pods(&ARRIVALS));
         }
-        // A model without an entry has no router. What nobody could ask for is no such thing.
+        // A model without an entry has no router. A failed query is no absence.
         if self
             .snapshot
             .failures

@@ -27,7 +27,7 @@ pub struct Decoder {
 }
 
 wva_base::named! {
-    /// What an expression comes to.
+    /// The value of an expression.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Expected {
         /// One value of each series.

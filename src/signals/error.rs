@@ -1,4 +1,4 @@
-//! Why a query brought no answer, in words that tell an operator what to do.
+//! Why a query brought no answer, with the remedy for an operator.
 
 use std::time::Duration;
 

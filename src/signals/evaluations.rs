@@ -1,5 +1,5 @@
 //! Answers that were not made for the question: something between here and Prometheus keeps them, and
-//! tells them again with the time of their evaluation, by which their samples would be new for ever.
+//! repeats them with the time of their evaluation, by which their samples would be new for ever.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use wva_base::moment::Moment;
 /// When each answer was evaluated, in seconds by the clock of Prometheus.
 pub type Evaluated = BTreeMap<QueryName, f64>;
 
-/// The evaluations that were told last, and when each was told first.
+/// The last evaluations, and when each was seen first.
 #[derive(Debug, Default)]
 pub struct Evaluations(BTreeMap<QueryName, (f64, Moment)>);
 
 impl Evaluations {
-    /// Takes in what is told now, and returns for how long any of it has been told already: by so much
-    /// more its samples are old. Nothing is evaluated twice at the same millisecond. A query that says
+    /// Takes in the evaluations of now, and returns for how long any of them was repeated already: by so
+    /// much more its samples are old. Nothing is evaluated twice at the same millisecond. A query that says
     /// nothing now, because it failed or found nothing, stays as it was.
     pub fn repeated_for(&mut self, evaluated: &Evaluated, now: Moment) -> Duration {
         let ages = evaluated.iter().map(|(query, time)| {

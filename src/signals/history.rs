@@ -23,7 +23,7 @@ const SHORTEST: Duration = Duration::from_secs(30);
 /// A history reaches back this far at most, as observations do; a longer interval has fewer steps.
 const LONGEST: Duration = Duration::from_mins(30);
 
-/// Asks what engines did of late, at steps like those of the loop. Each step is a snapshot with the
+/// Asks what engines did recently, at steps like those of the loop. Each step is a snapshot with the
 /// time at which it would have been collected, by the clock of Prometheus, oldest first.
 pub async fn history(
     api: &dyn PromApi,

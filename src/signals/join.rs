@@ -65,7 +65,7 @@ pub(super) struct Engines<'a> {
     pub(super) names: &'a Names,
 }
 
-/// Pods of which any series tells ranks apart.
+/// Pods of which any series distinguishes ranks.
 pub(super) fn ranked(answers: &Answers, names: &Names) -> BTreeSet<(Symbol, Symbol)> {
     let mut ranked = BTreeSet::new();
     for readings in answers.values() {

@@ -1,4 +1,4 @@
-//! Which variants Prometheus has counts of, whoever publishes them.
+//! Which variants Prometheus has counts of, from any publisher.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

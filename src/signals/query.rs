@@ -1,4 +1,4 @@
-//! The query set: which queries there are, what each asks for, and its text.
+//! The query set: which queries there are, the series of each, and its text.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub const MAX_QUERIES: usize = QueryName::ALL.len() + Question::ALL.len();
 /// Queries for the [history](super::history) of engines, once in the life of a process.
 pub const HISTORY_QUERIES: usize = 1;
 
-/// The label that tells which series an arm of a query stands for.
+/// The label that names the series of an arm of a query.
 pub const SOURCE: &str = "source";
 
 /// What a sample says about itself. Pods are called `pod` where the scrape relabels, and `pod_name`
@@ -35,7 +35,7 @@ pub(super) const ENDPOINTS: [&str; 2] = ["endpoint_name", "pod_name"];
 pub(super) const BLOCKS: &str = "num_gpu_blocks";
 pub(super) const BLOCK_SIZE: &str = "block_size";
 
-/// What tells apart the series of one page that several jobs or several Prometheis scrape. Such
+/// What distinguishes the series of one page that several jobs or several Prometheis scrape. These
 /// series count once.
 const SCRAPE: [&str; 6] = [
     "job",
@@ -124,7 +124,7 @@ impl QueryName {
             .filter(move |query| query.wanted_from() <= required_signals)
     }
 
-    /// What it asks for, series by series; no series twice.
+    /// Its terms, series by series; no series twice.
     pub(super) fn terms(self) -> Vec<QueryTerm> {
         let mut seen = BTreeSet::new();
         let mut terms: Vec<QueryTerm> = match self {
@@ -209,7 +209,7 @@ pub(super) const RECORDED: [QueryName; 4] = [
     QueryName::EngineRates,
 ];
 
-/// The label that tells which query an arm of a history stands for.
+/// The label that names the query of an arm of a history.
 pub(super) const PART: &str = "part";
 
 /// Asks for what [`RECORDED`] queries would have brought at every step of the time before now. Series

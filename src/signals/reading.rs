@@ -298,7 +298,7 @@ fn first(
 struct Column<'a, T> {
     result: &'a QueryResult,
     label: Option<Symbol>,
-    /// By the number of the value; `None` until somebody asks.
+    /// By the number of the value; `None` until it is read.
     meanings: Vec<Option<Judged<T>>>,
 }
 

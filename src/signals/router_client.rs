@@ -102,7 +102,7 @@ pub struct HttpRouters {
 
 impl HttpRouters {
     /// Prepares to ask. Proxies named in the environment are not used and redirects are not
-    /// followed, so that a token reaches nobody but the router. The process must have installed a
+    /// followed, so that a token reaches no server but the router. The process must have installed a
     /// rustls crypto provider.
     pub fn new(token: Option<MaskedSecret>) -> Result<Self, String> {
         let mounted = || TokenSource::File(PathBuf::from(ROUTER_TOKEN_FILE));
@@ -155,7 +155,7 @@ impl RouterApi for HttpRouters {
     }
 }
 
-/// The token as a header, if there is one, and how that is told.
+/// The token as a header, if there is one, and how it is described.
 async fn token(source: &TokenSource) -> (Option<http::HeaderValue>, Sent) {
     let secret = match source {
         TokenSource::None => return (None, Sent::Nothing),

@@ -93,7 +93,7 @@ impl Queues {
             let found = labels.find(|(label, value)| *label == name && !value.is_empty());
             found.map(|(_, value)| &**value)
         };
-        // Under the name asked for where nobody has redirected it.
+        // Under the requested name without a redirection.
         let Some(model) = label("target_model_name").or_else(|| label("model_name")) else {
             return Ok(());
         };

@@ -29,7 +29,7 @@ pub(super) fn sample_field(
     })
 }
 
-/// The place of a signal among the samples of a rank; `None` where nobody asks for it by rank.
+/// The place of a signal among the samples of a rank; `None` where it is not read by rank.
 pub(super) fn rank_field(
     pod: &mut PodSamples,
     rank: Arc<str>,

@@ -66,7 +66,7 @@ const FORMS: [&str; 9] = [
 /// Ends the first line of a private key, and its last.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// Letters from which on a word of such a form is a secret.
+/// Letters from which on a word of that form is a secret.
 const LEAST: usize = 12;
 
 fn is_secret_name(name: &str) -> bool {

@@ -34,7 +34,7 @@ pub(super) enum Format {
     Yaml,
 }
 
-/// How much is told.
+/// How much is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     #[default]
@@ -49,7 +49,7 @@ pub(super) enum Detail {
     after_help = "Exit code: 0 with a plan, 2 where the input is not accepted."
 )]
 pub(in crate::cli) struct PlanFlags {
-    /// What is known of the fleet, as YAML or JSON; /debug/snapshot writes such a file
+    /// What is known of the fleet, as YAML or JSON; /debug/snapshot writes one
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
     snapshot: Option<String>,
     /// Keys of --config-file, and the sections saturation, scaleToZero, queueingModel, serviceClasses and namespaces;

@@ -1,4 +1,4 @@
-//! What is said beside a plan.
+//! Notes below a plan.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use wva_base::moment::Moment;
 
-/// Most entries of one cache. Whoever sends tokens of their own invention fills it with refusals,
-/// and then costs the others a question more.
+/// Most entries of one cache. A client with invented tokens fills it with refusals, and
+/// then costs the others a review more.
 const CAPACITY: usize = 1024;
 
 /// Answers by question, at most [`CAPACITY`].

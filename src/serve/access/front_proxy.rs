@@ -121,7 +121,7 @@ impl FrontProxyRules {
         })
     }
 
-    /// The user that a front proxy names; `None` if it is none, or names nobody. That its
+    /// The user that a front proxy names; `None` if it is none, or names no user. That its
     /// certificate is signed by one of the authorities must have been proved.
     pub fn user(&self, certificate: &CertificateDer<'_>, headers: &HeaderMap) -> Option<User> {
         if !self.names.is_empty() && !self.names.contains(&common_name(certificate)?) {

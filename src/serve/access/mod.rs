@@ -67,10 +67,10 @@ wva_base::debug_of!(Authorizer: name);
 /// Why a request is not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessDenied {
-    /// Nobody is known to have sent it.
+    /// Its sender is not known.
     #[error("Unauthorized")]
     Unauthenticated,
-    /// Whoever sent it may not.
+    /// Its sender may not.
     #[error("User {user:?} cannot {access}{}", because(reason))]
     Forbidden {
         /// Who sent it.
@@ -277,8 +277,8 @@ impl Authorizer {
     }
 }
 
-/// Whether the API server found fault with the question alone. Whoever can provoke that must not make
-/// old answers last longer for others.
+/// Whether the API server found fault with the question alone. A client that provokes that must not
+/// make old answers last longer for others.
 fn is_about_the_question(error: &RequestError) -> bool {
     matches!(error.code(), Some(400 | 413 | 422))
 }

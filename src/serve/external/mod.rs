@@ -1,6 +1,6 @@
 //! `external.metrics.k8s.io`: an HPA reads decisions from here, without Prometheus and an adapter in
 //! between. Every replica answers, from the status of the objects as it mirrors them: a Service
-//! cannot tell who leads.
+//! does not know the leader.
 
 mod discovery;
 mod values;
@@ -102,7 +102,7 @@ impl ExternalMetricsRoutes {
         }
     }
 
-    /// Those of at least all variants that the selector picks. Each HPA asks for the one that it follows, which is not
+    /// Those of at least all variants that the selector picks. Each HPA requests the one that it follows, which is not
     /// worth a look at all others.
     fn counts(
         &self,
@@ -167,7 +167,7 @@ impl Routes for ExternalMetricsRoutes {
     fn access(&self, head: &Parts) -> Access {
         match Place::of(head.uri.path()) {
             Place::Values { namespace, metric } => Access::Resource {
-                // Other methods come to nothing, whoever sends them.
+                // Other methods have no effect, for any client.
                 verb: "list",
                 group: GROUP,
                 version: VERSION,

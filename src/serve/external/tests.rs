@@ -81,7 +81,7 @@ fn discovery_names_every_metric_and_nothing_that_a_namespace_controller_would_de
     assert_eq!(group["preferredVersion"]["groupVersion"], GROUP_VERSION);
 }
 
-/// An HPA asks for one variant, of whichever kind; others are left alone, also those that have no value.
+/// An HPA requests one variant, of whichever kind; others are left alone, also those that have no value.
 #[test]
 fn a_variant_is_found_by_the_name_that_a_selector_wants() {
     let shared = shared();

@@ -303,7 +303,7 @@ mod tests {
                 wanted,
                 "{metric:?} {desired:?} {current:?}"
             );
-            // One that is not asked for hurts nobody; a list that would need it fails as a whole.
+            // One that is not requested does no harm; a list that would need it fails as a whole.
             assert!(values(metric, &all_counts, "variant_name=a").is_ok());
             assert_eq!(values(metric, &all_counts, "").is_ok(), wanted.is_some());
         }

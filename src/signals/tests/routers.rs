@@ -101,7 +101,7 @@ fn what_is_asked_for_by_several_names_adds_unless_it_is_a_ghost() {
     let queue = |stub: &Stub| snapshot(stub).routers[&model()].queue_requests;
     assert_eq!(queue(&stub), Some(sample(5.0, 20.0)));
 
-    // Nobody has asked by this name since a router was replaced.
+    // No request came by this name since a router was replaced.
     asked(&mut stub, QueryName::RouterQueue, size, ["old", "m"], 50.0);
     asked(
         &mut stub,
