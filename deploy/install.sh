@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the controller and its objects with the chart beside it, from the flags and variables of the
-# original's script. It installs nothing of other projects: what asks for that is refused by name.
+# Installs the controller and its objects with the chart of this repository, from the flags and variables of the
+# original's script. It installs nothing of other projects: a setting for that is refused by name.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,7 +36,7 @@ TEXT
 die() { echo "install.sh: $*" >&2; exit 2; }
 note() { echo "install.sh: $*" >&2; }
 
-# What other projects bring. A switch asks for it when it is on, anything else when it is set.
+# What other projects bring. A switch requests it when it is on, any other setting when it is set.
 foreign_switches=(
   DEPLOY_PROMETHEUS DEPLOY_LLM_D DEPLOY_PROMETHEUS_ADAPTER INSTALL_GATEWAY_CTRLPLANE BENCHMARK_MODE
   E2E_TESTS_ENABLED MULTI_MODEL_TESTING KEDA_HELM_INSTALL CREATE_CLUSTER DELETE_CLUSTER

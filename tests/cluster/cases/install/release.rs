@@ -23,7 +23,7 @@ use crate::harness::wait::{eventually, seen};
 const MAIN: &str = "wva-workload-variant-autoscaler-variantautoscaling-config";
 const SATURATION: &str = "wva-workload-variant-autoscaler-wva-saturation-scaling-config";
 
-/// Beside each other, as releases of one namespace. Fake kubelets make the pods ready. The cluster
+/// Side by side, as releases of one namespace. Fake kubelets make the pods ready. The cluster
 /// has an APIService already, and that is respected.
 pub(super) async fn every_set_installs(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
@@ -39,7 +39,7 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
         "{text}"
     );
 
-    // Fake kubelets have no such registry, class or LeaderWorkerSet controller.
+    // Fake kubelets have no registry, class or LeaderWorkerSet controller.
     let sets = rendering::sets();
     let sets = sets.into_iter().filter(|(set, _)| *set != "everything");
     try_join_all(sets.map(|(set, values)| installs(cx, &shipping, set, values))).await?;
@@ -52,7 +52,7 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
     let mut values = at_home(cx);
     values.extend(elsewhere);
     let notes = shipping.install("astray", namespace, &values).await?;
-    assert!(notes.contains("nobody\nmanages"), "{notes}");
+    assert!(notes.contains("no controller\nmanages"), "{notes}");
     shipping.uninstall("astray", namespace).await
 }
 
@@ -71,7 +71,7 @@ async fn installs(cx: &Cx, shipping: &Shipping, set: &str, mut values: Vec<Strin
     let says_how = notes.contains("describe va") && notes.contains("ActuationReady");
     assert_eq!(says_how, !is_bare, "{set}: {notes}");
     assert!(!is_bare || notes.contains("first-variants.md"), "{notes}");
-    let warns = notes.contains("nobody\nmanages");
+    let warns = notes.contains("no controller\nmanages");
     assert!(!warns, "{set}: {notes}");
     shipping.uninstall(set, namespace).await
 }
