@@ -34,7 +34,7 @@ fn value(lua: &Lua, document: &Value) -> mlua::Value {
     }
 }
 
-/// Health of an object, as Argo CD asks for it.
+/// Health of an object, as Argo CD computes it.
 fn health(kind: &str, object: &Value) -> (String, String) {
     let map = yaml("config/argocd/argocd-cm.yaml");
     let script = map["data"][format!("resource.customizations.health.{kind}")].as_str();

@@ -56,7 +56,7 @@ async function madeUp() {
   return { url: `http://127.0.0.1:${server.address().port}/`, close };
 }
 
-/** A browser, asked by commands and heard by events. */
+/** A browser, driven by commands and read by events. */
 class Browser {
   constructor() {
     this.home = mkdtempSync(join(tmpdir(), "wva-page-"));
@@ -69,11 +69,11 @@ class Browser {
     this.process.stdio[4].setEncoding("utf8").on("data", (text) => {
       const parts = (rest + text).split("\0");
       rest = parts.pop();
-      for (const part of parts) this.hear(JSON.parse(part));
+      for (const part of parts) this.receive(JSON.parse(part));
     });
   }
 
-  hear(message) {
+  receive(message) {
     if (message.id === undefined) {
       this.events.push(message);
       return;

@@ -1,4 +1,4 @@
-//! Two kinds of accelerators, each with fewer GPUs than its model asks for.
+//! Two kinds of accelerators, each with fewer GPUs than its model needs.
 
 use super::*;
 

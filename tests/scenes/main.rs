@@ -100,7 +100,7 @@ async fn begin(scenario: &Scenario) -> World {
     World::begin(scenario, 1, DATE).await.unwrap()
 }
 
-/// Somebody changes the `default` entry of the policy; an empty text takes it away.
+/// Changes the `default` entry of the policy; an empty text takes it away.
 async fn change_policy(world: &World, text: &str) {
     let person = Insider::new(world.server.clone(), "person");
     let path = format!("/api/v1/namespaces/wva-system/configmaps/{SATURATION}");

@@ -233,13 +233,13 @@ fn actors_md_names_every_message() {
 }
 
 #[test]
-fn every_corrected_case_is_told_to_those_who_migrate() {
+fn every_corrected_case_is_listed_for_migration() {
     let page = fs::read_to_string(root().join("docs/development/differences.md")).unwrap();
     let text = fs::read_to_string(root().join("tests/vectors/corrections.yaml")).unwrap();
     let listed: BTreeMap<String, String> = serde_yaml::from_str(&text).unwrap();
     for id in listed.keys() {
-        let is_told = page.contains(&format!("| {id} |"));
-        assert!(is_told, "{id} is not in docs/development/differences.md");
+        let is_listed = page.contains(&format!("| {id} |"));
+        assert!(is_listed, "{id} is not in docs/development/differences.md");
     }
     let cases = listed.len();
     assert!(cases > 70, "only {cases} corrections were found");

@@ -33,7 +33,7 @@ fn kill(head: &Parts, actors: &ActorRegistry<Role>) -> HttpResponse {
     if actors.kill(&role) {
         plain(StatusCode::OK, "killed")
     } else {
-        plain(StatusCode::NOT_FOUND, "no such role is alive")
+        plain(StatusCode::NOT_FOUND, "the role is not alive")
     }
 }
 

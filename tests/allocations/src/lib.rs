@@ -54,10 +54,10 @@ pub struct Scope {
 }
 
 impl Owner {
-    /// Nobody in particular: what it holds is not counted.
+    /// No owner: what it holds is not counted.
     pub const NONE: Self = Self(0);
 
-    /// Somebody who holds nothing yet.
+    /// An owner that holds nothing yet.
     #[expect(clippy::new_without_default, reason = "each one is another")]
     pub fn new() -> Self {
         let place = LAST.get() % (PLACES as u32 - 1) + 1;

@@ -62,7 +62,7 @@ fn hpa(cx: &Cx, name: &str, variant: &str, fields: &Value) -> Result<Value> {
 }
 
 /// Waits for an event on the variant.
-async fn is_told(cx: &Cx, reason: &str) -> Result {
+async fn is_reported(cx: &Cx, reason: &str) -> Result {
     eventually(format!("the event {reason}"), SOON, async || {
         let all = cx.namespace.events(reason).await?;
         let found = all.iter().find(|event| {
@@ -87,13 +87,13 @@ async fn native(cx: &Cx) -> Result {
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     let message = lacks(variants, "NoScaler").await?;
     assert!(message.contains("variant_name \"llama\""), "{message}");
-    is_told(cx, "NoScaler").await?;
+    is_reported(cx, "NoScaler").await?;
 
     cx.namespace
         .apply(hpa(cx, "one", "other", &json!({}))?)
         .await?;
     lacks(variants, "CountNotRead").await?;
-    // Nobody serves the count here, so the HPA itself says that it does not work.
+    // No server has the count here, so the HPA itself says that it does not work.
     let narrow = json!({ "minReplicas": 2, "maxReplicas": 5, "behavior": null });
     cx.namespace.apply(hpa(cx, "one", NAME, &narrow)?).await?;
     let message = lacks(variants, "ScalerFailing").await?;
@@ -159,7 +159,7 @@ async fn keda(cx: &Cx) -> Result {
     scaler.apply(cx).await?;
     let follows = [("ActuationReady", "True/ScalerFollows")];
     variants.says(NAME, &follows, SOON).await?;
-    is_told(cx, "ScalerFollows").await?;
+    is_reported(cx, "ScalerFollows").await?;
 
     let query = format!(
         "wva_desired_replicas{{variant_name=\"{NAME}\",exported_namespace=\"{}\"}}",

@@ -87,7 +87,7 @@ fn front_proxy(cx: &Cx) -> Reader {
     stranger(cx, "front-proxy").with_header("x-remote-group", "system:masters")
 }
 
-/// Somebody who says to be the API server and shows one of the world's certificates.
+/// A client that claims to be the API server and shows one of the world's certificates.
 fn stranger(cx: &Cx, certificate: &str) -> Reader {
     let stem = cx.world.site.pki.path(certificate);
     Reader::anonymous()
@@ -159,7 +159,7 @@ async fn believes_a_new_authority(cx: &Cx) -> Result {
     let folder = cx.folder("front-proxies")?;
     let authority = Authority::make(&folder, "new-ca")?;
     authority.issue(&folder, "new", &Subject::user("front-proxy-client"))?;
-    authority.issue(&folder, "other", &Subject::user("somebody-else"))?;
+    authority.issue(&folder, "other", &Subject::user("another"))?;
     let with = |name: &str| {
         Reader::anonymous()
             .with_identity(&folder.join(name).display().to_string())
@@ -223,7 +223,7 @@ async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
     })
     .await?;
     for (path, wanted) in [
-        (format!("{namespace}/wva_unheard_of"), StatusCode::NOT_FOUND),
+        (format!("{namespace}/wva_unknown"), StatusCode::NOT_FOUND),
         (
             format!("{namespace}/wva_desired_replicas?labelSelector=a%20b"),
             StatusCode::BAD_REQUEST,

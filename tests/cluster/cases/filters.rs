@@ -34,7 +34,7 @@ async fn instance_label(cx: &Cx) -> Result {
     let spec = without_cycles(ControllerSpec::scoped(cx)).with("CONTROLLER_INSTANCE", "blue");
     let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(&cx.namespace, &controller);
-    let names = ["ours", "theirs", "nobodys"];
+    let names = ["ours", "theirs", "unlabelled"];
     for (name, instance) in names.iter().zip([Some("blue"), Some("green"), None]) {
         cx.namespace.deploy(&Workload::new(name, 1)).await?;
         labelled(cx, name, instance).await?;
@@ -42,17 +42,17 @@ async fn instance_label(cx: &Cx) -> Result {
     variants.publishes("ours", Some(1.0), SOON).await?;
     let blue = [("variant_name", "ours"), ("controller_instance", "blue")];
     assert_eq!(controller.value(DESIRED, &blue).await?, Some(1.0));
-    for foreign in ["theirs", "nobodys"] {
+    for foreign in ["theirs", "unlabelled"] {
         assert_eq!(variants.desired(foreign).await?, None, "{foreign}");
     }
 
-    labelled(cx, "nobodys", Some("blue")).await?;
-    variants.publishes("nobodys", Some(1.0), SOON).await?;
+    labelled(cx, "unlabelled", Some("blue")).await?;
+    variants.publishes("unlabelled", Some(1.0), SOON).await?;
     labelled(cx, "theirs", Some("blue")).await?;
     variants.publishes("theirs", Some(1.0), SOON).await?;
 
-    labelled(cx, "nobodys", None).await?;
-    variants.publishes("nobodys", None, SOON).await?;
+    labelled(cx, "unlabelled", None).await?;
+    variants.publishes("unlabelled", None, SOON).await?;
     labelled(cx, "theirs", Some("green")).await?;
     variants.publishes("theirs", None, SOON).await?;
     assert_eq!(variants.desired("ours").await?, Some(1.0));

@@ -43,7 +43,7 @@ struct Row {
     behavior: Value,
 }
 
-/// What comes to rest.
+/// The state at rest.
 #[derive(Debug, PartialEq)]
 struct Rest {
     /// Replicas that were asked for, in order.
@@ -169,13 +169,13 @@ fn others() -> Vec<Row> {
         ),
         by("missing", 3, &[average(None)], &exact),
         by(
-            "missing-beside-more",
+            "missing-with-more",
             3,
             &[average(Some("5")), average(None)],
             &exact,
         ),
         by(
-            "missing-beside-fewer",
+            "missing-with-fewer",
             3,
             &[average(Some("2")), average(None)],
             &exact,
@@ -184,7 +184,7 @@ fn others() -> Vec<Row> {
         by("value-up", 4, &[value("15")], &one_up),
         within((1, 6), by("value-most", 4, &[value("15")], &exact)),
         unready(2, by("value-unready", 4, &[value("12.5")], &exact)),
-        unready(2, by("value-nobody-ready", 2, &[value("15")], &exact)),
+        unready(2, by("value-none-ready", 2, &[value("15")], &exact)),
     ]
 }
 
@@ -289,7 +289,7 @@ fn real(hpa: &HorizontalPodAutoscaler, history: &History) -> Rest {
     }
 }
 
-/// What the simulated one comes to where each of its looks finds the pods of the one before.
+/// The result of the simulated one where each of its looks finds the pods of the one before.
 fn simulate(row: &Row, hpa: &HorizontalPodAutoscaler) -> Result<Rest> {
     let spec = HpaSpec::read(hpa).map_err(|error| Fault::new(error.to_string()))?;
     let usage = |metric: &Metric| {

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(30);
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case!(shared, lifecycle::target_comes_goes_and_comes_back),
-        case!(shared, lifecycle::changes_are_told),
+        case!(shared, lifecycle::changes_are_published),
     ]
 }
 
@@ -65,7 +65,7 @@ async fn target_comes_goes_and_comes_back(cx: &Cx) -> Result {
     Ok(())
 }
 
-async fn changes_are_told(cx: &Cx) -> Result {
+async fn changes_are_published(cx: &Cx) -> Result {
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     cx.namespace.deploy(&Workload::new("llama", 1)).await?;

@@ -118,7 +118,7 @@ async fn prometheus(cx: &Cx) -> Result {
 
     server.server.kill();
     metrics("False/PrometheusError", SOON).await?;
-    // Nobody is scraped when it is back.
+    // No pod is scraped when it is back.
     drop(busy);
     wipe()?;
     server.server.start()?;

@@ -165,7 +165,7 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     ];
     denied(&door, &reader, &unknown, access).await?;
     account.unbind_rules(&role_without(access)).await?;
-    let stranger = Reader::anonymous().with_token("of nobody");
+    let stranger = Reader::anonymous().with_token("invented");
     let token = "tokenreviews";
     account
         .may_not_create("authentication.k8s.io", token)
@@ -181,7 +181,7 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     variants.says("set", &found, SOON).await.map(drop)
 }
 
-/// Whoever asks is not let in, and each door says what it is denied.
+/// The reader is not let in, and each door names the denied access.
 async fn denied(door: &Door, reader: &Reader, pages: &[String; 2], resource: &str) -> Result {
     for (page, name) in pages.iter().zip(["metrics", "external-metrics"]) {
         eventually(format!("{name} cannot ask"), SOON, async || {

@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_mins(1);
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case!(shared, rivals::the_second_gives_way),
-        case!(shared, rivals::that_nobody_scrapes_take_no_turns),
+        case!(shared, rivals::that_are_not_scraped_take_no_turns),
         case!(shared, rivals::a_second_series_is_said),
         case!(shared, rivals::instances_that_name_one_target_say_so),
     ]
@@ -97,7 +97,7 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
 
 /// Without the series of either in Prometheus, each takes the other for dead. The first takes back what
 /// was taken from it, and is left alone from then on.
-async fn that_nobody_scrapes_take_no_turns(cx: &Cx) -> Result {
+async fn that_are_not_scraped_take_no_turns(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
     let first = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
     let first = first.unscraped();

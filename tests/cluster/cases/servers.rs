@@ -14,7 +14,7 @@ use crate::harness::web;
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case!(shared, servers::are_recent_enough),
-        case!(shared, servers::nobody_is_anonymous),
+        case!(shared, servers::no_reader_is_anonymous),
     ]
 }
 
@@ -62,7 +62,7 @@ fn numbers(version: &str) -> Vec<u32> {
     parts.map_while(|part| part.parse().ok()).collect()
 }
 
-async fn nobody_is_anonymous(cx: &Cx) -> Result {
+async fn no_reader_is_anonymous(cx: &Cx) -> Result {
     let known = cx
         .world
         .client

@@ -32,7 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
             shared,
             settings::a_namespace_overrides_for_as_long_as_it_says_so
         ),
-        case!(shared, settings::an_older_name_counts_and_is_told_of),
+        case!(shared, settings::an_older_name_counts_and_is_reported),
     ]
 }
 
@@ -240,7 +240,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
         seen(&invalid().await?, &Some(1.0))
     })
     .await?;
-    nonsense_is_told(cx, "kvSpareTrigger").await?;
+    nonsense_is_reported(cx, "kvSpareTrigger").await?;
     // What was in force stays so.
     wants_more(true).await?;
     seen(&controller.value(GENERATION, &[]).await?, &Some(2.0))?;
@@ -261,7 +261,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
 }
 
 /// Waits for the one event on the namespace's own map that names the field.
-async fn nonsense_is_told(cx: &Cx, field: &str) -> Result {
+async fn nonsense_is_reported(cx: &Cx, field: &str) -> Result {
     eventually("the nonsense is reported", SOON, async || {
         let notes = events(&cx.namespace, SATURATION, "InvalidConfigEntry").await?;
         seen(&notes.len(), &1)?;
@@ -276,7 +276,7 @@ async fn nonsense_is_told(cx: &Cx, field: &str) -> Result {
 
 /// A map under a name of earlier versions acts, and what is wrong with it is reported on it. Its inline
 /// switch for zero is that of the model.
-async fn an_older_name_counts_and_is_told_of(cx: &Cx) -> Result {
+async fn an_older_name_counts_and_is_reported(cx: &Cx) -> Result {
     const OLDER: &str = "saturation-scaling-config";
     cx.namespace.deploy(&Workload::new("llama", 0)).await?;
     cx.namespace

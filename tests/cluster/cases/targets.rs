@@ -73,7 +73,7 @@ fn groups(replicas: i32) -> Value {
     })
 }
 
-/// An object whose status counts as many replicas as its specification asks for.
+/// An object whose status counts as many replicas as its specification states.
 async fn serve(namespace: &Namespace, count: i32) -> Result {
     let object = json!({
         "apiVersion": SERVERS, "kind": "ModelServer",

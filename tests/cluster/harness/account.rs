@@ -17,7 +17,7 @@ use super::tools::repository;
 use super::wait::{eventually, seen};
 
 /// The authorizer knows of a removed right within this.
-const HEARD: Duration = Duration::from_secs(30);
+const NOTICED: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A service account in the namespace of a test.
@@ -94,7 +94,7 @@ impl<'a> Account<'a> {
         self.bind(&json!("ClusterRole"), &json!(name), "").await
     }
 
-    /// Takes such rules away from it.
+    /// Takes these rules away from it.
     pub(crate) async fn unbind_rules(&self, name: &str) -> Result {
         self.unbind(&format!("{}-{name}", self.namespace.name))
             .await
@@ -115,7 +115,7 @@ impl<'a> Account<'a> {
         let reviews: Api<SubjectAccessReview> = Api::all(self.namespace.client());
         eventually(
             format!("{user} may not create {resource}"),
-            HEARD,
+            NOTICED,
             async || {
                 let answer = reviews.create(&PostParams::default(), &question).await?;
                 seen(&answer.status.map(|status| status.allowed), &Some(false))

@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// What one controller is started with, besides what every controller of a test gets.
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerSpec<'a> {
-    /// Tells several controllers of one test apart; also the `pod` of its scrape target.
+    /// Distinguishes several controllers of one test; also the `pod` of its scrape target.
     pub(crate) name: &'a str,
     /// Sees this namespace alone; `None` sees the whole cluster, which only an exclusive case may.
     pub(crate) watch_namespace: Option<&'a str>,

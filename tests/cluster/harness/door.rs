@@ -64,7 +64,7 @@ impl Door {
         ))
     }
 
-    /// Makes the API server send everybody who asks for external metrics here, by the objects that
+    /// Makes the API server send requests for external metrics here, by the objects that
     /// are shipped.
     pub(crate) async fn register(&self, cx: &Cx) -> Result {
         Self::register_at(cx, self.port).await

@@ -160,7 +160,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Waits until a Deployment asks for, has, and has ready exactly so many replicas.
+    /// Waits until a Deployment requests, has, and has ready exactly so many replicas.
     pub(crate) async fn settles(
         &self,
         deployment: &str,

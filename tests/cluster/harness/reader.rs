@@ -1,5 +1,5 @@
-//! Somebody who reads what the controller serves over TLS: with or without a token, a certificate of
-//! their own, and trust in one authority.
+//! A client of what the controller serves over TLS: with or without a token, a certificate of its
+//! own, and trust in one authority.
 
 use std::fs;
 use std::time::Duration;

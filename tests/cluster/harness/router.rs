@@ -28,7 +28,7 @@ use super::namespace::Namespace;
 pub(crate) struct Manner {
     /// Requests that it holds, by model.
     pub(crate) held: BTreeMap<String, u32>,
-    /// The token that it asks for.
+    /// The token that it requires.
     pub(crate) token: Option<String>,
     /// How long it takes to answer.
     pub(crate) delay: Duration,
@@ -113,7 +113,7 @@ impl Router {
                 "metadata": { "name": name, "labels": labels },
                 // No scheduler has this name, so that no kubelet gives it another address.
                 "spec": {
-                    "schedulerName": "nobody",
+                    "schedulerName": "none",
                     "containers": [{ "name": "epp", "image": "epp:fake" }],
                 },
             }))

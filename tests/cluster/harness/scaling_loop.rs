@@ -121,10 +121,10 @@ impl<'a> ScalingLoop<'a> {
         self.fleet.set_load(Load::cache(kv_caches));
     }
 
-    /// Waits until the Deployment asks for so many replicas.
+    /// Waits until the Deployment requests so many replicas.
     pub(crate) async fn asks_for(&self, replicas: u32) -> Result {
         let wanted = i32::try_from(replicas)?;
-        eventually(format!("{NAME} asks for {replicas}"), SOON, async || {
+        eventually(format!("{NAME} requests {replicas}"), SOON, async || {
             let last = self.history.steps().last().map(|step| step.wanted);
             seen(&last, &Some(wanted))
         })

@@ -40,7 +40,7 @@ const WORLDS_AT_ONCE: usize = 2;
 enum Class {
     /// Other cases, each in its own namespace.
     Shared,
-    /// Nobody: the case disturbs servers of the shared world.
+    /// With none: the case disturbs servers of the shared world.
     Exclusive,
     /// No other case: the servers are new, and end with it.
     OwnServers(Setup),

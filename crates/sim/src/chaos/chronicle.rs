@@ -220,7 +220,7 @@ fn by(target: &Object) -> String {
     let manager = last.map_or_else(String::new, |entry| text(entry, "manager"));
     match &*manager {
         "kube-controller-manager" | "horizontal-pod-autoscaler" => "hpa".to_owned(),
-        "somebody" => "hand".to_owned(),
+        "person" => "hand".to_owned(),
         _ => manager,
     }
 }

@@ -50,7 +50,7 @@ fn unlike_at_rest(object: &Object, replicas: u32) -> Option<Unlike> {
 }
 
 /// L1: what is stored of some variant otherwise than who leads has recorded, or than it must be at rest.
-pub(super) fn untold(
+pub(super) fn unreported(
     leader: &ControllerView,
     scenario: &Scenario,
     server: &Insider,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::check::InvariantViolation;
 use super::checker::Checker;
-use super::conditions::untold;
+use super::conditions::unreported;
 use super::deletion_costs::chosen;
 use super::process_manager::ProcessManager;
 use super::surroundings::{object_of, stored_count};
@@ -148,11 +148,11 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
         return Some(format!("{} processes lead", leaders.len()));
     };
     let uneven = uneven(leader, scenario, server);
-    let untold = || untold(leader, scenario, server);
+    let unreported = || unreported(leader, scenario, server);
     let autoscaled = || autoscaled(scenario, server);
     uneven
         .or_else(autoscaled)
-        .or_else(untold)
+        .or_else(unreported)
         .or_else(|| chosen(server))
         .or_else(|| unwell(&doors))
 }

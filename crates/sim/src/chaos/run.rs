@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         let (scenario, quiet_from) = plot.visited(schedule);
         let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
         let trace = Trace::new(world.clock.clone(), keep);
-        let insider = Insider::new(world.server.clone(), "somebody");
+        let insider = Insider::new(world.server.clone(), "person");
         let ended = Arc::new(Notify::new());
         let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
         let judge = Checker::new(clock, insider.clone(), trace.clone(), over);

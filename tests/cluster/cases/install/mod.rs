@@ -135,8 +135,8 @@ fn announced() -> Vec<Case> {
             script::prints_and_runs_nothing,
         ),
         Case::shared(
-            "install::script_ranks_what_it_is_told",
-            script::ranks_what_it_is_told,
+            "install::script_ranks_the_given_variants",
+            script::ranks_the_given_variants,
         ),
     ]
 }

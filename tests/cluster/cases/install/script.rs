@@ -165,7 +165,7 @@ pub(super) async fn prints_and_runs_nothing(cx: &Cx) -> Result {
         ("DEPLOY_LLM_D", "no"),
         ("DEPLOY_PROMETHEUS", "0"),
         ("CREATE_CLUSTER", "False"),
-        // Nobody answers there.
+        // No server answers there.
         ("KUBECONFIG", "/nowhere"),
     ];
     let ended = run(&shipping, &["--print", "-e", "openshift"], &environment).await?;
@@ -193,7 +193,7 @@ pub(super) async fn prints_and_runs_nothing(cx: &Cx) -> Result {
 }
 
 /// A variable beats the user's file, and the file beats what an environment presets.
-pub(super) async fn ranks_what_it_is_told(cx: &Cx) -> Result {
+pub(super) async fn ranks_the_given_variants(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     let file = "wva: {prometheus: {baseURL: \"http://mine:9090\", allowHTTP: true}, logging: {level: warn}}\nva: {accelerator: L4}\n";
     let file = cx.world.site.write("install-values.yaml", file)?;

@@ -25,7 +25,7 @@ pub(super) fn proofs() -> Vec<Proof> {
         ),
         Proof::of(
             &["WVA_UNAPPLIED_TIME_LIMIT"],
-            "a_count_nobody_applies_holds_for_a_time",
+            "an_unapplied_count_holds_for_a_time",
             unapplied,
         ),
         Proof::of(
@@ -133,7 +133,7 @@ async fn pending(cx: &Cx) -> Result {
     holds_then_not(cx, &oracle, "WVA_PENDING_TIME_LIMIT", &silent).await
 }
 
-/// Nobody follows, so that the first step up is never taken.
+/// No scaler follows, so that the first step up is never taken.
 async fn unapplied(cx: &Cx) -> Result {
     let workload = Workload::new(NAME, 3);
     cx.namespace.deploy(&workload).await?;

@@ -102,16 +102,16 @@ impl Circumstances<'_> {
         Some(Arc::clone(&managed.object.uid))
     }
 
-    fn unheard(&self, prefix: &str) -> Duration {
+    fn silent_for(&self, prefix: &str) -> Duration {
         self.now
             .saturating_sub(self.observed.last(prefix).unwrap_or_default())
     }
 
-    fn variant_unheard(&self, key: &VariantKey) -> Duration {
+    fn variant_silent_for(&self, key: &VariantKey) -> Duration {
         let name = self
             .target(key)
             .map_or(&key.name, |target| &target.key.name);
-        self.unheard(&format!("{name}-"))
+        self.silent_for(&format!("{name}-"))
     }
 
     /// A ready replica of which the collection has no sample, or none that is fresh.
@@ -399,17 +399,17 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
     }
     // A model goes to zero as a whole, by what is known of any of its variants and of its queue. Where no
     // replica is ready, what the router says itself is enough.
-    let (unheard, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
-        (circumstances.variant_unheard(key), circumstances.fresh)
+    let (silent, limit) = if lowered && decision.current > Some(Replicas::ZERO) {
+        (circumstances.variant_silent_for(key), circumstances.fresh)
     } else if lowered_at(|stage| stage == PlanStage::Zero) && !circumstances.is_unserved(key) {
-        (circumstances.unheard(""), circumstances.usable)
+        (circumstances.silent_for(""), circumstances.usable)
     } else {
         return None;
     };
-    if unheard > limit {
+    if silent > limit {
         let text = format!(
             "{key} is lowered to {target} although there was no sample for {} s",
-            unheard.as_secs()
+            silent.as_secs()
         );
         return Some(InvariantViolation::new("D4", text));
     }

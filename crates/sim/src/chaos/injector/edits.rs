@@ -46,13 +46,13 @@ impl Injector {
             Edit::SaturationDeleted => self.delete(SATURATION).await,
             Edit::Recreated(number) => self.recreate(number).await,
             Edit::ZeroDeleted => self.delete(ZERO).await,
-            Edit::ZeroForbidden => self.retell_zero("enable_scale_to_zero: false").await,
+            Edit::ZeroForbidden => self.rewrite_zero("enable_scale_to_zero: false").await,
             Edit::ZeroLater => {
                 let entry = format!(
                     "enable_scale_to_zero: true\nretention_period: {}s",
                     LATER.as_secs()
                 );
-                self.retell_zero(&entry).await
+                self.rewrite_zero(&entry).await
             }
             Edit::ZeroAllowed => {
                 let mut models = self.scenario.models.iter();
@@ -146,7 +146,7 @@ impl Injector {
         draw(number, &ground)
     }
 
-    async fn retell_zero(&self, rest: &str) -> bool {
+    async fn rewrite_zero(&self, rest: &str) -> bool {
         let entries = self.original_map(ZERO).unwrap_or_default();
         let Some((key, text)) = entries.iter().next() else {
             return false;

@@ -48,7 +48,7 @@ impl ProcessChecker {
         found.extend(self.patience.judge(("E2", "absent"), absent, times, SHOWN));
         found.extend(self.counts(now, page, around));
         found.extend(self.existing(now, page));
-        found.extend(self.untold(now, around));
+        found.extend(self.unreported(now, around));
         found.extend(self.idle(now));
         found
     }
