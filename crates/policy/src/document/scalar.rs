@@ -30,7 +30,7 @@ impl<T> Visitor<'_> for TextReader<T> {
     }
 }
 
-/// A length of time with its unit, such as `30s`.
+/// A length of time with its unit, like `30s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -43,7 +43,7 @@ impl Serialize for Span {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextReader {
-            expected: "a length of time with its unit, such as 30s or 1m30s",
+            expected: "a length of time with its unit, like 30s or 1m30s",
             read: |text| {
                 parse_duration(text).map(Self).map_err(|error| {
                     format!("{text:?} is no length of time: {error}; write for example 30s")
@@ -147,10 +147,10 @@ pub(super) fn timestamp<'de, D: Deserializer<'de>>(
     impl<'de> Deserialize<'de> for Time {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_str(TextReader {
-                expected: "a time such as 2026-03-01T12:00:00Z",
+                expected: "a time like 2026-03-01T12:00:00Z",
                 read: |text| {
                     text.parse().map(Self).map_err(|_not_a_time| {
-                        format!("{text:?} is no time; write one such as 2026-03-01T12:00:00Z")
+                        format!("{text:?} is no time; write one like 2026-03-01T12:00:00Z")
                     })
                 },
             })

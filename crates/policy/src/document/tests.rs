@@ -128,8 +128,8 @@ name: a-2 | name: a-1 | variants[0].pods[1].name | own name
 {current: 2} | {ready: 2} | variants[0].target | replicas that exist
 {current: 2} | {kind: Pod, current: 2} | variants[0].target.kind | Deployment
 {current: 2} | {kind: Rollout, apiVersion: a/b/c, current: 2} | variants[0].target.apiVersion | argoproj.io/v1alpha1
-{current: 2} | {kind: Roll-out, apiVersion: argoproj.io/v1alpha1, current: 2} | variants[0].target.kind | such as Rollout
-namespace: ns | namespace: n/s | variants[0].namespace | write such a name
+{current: 2} | {kind: Roll-out, apiVersion: argoproj.io/v1alpha1, current: 2} | variants[0].target.kind | like Rollout
+namespace: ns | namespace: n/s | variants[0].namespace | write a valid name
   target: |   gpus: {gpu: 2}\n  target: | variants[0].gpus.gpu | nvidia.com/gpu
   target: |   bounds: {max: 2147483648}\n  target: | variants[0].bounds.max | 2147483648 replicas are more than there can be; write at most 2147483647
   target: |   bounds: {min: 4294967295, max: 2147483647}\n  target: | variants[0].bounds.min | write at most 2147483647

@@ -7,7 +7,7 @@ settings! {
     PROCESS_ROWS:
     METRICS_BIND_ADDRESS = fixed(Serving, "METRICS_BIND_ADDRESS", "Metrics bind address", ValueKind::Address)
         .flags(&["metrics-bind-address", "metrics-addr"]).aliases(&["METRICS_ADDR"]).default("0"),
-        "Where /metrics is served, such as :8443; 0 for nowhere.", "Prometheus scrapes there";
+        "Where /metrics is served, like :8443; 0 for nowhere.", "Prometheus scrapes there";
     HEALTH_PROBE_BIND_ADDRESS = fixed(Serving, "HEALTH_PROBE_BIND_ADDRESS", "Health probe bind address",
         ValueKind::Address)
         .flags(&["health-probe-bind-address", "probe-addr"]).aliases(&["PROBE_ADDR"]).default(":8081"),
@@ -21,7 +21,7 @@ settings! {
         "the API server refuses a PodAutoscaler that could not be acted on";
     EXTERNAL_SCALER_BIND_ADDRESS = fixed(Serving, "EXTERNAL_SCALER_BIND_ADDRESS", "External scaler bind address",
         ValueKind::Address).flags(&["external-scaler-bind-address"]).default("0"),
-        "Where KEDA's external scaler (gRPC) is served, such as :50051; 0 for nowhere.",
+        "Where KEDA's external scaler (gRPC) is served, like :50051; 0 for nowhere.",
         "a ScaledObject can follow decisions without Prometheus";
     EXTERNAL_SCALER_SECURE = fixed(Serving, "EXTERNAL_SCALER_SECURE", "External scaler secure serving", ValueKind::Bool)
         .flags(&["external-scaler-secure"]).default("true"),

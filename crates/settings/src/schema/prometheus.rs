@@ -67,7 +67,7 @@ settings! {
     CACHE_STALE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "Metrics stale threshold", AGE)
         .default("2m").applied(CACHE_APPLIED),
         "A sample that is not fresh but younger than this may not shrink anything.",
-        "such samples may only grow a variant";
+        "these samples may only grow a variant";
     CACHE_UNAVAILABLE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
         "Metrics unavailable threshold", AGE).default("5m").applied(CACHE_APPLIED),
         "A stale sample younger than this holds its variant; an older one counts as none.",

@@ -37,7 +37,7 @@ settings! {
         ValueKind::Bool).default("false"),
         "Combine saturation targets with model-based ones.", "selects the hybrid arbitration";
     NODE_SELECTOR = fixed(Optimization, "WVA_NODE_SELECTOR", "Node selector", ValueKind::Selector),
-        "Label selector of the nodes whose GPUs count, such as wva.llmd.ai/shard=a.", "restricts the GPU inventory";
+        "Label selector of the nodes whose GPUs count, like wva.llmd.ai/shard=a.", "restricts the GPU inventory";
     SCALE_TO_ZERO = fixed(Zero, "WVA_SCALE_TO_ZERO", "Scale to zero", ValueKind::Bool).default("false"),
         "Models may go to zero when no scale-to-zero entry says otherwise.",
         "an absent minReplicas then means 0 instead of 1";
