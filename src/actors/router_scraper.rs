@@ -178,8 +178,8 @@ impl RouterScraper {
             }
             answers.insert(pool, answer);
         }
-        let scraped: Vec<_> = stream::iter(scrapes).buffered(width).collect().await;
-        for (pool, held) in scraped {
+        let found: Vec<_> = stream::iter(scrapes).buffered(width).collect().await;
+        for (pool, held) in found {
             answers.entry(pool).or_default().add(held);
         }
         for (pool, answer) in answers {

@@ -421,16 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_an_entry_is_told_as_far_as_a_config_map_could_have_it() {
-        let told = |length: usize| place("k".repeat(length)).to_string();
+    fn the_key_of_an_entry_is_shown_as_far_as_a_config_map_could_have_it() {
+        let text = |length: usize| place("k".repeat(length)).to_string();
         let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
         assert_eq!(text(253), whole);
         assert_eq!(text(100_000), whole.replace("k\"", "k…\""));
     }
 
     #[test]
-    fn of_a_long_text_about_an_entry_the_beginning_is_told() {
-        let told = |length: usize| {
+    fn of_a_long_text_about_an_entry_the_beginning_is_shown() {
+        let text = |length: usize| {
             let (place, text) = (place("default".to_owned()), "t".repeat(length));
             Warning::EntryAdvice { place, text }.to_string()
         };

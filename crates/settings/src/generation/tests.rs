@@ -23,7 +23,7 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
     }
 }
 
-/// What contradicts another setting is told like what is not understood: as far as people can use it.
+/// What contradicts another setting is shown like what is not understood: as far as people can use it.
 #[test]
 fn of_long_values_that_contradict_others_the_beginning_is_shown() {
     let long = format!("/{}", "c".repeat(3_000));

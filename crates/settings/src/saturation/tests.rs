@@ -48,13 +48,13 @@ scaleToZero: {enabled: true}
 fn every_known_field_is_read_and_none_of_them_is_unknown() {
     let (layers, diagnostics) = read(&global(&[("x", EVERY_FIELD)]));
     assert_eq!(diagnostics.problems, []);
-    // Known, and told where they act.
-    let told = texts(&diagnostics.notices);
+    // Known, and named where they act.
+    let notices = texts(&diagnostics.notices);
     let place = "global saturation ConfigMap, entry \"x\"";
     let cluster = "only the global entry `default` is asked; write it there";
     let own = "only an entry `default` is asked, of the cluster or of a namespace; write it there";
     assert_eq!(
-        texts,
+        notices,
         [
             format!("{place}: enableLimiter: {cluster}"),
             format!("{place}: limiters: {cluster}"),
