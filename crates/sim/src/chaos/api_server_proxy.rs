@@ -226,10 +226,7 @@ impl ApiServerProxy {
 
     async fn served(&self, request: Request<Full<Bytes>>) -> Response<Wire> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answer = match self.server.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        };
+        let Ok(answer) = self.server.clone().oneshot(request).await;
         if is_write(&method) && answer.status().is_success() && !self.life.is_dead() {
             self.listener.stored(uri.path());
         }
@@ -335,10 +332,8 @@ impl ApiServerProxy {
                 }
             }
         };
-        match frame? {
-            Ok(frame) => frame.into_data().ok(),
-            Err(never) => match never {},
-        }
+        let Ok(frame) = frame?;
+        frame.into_data().ok()
     }
 }
 

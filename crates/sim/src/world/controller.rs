@@ -62,20 +62,14 @@ pub(crate) struct ProcessConfig {
 
 impl ControllerView {
     pub(crate) async fn metrics(&self) -> Option<String> {
-        let (head, ()) = Request::builder()
-            .uri("/metrics")
-            .body(())
-            .ok()?
-            .into_parts();
+        let request = Request::builder().uri("/metrics").body(());
+        let (head, ()) = request.ok()?.into_parts();
         let answer = self.routes.answer(&head);
         if !answer.status().is_success() {
             return None;
         }
-        let body = match answer.into_body().collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(never) => match never {},
-        };
-        String::from_utf8(body.to_vec()).ok()
+        let Ok(body) = answer.into_body().collect().await;
+        String::from_utf8(body.to_bytes().to_vec()).ok()
     }
 
     pub(super) fn page(&self, head: &Parts) -> HttpResponse {

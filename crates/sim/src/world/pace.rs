@@ -266,10 +266,7 @@ fn answer(world: &World, call: Call) {
     let server = world.server.read_at(call.asked);
     let request = Request::from_parts(head, Full::new(body));
     tokio::spawn(async move {
-        let answer = match server.oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        };
+        let Ok(answer) = server.oneshot(request).await;
         let (head, mut body) = answer.into_parts();
         let (sender, mut receiver) = mpsc::channel::<Chunk<Bytes>>(CHUNKS);
         let chunks = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
@@ -278,11 +275,7 @@ fn answer(world: &World, call: Call) {
         if call.reply.send(Response::from_parts(head, whole)).is_err() {
             return;
         }
-        while let Some(chunk) = body.frame().await {
-            let chunk = match chunk {
-                Ok(chunk) => chunk,
-                Err(never) => match never {},
-            };
+        while let Some(Ok(chunk)) = body.frame().await {
             if sender.send(chunk).await.is_err() {
                 return;
             }
