@@ -81,7 +81,31 @@ impl Planted {
     }
 }
 
+/// Methods that each hold where one defect is planted.
+macro_rules! planted {
+    ($($method:ident: $mutation:ident,)+) => {
+        $(fn $method(&self) -> bool {
+            self.mutation == Some(Mutation::$mutation)
+        })+
+    };
+}
+
 impl ControllerHooks for Planted {
+    planted! {
+        leads_without_reading: TakeoverUnread,
+        keeps_lease: LeaseNotReleased,
+        shows_without_claim: FollowerShows,
+        keeps_series: SeriesKept,
+        keeps_autoscaler_series: AutoscalerSeriesKept,
+        keeps_labels: LabelsKept,
+        drops_failed_status: IntentDropped,
+        hides_relisted_deletion: DeletionsUntold,
+        forgets_clocks: ClocksForgotten,
+        forgets_learned: LearnedLost,
+        skips_collector_timer: CollectorIdle,
+        accepts_old_timers: DeadlineUnchecked,
+    }
+
     fn process_end(&self, claim: &ClaimReader) -> BoxFuture<'static, ()> {
         if !self.has(Mutation::ExitsWithoutLease) {
             return pending().boxed();
@@ -116,30 +140,6 @@ impl ControllerHooks for Planted {
         }
     }
 
-    fn leads_without_reading(&self) -> bool {
-        self.has(Mutation::TakeoverUnread)
-    }
-
-    fn keeps_lease(&self) -> bool {
-        self.has(Mutation::LeaseNotReleased)
-    }
-
-    fn shows_without_claim(&self) -> bool {
-        self.has(Mutation::FollowerShows)
-    }
-
-    fn keeps_series(&self) -> bool {
-        self.has(Mutation::SeriesKept)
-    }
-
-    fn keeps_autoscaler_series(&self) -> bool {
-        self.has(Mutation::AutoscalerSeriesKept)
-    }
-
-    fn keeps_labels(&self) -> bool {
-        self.has(Mutation::LabelsKept)
-    }
-
     fn current_replicas(&self, current: Replicas) -> f64 {
         current.to_f64() + f64::from(u8::from(self.has(Mutation::CurrentInflated)))
     }
@@ -165,10 +165,6 @@ impl ControllerHooks for Planted {
         }
     }
 
-    fn drops_failed_status(&self) -> bool {
-        self.has(Mutation::IntentDropped)
-    }
-
     fn retry_delay(&self, delay: Duration) -> Duration {
         if self.has(Mutation::RetriesUnpaced) {
             UNPACED
@@ -179,10 +175,6 @@ impl ControllerHooks for Planted {
 
     fn retry_after(&self, retry_after: Option<Duration>) -> Option<Duration> {
         retry_after.filter(|_| !self.has(Mutation::RetryAfterIgnored))
-    }
-
-    fn hides_relisted_deletion(&self) -> bool {
-        self.has(Mutation::DeletionsUntold)
     }
 
     fn misses_change(&self, kind: WatchedKind, metadata: &ObjectMeta) -> bool {
@@ -201,10 +193,6 @@ impl ControllerHooks for Planted {
 
     fn keeps_scale(&self, known: Option<&ScaleReading>) -> bool {
         self.has(Mutation::ScalesKept) && matches!(known, Some(ScaleReading::Found(_)))
-    }
-
-    fn forgets_clocks(&self) -> bool {
-        self.has(Mutation::ClocksForgotten)
     }
 
     fn ignores_sources(&self, epoch: u64) -> bool {
@@ -257,24 +245,12 @@ impl ControllerHooks for Planted {
         }
     }
 
-    fn forgets_learned(&self) -> bool {
-        self.has(Mutation::LearnedLost)
-    }
-
-    fn skips_collector_timer(&self) -> bool {
-        self.has(Mutation::CollectorIdle)
-    }
-
     fn cycle(&self, counted: u64, of_life: u64) -> u64 {
         if self.has(Mutation::CyclesFromOne) {
             of_life
         } else {
             counted
         }
-    }
-
-    fn accepts_old_timers(&self) -> bool {
-        self.has(Mutation::DeadlineUnchecked)
     }
 
     fn snapshot(&self, mut snapshot: ClusterSnapshot) -> ClusterSnapshot {
@@ -380,20 +356,11 @@ impl SupervisionHooks for PlantedSupervision {
         poll();
     }
 
-    fn ignores_budget(&self) -> bool {
-        self.mutation == Some(Mutation::BudgetIgnored)
-    }
-
-    fn forgets_restart(&self) -> bool {
-        self.mutation == Some(Mutation::RestartForgotten)
-    }
-
-    fn forgets_sweep(&self) -> bool {
-        self.mutation == Some(Mutation::SweepForgotten)
-    }
-
-    fn counts_pause_as_stall(&self) -> bool {
-        self.mutation == Some(Mutation::PauseTakenForHang)
+    planted! {
+        ignores_budget: BudgetIgnored,
+        forgets_restart: RestartForgotten,
+        forgets_sweep: SweepForgotten,
+        counts_pause_as_stall: PauseTakenForHang,
     }
 }
 
