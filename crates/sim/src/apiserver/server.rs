@@ -1,7 +1,6 @@
 //! The server as a service: from requests to answers.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,15 +68,7 @@ pub struct ApiServer {
     date: Option<WallTime>,
 }
 
-impl fmt::Debug for ApiServer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let revision = self.shared.versions.current();
-        formatter
-            .debug_struct("ApiServer")
-            .field("revision", &revision)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(ApiServer: date);
 
 enum Answer {
     Document(u16, Arc<Value>),

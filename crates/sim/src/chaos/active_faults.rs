@@ -42,11 +42,7 @@ struct State {
 
 struct Act(BoxFuture<'static, bool>);
 
-impl std::fmt::Debug for Act {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Act")
-    }
-}
+wva_base::debug_of!(Act:);
 
 impl State {
     fn has_hit(&self, id: usize) -> bool {

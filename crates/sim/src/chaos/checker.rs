@@ -79,14 +79,7 @@ pub(crate) struct Counts {
     pub(crate) held: usize,
 }
 
-impl std::fmt::Debug for Checker {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Checker")
-            .field("found", &self.bench().found)
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Checker:);
 
 #[derive(Debug, Clone)]
 pub(super) struct RequestObserver {

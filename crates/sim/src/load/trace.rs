@@ -99,14 +99,7 @@ pub(crate) struct RequestTrace {
     ended: bool,
 }
 
-impl std::fmt::Debug for RequestTrace {
-    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        text.debug_struct("RequestTrace")
-            .field("format", &self.format)
-            .field("ready", &self.ready.len())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(RequestTrace: format);
 
 impl RequestTrace {
     /// Finds the format by the first line. `scale` multiplies the rates of a trace that holds rates

@@ -111,14 +111,7 @@ pub struct World {
     tasks: JoinSet<std::convert::Infallible>,
 }
 
-impl std::fmt::Debug for World {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("World")
-            .field("frame", &*self.frames.borrow())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(World: frames);
 
 fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, WorldError> {
     let autoscaled = scenario.autoscaled.iter().map(|one| &one.model);
