@@ -24,6 +24,7 @@ use super::schedule::{FaultSchedule, Strike};
 use super::trace::{Keep, Trace};
 use super::workload::ChaosWorkload;
 use crate::apiserver::Insider;
+use crate::hpa::SYNC;
 use crate::threads::paused;
 use crate::world::{PodListeners, Scenario, World, WorldError};
 use wva::policy::key::VariantKey;
@@ -87,7 +88,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, WorldError> {
         let doors = PodListeners::default();
         let (scenario, quiet_from) = plot.visited(schedule);
-        let world = World::staffed(&scenario, seed, DATE, doors.clone()).await?;
+        let world = World::arranged(&scenario, seed, DATE, Some(doors.clone()), SYNC).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "person");
         let ended = Arc::new(Notify::new());

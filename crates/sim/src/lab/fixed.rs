@@ -15,7 +15,7 @@ use crate::hpa::SYNC;
 use crate::load::Arrivals;
 use crate::number;
 use crate::threads::paused;
-use crate::world::{LoadSource, Scenario, ScenarioModel, World, WorldError};
+use crate::world::{LoadSource, PodListeners, Scenario, ScenarioModel, World, WorldError};
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
 
@@ -105,7 +105,8 @@ impl FixedFleet {
 }
 
 async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f64>, WorldError> {
-    let world = World::arranged(scenario, seed, date, false, SYNC).await?;
+    let staff = Some(PodListeners::default());
+    let world = World::arranged(scenario, seed, date, staff, SYNC).await?;
     let server = Insider::new(world.server.clone(), "laboratory");
     remove_autoscalers(&server, scenario).await?;
     tokio::time::sleep(WARM).await;

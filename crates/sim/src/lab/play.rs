@@ -22,7 +22,7 @@ use super::waits::WaitRecorder;
 use crate::apiserver::{Denied, Insider};
 use crate::threads::paused;
 use crate::workloads::object::path;
-use crate::world::{EndedRequest, Frame, World, WorldError};
+use crate::world::{EndedRequest, Frame, PodListeners, World, WorldError};
 use wva_base::moment::WallTime;
 
 /// Time between the moments at which terms are kept.
@@ -67,13 +67,13 @@ impl Play<'_> {
         let mut prepared = prepare(spec, self.traces, self.seed)?;
         let mut actuation = Actuation::of(spec);
         let setup = self.set_up(spec, &mut prepared, &mut actuation);
-        let has_controller = self.policy.family.kind == PolicyKind::Controller;
+        let is_peer = self.policy.family.kind != PolicyKind::Controller;
+        let staff = is_peer.then(PodListeners::default);
         prepared.scenario.config.extend(setup.config);
         prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
         let sync = actuation.sync();
-        let world =
-            World::arranged(&prepared.scenario, self.seed, DATE, has_controller, sync).await?;
+        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await?;
         let server = Insider::new(world.server.clone(), "laboratory");
         actuation.arrange(&server, &prepared).await?;
         let scored = scored(spec.prelude.0, spec.duration.0);

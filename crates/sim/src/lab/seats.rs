@@ -14,7 +14,7 @@ use crate::apiserver::{Denied, Insider};
 use crate::hpa::SYNC;
 use crate::prometheus::Prometheus;
 use crate::workloads::object::path;
-use crate::world::{Frame, LoadSource, Scenario, ScenarioModel, World, WorldError};
+use crate::world::{Frame, LoadSource, PodListeners, Scenario, ScenarioModel, World, WorldError};
 use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
 
@@ -93,7 +93,8 @@ impl Seats {
         seed: u64,
         date: WallTime,
     ) -> Result<World, WorldError> {
-        let mut world = World::arranged(scenario, seed, date, false, SYNC).await?;
+        let staff = Some(PodListeners::default());
+        let mut world = World::arranged(scenario, seed, date, staff, SYNC).await?;
         let server = Insider::new(world.server.clone(), "laboratory");
         remove_autoscalers(&server, scenario).await?;
         let models = scenario.models.iter();

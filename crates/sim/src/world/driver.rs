@@ -123,7 +123,7 @@ impl Driver {
                     let page = match question.listener(&self.state.pods) {
                         Some(Listener::Router(pod)) => self
                             .answering_router(pod)
-                            .map(ModelService::router_queue_page),
+                            .map(|service| service.backend.router_queue_page()),
                         Some(Listener::Server(pod)) if self.state.pages_back.is_none() => {
                             self.server_page(pod.name())
                         }
@@ -329,7 +329,7 @@ impl Driver {
                     let mut pods = self.state.pods.iter();
                     let pod = pods.find(|pod| pod.name() == name);
                     pod.and_then(|pod| self.answering_router(pod))
-                        .map(ModelService::router_page)
+                        .map(|service| service.backend.router_page())
                 }
                 _ => None,
             };
@@ -341,7 +341,7 @@ impl Driver {
 
     fn server_page(&self, pod: &str) -> Option<Page> {
         let mut services = self.services.iter();
-        services.find_map(|service| service.server_page(pod))
+        services.find_map(|service| service.backend.server_page(pod))
     }
 
     /// The model behind a router's pod, where that answers.
@@ -434,7 +434,7 @@ impl Driver {
     }
 
     fn model_frame(&self, service: &ModelService, now: Moment) -> ModelFrame {
-        let reading = service.reading();
+        let reading = service.backend.reading();
         let slo = service.model.slo;
         let variants = service.model.variants.iter();
         ModelFrame {
@@ -455,7 +455,7 @@ impl Driver {
             ),
             attainment: service.score.attainment(),
             ended: service.score.ended_and_good(),
-            broken: service.broken().map(str::to_owned),
+            broken: service.backend.broken().map(str::to_owned),
             variants: variants
                 .map(|variant| self.variant_frame(variant))
                 .collect(),

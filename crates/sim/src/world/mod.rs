@@ -50,14 +50,14 @@ pub use scenario::{
     Slo,
 };
 
-use self::controller::{ControllerView, DecisionHistory, Signals};
+use self::api_fault_schedule::ApiFaultSchedule;
+use self::controller::{DecisionHistory, Signals};
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
 use crate::hpa::{Autoscalers, SYNC};
 use crate::prometheus::{InProcess, Prometheus, Settings};
 use crate::workloads::Workloads;
-use wva::app::Controller;
 use wva::policy::plan::Plan;
 use wva::roles::Role;
 use wva::state::PlanProposal;
@@ -121,19 +121,6 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, W
         .collect()
 }
 
-/// A controller whose way to the API server suffers what the scenario says.
-fn in_weather(
-    scenario: &Scenario,
-    server: &ApiServer,
-    signals: Signals,
-    (clock, seed): (&Clock, &SeedTree),
-    history: DecisionHistory,
-) -> Result<(Controller, ControllerView), WorldError> {
-    let weather = api_fault_schedule::ApiFaultSchedule::of(scenario, clock);
-    let reached = server.with_faults(Arc::new(weather));
-    controller::controller(&reached, signals, (clock, seed), scenario, history)
-}
-
 impl World {
     /// Builds a world that begins at this date, and sets it going.
     pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, WorldError> {
@@ -148,34 +135,16 @@ impl World {
         Self::found(scenario, seed, date, None, SYNC, DecisionHistory::InMemory).await
     }
 
-    /// Builds a world for an experiment, with or without a controller of its own.
+    /// Builds a world for an experiment. It has no controller of its own where `staff` is given: others start and
+    /// end those that answer at these doors.
     pub(crate) async fn arranged(
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
-        has_controller: bool,
+        staff: Option<PodListeners>,
         hpa_sync: Duration,
     ) -> Result<Self, WorldError> {
-        let staff = (!has_controller).then(PodListeners::default);
         Self::found(scenario, seed, date, staff, hpa_sync, DecisionHistory::None).await
-    }
-
-    /// Builds a world whose controllers others start and end; they answer at these doors.
-    pub(crate) async fn staffed(
-        scenario: &Scenario,
-        seed: u64,
-        date: WallTime,
-        doors: PodListeners,
-    ) -> Result<Self, WorldError> {
-        Self::found(
-            scenario,
-            seed,
-            date,
-            Some(doors),
-            SYNC,
-            DecisionHistory::None,
-        )
-        .await
     }
 
     async fn found(
@@ -204,8 +173,11 @@ impl World {
                 routers: Arc::new(routers.clone()),
                 pods: Arc::new(routers.clone()),
             };
+            // Its way to the API server suffers what the scenario says.
+            let reached = server.with_faults(Arc::new(ApiFaultSchedule::of(scenario, &clock)));
+            let around = (&clock, &seed);
             let (controller, door) =
-                in_weather(scenario, &server, signals, (&clock, &seed), history)?;
+                controller::controller(&reached, signals, around, scenario, history)?;
             plans = door.shared.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);
@@ -266,7 +238,8 @@ impl World {
 
     /// Ends a role of the controller; false where it does not run, or the world has no controller of its own.
     pub fn kill(&self, role: &Role) -> bool {
-        self.doors.kill(controller::POD, role)
+        let door = self.doors.door(controller::POD);
+        door.is_some_and(|door| door.actors.kill(role))
     }
 
     /// Runs a task in the world until its end.

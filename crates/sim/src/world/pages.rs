@@ -13,8 +13,10 @@ impl World {
         if head.uri.path() == "/api/v1/query" {
             return self.queried(head, body);
         }
-        let page = self.doors.page(controller::POD, head);
-        page.unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "no controller decides here"))
+        match self.doors.door(controller::POD) {
+            Some(door) => door.page(head),
+            None => plain(StatusCode::NOT_FOUND, "no controller decides here"),
+        }
     }
 
     fn queried(&self, head: &Parts, body: &[u8]) -> HttpResponse {

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::request::Parts;
-
 use super::controller::ControllerView;
 use wva::policy::key::VariantKey;
 use wva::policy::units::Replicas;
-use wva::roles::Role;
-use wva::serve::answer::HttpResponse;
 
 /// Who answers at which pod. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -26,19 +22,11 @@ impl PodListeners {
     }
 
     pub(super) async fn metrics(&self, pod: &str) -> Option<String> {
-        let door = self.all().get(pod).cloned().flatten();
-        door?.metrics().await
+        self.door(pod)?.metrics().await
     }
 
-    /// A page of the controller at this pod, as one of its ports serves it.
-    pub(super) fn page(&self, pod: &str, head: &Parts) -> Option<HttpResponse> {
-        let door = self.all().get(pod).cloned().flatten();
-        door.map(|door| door.page(head))
-    }
-
-    pub(super) fn kill(&self, pod: &str, role: &Role) -> bool {
-        let door = self.all().get(pod).cloned().flatten();
-        door.is_some_and(|door| door.actors.kill(role))
+    pub(super) fn door(&self, pod: &str) -> Option<Arc<ControllerView>> {
+        self.all().get(pod).cloned().flatten()
     }
 
     pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {

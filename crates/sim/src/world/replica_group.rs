@@ -22,7 +22,7 @@ struct Seen {
     per_token: f64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReplicaGroup {
     pub(super) role: ServingRole,
     vessels: BTreeMap<String, FluidServer>,
@@ -40,11 +40,7 @@ impl ReplicaGroup {
     pub(super) fn new(role: ServingRole) -> Self {
         Self {
             role,
-            vessels: BTreeMap::new(),
-            inbox: 0.0,
-            answered: 0,
-            first_token: 0.0,
-            per_token: 0.0,
+            ..Self::default()
         }
     }
 

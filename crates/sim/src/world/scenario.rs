@@ -99,7 +99,7 @@ impl ScenarioModel {
 }
 
 /// What counts as a good answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slo {
     /// Longest time to the first token.
     pub first_token: Duration,

@@ -44,7 +44,7 @@ pub(super) struct Percentiles {
     pub(super) per_token: Option<f64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Score {
     slo: Slo,
     recent: VecDeque<Ended>,
@@ -64,15 +64,7 @@ impl Score {
     pub(super) fn new(slo: Slo) -> Self {
         Self {
             slo,
-            recent: VecDeque::new(),
-            recently: (0, 0),
-            arrivals: VecDeque::new(),
-            arriving: 0,
-            percentiles: Percentiles::default(),
-            requests: 0,
-            answered: 0,
-            failed: 0,
-            good: 0,
+            ..Self::default()
         }
     }
 

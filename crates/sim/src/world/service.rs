@@ -8,8 +8,6 @@ use super::backend::{Backend, backend};
 use super::objects::VARIANT;
 use super::scenario::{Replica, ScenarioModel, ScenarioVariant};
 use super::score::Score;
-use crate::exposition::Page;
-use crate::router::PoolReading;
 use crate::workloads::Outages;
 use crate::workloads::leader_worker_sets::{is_whole, leads};
 use crate::workloads::object::Object;
@@ -17,7 +15,7 @@ use wva_supervise::SeedTree;
 
 pub(super) struct ModelService {
     pub(super) model: ScenarioModel,
-    backend: Box<dyn Backend>,
+    pub(super) backend: Box<dyn Backend>,
     /// Pods with a server, and whether it may take requests.
     servers: BTreeMap<String, ReplicaStanding>,
     pub(super) score: Score,
@@ -57,14 +55,6 @@ impl ModelService {
     pub(super) fn advance(&mut self, now: Duration) {
         self.backend.advance(now, &mut self.score);
         self.score.advance(now);
-    }
-
-    pub(super) fn broken(&self) -> Option<&str> {
-        self.backend.broken()
-    }
-
-    pub(super) fn reading(&self) -> PoolReading {
-        self.backend.reading()
     }
 
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
@@ -113,18 +103,6 @@ impl ModelService {
         let name = pod.label(VARIANT)?;
         let mut variants = self.model.variants.iter();
         variants.find(|variant| variant.name == name).cloned()
-    }
-
-    pub(super) fn server_page(&self, pod: &str) -> Option<Page> {
-        self.backend.server_page(pod)
-    }
-
-    pub(super) fn router_page(&self) -> Page {
-        self.backend.router_page()
-    }
-
-    pub(super) fn router_queue_page(&self) -> Page {
-        self.backend.router_queue_page()
     }
 }
 

@@ -9,6 +9,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
+use super::controller::ControllerView;
 use super::*;
 use crate::engine::{Mix, StartUp};
 use crate::load::{RateProfile, RateStage};
