@@ -41,10 +41,9 @@ impl Moment {
     /// So much later.
     #[must_use]
     pub fn later(self, by: Duration) -> Self {
-        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         Self {
             monotonic: self.monotonic.saturating_add(by),
-            wall: WallTime(self.wall.0.saturating_add(milliseconds)),
+            wall: self.wall.later(by),
         }
     }
 }
@@ -53,6 +52,13 @@ impl WallTime {
     /// Time that has passed since `earlier`; zero if `earlier` lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// So much later.
+    #[must_use]
+    pub fn later(self, by: Duration) -> Self {
+        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(milliseconds))
     }
 }
 

@@ -277,10 +277,7 @@ impl<'a> Rollout<'a> {
                     .all(|field| present[*field] == condition[*field])
             });
             if !same {
-                let conditions = judged.with_condition(condition, now);
-                let mut document = Value::clone(&judged.0);
-                document["status"]["conditions"] = conditions.into();
-                judged = Object(document.into());
+                judged = judged.having(condition, now);
             }
         }
         judged.at("/status/conditions").clone()

@@ -11,24 +11,10 @@ use wva_base::moment::WallTime;
 /// Something that goes wrong at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkloadFault {
-    /// The containers of so many ready pods of a deployment die, and are started again.
-    Crash {
-        /// Namespace of the deployment.
-        namespace: String,
-        /// Its name.
-        deployment: String,
-        /// How many pods.
-        pods: usize,
-    },
-    /// So many running pods of a deployment are evicted.
-    Evict {
-        /// Namespace of the deployment.
-        namespace: String,
-        /// Its name.
-        deployment: String,
-        /// How many pods.
-        pods: usize,
-    },
+    /// The containers of ready pods die, and are started again.
+    Crash(StruckPods),
+    /// Running pods are evicted.
+    Evict(StruckPods),
     /// A node does not answer any more.
     NodeLost {
         /// Its name.
@@ -41,15 +27,22 @@ pub enum WorkloadFault {
     },
 }
 
+/// So many pods of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StruckPods {
+    /// Namespace of the deployment.
+    pub namespace: String,
+    /// Its name.
+    pub deployment: String,
+    /// How many pods.
+    pub pods: usize,
+}
+
 impl fmt::Display for WorkloadFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Crash {
-                deployment, pods, ..
-            } => write!(formatter, "{pods} pod of {deployment} crashes"),
-            Self::Evict {
-                deployment, pods, ..
-            } => write!(formatter, "{pods} pod of {deployment} is evicted"),
+            Self::Crash(struck) => write!(formatter, "{struck} crashes"),
+            Self::Evict(struck) => write!(formatter, "{struck} is evicted"),
             Self::NodeLost { node } => write!(formatter, "node {node} is lost"),
             Self::NodeBack { node } => write!(formatter, "node {node} is back"),
         }
@@ -65,29 +58,21 @@ impl WorkloadFault {
         now: WallTime,
     ) -> Vec<Write> {
         match self {
-            Self::Crash {
-                namespace,
-                deployment,
-                pods: most,
-            } => {
+            Self::Crash(struck) => {
                 let death = Death {
                     code: 137,
                     reason: "OOMKilled",
                 };
-                let hit = of(pods, namespace, deployment).filter(|pod| pod.holds("Ready"));
-                hit.take(*most)
+                let hit = struck.live(pods).filter(|pod| pod.holds("Ready"));
+                hit.take(struck.pods)
                     .flat_map(|pod| kubelet::crash(pod, death, now))
                     .collect()
             }
-            Self::Evict {
-                namespace,
-                deployment,
-                pods: most,
-            } => {
+            Self::Evict(struck) => {
                 let message = "The node was low on resource: ephemeral-storage.";
-                let hit = of(pods, namespace, deployment)
-                    .filter(|pod| pod.text("/status/phase") == "Running");
-                hit.take(*most)
+                let hit = struck.live(pods);
+                hit.filter(|pod| pod.text("/status/phase") == "Running")
+                    .take(struck.pods)
                     .flat_map(|pod| kubelet::evict(pod, message, now))
                     .collect()
             }
@@ -108,20 +93,23 @@ impl WorkloadFault {
     }
 }
 
-/// The live pods of a deployment, in the order of names.
-fn of<'a>(
-    pods: &'a [Object],
-    namespace: &'a str,
-    deployment: &'a str,
-) -> impl Iterator<Item = &'a Object> {
-    pods.iter().filter(move |pod| {
-        let owner = pod.at("/metadata/ownerReferences/0/name");
-        let owner = owner.as_str().unwrap_or_default();
-        // A ReplicaSet is called like its deployment, and a hash; one that stands alone as itself.
-        let above = owner.rsplit_once('-').map(|(name, _)| name);
-        pod.namespace() == namespace
-            && (above == Some(deployment) || owner == deployment)
-            && !pod.is_deleted()
-            && pod.text("/status/phase") != "Failed"
-    })
+impl fmt::Display for StruckPods {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} pod of {}", self.pods, self.deployment)
+    }
+}
+
+impl StruckPods {
+    /// The live pods of the deployment, in the order of names.
+    fn live<'a>(&'a self, pods: &'a [Object]) -> impl Iterator<Item = &'a Object> {
+        pods.iter().filter(move |pod| {
+            let owner = pod.text("/metadata/ownerReferences/0/name");
+            // A ReplicaSet is called like its deployment, and a hash; one that stands alone as itself.
+            let above = owner.rsplit_once('-').map_or(owner, |(name, _)| name);
+            pod.namespace() == self.namespace
+                && [above, owner].contains(&&*self.deployment)
+                && !pod.is_deleted()
+                && pod.text("/status/phase") != "Failed"
+        })
+    }
 }

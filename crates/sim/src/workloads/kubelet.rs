@@ -91,13 +91,9 @@ pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
     }});
     let mut status = with_readiness(pod, false, "ContainersNotReady", now);
     status["containerStatuses"] = json!([container]);
-    let about = ("v1", "Pod", pod);
     let message = "Back-off restarting failed container";
     let what = (Volume::Warning, "BackOff");
-    vec![
-        write(pod, &status),
-        event(about, COMPONENT, what, message, now),
-    ]
+    announced(pod, &status, what, message, now)
 }
 
 pub(super) fn evict(pod: &Object, message: &str, now: WallTime) -> Vec<Write> {
@@ -114,10 +110,7 @@ pub(super) fn evict(pod: &Object, message: &str, now: WallTime) -> Vec<Write> {
     status["message"] = message.into();
     status["containerStatuses"] = json!([container]);
     let what = (Volume::Warning, "Evicted");
-    vec![
-        write(pod, &status),
-        event(("v1", "Pod", pod), COMPONENT, what, message, now),
-    ]
+    announced(pod, &status, what, message, now)
 }
 
 /// Says that a pod does not take requests, though its container may run.
@@ -165,8 +158,7 @@ impl Next {
         now: WallTime,
         writes: impl FnOnce() -> Vec<Write>,
     ) -> Self {
-        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let due = WallTime(since.0.saturating_add(wait));
+        let due = since.later(wait);
         if due <= now {
             Self::at_once(writes())
         } else {
@@ -190,9 +182,21 @@ fn end(pod: &Object, now: WallTime) -> Next {
     })
 }
 
-fn write(pod: &Object, status: &Value) -> Write {
+pub(super) fn write(pod: &Object, status: &Value) -> Write {
     let path = format!("{}/status", pod_path(pod));
     Write::Merge(path, json!({"status": status}))
+}
+
+/// A status, and the event about its change.
+fn announced(
+    pod: &Object,
+    status: &Value,
+    what: (Volume, &str),
+    message: &str,
+    now: WallTime,
+) -> Vec<Write> {
+    let event = event(("v1", "Pod", pod), COMPONENT, what, message, now);
+    vec![write(pod, status), event]
 }
 
 fn container(pod: &Object) -> Value {
@@ -215,10 +219,7 @@ fn with_readiness(pod: &Object, ready: bool, reason: &str, now: WallTime) -> Val
         if !ready {
             condition["reason"] = reason.into();
         }
-        let conditions = judged.with_condition(condition, now);
-        let mut document = Value::clone(&judged.0);
-        document["status"]["conditions"] = conditions.into();
-        judged = Object(document.into());
+        judged = judged.having(condition, now);
     }
     json!({"conditions": judged.at("/status/conditions")})
 }
@@ -237,13 +238,9 @@ fn starting(pod: &Object, now: WallTime) -> Vec<Write> {
     status["hostIP"] = "10.0.0.1".into();
     status["containerStatuses"] = json!([container]);
     let image = container["image"].as_str().unwrap_or_default().to_owned();
-    let about = ("v1", "Pod", pod);
     let what = (Volume::Normal, "Pulling");
     let message = format!("Pulling image \"{image}\"");
-    vec![
-        write(pod, &status),
-        event(about, COMPONENT, what, &message, now),
-    ]
+    announced(pod, &status, what, &message, now)
 }
 
 fn run(pod: &Object, now: WallTime) -> Vec<Write> {
@@ -255,13 +252,9 @@ fn run(pod: &Object, now: WallTime) -> Vec<Write> {
         "phase": "Running", "containerStatuses": [container],
         "podIP": pod_ip(pod), "podIPs": [{"ip": pod_ip(pod)}],
     });
-    let about = ("v1", "Pod", pod);
     let what = (Volume::Normal, "Started");
     let message = format!("Started container {name}");
-    vec![
-        write(pod, &status),
-        event(about, COMPONENT, what, &message, now),
-    ]
+    announced(pod, &status, what, &message, now)
 }
 
 fn ready(pod: &Object, now: WallTime) -> Write {

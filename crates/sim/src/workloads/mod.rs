@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-pub(crate) use fault::WorkloadFault;
+pub(crate) use fault::{StruckPods, WorkloadFault};
 pub(crate) use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
 pub use nodes::NodeGroup;
 
@@ -165,13 +165,12 @@ impl Workloads {
 
     /// Removes old events until dropped, as the lifetime of their keys does.
     pub(crate) async fn sweep(self) -> Infallible {
-        let lifetime = i64::try_from(EVENT_TTL.as_millis()).unwrap_or(i64::MAX);
         loop {
             sleep(SWEEP).await;
-            let oldest = self.now().0.saturating_sub(lifetime);
+            let now = self.now();
             for event in self.server.list("events") {
                 let event = Object(event);
-                if event.created().0 >= oldest {
+                if event.created().later(EVENT_TTL) >= now {
                     continue;
                 }
                 let path = path("v1", event.namespace(), "events", event.name());
@@ -241,7 +240,7 @@ impl Workloads {
             if set.number("/spec/minReadySeconds") > 0
                 && set.number("/status/availableReplicas") < set.number("/status/replicas")
             {
-                passed.wait_until(Some(WallTime(now.0.saturating_add(1_000))));
+                passed.wait_until(Some(now.later(Duration::from_secs(1))));
             }
         }
         for set in &cluster.stateful_sets {

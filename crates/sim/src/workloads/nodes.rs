@@ -74,11 +74,6 @@ fn path(node: &str) -> String {
     format!("/api/v1/nodes/{node}")
 }
 
-fn after(since: WallTime, wait: Duration) -> WallTime {
-    let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-    WallTime(since.0.saturating_add(wait))
-}
-
 /// What the controllers do about a node that has been silent since then, and when next.
 pub(super) fn silent(
     node: &Object,
@@ -87,7 +82,7 @@ pub(super) fn silent(
     now: WallTime,
 ) -> kubelet::Next {
     let mut next = kubelet::Next::default();
-    let lost = after(since, GRACE);
+    let lost = since.later(GRACE);
     if now < lost {
         next.due = Some(lost);
         return next;
@@ -118,7 +113,7 @@ pub(super) fn silent(
     }
     let ready = node.condition("Ready");
     let tainted = ready.and_then(|ready| wall_time(&ready["lastTransitionTime"]));
-    let evicted = after(tainted.unwrap_or(now), TOLERATION);
+    let evicted = tainted.unwrap_or(now).later(TOLERATION);
     if now < evicted {
         next.due = Some(evicted);
         return next;

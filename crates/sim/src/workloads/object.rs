@@ -111,6 +111,12 @@ impl Object {
         std::mem::take(conditions)
     }
 
+    pub(super) fn having(&self, condition: Value, now: WallTime) -> Self {
+        let mut document = Value::clone(&self.0);
+        document["status"]["conditions"] = self.with_condition(condition, now).into();
+        Self(document.into())
+    }
+
     pub(super) fn as_owner(&self, api_version: &str, kind: &str) -> Value {
         json!([{
             "apiVersion": api_version, "kind": kind, "name": self.name(), "uid": self.uid(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::event::{Volume, event};
+use super::kubelet;
 use super::object::{Object, Write, count, pod_path};
 use super::replica_sets::is_active;
 use crate::hpa::Milli;
@@ -157,17 +158,11 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
 }
 
 fn bind(pod: &Object, node: &str, writes: &mut Vec<Write>, now: WallTime) {
-    let path = pod_path(pod);
     let scheduled = json!({"type": "PodScheduled", "status": "True"});
     let conditions = pod.with_condition(scheduled, now);
-    writes.push(Write::Merge(
-        path.clone(),
-        json!({"spec": {"nodeName": node}}),
-    ));
-    writes.push(Write::Merge(
-        format!("{path}/status"),
-        json!({"status": {"conditions": conditions}}),
-    ));
+    let bound = json!({"spec": {"nodeName": node}});
+    writes.push(Write::Merge(pod_path(pod), bound));
+    writes.push(kubelet::write(pod, &json!({"conditions": conditions})));
     let (namespace, name) = (pod.namespace(), pod.name());
     let message = format!("Successfully assigned {namespace}/{name} to {node}");
     let what = (Volume::Normal, "Scheduled");
@@ -184,10 +179,7 @@ fn refuse(pod: &Object, why: &str, writes: &mut Vec<Write>, now: WallTime) {
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
     });
     let conditions = pod.with_condition(unscheduled, now);
-    writes.push(Write::Merge(
-        format!("{}/status", pod_path(pod)),
-        json!({"status": {"conditions": conditions}}),
-    ));
+    writes.push(kubelet::write(pod, &json!({"conditions": conditions})));
     let what = (Volume::Warning, "FailedScheduling");
     writes.push(event(("v1", "Pod", pod), COMPONENT, what, why, now));
 }

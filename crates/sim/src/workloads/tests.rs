@@ -190,14 +190,18 @@ async fn the_youngest_goes_first_and_ends_after_its_grace() {
     assert!(stage.pods().is_empty() && stage.server.list("replicasets.apps").is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_crashed_container_starts_again() {
-    let stage = deployed(1, 1, 200).await;
-    let crash = WorkloadFault::Crash {
+fn one_pod() -> StruckPods {
+    StruckPods {
         namespace: "default".to_owned(),
         deployment: "d".to_owned(),
         pods: 1,
-    };
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashed_container_starts_again() {
+    let stage = deployed(1, 1, 200).await;
+    let crash = WorkloadFault::Crash(one_pod());
     stage.workloads.strike(&crash).await.unwrap();
     pass(1).await;
     assert_eq!(stage.status("readyReplicas"), 0);
@@ -214,11 +218,7 @@ async fn a_crashed_container_starts_again() {
 #[tokio::test(start_paused = true)]
 async fn an_evicted_pod_stays_as_failed_and_is_replaced() {
     let stage = deployed(1, 1, 200).await;
-    let evict = WorkloadFault::Evict {
-        namespace: "default".to_owned(),
-        deployment: "d".to_owned(),
-        pods: 1,
-    };
+    let evict = WorkloadFault::Evict(one_pod());
     stage.workloads.strike(&evict).await.unwrap();
     pass(200).await;
     let pods = stage.pods();

@@ -9,7 +9,7 @@ use super::scenario::{
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::load::{Demand, Lengths, RateProfile, Sharing, Tokens};
 use crate::router::{Binding, FlowControl};
-use crate::workloads::{NodeGroup, WorkloadFault};
+use crate::workloads::{NodeGroup, StruckPods, WorkloadFault};
 use wva::policy::capacity::ServingRole;
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
@@ -45,18 +45,14 @@ fn fleet() -> Scenario {
 }
 
 fn faults() -> Scenario {
-    let namespace = "llm-d".to_owned();
     let node = "h100-0".to_owned();
-    let crash = WorkloadFault::Crash {
-        namespace: namespace.clone(),
-        deployment: "qwen3-8b-fp8".to_owned(),
+    let one_of = |deployment: &str| StruckPods {
+        namespace: "llm-d".to_owned(),
+        deployment: deployment.to_owned(),
         pods: 1,
     };
-    let evict = WorkloadFault::Evict {
-        namespace,
-        deployment: "llama-70b-a100".to_owned(),
-        pods: 1,
-    };
+    let crash = WorkloadFault::Crash(one_of("qwen3-8b-fp8"));
+    let evict = WorkloadFault::Evict(one_of("llama-70b-a100"));
     Scenario {
         name: "faults",
         about: "As fleet, with a crash, an eviction, a lost node, and a Prometheus and an API server that fail.",

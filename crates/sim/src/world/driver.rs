@@ -29,7 +29,7 @@ use wva::policy::key::VariantKey;
 use wva::policy::plan::{Action, Plan};
 use wva::policy::units::Replicas;
 use wva::state::PlanProposal;
-use wva_base::moment::{Moment, WallTime};
+use wva_base::moment::Moment;
 use wva_supervise::{CellFollower, Clock};
 
 /// How often requests are played and a frame is shown.
@@ -229,8 +229,7 @@ impl Driver {
                     self.prometheus().set_down(true);
                 }
                 ScenarioFault::NoScrapes(lasts) => {
-                    let millis = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
-                    let until = WallTime(now.wall.0.saturating_add(millis));
+                    let until = now.wall.later(*lasts);
                     self.prometheus().set_gap(Some(until));
                 }
                 ScenarioFault::NoPages(lasts) => {

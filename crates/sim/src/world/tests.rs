@@ -15,7 +15,7 @@ use crate::engine::{Mix, StartUp};
 use crate::load::{RateProfile, RateStage};
 use crate::number;
 use crate::threads::paused;
-use crate::workloads::WorkloadFault;
+use crate::workloads::{StruckPods, WorkloadFault};
 use wva::policy::throughput::model::LatencyModelSource;
 use wva::signals::{PromAnswer, PromApi};
 
@@ -172,11 +172,11 @@ async fn a_crash_is_survived() {
     let mut scenario = quiet();
     scenario.troubles = vec![(
         Duration::from_mins(8),
-        ScenarioFault::Workload(WorkloadFault::Crash {
+        ScenarioFault::Workload(WorkloadFault::Crash(StruckPods {
             namespace: scenario.namespace.to_owned(),
             deployment: "qwen3-8b-fp8".to_owned(),
             pods: 5,
-        }),
+        })),
     )];
     let world = World::begin(&scenario, 1, DATE).await.unwrap();
     tokio::time::sleep(Duration::from_secs(479)).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Injector, template_key};
 use crate::chaos::fault::WorkloadFaultKind;
 use crate::workloads::object::{Object, pod_path};
-use crate::workloads::{START_UP, START_UP_P95, WorkloadFault};
+use crate::workloads::{START_UP, START_UP_P95, StruckPods, WorkloadFault};
 use crate::world::{Replica, ScenarioModel, ScenarioVariant};
 
 const NEVER: Duration = Duration::from_hours(30);
@@ -21,20 +21,16 @@ impl Injector {
         let Some((model, variant)) = self.variant(number) else {
             return false;
         };
-        let (namespace, name) = (self.scenario.namespace.to_owned(), variant.name.to_owned());
         let running = self.pods().any(|pod| {
             pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
         });
-        let crash = |pods| WorkloadFault::Crash {
-            namespace: namespace.clone(),
-            deployment: name.clone(),
+        let struck = |pods| StruckPods {
+            namespace: self.scenario.namespace.to_owned(),
+            deployment: variant.name.to_owned(),
             pods,
         };
-        let evict = |pods| WorkloadFault::Evict {
-            namespace: namespace.clone(),
-            deployment: name.clone(),
-            pods,
-        };
+        let crash = |pods| WorkloadFault::Crash(struck(pods));
+        let evict = |pods| WorkloadFault::Evict(struck(pods));
         let (fault, effective) = match how {
             WorkloadFaultKind::Crash(pods) => (crash(pods), running),
             WorkloadFaultKind::Flapping => (crash(8), running),

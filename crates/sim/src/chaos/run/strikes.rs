@@ -14,7 +14,6 @@ use crate::chaos::schedule::Strike;
 use crate::prometheus::Prometheus;
 use crate::world::controller::ControllerView;
 use wva::roles::Role;
-use wva_base::moment::WallTime;
 use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
 
 /// What shows later whether a fault has hit something.
@@ -319,9 +318,8 @@ impl Run<'_> {
                 false
             }
             Prom::Gap => {
-                let until = in_force.map(|(strike, _)| strike.at + strike.lasts);
-                let until = until.map(|at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
-                prometheus.set_gap(until.map(|at| WallTime(DATE.0.saturating_add(at))));
+                let until = in_force.map(|(strike, _)| DATE.later(strike.at + strike.lasts));
+                prometheus.set_gap(until);
                 is_seen
             }
             Prom::Lag(_) => {
