@@ -16,15 +16,17 @@ use super::kind::{Kind, ScalePaths};
 use super::overlay;
 use super::schema::Schema;
 
-struct Row {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static [&'static str],
-    package: &'static str,
-    traits: &'static [Trait],
-}
+/// Group, version, and package of schemas.
+type Api = (&'static str, &'static str, &'static str);
+
+/// A kind, its plural, its short names and its traits.
+type Row = (
+    Api,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static [Trait],
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trait {
@@ -37,81 +39,47 @@ enum Trait {
 
 use Trait::{All, Cluster, Generation, Status};
 
-const fn row(
-    (group, version, package): (&'static str, &'static str, &'static str),
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static [&'static str],
-    traits: &'static [Trait],
-) -> Row {
-    Row {
-        group,
-        version,
-        kind,
-        plural,
-        short,
-        package,
-        traits,
-    }
-}
+const WORKLOAD: &[Trait] = &[Status, Trait::Scale, Generation, All];
 
-const CORE: (&str, &str, &str) = ("", "v1", "io.k8s.api.core.v1");
-const APPS: (&str, &str, &str) = ("apps", "v1", "io.k8s.api.apps.v1");
-const EVENTS: (&str, &str, &str) = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
-const LEASES: (&str, &str, &str) = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
-const SCALING: (&str, &str, &str) = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
-const DEFINITIONS: (&str, &str, &str) = (
+const CORE: Api = ("", "v1", "io.k8s.api.core.v1");
+const APPS: Api = ("apps", "v1", "io.k8s.api.apps.v1");
+const EVENTS: Api = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
+const LEASES: Api = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
+const SCALING: Api = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
+const DEFINITIONS: Api = (
     "apiextensions.k8s.io",
     "v1",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 );
 
 const ROWS: [Row; 15] = [
-    row(CORE, "ConfigMap", "configmaps", &["cm"], &[]),
-    row(CORE, "Event", "events", &["ev"], &[]),
-    row(CORE, "Namespace", "namespaces", &["ns"], &[Cluster, Status]),
-    row(CORE, "Node", "nodes", &["no"], &[Cluster, Status]),
-    row(CORE, "Pod", "pods", &["po"], &[Status, All]),
-    row(CORE, "Secret", "secrets", &[], &[]),
-    row(CORE, "ServiceAccount", "serviceaccounts", &["sa"], &[]),
-    row(CORE, "Service", "services", &["svc"], &[Status, All]),
-    row(
+    (CORE, "ConfigMap", "configmaps", &["cm"], &[]),
+    (CORE, "Event", "events", &["ev"], &[]),
+    (CORE, "Namespace", "namespaces", &["ns"], &[Cluster, Status]),
+    (CORE, "Node", "nodes", &["no"], &[Cluster, Status]),
+    (CORE, "Pod", "pods", &["po"], &[Status, All]),
+    (CORE, "Secret", "secrets", &[], &[]),
+    (CORE, "ServiceAccount", "serviceaccounts", &["sa"], &[]),
+    (CORE, "Service", "services", &["svc"], &[Status, All]),
+    (
         DEFINITIONS,
         "CustomResourceDefinition",
         "customresourcedefinitions",
         &["crd", "crds"],
         &[Cluster, Status, Generation],
     ),
-    row(
-        APPS,
-        "Deployment",
-        "deployments",
-        &["deploy"],
-        &[Status, Trait::Scale, Generation, All],
-    ),
-    row(
-        APPS,
-        "ReplicaSet",
-        "replicasets",
-        &["rs"],
-        &[Status, Trait::Scale, Generation, All],
-    ),
-    row(
-        APPS,
-        "StatefulSet",
-        "statefulsets",
-        &["sts"],
-        &[Status, Trait::Scale, Generation, All],
-    ),
-    row(
+    (APPS, "Deployment", "deployments", &["deploy"], WORKLOAD),
+    (APPS, "ReplicaSet", "replicasets", &["rs"], WORKLOAD),
+    (APPS, "StatefulSet", "statefulsets", &["sts"], WORKLOAD),
+    (
         SCALING,
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
         &["hpa"],
         &[Status, All],
     ),
-    row(LEASES, "Lease", "leases", &[], &[]),
-    row(EVENTS, "Event", "events", &["ev"], &[]),
+    (LEASES, "Lease", "leases", &[], &[]),
+    (EVENTS, "Event", "events", &["ev"], &[]),
 ];
 
 type Kinds = (Vec<Arc<Kind>>, Arc<Map<String, Value>>);
@@ -132,22 +100,23 @@ fn made() -> Kinds {
 }
 
 fn kind(row: &Row, definitions: &Map<String, Value>) -> Kind {
-    let has = |one: Trait| row.traits.contains(&one);
+    let ((group, version, package), kind, plural, short, traits) = *row;
+    let has = |one: Trait| traits.contains(&one);
     let reference = json!({
-        "$ref": format!("#/components/schemas/{}.{}", row.package, row.kind),
+        "$ref": format!("#/components/schemas/{package}.{kind}"),
     });
-    let stored_as = match row.kind {
+    let stored_as = match kind {
         "Event" => "events".to_owned(),
-        _ => format!("{}.{}", row.plural, row.group),
+        _ => format!("{plural}.{group}"),
     };
     Kind {
-        group: row.group.to_owned(),
-        version: row.version.to_owned(),
-        kind: row.kind.to_owned(),
-        list_kind: format!("{}List", row.kind),
-        plural: row.plural.to_owned(),
-        singular: row.kind.to_lowercase(),
-        short_names: row.short.iter().map(ToString::to_string).collect(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        plural: plural.to_owned(),
+        singular: kind.to_lowercase(),
+        short_names: short.iter().map(ToString::to_string).collect(),
         categories: has(All).then(|| "all".to_owned()).into_iter().collect(),
         namespaced: !has(Cluster),
         status: has(Status),

@@ -45,11 +45,7 @@ impl Insider {
 
     /// One object.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let key = Key {
-            resource: resource.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
+        let key = Key::of(resource, namespace, name);
         self.server
             .shared
             .with(|state| state.store.get(&key).cloned())
@@ -92,11 +88,7 @@ impl Insider {
     /// Changes the specification of a stored object without asking any rule, as it would have been
     /// stored before there was one; `false` if there is none.
     pub(crate) fn bend(&self, resource: &str, namespace: &str, name: &str, spec: &Value) -> bool {
-        let key = Key {
-            resource: resource.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
+        let key = Key::of(resource, namespace, name);
         self.server.shared.with(|state| {
             let Some(stored) = state.store.get(&key) else {
                 return false;

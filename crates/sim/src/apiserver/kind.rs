@@ -55,18 +55,18 @@ impl Kind {
 
     /// The resource as messages name it: `deployments.apps`.
     pub(super) fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        self.in_group(&self.plural)
     }
 
     pub(super) fn title(&self) -> String {
+        self.in_group(&self.kind)
+    }
+
+    fn in_group(&self, name: &str) -> String {
         if self.group.is_empty() {
-            self.kind.clone()
+            name.to_owned()
         } else {
-            format!("{}.{}", self.kind, self.group)
+            format!("{name}.{}", self.group)
         }
     }
 

@@ -44,15 +44,8 @@ fn index(state: &State) -> Value {
 }
 
 fn root(kind: &Kind) -> String {
-    if kind.group.is_empty() {
-        format!("api/{}", kind.version)
-    } else {
-        format!("apis/{}/{}", kind.group, kind.version)
-    }
-}
-
-fn identity(kind: &Kind) -> Value {
-    json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
+    let api = if kind.group.is_empty() { "api" } else { "apis" };
+    format!("{api}/{}", kind.api_version())
 }
 
 fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {
@@ -65,7 +58,9 @@ fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {
     let collection = format!("/{root}/{place}{}", kind.plural);
     let operation = |action: &str| {
         json!({
-            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity(kind),
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": {
+                "group": kind.group, "version": kind.version, "kind": kind.kind,
+            },
             "responses": {"200": {"description": "OK"}},
             "parameters": [
                 {"name": "fieldManager", "in": "query", "schema": {"type": "string"}},

@@ -299,22 +299,15 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
             }));
         }
         ("autoscaling", "HorizontalPodAutoscaler") => {
-            let bound = |name: &str| spec[name].as_i64().unwrap_or(0);
-            if bound("maxReplicas") < 1 {
-                let why = "must be greater than 0";
-                found.push(Cause::invalid(
-                    "spec.maxReplicas",
-                    &spec["maxReplicas"],
-                    why,
-                ));
-            } else if bound("maxReplicas") < bound("minReplicas") {
-                let why = "must be greater than or equal to `minReplicas`";
-                found.push(Cause::invalid(
-                    "spec.maxReplicas",
-                    &spec["maxReplicas"],
-                    why,
-                ));
-            }
+            let most = &spec["maxReplicas"];
+            let bound = |value: &Value| value.as_i64().unwrap_or(0);
+            let why = if bound(most) < 1 {
+                Some("must be greater than 0")
+            } else {
+                (bound(most) < bound(&spec["minReplicas"]))
+                    .then_some("must be greater than or equal to `minReplicas`")
+            };
+            found.extend(why.map(|why| Cause::invalid("spec.maxReplicas", most, why)));
         }
         ("coordination.k8s.io", "Lease")
             if spec["leaseDurationSeconds"]

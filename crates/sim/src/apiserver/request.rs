@@ -170,11 +170,8 @@ impl RequestTarget {
     }
 
     pub(super) fn key_of(&self, name: &str) -> Key {
-        Key {
-            resource: self.kind.stored_as.clone(),
-            namespace: self.namespace.clone().unwrap_or_default(),
-            name: name.to_owned(),
-        }
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        Key::of(&self.kind.stored_as, namespace, name)
     }
 }
 

@@ -70,10 +70,8 @@ impl State {
     }
 
     pub(super) fn stamp(&self) -> String {
-        let seconds = self.clock.now().wall.0.div_euclid(1000);
-        jiff::Timestamp::from_second(seconds)
-            .unwrap_or_default()
-            .to_string()
+        let stamp = jiff::Timestamp::from_second(self.seconds());
+        stamp.unwrap_or_default().to_string()
     }
 
     pub(super) fn seconds(&self) -> i64 {
@@ -105,9 +103,5 @@ impl State {
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 pub(super) fn namespace_key(name: &str) -> Key {
-    Key {
-        resource: "namespaces.".to_owned(),
-        namespace: String::new(),
-        name: name.to_owned(),
-    }
+    Key::of("namespaces.", "", name)
 }

@@ -16,6 +16,16 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
+impl Key {
+    pub(super) fn of(resource: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct StoredChange {
     pub(super) revision: u64,
@@ -28,7 +38,7 @@ pub(super) struct StoredChange {
 
 pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ObjectStore {
     objects: Objects,
     places: BTreeMap<String, Key>,
@@ -40,11 +50,8 @@ pub(super) struct ObjectStore {
 impl ObjectStore {
     pub(super) fn new() -> Self {
         Self {
-            objects: Objects::new(),
-            places: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            log: VecDeque::new(),
             revision: 1,
+            ..Self::default()
         }
     }
 
@@ -76,11 +83,7 @@ impl ObjectStore {
         resource: &str,
         namespace: Option<&str>,
     ) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
-        let first = Key {
-            resource: resource.to_owned(),
-            namespace: namespace.unwrap_or_default().to_owned(),
-            name: String::new(),
-        };
+        let first = Key::of(resource, namespace.unwrap_or_default(), "");
         self.objects
             .range(first..)
             .take_while(move |(key, _)| covers(key, resource, namespace))

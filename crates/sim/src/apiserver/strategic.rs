@@ -1,18 +1,12 @@
 //! Strategic merge patches, which kubectl sends for built-in kinds.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::patch::fields;
 use super::schema::Schema;
 
 pub(super) fn merge(schema: Option<&Schema>, target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(object) = target else {
+    let Some((object, patch)) = fields(target, patch) else {
         return;
     };
     if patch.get("$patch").and_then(Value::as_str) == Some("replace") {

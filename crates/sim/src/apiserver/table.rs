@@ -7,22 +7,8 @@ use super::view;
 
 type Cell = fn(&Value, &str) -> Value;
 
-/// A column of a built-in kind: its title, from which priority on it is shown, and its text.
-struct Built {
-    name: &'static str,
-    priority: i64,
-    cell: Cell,
-    argument: &'static str,
-}
-
-const fn built(name: &'static str, priority: i64, cell: Cell, argument: &'static str) -> Built {
-    Built {
-        name,
-        priority,
-        cell,
-        argument,
-    }
-}
+/// A column of a built-in kind: its title, from which priority on it is shown, its text, and what of.
+type Built = (&'static str, i64, Cell, &'static str);
 
 pub(super) fn of(kind: &Kind, objects: &[Value], version: &Value, now: i64) -> Value {
     let mut definitions: Vec<Value>;
@@ -33,11 +19,16 @@ pub(super) fn of(kind: &Kind, objects: &[Value], version: &Value, now: i64) -> V
         rows = objects.iter().map(cells).collect();
     } else {
         let columns = columns(kind);
-        definitions = columns.iter().map(built_definition).collect();
-        definitions.push(age_definition(kind));
+        let titles = columns
+            .iter()
+            .map(|(name, priority, ..)| (*name, *priority));
+        let titles = titles.chain([(age_title(kind), 0)]);
+        definitions = titles
+            .map(|(name, priority)| built_definition(name, priority))
+            .collect();
         let cells = |object| {
             let cells = columns.iter();
-            let cells = cells.map(|column| (column.cell)(object, column.argument));
+            let cells = cells.map(|(_, _, cell, argument)| cell(object, argument));
             cells.chain([last_cell(kind, object, now)]).collect()
         };
         rows = objects.iter().map(cells).collect();
@@ -68,20 +59,17 @@ fn definition(column: &Column) -> Value {
     })
 }
 
-fn built_definition(column: &Built) -> Value {
+fn built_definition(name: &str, priority: i64) -> Value {
     json!({
-        "name": column.name, "type": "string", "format": "", "description": column.name,
-        "priority": column.priority,
+        "name": name, "type": "string", "format": "", "description": name, "priority": priority,
     })
 }
 
-fn age_definition(kind: &Kind) -> Value {
-    let name = if kind.kind == "CustomResourceDefinition" {
-        "Created At"
-    } else {
-        "Age"
-    };
-    json!({"name": name, "type": "string", "format": "", "description": name, "priority": 0})
+fn age_title(kind: &Kind) -> &'static str {
+    match &*kind.kind {
+        "CustomResourceDefinition" => "Created At",
+        _ => "Age",
+    }
 }
 
 fn last_cell(kind: &Kind, object: &Value, now: i64) -> Value {
@@ -153,54 +141,51 @@ fn age(time: &Value, now: i64) -> Value {
     .into()
 }
 
-fn columns(kind: &Kind) -> Vec<Built> {
+fn columns(kind: &Kind) -> &'static [Built] {
     match &*kind.kind {
-        "Pod" => vec![
-            built("Ready", 0, containers_ready, ""),
-            built("Status", 0, pod_status, ""),
-            built("Restarts", 0, restarts, ""),
-            built("IP", 1, text, "/status/podIP"),
-            built("Node", 1, text, "/spec/nodeName"),
+        "Pod" => &[
+            ("Ready", 0, containers_ready, ""),
+            ("Status", 0, pod_status, ""),
+            ("Restarts", 0, restarts, ""),
+            ("IP", 1, text, "/status/podIP"),
+            ("Node", 1, text, "/spec/nodeName"),
         ],
-        "Deployment" => vec![
-            built("Ready", 0, replicas_ready, ""),
-            built("Up-to-date", 0, number, "/status/updatedReplicas"),
-            built("Available", 0, number, "/status/availableReplicas"),
+        "Deployment" => &[
+            ("Ready", 0, replicas_ready, ""),
+            ("Up-to-date", 0, number, "/status/updatedReplicas"),
+            ("Available", 0, number, "/status/availableReplicas"),
         ],
-        "StatefulSet" => vec![built("Ready", 0, replicas_ready, "")],
-        "ReplicaSet" => vec![
-            built("Desired", 0, number, "/spec/replicas"),
-            built("Current", 0, number, "/status/replicas"),
-            built("Ready", 0, number, "/status/readyReplicas"),
+        "StatefulSet" => &[("Ready", 0, replicas_ready, "")],
+        "ReplicaSet" => &[
+            ("Desired", 0, number, "/spec/replicas"),
+            ("Current", 0, number, "/status/replicas"),
+            ("Ready", 0, number, "/status/readyReplicas"),
         ],
-        "HorizontalPodAutoscaler" => vec![
-            built("Reference", 0, reference, "/spec/scaleTargetRef"),
-            built("MinPods", 0, number, "/spec/minReplicas"),
-            built("MaxPods", 0, number, "/spec/maxReplicas"),
-            built("Replicas", 0, number, "/status/currentReplicas"),
+        "HorizontalPodAutoscaler" => &[
+            ("Reference", 0, reference, "/spec/scaleTargetRef"),
+            ("MinPods", 0, number, "/spec/minReplicas"),
+            ("MaxPods", 0, number, "/spec/maxReplicas"),
+            ("Replicas", 0, number, "/status/currentReplicas"),
         ],
-        "Node" => vec![
-            built("Status", 0, node_status, ""),
-            built("Version", 0, text, "/status/nodeInfo/kubeletVersion"),
+        "Node" => &[
+            ("Status", 0, node_status, ""),
+            ("Version", 0, text, "/status/nodeInfo/kubeletVersion"),
         ],
-        "Namespace" => vec![built("Status", 0, text, "/status/phase")],
-        "ConfigMap" => vec![built("Data", 0, size, "/data")],
-        "Secret" => vec![
-            built("Type", 0, text, "/type"),
-            built("Data", 0, size, "/data"),
+        "Namespace" => &[("Status", 0, text, "/status/phase")],
+        "ConfigMap" => &[("Data", 0, size, "/data")],
+        "Secret" => &[("Type", 0, text, "/type"), ("Data", 0, size, "/data")],
+        "Service" => &[
+            ("Type", 0, text, "/spec/type"),
+            ("Cluster-IP", 0, text, "/spec/clusterIP"),
         ],
-        "Service" => vec![
-            built("Type", 0, text, "/spec/type"),
-            built("Cluster-IP", 0, text, "/spec/clusterIP"),
+        "Lease" => &[("Holder", 0, text, "/spec/holderIdentity")],
+        "Event" => &[
+            ("Type", 0, text, "/type"),
+            ("Reason", 0, text, "/reason"),
+            ("Object", 0, event_object, ""),
+            ("Message", 0, event_message, ""),
         ],
-        "Lease" => vec![built("Holder", 0, text, "/spec/holderIdentity")],
-        "Event" => vec![
-            built("Type", 0, text, "/type"),
-            built("Reason", 0, text, "/reason"),
-            built("Object", 0, event_object, ""),
-            built("Message", 0, event_message, ""),
-        ],
-        _ => Vec::new(),
+        _ => &[],
     }
 }
 
