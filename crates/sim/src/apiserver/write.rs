@@ -26,13 +26,6 @@ fn needs_version(kind: &Kind) -> bool {
     kind.is_custom() || matches!(&*kind.kind, "Lease" | "CustomResourceDefinition")
 }
 
-struct Proposal<'a> {
-    ask: &'a Ask,
-    target: &'a RequestTarget,
-    writer: Writer,
-    next: Value,
-}
-
 impl State {
     pub(super) fn create(
         &mut self,
@@ -48,21 +41,16 @@ impl State {
             object["metadata"]["name"] = name.into();
         }
         let writer = ask.writer(target, Operation::Update);
-        self.insert(Proposal {
-            ask,
-            target,
-            writer,
-            next: object,
-        })
+        self.insert(target, ask, &writer, object)
     }
 
-    fn insert(&mut self, proposal: Proposal<'_>) -> Result<Written, ApiRefusal> {
-        let Proposal {
-            ask,
-            target,
-            writer,
-            next: mut object,
-        } = proposal;
+    fn insert(
+        &mut self,
+        target: &RequestTarget,
+        ask: &Ask,
+        writer: &Writer,
+        mut object: Value,
+    ) -> Result<Written, ApiRefusal> {
         let kind = &*target.kind;
         let name = prepare::name(kind, &object)?;
         let key = target.key_of(&name);
@@ -87,7 +75,7 @@ impl State {
             metadata["generation"] = json!(1);
         }
         if writer.operation == Operation::Update {
-            managers::updated(kind, &json!({}), &mut object, &writer, &stamp);
+            managers::updated(kind, &json!({}), &mut object, writer, &stamp);
         }
         let stored = self.store.put(key.clone(), view::stored(kind, object));
         self.settle(&key);
@@ -173,13 +161,7 @@ impl State {
             }
         }
         let writer = ask.writer(target, Operation::Update);
-        let proposal = Proposal {
-            ask,
-            target,
-            writer,
-            next,
-        };
-        self.commit(&key, &live, proposal)
+        self.commit(&live, (target, ask), &writer, next)
     }
 
     pub(super) fn patch(
@@ -190,12 +172,8 @@ impl State {
         let kind = &*target.kind;
         let key = target.key()?;
         let change = ask.document()?;
-        let media = ask
-            .content_type
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media = ask.content_type.split(';').next();
+        let media = media.unwrap_or_default().trim();
         let stored = self.store.get(&key).cloned();
         let apply = media.starts_with("application/apply-patch");
         if apply && stored.is_none() && target.subresource.is_empty() {
@@ -229,22 +207,15 @@ impl State {
         if scaled && !apply {
             next = scale::written(kind, &live, &next)?;
         }
-        let proposal = Proposal {
-            ask,
-            target,
-            writer,
-            next,
-        };
-        self.commit(&key, &live, proposal)
+        self.commit(&live, (target, ask), &writer, next)
     }
 
     fn apply_new(
         &mut self,
         target: &RequestTarget,
         ask: &Ask,
-        config: Value,
+        mut config: Value,
     ) -> Result<Written, ApiRefusal> {
-        let mut config = config;
         let writer = appliers(target, ask, &mut config)?;
         let uid = config["metadata"].get("uid").and_then(Value::as_str);
         if uid.is_some_and(|uid| !uid.is_empty()) {
@@ -253,20 +224,9 @@ impl State {
             return Err(ApiRefusal::conflict(&target.kind, &name, why));
         }
         let stamp = self.stamp();
-        let next = managers::applied(
-            &target.kind,
-            &json!({}),
-            &config,
-            &writer,
-            ask.force(),
-            &stamp,
-        )?;
-        self.insert(Proposal {
-            ask,
-            target,
-            writer,
-            next,
-        })
+        let (kind, none) = (&target.kind, &json!({}));
+        let next = managers::applied(kind, none, &config, &writer, ask.force(), &stamp)?;
+        self.insert(target, ask, &writer, next)
     }
 
     fn apply(
@@ -274,10 +234,9 @@ impl State {
         target: &RequestTarget,
         ask: &Ask,
         live: &Value,
-        config: Value,
+        mut config: Value,
     ) -> Result<Value, ApiRefusal> {
         let kind = &*target.kind;
-        let mut config = config;
         if target.subresource == "scale" {
             return scale::written(kind, live, &config);
         }
@@ -296,17 +255,13 @@ impl State {
 
     fn commit(
         &mut self,
-        key: &Key,
         live: &Arc<Value>,
-        proposal: Proposal<'_>,
+        (target, ask): (&RequestTarget, &Ask),
+        writer: &Writer,
+        mut next: Value,
     ) -> Result<Written, ApiRefusal> {
-        let Proposal {
-            ask,
-            target,
-            writer,
-            mut next,
-        } = proposal;
         let kind = &*target.kind;
+        let key = &target.key()?;
         prepare::identify(target, &mut next)?;
         if ask.method == Method::PATCH {
             prepare::same_uid(target, live, &mut next)?;
@@ -317,27 +272,22 @@ impl State {
         validate_object(kind, &key.name, Some(live), &next)?;
         let stamp = self.stamp();
         if writer.operation == Operation::Update {
-            managers::updated(kind, live, &mut next, &writer, &stamp);
+            managers::updated(kind, live, &mut next, writer, &stamp);
         }
-        let shown = |object: Arc<Value>| {
-            if target.subresource == "scale" {
-                Arc::new(scale::shown(kind, &object))
-            } else {
-                object
-            }
+        let shown = |object: Arc<Value>| match &*target.subresource {
+            "scale" => Arc::new(scale::shown(kind, &object)),
+            _ => object,
         };
-        if prepare::same_apart_from_times(live, &next) {
-            return Ok(Written {
-                created: false,
-                object: shown(Arc::clone(live)),
-                warnings,
-            });
-        }
-        let stored = self.store.put(key.clone(), view::stored(kind, next));
-        self.settle(key);
+        let object = if prepare::same_apart_from_times(live, &next) {
+            Arc::clone(live)
+        } else {
+            let stored = self.store.put(key.clone(), view::stored(kind, next));
+            self.settle(key);
+            view::shared(kind, &stored)
+        };
         Ok(Written {
             created: false,
-            object: shown(view::shared(kind, &stored)),
+            object: shown(object),
             warnings,
         })
     }
