@@ -53,13 +53,25 @@ pub(crate) struct PolicyFamily {
     pub sweep: &'static [f64],
 }
 
+/// What a knob is called, its default, and the points of a sweep.
+type Knob = (&'static str, Option<f64>, &'static [f64]);
+
+const TRIGGER: Knob = ("queueSpareTrigger", None, &[2.0, 3.0, 4.0]);
+const THRESHOLD: Knob = ("scaleUpThreshold", None, &[0.75, 0.85, 0.95]);
+const SLO_THRESHOLD: Knob = ("scaleUpThreshold", None, &[0.7, 0.85, 0.95]);
+const SHARE: Knob = ("share of the objective", Some(1.0), &[0.5, 0.75, 1.0]);
+const RUNNING: Knob = (
+    "running requests per replica",
+    Some(16.0),
+    &[8.0, 12.0, 16.0],
+);
+const REPLICAS: Knob = ("replicas", None, &[]);
+
 const fn family(
     name: &'static str,
     kind: PolicyKind,
     about: &'static str,
-    knob: &'static str,
-    default: Option<f64>,
-    sweep: &'static [f64],
+    (knob, default, sweep): Knob,
 ) -> PolicyFamily {
     PolicyFamily {
         name,
@@ -75,164 +87,118 @@ const STATIC: PolicyFamily = family(
     "static",
     PolicyKind::Static,
     "a fixed number of replicas: static-4",
-    "replicas",
-    None,
-    &[],
+    REPLICAS,
 );
 
+const fn controlled(name: &'static str, about: &'static str, knob: Knob) -> PolicyFamily {
+    family(name, PolicyKind::Controller, about, knob)
+}
+
+const fn peer(name: &'static str, about: &'static str, knob: Knob) -> PolicyFamily {
+    family(name, PolicyKind::Peer, about, knob)
+}
+
 pub(crate) const POLICIES: &[PolicyFamily] = &[
-    family(
+    controlled(
         "wva-default",
-        PolicyKind::Controller,
         "the controller where nothing is chosen",
-        "queueSpareTrigger",
-        None,
-        &[2.0, 3.0, 4.0],
+        TRIGGER,
     ),
-    family(
+    controlled(
         "wva-chart",
-        PolicyKind::Controller,
         "wva-default with the original chart's HPA windows of 240 s and interval of 60 s",
-        "queueSpareTrigger",
-        None,
-        &[2.0, 3.0, 4.0],
+        TRIGGER,
     ),
-    family(
+    controlled(
         "wva-tokens",
-        PolicyKind::Controller,
         "the controller with analyzerName saturation",
-        "scaleUpThreshold",
-        None,
-        &[0.75, 0.85, 0.95],
+        THRESHOLD,
     ),
-    family(
+    controlled(
         "wva-throughput",
-        PolicyKind::Controller,
         "the controller with the throughput analyzer alone",
-        "scaleUpThreshold",
-        None,
-        &[0.75, 0.85, 0.95],
+        THRESHOLD,
     ),
-    family(
+    controlled(
         "wva-queueing",
-        PolicyKind::Controller,
         "the controller with the queueing model; its targets are the objective times the knob",
-        "share of the objective",
-        Some(0.75),
-        &[0.5, 0.75, 1.0],
+        ("share of the objective", Some(0.75), &[0.5, 0.75, 1.0]),
     ),
-    family(
+    controlled(
         "wva-slo",
-        PolicyKind::Controller,
         "the controller with analyzerName slo and the objective as a service class",
-        "scaleUpThreshold",
-        None,
-        &[0.7, 0.85, 0.95],
+        SLO_THRESHOLD,
     ),
-    family(
+    controlled(
         "wva-slo-none",
-        PolicyKind::Controller,
         "wva-slo with burstReserve none",
-        "scaleUpThreshold",
-        None,
-        &[0.7, 0.85, 0.95],
+        SLO_THRESHOLD,
     ),
-    family(
+    controlled(
         "wva-slo-strict",
-        PolicyKind::Controller,
         "wva-slo with burstReserve strict",
-        "scaleUpThreshold",
-        None,
-        &[0.7, 0.85, 0.95],
+        SLO_THRESHOLD,
     ),
     STATIC,
     family(
         "static-best",
         PolicyKind::StaticBest,
         "the smallest fixed fleet that meets the objective for 99 % of the requests, by search",
-        "replicas",
-        None,
-        &[],
+        REPLICAS,
     ),
-    family(
+    peer(
         "hpa-queue",
-        PolicyKind::Peer,
         "HPA on the mean queue of the servers, with its default behavior (Kubernetes, GKE guide)",
-        "queue per replica",
-        Some(5.0),
-        &[2.0, 5.0, 10.0],
+        ("queue per replica", Some(5.0), &[2.0, 5.0, 10.0]),
     ),
-    family(
+    peer(
         "hpa-kv",
-        PolicyKind::Peer,
         "HPA on the mean KV usage of the servers, with its default behavior (Kubernetes, GKE guide)",
-        "KV usage per replica",
-        Some(0.8),
-        &[0.4, 0.6, 0.8],
+        ("KV usage per replica", Some(0.8), &[0.4, 0.6, 0.8]),
     ),
-    family(
+    peer(
         "keda-epp",
-        PolicyKind::Peer,
         "KEDA on the router's queue (1) and running requests (llm-d guides, keda-epp-queue)",
-        "running requests per replica",
-        Some(16.0),
-        &[8.0, 12.0, 16.0],
+        RUNNING,
     ),
-    family(
+    peer(
         "keda-saturation",
-        PolicyKind::Peer,
         "KEDA on the saturation of the pool (0.7) and running requests (llm-d guides)",
-        "running requests per replica",
-        Some(16.0),
-        &[8.0, 12.0, 16.0],
+        RUNNING,
     ),
-    family(
+    peer(
         "keda-token",
-        PolicyKind::Peer,
         "KEDA on queued prompt tokens over prefill speed and on KV usage (llm-d guides)",
-        "KV usage per replica",
-        Some(0.8),
-        &[0.6, 0.7, 0.8],
+        ("KV usage per replica", Some(0.8), &[0.6, 0.7, 0.8]),
     ),
-    family(
+    peer(
         "keda-slo",
-        PolicyKind::Peer,
         "KEDA on latency over the objective, up above 0.55 and down below 0.40 (llm-d guides)",
-        "share of the objective",
-        Some(1.0),
-        &[0.5, 0.75, 1.0],
+        SHARE,
     ),
-    family(
+    peer(
         "knative-kpa",
-        PolicyKind::Peer,
         "Knative's KPA on concurrency, windows 60 s and 6 s, utilization 70 % (knative/serving)",
-        "concurrency, as a share of what a server holds within the objective",
-        Some(1.0),
-        &[0.5, 0.75, 1.0],
+        (
+            "concurrency, as a share of what a server holds within the objective",
+            Some(1.0),
+            &[0.5, 0.75, 1.0],
+        ),
     ),
-    family(
+    peer(
         "aibrix-apa",
-        PolicyKind::Peer,
         "AIBrix's APA on KV usage, tolerances 0.1, rates 2, windows 180 s and, down, 300 s (aibrix apa.go)",
-        "KV usage per replica",
-        Some(0.5),
-        &[0.3, 0.5, 0.7],
+        ("KV usage per replica", Some(0.5), &[0.3, 0.5, 0.7]),
     ),
-    family(
+    peer(
         "dynamo-load",
-        PolicyKind::Peer,
         "Dynamo's load planner: one replica at a time by estimated latency (ai-dynamo 1.6.1)",
-        "share of the objective",
-        Some(1.0),
-        &[0.5, 0.75, 1.0],
+        SHARE,
     ),
-    family(
+    peer(
         "dynamo-hybrid",
-        PolicyKind::Peer,
         "Dynamo's load planner above a floor of forecast demand, every 180 s (ai-dynamo 1.6.1)",
-        "share of the objective",
-        Some(1.0),
-        &[0.5, 0.75, 1.0],
+        SHARE,
     ),
 ];
 
