@@ -1,6 +1,6 @@
 //! Several things done at once, and one in virtual time.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use tokio::runtime;
@@ -14,6 +14,11 @@ pub(crate) fn paused() -> std::io::Result<runtime::Runtime> {
     builder.enable_time().start_paused(true).build()
 }
 
+/// What a mutex guards, also where a thread has panicked with it.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Does some work with each of these on so many threads; the results stand in the order in which they end.
 pub(crate) fn each<T, R: Send>(
     jobs: usize,
@@ -21,15 +26,11 @@ pub(crate) fn each<T, R: Send>(
     work: impl Fn(T) -> R + Sync,
 ) -> std::io::Result<Vec<R>> {
     let (waiting, done) = (Mutex::new(all), Mutex::new(Vec::new()));
-    let next = || {
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.next()
-    };
+    let next = || locked(&waiting).next();
     let work = || {
         while let Some(one) = next() {
             let result = work(one);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push(result);
+            locked(&done).push(result);
         }
     };
     std::thread::scope(|scope| {

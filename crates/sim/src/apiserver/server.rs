@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use super::state::State;
 use super::versions::Versions;
 use super::watch::WatchStream;
 use super::write::Written;
+use crate::threads::locked;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
 
@@ -45,7 +46,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         let before = state.store.revision();
         let result = act(&mut state);
         let revision = state.store.revision();

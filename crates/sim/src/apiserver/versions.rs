@@ -6,9 +6,11 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Notify;
+
+use crate::threads::locked;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -35,12 +37,7 @@ impl Versions {
             return;
         }
         self.0.moved.notify_waiters();
-        let mut readers = self
-            .0
-            .readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|reader| {
+        locked(&self.0.readers).retain(|reader| {
             let Some(reader) = reader.upgrade() else {
                 return false;
             };
@@ -61,12 +58,7 @@ impl Versions {
             resources: resources.iter().map(|&name| name.to_owned()).collect(),
             moved: Notify::new(),
         });
-        let mut readers = self
-            .0
-            .readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        readers.push(Arc::downgrade(&reader));
+        locked(&self.0.readers).push(Arc::downgrade(&reader));
         VersionFollower(reader)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, select};
@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::fault::{Api, AutoscalerFault, ChaosFault, ProcessFault, Prom};
+use crate::threads::locked;
 
 /// How long a question is on its way during which something was done: the process may learn of that.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
@@ -67,7 +68,7 @@ fn ends_at_every_write(fault: &ChaosFault) -> bool {
 impl ActiveFaults {
     pub(super) fn inject(&self, id: usize, fault: ChaosFault, version: u64) {
         let is_cut = matches!(fault, ChaosFault::Api(_, Api::Cut));
-        self.state().faults.insert(id, (fault, version));
+        locked(&self.0.state).faults.insert(id, (fault, version));
         if is_cut {
             self.cut_watches();
         }
@@ -78,7 +79,7 @@ impl ActiveFaults {
     }
 
     pub(super) fn clear(&self, id: usize, now: Duration) {
-        let mut state = self.state();
+        let mut state = locked(&self.0.state);
         let ended = state.faults.remove(&id);
         let is_here = ended.is_some();
         match ended {
@@ -102,7 +103,7 @@ impl ActiveFaults {
         let over = async {
             loop {
                 let healed = self.0.healed.notified();
-                if !self.state().faults.contains_key(&id) {
+                if !locked(&self.0.state).faults.contains_key(&id) {
                     return;
                 }
                 healed.await;
@@ -120,26 +121,26 @@ impl ActiveFaults {
     }
 
     fn hit_newest(&self, is_meant: impl Fn(&ChaosFault) -> bool) {
-        let newest = self.state().newest(is_meant);
+        let newest = locked(&self.0.state).newest(is_meant);
         if let Some(id) = newest {
             self.hit(id);
         }
     }
 
     pub(super) fn hold(&self, id: usize) {
-        self.state().holds = Some(id);
+        locked(&self.0.state).holds = Some(id);
     }
 
     pub(super) fn holds(&self, id: usize) -> bool {
-        self.state().holds == Some(id)
+        locked(&self.0.state).holds == Some(id)
     }
 
     pub(super) fn at_question(&self, id: usize, act: BoxFuture<'static, bool>) {
-        self.state().at_question = Some((id, Act(act)));
+        locked(&self.0.state).at_question = Some((id, Act(act)));
     }
 
     pub(super) async fn asked(&self) {
-        let act = self.state().at_question.take();
+        let act = locked(&self.0.state).at_question.take();
         if let Some((id, Act(act))) = act
             && act.await
         {
@@ -172,7 +173,7 @@ impl ActiveFaults {
     }
 
     fn each<T>(&self, of: impl Fn(&ChaosFault) -> Option<T>) -> Vec<(usize, T, u64)> {
-        let state = self.state();
+        let state = locked(&self.0.state);
         let all = state.faults.iter();
         all.filter_map(|(id, (fault, version))| Some((*id, of(fault)?, *version)))
             .collect()
@@ -180,7 +181,7 @@ impl ActiveFaults {
 
     pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
         let mut api = self.api().into_iter();
-        let state = self.state();
+        let state = locked(&self.0.state);
         let is_now = api.any(|(id, fault, _)| is_younger(fault) && state.has_hit(id));
         if is_now { Some(now) } else { state.younger }
     }
@@ -191,7 +192,7 @@ impl ActiveFaults {
         if is_now {
             Some(now)
         } else {
-            self.state().misled
+            locked(&self.0.state).misled
         }
     }
 
@@ -201,24 +202,24 @@ impl ActiveFaults {
     }
 
     pub(super) fn await_write(&self, id: usize) {
-        self.state().at_write = Some(id);
+        locked(&self.0.state).at_write = Some(id);
     }
 
     pub(super) fn awaits_write(&self) -> bool {
-        self.state().at_write.is_some()
+        locked(&self.0.state).at_write.is_some()
     }
 
     pub(super) fn forgive(&self) {
-        self.state().at_write = None;
+        locked(&self.0.state).at_write = None;
     }
 
     pub(super) fn awaits_writes(&self) -> bool {
-        self.state().newest(ends_at_every_write).is_some()
+        locked(&self.0.state).newest(ends_at_every_write).is_some()
     }
 
     pub(super) fn struck(&self) {
         let awaited = {
-            let mut state = self.state();
+            let mut state = locked(&self.0.state);
             let next = state.at_write.take();
             next.or_else(|| state.newest(ends_at_every_write))
         };
@@ -228,19 +229,15 @@ impl ActiveFaults {
     }
 
     pub(super) fn hit(&self, id: usize) {
-        *self.state().hits.entry(id).or_default() += 1;
+        *locked(&self.0.state).hits.entry(id).or_default() += 1;
     }
 
     pub(super) fn hits(&self, id: usize) -> u64 {
-        self.state().hits.get(&id).copied().unwrap_or(0)
+        locked(&self.0.state).hits.get(&id).copied().unwrap_or(0)
     }
 
     pub(super) async fn cut(&self) {
         self.0.cut.notified().await;
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -15,7 +15,7 @@ use super::trace::Keep;
 use super::workload::{ChaosWorkload, plot};
 use crate::chaos::Mutation;
 use crate::number::{HASH_OF_NOTHING, hash};
-use crate::threads::each;
+use crate::threads::{each, locked};
 use crate::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.
@@ -171,9 +171,8 @@ pub(crate) fn campaign(
     done: impl Fn(&Done) + Sync,
 ) -> std::io::Result<Summary> {
     let summary = Mutex::new(Summary::default());
-    let lock = || summary.lock().unwrap_or_else(PoisonError::into_inner);
     each(jobs, seeds, |seed| {
-        if lock().failed.len() >= patience {
+        if locked(&summary).failed.len() >= patience {
             return;
         }
         let Some(plot) = plot(name, seed) else {
@@ -182,7 +181,7 @@ pub(crate) fn campaign(
         let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
         let one = Done { seed, outcome };
         done(&one);
-        lock().add(one);
+        locked(&summary).add(one);
     })?;
     Ok(summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -2,7 +2,7 @@
 //! that must not be.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -23,6 +23,7 @@ use super::surroundings::Surroundings;
 use super::trace::Trace;
 use super::workload::ChaosWorkload;
 use crate::apiserver::Insider;
+use crate::threads::locked;
 use crate::world::controller::ControllerView;
 use wva::policy::key::VariantKey;
 use wva::state::PlanProposal;
@@ -345,7 +346,7 @@ impl Checker {
     }
 
     fn bench(&self) -> MutexGuard<'_, CheckerState> {
-        self.0.bench.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.bench)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::check::claims::Sent;
 use super::trace::Trace;
 use crate::apiserver::Insider;
+use crate::threads::locked;
 use crate::workloads::object::Object;
 use crate::world::controller::ControllerView;
 use wva::state::claim::ClaimDuration;
@@ -94,7 +95,7 @@ impl Misses {
         } else {
             format!("{request}: {why} by {}", by.join(" "))
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.seen);
         if seen.insert(text.clone()) {
             self.trace.note(&self.who, "fails", &text);
         } else {

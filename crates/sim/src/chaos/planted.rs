@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -12,6 +12,7 @@ use futures::future::{BoxFuture, pending};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::mutation::Mutation;
+use crate::threads::locked;
 use wva::cluster::kinds::WatchedKind;
 use wva::cluster::permit::WritePermit;
 use wva::cluster::project::variant::VariantRecord;
@@ -60,12 +61,11 @@ impl Planted {
     }
 
     fn keep(&self, what: Arc<dyn Any + Send + Sync>) {
-        let mut hoard = self.hoard.lock().unwrap_or_else(PoisonError::into_inner);
-        hoard.push(what);
+        locked(&self.hoard).push(what);
     }
 
     fn swap(&self, what: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn Any + Send + Sync>> {
-        let mut hoard = self.hoard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hoard = locked(&self.hoard);
         let before = hoard.pop();
         hoard.push(what);
         before

@@ -1,7 +1,7 @@
 //! The way from one controller to the metrics pages of pods, with what can be wrong with it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::active_faults::ActiveFaults;
 use super::fault::AutoscalerFault;
 use super::mutation::Mutation;
+use crate::threads::locked;
 use crate::world::PodNetwork;
 use wva::signals::metrics_page::FamilyReader;
 use wva::signals::{MetricFamilies, PageAnswer, PageReadError, PageUrl, PodPages};
@@ -29,13 +30,11 @@ impl PageReads {
         let _scope = Owner::NONE.enter();
         let samples = page.values().flat_map(|family| family.samples.values());
         let sum = samples.map(|sample| sample.value).sum();
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.insert(address.to_owned(), PageRead { at, sum });
+        locked(&self.0).insert(address.to_owned(), PageRead { at, sum });
     }
 
     pub(super) fn last(&self, address: &str) -> Option<PageRead> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(address).copied()
+        locked(&self.0).get(address).copied()
     }
 }
 

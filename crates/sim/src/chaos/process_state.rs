@@ -1,10 +1,11 @@
 //! One process of the controller, as far as it can be stopped from outside.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
 use super::fault::ProcessFault;
+use crate::threads::locked;
 
 #[derive(Debug, Clone)]
 pub(super) struct ProcessState(Arc<Inner>);
@@ -34,33 +35,33 @@ impl ProcessState {
     }
 
     pub(super) fn end(&self) {
-        self.state().dead = true;
+        locked(&self.0.state).dead = true;
         self.0.ended.notify_one();
     }
 
     pub(super) fn is_dead(&self) -> bool {
-        self.state().dead
+        locked(&self.0.state).dead
     }
 
     pub(super) fn freeze(&self, frozen: bool) {
-        self.state().frozen = frozen;
+        locked(&self.0.state).frozen = frozen;
         self.0.moved.notify_waiters();
     }
 
     pub(super) fn is_frozen(&self) -> bool {
-        self.state().frozen
+        locked(&self.0.state).frozen
     }
 
     pub(super) fn end_at_write(&self, after: u64, how: ProcessFault) {
-        self.state().at_write = Some((after, how));
+        locked(&self.0.state).at_write = Some((after, how));
     }
 
     pub(super) fn forgive(&self) {
-        self.state().at_write = None;
+        locked(&self.0.state).at_write = None;
     }
 
     pub(super) fn take_at_write(&self) -> Option<ProcessFault> {
-        let mut state = self.state();
+        let mut state = locked(&self.0.state);
         let (after, how) = state.at_write.take()?;
         if after == 0 {
             return Some(how);
@@ -83,9 +84,5 @@ impl ProcessState {
             }
             moved.await;
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! The way from one process to Prometheus, with everything that can be wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -13,6 +13,7 @@ use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
 use crate::prometheus::InProcess;
+use crate::threads::locked;
 use wva::signals::{PromAnswer, PromApi, QueryError, QueryResult, SampleRef};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Clock;
@@ -60,21 +61,20 @@ pub(super) struct PodAnswers {
 
 impl PodObservations {
     pub(super) fn last(&self, prefix: &str) -> Option<Duration> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = locked(&self.0);
         let pods = table.iter().filter(|(pod, _)| pod.starts_with(prefix));
         pods.map(|(_, news)| news.taken).max()
     }
 
     pub(super) fn of(&self, pod: &str) -> Option<PodAnswers> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(pod).copied()
+        locked(&self.0).get(pod).copied()
     }
 
     /// Takes in an answer by a clock that is ahead by so many seconds; a repeated one, by none, says nothing
     /// new of a pod but that it is there.
     fn note(&self, promql: &str, answer: &QueryResult, ahead: Option<f64>, now: Moment) {
         let _scope = Owner::NONE.enter();
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.0);
         if ahead.is_some() && !answer.is_empty() {
             let (taken, seen) = (now.monotonic, now.monotonic);
             table.insert(String::new(), PodAnswers { taken, seen });
@@ -261,7 +261,7 @@ impl PrometheusProxy {
     /// The answer that was the first since the fault began: of something that stands in front of Prometheus, so
     /// that whatever else is wrong with it was so then.
     fn old(&self, id: usize, promql: &str, answer: &QueryResult) -> QueryResult {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = locked(&self.memory);
         let scope = Owner::NONE.enter();
         let known = memory.old.entry(id).or_default();
         let known = known.entry(promql.to_owned());
@@ -272,7 +272,7 @@ impl PrometheusProxy {
 
     /// Keeps the answer to each question that has the most series: most of its pods are gone some time later.
     fn remember(&self, promql: &str, answer: &QueryResult) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = locked(&self.memory);
         let _scope = Owner::NONE.enter();
         match memory.ghosts.get_mut(promql) {
             Some(known) if known.len() >= answer.len() => {}
@@ -282,7 +282,7 @@ impl PrometheusProxy {
     }
 
     fn haunted(&self, promql: &str, answer: &QueryResult) -> QueryResult {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = locked(&self.memory);
         let mut haunted = answer.clone();
         if let Some(ghosts) = memory.ghosts.get(promql) {
             let named = |sample: &SampleRef<'_>| -> Vec<(Arc<str>, Arc<str>)> {

@@ -1,9 +1,10 @@
 //! What happened, one dense line per event, and one number for all of it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::number::{HASH_OF_NOTHING, hash};
+use crate::threads::locked;
 use wva_supervise::Clock;
 
 pub(crate) const TAIL: usize = 100;
@@ -56,13 +57,13 @@ impl Trace {
     }
 
     pub(super) fn fold(&self, text: &str) {
-        let mut lines = self.lines();
+        let mut lines = locked(&self.lines);
         lines.hash = hash(lines.hash, text.bytes().chain([0xfe]));
     }
 
     fn take_down(&self, who: &str, what: &str, text: &str, is_news: bool) {
         let now = self.clock.now().monotonic;
-        let mut lines = self.lines();
+        let mut lines = locked(&self.lines);
         lines.count += 1;
         let (seconds, count) = (now.as_secs_f64(), lines.count);
         let line = format!("{seconds:>11.3} {count:>7} {who:<5} {what:<12} {text}");
@@ -80,24 +81,20 @@ impl Trace {
     }
 
     pub(super) fn seal(&self) {
-        self.lines().is_sealed = true;
+        locked(&self.lines).is_sealed = true;
     }
 
     pub(super) fn hash(&self) -> u64 {
-        self.lines().hash
+        locked(&self.lines).hash
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.lines().count
+        locked(&self.lines).count
     }
 
     pub(super) fn take(&self) -> Vec<String> {
-        let mut lines = self.lines();
+        let mut lines = locked(&self.lines);
         let whole = lines.whole.take();
         whole.unwrap_or_else(|| lines.tail.drain(..).collect())
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

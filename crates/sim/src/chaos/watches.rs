@@ -1,7 +1,9 @@
 //! Which watches of a process are live: open, and not fallen silent; and what they have delivered.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::threads::locked;
 
 /// The open watches of one process, by the plural of what they watch. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +31,7 @@ impl Watches {
         } else {
             plural.to_owned()
         };
-        self.table().entry(plural.clone()).or_default().open += 1;
+        locked(&self.0).entry(plural.clone()).or_default().open += 1;
         let open = Open {
             of: self.clone(),
             plural,
@@ -39,17 +41,13 @@ impl Watches {
     }
 
     pub(super) fn newest(&self, plural: &str) -> u64 {
-        self.table().get(plural).map_or(0, |kind| kind.newest)
+        locked(&self.0).get(plural).map_or(0, |kind| kind.newest)
     }
 
     pub(super) fn live(&self, plurals: &[&str]) -> bool {
-        let table = self.table();
+        let table = locked(&self.0);
         let watched = |plural: &&str| table.get(*plural).is_some_and(|kind| kind.open > 0);
         plurals.iter().all(watched)
-    }
-
-    fn table(&self) -> MutexGuard<'_, BTreeMap<String, Kind>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,7 +62,7 @@ impl Open {
     }
 
     fn reach(&self, version: Option<u64>) {
-        let mut table = self.of.table();
+        let mut table = locked(&self.of.0);
         if let (Some(kind), Some(version)) = (table.get_mut(&self.plural), version) {
             kind.newest = kind.newest.max(version);
         }
@@ -79,7 +77,7 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(kind) = self.of.table().get_mut(&self.plural) {
+        if let Some(kind) = locked(&self.of.0).get_mut(&self.plural) {
             kind.open = kind.open.saturating_sub(1);
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::files::{kept, records, store, write};
 use super::fluid::{FluidDemand, fixed_fleet, mean_lengths, scored};
@@ -17,7 +17,7 @@ use super::scenario::{LoadedScenario, prepare};
 use super::search::least_count;
 use super::summary::scenarios;
 use super::table;
-use crate::threads::each;
+use crate::threads::{each, locked};
 use wva::policy::capacity::ServingRole;
 
 #[derive(Debug)]
@@ -90,10 +90,6 @@ enum RunError {
     Play(#[from] PlayError),
     #[error(transparent)]
     Campaign(#[from] CampaignError),
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Plays what is missing, and writes the summaries of everything in the folder; the problems of single runs, and the

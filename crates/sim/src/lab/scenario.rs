@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::change::ScenarioChange;
@@ -12,6 +12,7 @@ use super::router_spec::RouterSpec;
 use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
 use crate::engine::{Dialect, Limits, Profile, StartUp};
 use crate::router::FlowControl;
+use crate::threads::locked;
 use crate::world::{
     ConfigMap, LoadSource, Replica, RequestLog, Scenario, ScenarioModel, ScenarioVariant, Slo,
 };
@@ -125,7 +126,7 @@ pub(crate) fn load_changed(
 /// A text that lives as long as the process. Worlds name things statically; there are as many texts as names in files.
 fn interned(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = locked(&KNOWN);
     if let Some(text) = known.get(text) {
         return text;
     }

@@ -1,9 +1,11 @@
 //! What a page shows of the past: frames at even distances, never more than fit on a plot.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::threads::locked;
 
 /// Most frames of the past. When they are reached, every other one is dropped, and the distance
 /// between further ones is doubled.
@@ -53,7 +55,7 @@ impl Film {
     }
 
     fn reel(&self) -> MutexGuard<'_, Reel> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Adds the frame of a time, in virtual seconds since the start.

@@ -1,6 +1,6 @@
 //! The server as the controller asks it, without a network between them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -9,6 +9,7 @@ use super::eval::QueryValue;
 use super::number::seconds;
 use super::refusal::QueryRefusal;
 use super::server::Prometheus;
+use crate::threads::locked;
 use wva::signals::decode::Expected;
 use wva::signals::{PromAnswer, PromApi, QueryError, QueryResult};
 use wva_supervise::Clock;
@@ -26,7 +27,7 @@ impl InProcess {
 
     fn ask(&self, promql: &str, expected: Expected) -> Result<QueryResult, QueryError> {
         let now = self.clock.now().wall;
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = locked(&self.server);
         if server.is_down() {
             return Err(QueryError::Unreachable {
                 cause: "connection refused".to_owned(),

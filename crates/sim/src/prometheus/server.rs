@@ -1,7 +1,7 @@
 //! The server: which targets it has, what is due, which faults it has, and its answers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::eval::{self, View};
@@ -11,6 +11,7 @@ use super::refusal::QueryRefusal;
 use super::scrape::{self, Scraped, Scraping};
 use super::store::{Point, SeriesId, SeriesStore};
 use super::target::{ScrapeTarget, TargetId};
+use crate::threads::locked;
 use wva_base::moment::WallTime;
 
 const PARSED: usize = 64;
@@ -205,7 +206,7 @@ impl Prometheus {
     }
 
     fn parsed(&self, promql: &str) -> Result<Arc<Query>, QueryRefusal> {
-        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parsed = locked(&self.parsed);
         if let Some(known) = parsed.get(promql) {
             return Ok(Arc::clone(known));
         }

@@ -27,7 +27,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::select;
@@ -43,6 +43,8 @@ use self::object::{Object, Write, path};
 use crate::apiserver::{ApiServer, Denied, Insider};
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
+
+use crate::threads::locked;
 
 const MANAGER: &str = "simulated-cluster";
 const RESOURCES: [&str; 6] = [
@@ -80,13 +82,11 @@ impl Outages {
     }
 
     fn nodes(&self) -> BTreeMap<String, WallTime> {
-        let nodes = self.0.nodes.lock();
-        nodes.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.0.nodes).clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, WallTime>)) {
-        let nodes = self.0.nodes.lock();
-        change(&mut nodes.unwrap_or_else(PoisonError::into_inner));
+        change(&mut locked(&self.0.nodes));
         self.0.changed.notify_one();
     }
 }

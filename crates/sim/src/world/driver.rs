@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -23,6 +23,7 @@ use crate::apiserver::Insider;
 use crate::exposition::Page;
 use crate::number;
 use crate::prometheus::{Conflicts, Prometheus, ScrapeTarget, Scraped};
+use crate::threads::locked;
 use crate::workloads::object::{Object, stamp};
 use crate::workloads::{Outages, Workloads, leader_worker_sets};
 use wva::policy::key::VariantKey;
@@ -188,9 +189,7 @@ impl Driver {
     }
 
     fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
-        self.prometheus
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.prometheus)
     }
 
     /// Lets the troubles happen whose time has come.

@@ -1,9 +1,10 @@
 //! External metrics for autoscalers, as an adapter before Prometheus serves them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
 use crate::prometheus::{Prometheus, QueryValue};
+use crate::threads::locked;
 use wva_supervise::Clock;
 
 #[derive(Debug, Clone)]
@@ -30,10 +31,7 @@ impl ExternalMetricsSource for Adapter {
             let name = &metric.name;
             format!("unable to get external metric {namespace}/{name}: {why}")
         };
-        let prometheus = self
-            .prometheus
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let prometheus = locked(&self.prometheus);
         if prometheus.is_down() {
             return Err(failed("Prometheus cannot be reached"));
         }

@@ -1,11 +1,10 @@
 //! What a world shows at one address: the pages of its controller, and the query API of its Prometheus.
 
-use std::sync::PoisonError;
-
 use http::StatusCode;
 use http::request::Parts;
 
 use super::{World, controller};
+use crate::threads::locked;
 use wva::serve::answer::{HttpResponse, json, plain};
 
 impl World {
@@ -25,9 +24,7 @@ impl World {
         let promql = pairs.find(|(name, _)| name == "query");
         let promql = promql.map_or_else(String::new, |(_, promql)| promql.into_owned());
         let now = self.clock.now().wall;
-        let prometheus = self.prometheus.lock();
-        let prometheus = prometheus.unwrap_or_else(PoisonError::into_inner);
-        let (status, document) = prometheus.document(&promql, now);
+        let (status, document) = locked(&self.prometheus).document(&promql, now);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         json(status, &document)
     }

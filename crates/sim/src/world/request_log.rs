@@ -1,9 +1,10 @@
 //! How every single request ended, for those who score a whole run.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::router::{RequestVerdict, Served};
+use crate::threads::locked;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestResult {
@@ -53,7 +54,7 @@ impl RequestLog {
             }
             RequestVerdict::Refused(_) | RequestVerdict::Rejected(_) => RequestResult::Refused,
         };
-        self.all().push(EndedRequest {
+        locked(&self.0).push(EndedRequest {
             index: served.request.0.saturating_sub(1),
             arrival: served.arrival,
             at: served.at,
@@ -63,10 +64,6 @@ impl RequestLog {
 
     /// Takes what has ended since this was last called.
     pub(crate) fn take(&self) -> Vec<EndedRequest> {
-        std::mem::take(&mut *self.all())
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<EndedRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *locked(&self.0))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use super::{DATE, Run};
@@ -12,6 +12,7 @@ use crate::chaos::fault::{
 };
 use crate::chaos::schedule::Strike;
 use crate::prometheus::Prometheus;
+use crate::threads::locked;
 use crate::world::controller::ControllerView;
 use wva::roles::Role;
 use wva_supervise::{ActorRegistry, KillAt, Mishap, RoleReport, RoleState, TreeRole as _};
@@ -291,8 +292,7 @@ impl Run<'_> {
     }
 
     fn prometheus(&self) -> MutexGuard<'_, Prometheus> {
-        let prometheus = self.world.prometheus.lock();
-        prometheus.unwrap_or_else(PoisonError::into_inner)
+        locked(&self.world.prometheus)
     }
 
     fn shake(&self, fault: Prom, strike: &Strike, begins: bool) -> bool {

@@ -6,7 +6,7 @@ mod table;
 
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use self::arguments::ChaosCommand;
@@ -17,6 +17,7 @@ use crate::chaos::{
     exhaustive, failure_report, hunt, plot, survive,
 };
 use crate::real_clock::real;
+use crate::threads::locked;
 use wva::cli::{complain, fail, misused, print};
 
 const ENOUGH: usize = 20;
@@ -64,7 +65,7 @@ struct Progress {
 
 impl Progress {
     fn step(&self, done: &Done) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         let (played, failed, printed) = &mut *state;
         *played += 1;
         if let Some((at, violation)) = &done.outcome.violation {

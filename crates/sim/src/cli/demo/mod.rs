@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::select;
@@ -32,6 +32,8 @@ use crate::{apiserver, socket};
 use wva::cli::{fail, misused, print, stop};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
+
+use crate::threads::locked;
 
 const REFRESH: Duration = Duration::from_millis(200);
 /// Virtual seconds between two frames that the page keeps at first.
@@ -177,10 +179,6 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
 
 async fn begun(play: Play) -> Result<Show, String> {
     Show::begin(play).await.map_err(|error| error.to_string())
-}
-
-fn locked(rivals: &Mutex<Rivals>) -> MutexGuard<'_, Rivals> {
-    rivals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows the play until its end, or until the viewer has seen enough. How long the first scaling took,

@@ -1,10 +1,11 @@
 //! What peer policies read, each from where its owner reads it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::engine::Profile;
 use crate::prometheus::{Prometheus, QueryValue};
+use crate::threads::locked;
 use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
 use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
@@ -147,7 +148,7 @@ fn scraped(
     model: &str,
     pods: &str,
 ) -> ScrapedSignals {
-    let prometheus = prometheus.lock().unwrap_or_else(PoisonError::into_inner);
+    let prometheus = locked(prometheus);
     let sum_of = |name: &str, pods: &str| {
         let query = format!("sum by (pod) ({name}{{model_name={model:?}}})");
         let answer = prometheus.query(&query, now).ok()?;
