@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::quantity::Milli;
-use super::rules::{ScalingDirection, TOLERANCE};
+use super::rules::{ScalingDirection, ScalingRules, TOLERANCE};
 use super::spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
 use wva::policy::rounding;
 
@@ -57,7 +57,7 @@ pub struct HpaCondition {
 }
 
 impl HpaCondition {
-    fn new(
+    pub(super) fn new(
         kind: &'static str,
         holds: bool,
         (reason, message): (&'static str, impl Into<String>),
@@ -73,18 +73,13 @@ impl HpaCondition {
     /// What each change of a count says since Kubernetes 1.37.
     pub fn scaled_to_zero(spec: &HpaSpec, desired: u32) -> Self {
         let holds = desired == 0 && spec.min == 0;
-        let why = if holds {
-            (
-                "ScaledToZero",
-                "the HPA controller scaled the workload to zero",
-            )
+        let (reason, what) = if holds {
+            ("ScaledToZero", "scaled")
         } else {
-            (
-                "NotScaledToZero",
-                "the HPA controller did not scale the workload to zero",
-            )
+            ("NotScaledToZero", "did not scale")
         };
-        Self::new("ScaledToZero", holds, why)
+        let message = format!("the HPA controller {what} the workload to zero");
+        Self::new("ScaledToZero", holds, (reason, message))
     }
 }
 
@@ -293,16 +288,11 @@ fn settle(
     outcome
         .conditions
         .push(stabilized(ScalingDirection::Down, proposed, stable));
-    let fastest = seen.wanted.saturating_mul(2).max(4);
-    let (most, too_many) = if spec.max > fastest {
-        (fastest, TOO_FAST_UP)
-    } else {
-        (spec.max, TOO_MANY)
-    };
+    let most = most(spec, seen.wanted.saturating_mul(2).max(4));
     let (bounded, why) = if stable < spec.min {
         (spec.min, TOO_FEW)
-    } else if stable > most {
-        (most, too_many)
+    } else if stable > most.0 {
+        most
     } else {
         (stable, WITHIN)
     };
@@ -357,6 +347,17 @@ fn stabilized(direction: ScalingDirection, proposed: u32, stable: u32) -> HpaCon
     HpaCondition::new("AbleToScale", true, why)
 }
 
+/// A count, with the reason and the message of its condition.
+type Bounded = (u32, (&'static str, &'static str));
+
+fn most(spec: &HpaSpec, fastest: u32) -> Bounded {
+    if spec.max > fastest {
+        (fastest, TOO_FAST_UP)
+    } else {
+        (spec.max, TOO_MANY)
+    }
+}
+
 fn limit(
     now: Duration,
     spec: &HpaSpec,
@@ -364,32 +365,24 @@ fn limit(
     current: u32,
     stable: u32,
     history: &History,
-) -> (u32, (&'static str, &'static str)) {
+) -> Bounded {
     let start_of = |period| history.start_of(now, current, period);
     let count = |limit: i64| u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
+    let fastest = |rules: &ScalingRules, way| count(rules.limit(way, current, start_of));
     if stable > current {
-        let fastest = count(behavior.up.limit(ScalingDirection::Up, current, start_of));
-        let (most, why) = if spec.max > fastest {
-            (fastest, TOO_FAST_UP)
-        } else {
-            (spec.max, TOO_MANY)
-        };
-        if stable > most {
-            return (most, why);
+        let most = most(spec, fastest(&behavior.up, ScalingDirection::Up));
+        if stable > most.0 {
+            return most;
         }
     } else if stable < current {
-        let fastest = count(
-            behavior
-                .down
-                .limit(ScalingDirection::Down, current, start_of),
-        );
-        let (least, why) = if spec.min < fastest {
+        let fastest = fastest(&behavior.down, ScalingDirection::Down);
+        let least = if spec.min < fastest {
             (fastest, TOO_FAST_DOWN)
         } else {
             (spec.min, TOO_FEW)
         };
-        if stable < least {
-            return (least, why);
+        if stable < least.0 {
+            return least;
         }
     }
     (stable, WITHIN)

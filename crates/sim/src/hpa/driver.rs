@@ -152,12 +152,9 @@ impl Autoscalers {
         spec: &HpaSpec,
         target: &Object,
     ) -> Result<(), Denied> {
-        sync.conditions.push(HpaCondition {
-            kind: "AbleToScale",
-            holds: true,
-            reason: "SucceededGetScale",
-            message: "the HPA controller was able to get the target's current scale".to_owned(),
-        });
+        let message = "the HPA controller was able to get the target's current scale";
+        let able = HpaCondition::new("AbleToScale", true, ("SucceededGetScale", message));
+        sync.conditions.push(able);
         let namespace = sync.object.namespace();
         let metrics = spec.metrics.iter();
         let seen = Observed {
@@ -247,31 +244,18 @@ fn count(object: &Object, pointer: &str) -> u32 {
 
 /// The conditions of an object with new ones among them; of two of one kind the last counts.
 fn merged(object: &Object, conditions: &[HpaCondition], now: Moment) -> Value {
-    let present = object.at("/status/conditions").as_array().cloned();
-    let mut all = present.unwrap_or_default();
-    let mut last: BTreeMap<&str, &HpaCondition> = BTreeMap::new();
-    for condition in conditions {
-        last.insert(condition.kind, condition);
-    }
+    let last = conditions.iter().map(|one| (one.kind, one));
+    let last: BTreeMap<&str, &HpaCondition> = last.collect();
+    let mut judged = object.clone();
     for (kind, condition) in last {
         let status = if condition.holds { "True" } else { "False" };
-        let place = all.iter().position(|one| one["type"] == kind);
-        let before = place.and_then(|at| all.get(at));
-        let since = before.filter(|before| before["status"] == status);
-        let since = since.map_or_else(
-            || stamp(now.wall).into(),
-            |before| before["lastTransitionTime"].clone(),
-        );
+        let (reason, message) = (condition.reason, &condition.message);
         let document = json!({
-            "type": kind, "status": status, "reason": condition.reason,
-            "message": condition.message, "lastTransitionTime": since,
+            "type": kind, "status": status, "reason": reason, "message": message,
         });
-        match place.and_then(|at| all.get_mut(at)) {
-            Some(place) => *place = document,
-            None => all.push(document),
-        }
+        judged = judged.having(document, now.wall);
     }
-    all.into()
+    judged.at("/status/conditions").clone()
 }
 
 impl Look<'_> {
@@ -286,12 +270,8 @@ impl Look<'_> {
         if known.is_none_or(|known| known["message"] != *message) {
             self.events.push((Volume::Warning, event, message.clone()));
         }
-        self.conditions.push(HpaCondition {
-            kind,
-            holds: false,
-            reason,
-            message,
-        });
+        let failed = HpaCondition::new(kind, false, (reason, message));
+        self.conditions.push(failed);
     }
 
     fn decided(
@@ -319,14 +299,11 @@ impl Look<'_> {
             return;
         }
         self.status["lastScaleTime"] = stamp(self.now.wall).into();
-        self.conditions.push(HpaCondition {
-            kind: "AbleToScale",
-            holds: true,
-            reason: "SucceededRescale",
-            message: format!("the HPA controller was able to update the target scale to {desired}"),
-        });
-        self.conditions
-            .push(HpaCondition::scaled_to_zero(spec, desired));
+        let message =
+            format!("the HPA controller was able to update the target scale to {desired}");
+        let able = HpaCondition::new("AbleToScale", true, ("SucceededRescale", message));
+        let to_zero = HpaCondition::scaled_to_zero(spec, desired);
+        self.conditions.extend([able, to_zero]);
         let reason = reason(spec, seen.wanted, desired);
         let message = format!("New size: {desired}; reason: {reason}");
         self.events

@@ -111,7 +111,7 @@ impl Object {
         std::mem::take(conditions)
     }
 
-    pub(super) fn having(&self, condition: Value, now: WallTime) -> Self {
+    pub(crate) fn having(&self, condition: Value, now: WallTime) -> Self {
         let mut document = Value::clone(&self.0);
         document["status"]["conditions"] = self.with_condition(condition, now).into();
         Self(document.into())
