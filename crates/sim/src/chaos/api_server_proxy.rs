@@ -1,8 +1,7 @@
 //! The way from one process to the API server, with everything that can be wrong with it.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
 use std::time::Duration;
 
 use allocations::Owner;
@@ -11,8 +10,9 @@ use futures::future::{BoxFuture, Either, select};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
+use kube::{Client, client};
 use tokio::time::sleep;
-use tower::ServiceExt;
+use tower::{ServiceExt, service_fn};
 
 use self::answers::{asks_for, refusal};
 use super::active_faults::ActiveFaults;
@@ -69,6 +69,14 @@ impl RequestOutcome {
 }
 
 impl ApiServerProxy {
+    pub(super) fn client(self) -> Client {
+        let service = service_fn(move |request: Request<client::Body>| {
+            // What the world does on the way is not held by who asks.
+            Box::pin(Owner::NONE.does(self.clone().carry(request)))
+        });
+        Client::new(service, "default")
+    }
+
     fn fate(&self, method: &Method, uri: &Uri) -> RequestOutcome {
         let query = uri.query().unwrap_or_default();
         let is_watch = query.contains("watch=");
@@ -384,25 +392,6 @@ fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
         *request.uri_mut() = uri;
     }
     request
-}
-
-impl<B> tower::Service<Request<B>> for ApiServerProxy
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Failure>,
-{
-    type Response = Response<Wire>;
-    type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Failure>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        // What the world does on the way is not held by who asks.
-        Box::pin(Owner::NONE.does(self.clone().carry(request)))
-    }
 }
 
 #[cfg(test)]

@@ -237,28 +237,20 @@ impl ChaosFault {
     }
 
     pub(crate) fn class(&self) -> Class {
-        match self {
-            Self::Api(..) => Class::Api,
-            Self::Prometheus(..) => Class::Prometheus,
-            Self::Actor(..) => Class::Actors,
-            Self::Controller(..) => Class::Controllers,
-            Self::Object(..) => Class::Objects,
-            Self::Settings(_) => Class::Settings,
-            Self::Workload(..) => Class::Workloads,
-            Self::Autoscaler(..) => Class::Autoscalers,
-        }
+        self.parts().0
     }
 
-    fn fault(&self) -> &dyn fmt::Debug {
+    /// Its class, the number of what it meets, and what it is.
+    fn parts(&self) -> (Class, usize, &dyn fmt::Debug) {
         match self {
-            Self::Api(_, fault) => fault,
-            Self::Prometheus(_, fault) => fault,
-            Self::Actor(_, fault) => fault,
-            Self::Controller(_, fault) => fault,
-            Self::Object(_, fault) => fault,
-            Self::Settings(fault) => fault,
-            Self::Workload(_, fault) => fault,
-            Self::Autoscaler(_, fault) => fault,
+            Self::Api(whom, fault) => (Class::Api, *whom, fault),
+            Self::Prometheus(whom, fault) => (Class::Prometheus, *whom, fault),
+            Self::Actor(whom, fault) => (Class::Actors, *whom, fault),
+            Self::Controller(whom, fault) => (Class::Controllers, *whom, fault),
+            Self::Object(whom, fault) => (Class::Objects, *whom, fault),
+            Self::Settings(fault) => (Class::Settings, 0, fault),
+            Self::Workload(whom, fault) => (Class::Workloads, *whom, fault),
+            Self::Autoscaler(whom, fault) => (Class::Autoscalers, *whom, fault),
         }
     }
 
@@ -269,9 +261,10 @@ impl ChaosFault {
             }
             _ => String::new(),
         };
-        let text = format!("{:?}", self.fault());
+        let (class, _, fault) = self.parts();
+        let text = format!("{fault:?}");
         let name = text.split(['(', ' ', '{']).next().unwrap_or_default();
-        format!("{}/{}{status}", self.class(), kebab(name))
+        format!("{class}/{}{status}", kebab(name))
     }
 }
 
@@ -290,16 +283,14 @@ fn kebab(name: &str) -> String {
 impl fmt::Display for ChaosFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.kind())?;
-        let fault = self.fault();
+        let (_, whom, what) = self.parts();
         match self {
-            Self::Actor(whom, fault) => write!(formatter, " {} {fault}", whose(*whom)),
-            Self::Controller(whom, _) => write!(formatter, " {}", whose(*whom)),
-            Self::Object(whom, _) | Self::Workload(whom, _) => {
-                write!(formatter, " v{whom} {fault:?}")
-            }
-            Self::Settings(_) => write!(formatter, " {fault:?}"),
-            Self::Api(whom, _) | Self::Prometheus(whom, _) | Self::Autoscaler(whom, _) => {
-                write!(formatter, " {} {fault:?}", whose(*whom))
+            Self::Actor(_, fault) => write!(formatter, " {} {fault}", whose(whom)),
+            Self::Controller(..) => write!(formatter, " {}", whose(whom)),
+            Self::Object(..) | Self::Workload(..) => write!(formatter, " v{whom} {what:?}"),
+            Self::Settings(_) => write!(formatter, " {what:?}"),
+            Self::Api(..) | Self::Prometheus(..) | Self::Autoscaler(..) => {
+                write!(formatter, " {} {what:?}", whose(whom))
             }
         }
     }

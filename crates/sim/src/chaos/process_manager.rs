@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -249,7 +248,7 @@ impl ProcessManager {
         let casting = ProcessConfig {
             clock: stage.clock.ahead(member.ahead),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
-            kube: Client::new(way, "default"),
+            kube: way.client(),
             signals: Signals {
                 prometheus: Arc::new(lens),
                 routers: Arc::new(stage.routers.clone()),

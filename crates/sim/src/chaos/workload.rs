@@ -132,9 +132,10 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         scenario,
         more_pools: if is_slow { MORE_POOLS } else { 0 },
         main: settings(name, is_slow, seed, &mut dice),
-        instance: instance(name, seed),
-        declared: declared(name, seed),
-        chooses_pods: chooses_pods(name, seed),
+        // So that an object may belong to another one.
+        instance: has("instance", 50, name, seed).then_some("here"),
+        declared: has("declared", 33, name, seed).then_some(DECLARED),
+        chooses_pods: has("marks", 33, name, seed),
         controllers,
         faults_until,
         climb,
@@ -299,8 +300,7 @@ fn settings(
     if dice.chance(50) {
         main.extend(FORGETFUL);
     }
-    let mut dice = Dice::new(SeedTree::new(seed).child("plot/settings"));
-    if dice.chance(20) {
+    if has("settings", 20, name, seed) {
         main.push(CURIOUS);
     }
     if is_slow {
@@ -309,20 +309,10 @@ fn settings(
     main
 }
 
-/// In half of the seeds, so that an object may belong to another one.
-fn instance(name: &str, seed: u64) -> Option<&'static str> {
-    let mut dice = Dice::new(SeedTree::new(seed).child("plot/instance"));
-    (name != "probe" && dice.chance(50)).then_some("here")
-}
-
-fn declared(name: &str, seed: u64) -> Option<&'static str> {
-    let mut dice = Dice::new(SeedTree::new(seed).child("plot/declared"));
-    (name != "probe" && dice.chance(33)).then_some(DECLARED)
-}
-
-fn chooses_pods(name: &str, seed: u64) -> bool {
-    let mut dice = Dice::new(SeedTree::new(seed).child("plot/marks"));
-    name != "probe" && dice.chance(33)
+/// Whether a run has a property that so many of a hundred seeds have.
+fn has(what: &str, percent: u64, name: &str, seed: u64) -> bool {
+    let mut dice = Dice::new(SeedTree::new(seed).child(&format!("plot/{what}")));
+    name != "probe" && dice.chance(percent)
 }
 
 /// Fewer GPUs than all variants may use together, within which growth is kept; and those of the nodes.

@@ -78,7 +78,7 @@ async fn waits(
     line.ills.inject(1, ChaosFault::Api(0, late), 0);
     line.life.freeze(is_paused);
     let late = holds("late", is_versioned.then_some(&*version));
-    let sent = tokio::spawn(line.clone().oneshot(late));
+    let sent = tokio::spawn(Owner::NONE.does(line.clone().carry(late)));
     advance(Duration::from_secs(2)).await;
     tokio::task::yield_now().await;
     if is_rivalled {

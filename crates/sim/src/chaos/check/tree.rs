@@ -67,7 +67,7 @@ pub(crate) struct Tree {
     changes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seen {
     incarnation: u64,
     handled: u64,
@@ -155,11 +155,8 @@ impl Seen {
             moved: now,
             incarnation: one.incarnation,
             handled: one.handled,
-            stopped: None,
-            waiting: None,
-            still: None,
-            restarts: VecDeque::new(),
             parent,
+            ..Self::default()
         }
     }
 
@@ -201,12 +198,15 @@ impl Seen {
         now: Duration,
     ) -> Option<InvariantViolation> {
         let role = &one.role;
+        let broken = |what: &str| {
+            let text = format!("{role} {what}");
+            Some(InvariantViolation::new("T1", text))
+        };
         let for_long = |since: Option<Duration>, limit| {
             since.is_some_and(|since| now.saturating_sub(since) > limit)
         };
         if supervised && for_long(self.stopped, ARRANGEMENT) {
-            let text = format!("{role} has ended and is not started again");
-            return Some(InvariantViolation::new("T1", text));
+            return broken("has ended and is not started again");
         }
         let planned = match one.state {
             RoleState::Restarting { after } => Some(after + ARRANGEMENT),
@@ -215,21 +215,18 @@ impl Seen {
         if let Some(planned) = planned.filter(|_| supervised)
             && for_long(self.waiting, planned)
         {
-            let text = format!("{role} was to be started again, and is not");
-            return Some(InvariantViolation::new("T1", text));
+            return broken("was to be started again, and is not");
         }
         let limit = role.policy().stall_after;
         if let Some(limit) = limit.filter(|_| supervised)
             && for_long(self.still, limit + SWEEPS)
         {
-            let text = format!("{role} stands still with occasions waiting, and is not ended");
-            return Some(InvariantViolation::new("T1", text));
+            return broken("stands still with occasions waiting, and is not ended");
         }
         let is_supervisor = role.policy().kind == ActorKind::Supervisor;
         let is_stuck = one.state == RoleState::Running && now.saturating_sub(self.moved) > STUCK;
         if is_supervisor && is_stuck {
-            let text = format!("{role} has stopped its sweeps, and its process is not ended");
-            return Some(InvariantViolation::new("T1", text));
+            return broken("has stopped its sweeps, and its process is not ended");
         }
         let policy = role.parent().and_then(|parent| parent.policy().children);
         if let Some(ChildrenPolicy::Restart(policy)) = policy {
