@@ -277,11 +277,8 @@ fn conflicts(entries: &[Entry], set: &Fields, writer: &Writer) -> Vec<Cause> {
             name = format!("{name} using {}", other.api_version);
         }
         for field in entry.fields.intersection(set).paths() {
-            causes.push(Cause {
-                reason: "FieldManagerConflict",
-                message: format!("conflict with {name}"),
-                field,
-            });
+            let message = format!("conflict with {name}");
+            causes.push(Cause::new(&field, "FieldManagerConflict", message));
         }
     }
     causes

@@ -74,11 +74,7 @@ pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(),
 pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, ApiRefusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let why = if name.is_empty() {
-        let cause = Cause {
-            reason: "FieldValueRequired",
-            message: "Required value: name or generateName is required".to_owned(),
-            field: "metadata.name".to_owned(),
-        };
+        let cause = Cause::required("metadata.name", ": name or generateName is required");
         return Err(ApiRefusal::invalid(kind, name, &[cause]));
     } else if matches!(&*kind.kind, "Namespace" | "Service") {
         (!rules::is_label(name) || name.len() > 63).then_some(

@@ -20,28 +20,26 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    pub(super) fn required(field: &str) -> Self {
+    pub(super) fn new(field: &str, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            reason: "FieldValueRequired",
-            message: "Required value".to_owned(),
+            reason,
+            message: message.into(),
             field: field.to_owned(),
         }
+    }
+
+    pub(super) fn required(field: &str, why: &str) -> Self {
+        let message = format!("Required value{why}");
+        Self::new(field, "FieldValueRequired", message)
     }
 
     pub(super) fn invalid(field: &str, value: &Value, why: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value}: {why}"),
-            field: field.to_owned(),
-        }
+        let message = format!("Invalid value: {value}: {why}");
+        Self::new(field, "FieldValueInvalid", message)
     }
 
     pub(super) fn forbidden(field: &str, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {why}"),
-            field: field.to_owned(),
-        }
+        Self::new(field, "FieldValueForbidden", format!("Forbidden: {why}"))
     }
 }
 
@@ -53,6 +51,11 @@ impl ApiRefusal {
             message: message.into(),
             details: json!({}),
         }
+    }
+
+    fn with(mut self, details: Value) -> Self {
+        self.details = details;
+        self
     }
 
     fn about(mut self, kind: &Kind, name: &str) -> Self {
@@ -86,11 +89,7 @@ impl ApiRefusal {
     }
 
     pub(super) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            kind.qualified()
-        );
-        Self::new(409, "Conflict", message).about(kind, name)
+        Self::unfulfilled(kind, (&kind.qualified(), name), why)
     }
 
     /// A new object that names a version: the real server answers this without a reason.
@@ -100,10 +99,11 @@ impl ApiRefusal {
     }
 
     pub(super) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            kind.title()
-        );
+        Self::unfulfilled(kind, (&kind.title(), name), why)
+    }
+
+    fn unfulfilled(kind: &Kind, (title, name): (&str, &str), why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {title} {name:?}: {why}");
         Self::new(409, "Conflict", message).about(kind, name)
     }
 
@@ -124,9 +124,7 @@ impl ApiRefusal {
             causes.len(),
             list.join("; ")
         );
-        let mut refusal = Self::new(409, "Conflict", message);
-        refusal.details = json!({"causes": documents(causes)});
-        refusal
+        Self::new(409, "Conflict", message).with(json!({"causes": documents(causes)}))
     }
 
     pub(super) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
@@ -154,11 +152,9 @@ impl ApiRefusal {
             "ListOptions.meta.k8s.io \"\" is invalid: {}",
             list.join(", ")
         );
-        let mut refusal = Self::new(422, "Invalid", message);
-        refusal.details = json!({
+        Self::new(422, "Invalid", message).with(json!({
             "group": "meta.k8s.io", "kind": "ListOptions", "causes": documents(causes),
-        });
-        refusal
+        }))
     }
 
     pub(super) fn of_patch(mut self) -> Self {
@@ -190,11 +186,9 @@ impl ApiRefusal {
 
     pub(super) fn ahead(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
-        let mut refusal = Self::new(504, "Timeout", message);
-        refusal.details = json!({"retryAfterSeconds": 1, "causes": [{
+        Self::new(504, "Timeout", message).with(json!({"retryAfterSeconds": 1, "causes": [{
             "reason": "ResourceVersionTooLarge", "message": "Too large resource version",
-        }]});
-        refusal
+        }]}))
     }
 
     pub(super) fn method_not_allowed() -> Self {

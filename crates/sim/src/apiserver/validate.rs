@@ -18,11 +18,7 @@ enum Path<'a> {
 
 impl Path<'_> {
     fn cause(self, reason: &'static str, message: String) -> Cause {
-        Cause {
-            reason,
-            message,
-            field: self.to_string(),
-        }
+        Cause::new(&self.to_string(), reason, message)
     }
 }
 
@@ -154,7 +150,7 @@ fn check_object(
 ) {
     for name in &schema.required {
         if !object.contains_key(name) {
-            found.push(Cause::required(&Path::Field(&path, name).to_string()));
+            found.push(Cause::required(&Path::Field(&path, name).to_string(), ""));
         }
     }
     let before = found.len();

@@ -152,11 +152,8 @@ impl State {
                 .as_str()
                 .unwrap_or_default();
             if version.is_empty() && needs_version(kind) {
-                let cause = Cause {
-                    reason: "FieldValueInvalid",
-                    message: "Invalid value: 0: must be specified for an update".to_owned(),
-                    field: "metadata.resourceVersion".to_owned(),
-                };
+                let why = "must be specified for an update";
+                let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
                 return Err(ApiRefusal::invalid(kind, &key.name, &[cause]));
             }
         }
@@ -335,11 +332,7 @@ impl State {
 
 fn appliers(target: &RequestTarget, ask: &Ask, config: &mut Value) -> Result<Writer, ApiRefusal> {
     if ask.parameter("fieldManager").is_none() {
-        let cause = Cause {
-            reason: "FieldValueRequired",
-            message: "Required value: is required for apply patch".to_owned(),
-            field: "fieldManager".to_owned(),
-        };
+        let cause = Cause::required("fieldManager", ": is required for apply patch");
         return Err(ApiRefusal::options(&[cause]).of_patch());
     }
     if config["metadata"]
