@@ -15,7 +15,7 @@ pub(super) struct Trace {
     lines: Arc<Mutex<Lines>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lines {
     count: u64,
     hash: u64,
@@ -35,11 +35,10 @@ pub(crate) enum Keep {
 impl Trace {
     pub(super) fn new(clock: Clock, keep: Keep) -> Self {
         let lines = Lines {
-            count: 0,
             hash: HASH_OF_NOTHING,
             tail: VecDeque::with_capacity(TAIL),
-            is_sealed: false,
             whole: (keep == Keep::All).then(Vec::new),
+            ..Lines::default()
         };
         Self {
             clock,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::request::Sequence;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Batch {
     steps: u64,
     /// By the order in which they were taken from the queue.
@@ -35,11 +35,8 @@ pub(super) struct Left {
 impl Batch {
     pub(super) fn new(block_size: u32) -> Self {
         Self {
-            steps: 0,
-            members: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            context: 0,
             growing: vec![0; usize::try_from(block_size.max(1)).unwrap_or(1)],
+            ..Self::default()
         }
     }
 

@@ -6,7 +6,7 @@ use super::request::Request;
 
 /// Blocks of KV cache. Every block is held by one sequence, shared by several, kept for later
 /// (evictable), or empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct KvPool {
     capacity: u32,
     block_size: u32,
@@ -41,12 +41,7 @@ impl KvPool {
         Self {
             capacity: tokens / block_size,
             block_size,
-            private: 0,
-            shared: 0,
-            kept: 0,
-            pieces: BTreeMap::new(),
-            idle: BTreeMap::new(),
-            releases: 0,
+            ..Self::default()
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::timing::{Picoseconds, Timing};
 use crate::number;
 use wva_supervise::Generator;
@@ -142,7 +144,12 @@ impl Profile {
 }
 
 /// How a server is set up, by vLLM's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    default = "Limits::of_api_server"
+)]
 pub struct Limits {
     /// Sequences in a batch.
     pub max_num_seqs: u32,
@@ -162,6 +169,16 @@ impl Default for Limits {
             max_num_batched_tokens: 8_192,
             max_model_len: 40_960,
             block_size: 16,
+        }
+    }
+}
+
+impl Limits {
+    /// vLLM's defaults for an API server.
+    pub(crate) fn of_api_server() -> Self {
+        Self {
+            max_num_seqs: 256,
+            ..Self::default()
         }
     }
 }

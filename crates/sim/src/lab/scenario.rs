@@ -10,7 +10,7 @@ use super::check::{ScenarioError, check, profile};
 use super::loads::{ModelLoad, load_of};
 use super::router_spec::RouterSpec;
 use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
-use crate::engine::{Dialect, Limits, Profile, StartUp};
+use crate::engine::{Dialect, Profile, StartUp};
 use crate::router::FlowControl;
 use crate::threads::locked;
 use crate::world::{
@@ -232,7 +232,6 @@ fn model(spec: &LabModel) -> ScenarioModel {
 }
 
 fn variant(spec: &VariantSpec) -> ScenarioVariant {
-    let limits = spec.limits;
     ScenarioVariant {
         name: interned(&spec.name),
         role: spec.role,
@@ -242,12 +241,7 @@ fn variant(spec: &VariantSpec) -> ScenarioVariant {
         gpus: spec.gpus,
         cost: spec.cost,
         profile: profile(&spec.profile).unwrap_or(Profile::QWEN3_8B_FP8_H100),
-        limits: Limits {
-            max_num_seqs: limits.max_num_seqs,
-            max_num_batched_tokens: limits.max_num_batched_tokens,
-            max_model_len: limits.max_model_len,
-            block_size: limits.block_size,
-        },
+        limits: spec.limits,
         start_up: StartUp {
             image_pull: Duration::ZERO,
             median: spec.start_up.median(),

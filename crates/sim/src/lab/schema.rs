@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::number;
 use super::router_spec::RouterSpec;
+use crate::engine::Limits;
 use crate::load::Sharing;
 use crate::workloads::NodeGroup;
 use crate::world::HiddenSignal;
@@ -164,33 +165,12 @@ pub(super) struct VariantSpec {
     pub(super) gpus: u32,
     pub(super) cost: f64,
     pub(super) profile: String,
-    #[serde(default)]
-    pub(super) limits: ServerLimits,
+    #[serde(default = "Limits::of_api_server")]
+    pub(super) limits: Limits,
     pub(super) start_up: StartUpSpec,
     pub(super) replicas: u32,
     pub(super) min: u32,
     pub(super) max: u32,
-}
-
-/// Limits by vLLM's names; the defaults are vLLM's for an API server.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub(super) struct ServerLimits {
-    pub(super) max_num_seqs: u32,
-    pub(super) max_num_batched_tokens: u32,
-    pub(super) max_model_len: u32,
-    pub(super) block_size: u32,
-}
-
-impl Default for ServerLimits {
-    fn default() -> Self {
-        Self {
-            max_num_seqs: 256,
-            max_num_batched_tokens: 8_192,
-            max_model_len: 40_960,
-            block_size: 16,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -86,7 +86,7 @@ impl<'s> LabelTest<'s> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SeriesStore {
     /// How long samples are kept, in milliseconds.
     retention: i64,
@@ -101,10 +101,7 @@ impl SeriesStore {
     pub(super) fn new(retention: i64) -> Self {
         Self {
             retention,
-            series: Vec::new(),
-            free: Vec::new(),
-            by_name: BTreeMap::new(),
-            next: 0,
+            ..Self::default()
         }
     }
 

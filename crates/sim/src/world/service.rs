@@ -1,6 +1,6 @@
 //! One model as it is served: its load, its router, and the servers behind it, which follow the pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::WorldError;
@@ -17,14 +17,8 @@ pub(super) struct ModelService {
     pub(super) model: ScenarioModel,
     pub(super) backend: Box<dyn Backend>,
     /// Pods with a server, and whether it may take requests.
-    servers: BTreeMap<String, ReplicaStanding>,
+    servers: BTreeMap<String, bool>,
     pub(super) score: Score,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReplicaStanding {
-    Serving,
-    Draining,
 }
 
 /// What the pods of a variant come to: replicas, each counted by the pod that leads it.
@@ -58,42 +52,26 @@ impl ModelService {
     }
 
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
-        let mut seen: BTreeMap<&str, Option<ReplicaStanding>> = BTreeMap::new();
+        let mut whole = BTreeSet::new();
         for pod in pods.iter().filter(|pod| leads(pod)) {
             let Some(variant) = self.variant_of(pod) else {
                 continue;
             };
-            let silent = outages.holds(pod.text("/spec/nodeName"));
-            let standing = if silent || !is_whole(pod, pods) {
-                None
-            } else if pod.is_deleted() {
-                Some(ReplicaStanding::Draining)
-            } else {
-                Some(ReplicaStanding::Serving)
-            };
-            seen.insert(pod.name(), standing);
-            let known = self.servers.get(pod.name()).copied();
-            match (known, standing) {
-                (None, Some(ReplicaStanding::Serving)) => {
-                    self.backend.add(pod.name(), &variant, now);
-                    self.servers
-                        .insert(pod.name().to_owned(), ReplicaStanding::Serving);
-                }
-                (Some(ReplicaStanding::Serving), Some(ReplicaStanding::Draining)) => {
-                    self.backend.drain(pod.name(), now);
-                    self.servers
-                        .insert(pod.name().to_owned(), ReplicaStanding::Draining);
-                }
-                _ => {}
+            if outages.holds(pod.text("/spec/nodeName")) || !is_whole(pod, pods) {
+                continue;
             }
+            whole.insert(pod.name());
+            let serves = !pod.is_deleted();
+            match self.servers.get(pod.name()) {
+                None if serves => self.backend.add(pod.name(), &variant, now),
+                Some(true) if !serves => self.backend.drain(pod.name(), now),
+                _ => continue,
+            }
+            self.servers.insert(pod.name().to_owned(), serves);
         }
-        let gone: Vec<String> = self
-            .servers
-            .keys()
-            .filter(|name| !matches!(seen.get(&***name), Some(Some(_))))
-            .cloned()
-            .collect();
-        for name in gone {
+        let names = self.servers.keys();
+        let gone = names.filter(|name| !whole.contains(&***name)).cloned();
+        for name in gone.collect::<Vec<_>>() {
             self.backend.remove(&name, now);
             self.servers.remove(&name);
         }
