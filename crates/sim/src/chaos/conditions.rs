@@ -55,8 +55,7 @@ pub(super) fn unreported(
     scenario: &Scenario,
     server: &Insider,
 ) -> Option<String> {
-    let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
-    variants.find_map(|variant| {
+    scenario.variants().find_map(|variant| {
         let (namespace, name) = (scenario.namespace, variant.name);
         let key = VariantKey::new(namespace, name);
         let object = server.get("variantautoscalings.llmd.ai", namespace, name);

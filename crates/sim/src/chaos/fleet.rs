@@ -17,7 +17,7 @@ impl Fleet {
     pub(super) fn of(scenario: &Scenario) -> Self {
         let mut types: BTreeMap<&str, &str> = BTreeMap::new();
         let mut gpus = BTreeMap::new();
-        for variant in scenario.models.iter().flat_map(|model| &model.variants) {
+        for variant in scenario.variants() {
             types.insert(variant.product, variant.accelerator);
             let key = VariantKey::new(scenario.namespace, variant.name);
             let of_type = (variant.accelerator.to_owned(), variant.replica_gpus());

@@ -124,16 +124,13 @@ impl ProcessManager {
     pub(super) async fn turn(&mut self, now: Duration) {
         for place in 0..self.members.len() {
             self.clear(place, now).await;
-            let Some(member) = self.members.get_mut(place) else {
-                continue;
-            };
-            if member.thaw_at.is_some_and(|at| at <= now) {
+            let is_due = |at: Option<Duration>| at.is_some_and(|at| at <= now);
+            let member = self.members.get(place);
+            if member.is_some_and(|one| is_due(one.thaw_at)) {
                 self.pause(place, None);
             }
-            let Some(member) = self.members.get_mut(place) else {
-                continue;
-            };
-            if member.running.is_none() && member.back_at.is_some_and(|at| at <= now) {
+            let member = self.members.get(place);
+            if member.is_some_and(|one| one.running.is_none() && is_due(one.back_at)) {
                 self.start(place, now);
             }
         }

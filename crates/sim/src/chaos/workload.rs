@@ -386,8 +386,7 @@ fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile
 
 impl ChaosWorkload {
     pub(crate) fn variants(&self) -> Vec<VariantKey> {
-        let models = self.scenario.models.iter();
-        let variants = models.flat_map(|model| &model.variants);
+        let variants = self.scenario.variants();
         variants
             .map(|variant| VariantKey::new(self.scenario.namespace, variant.name))
             .collect()
@@ -402,14 +401,8 @@ impl ChaosWorkload {
     }
 
     pub(super) fn also(&self) -> Vec<Role> {
-        let mut variants = self
-            .scenario
-            .models
-            .iter()
-            .flat_map(|model| &model.variants);
-        let has_groups = variants.any(|variant| matches!(variant.replica, Replica::Group { .. }));
         let mut kinds = Vec::new();
-        if has_groups {
+        if self.scenario.has_groups() {
             kinds.push(WatchedKind::LeaderWorkerSet);
         }
         let mut config = self.scenario.config.iter().flat_map(|map| &map.data);

@@ -76,8 +76,7 @@ impl FixedFleet {
 
     fn of<'a>(scenario: &'a Scenario, counts: impl Iterator<Item = (&'a str, u32)>) -> Self {
         let counts: BTreeMap<&str, u32> = counts.collect();
-        let variants = scenario.models.iter().flat_map(|model| &model.variants);
-        let all = variants.map(|variant| {
+        let all = scenario.variants().map(|variant| {
             let count = counts.get(variant.name).copied();
             (variant, count.unwrap_or(variant.bounds.0))
         });

@@ -45,8 +45,7 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(server: Insider, scenario: &Scenario, scored: Scored) -> Self {
-        let variants = scenario.models.iter().flat_map(|model| &model.variants);
-        let prices = variants.map(|variant| {
+        let prices = scenario.variants().map(|variant| {
             let price = Price {
                 gpus: f64::from(variant.gpus),
                 cost: variant.cost,

@@ -169,8 +169,7 @@ impl Actuation {
     }
 
     async fn arrange(&self, server: &Insider, prepared: &Prepared) -> Result<(), Denied> {
-        let models = prepared.scenario.models.iter();
-        for variant in models.flat_map(|model| &model.variants) {
+        for variant in prepared.scenario.variants() {
             let plural = "horizontalpodautoscalers";
             let path = path("autoscaling/v2", NAMESPACE, plural, variant.name);
             let window = |span: TimeSpan| json!({"stabilizationWindowSeconds": span.0.as_secs()});

@@ -134,7 +134,7 @@ pub(super) async fn remove_autoscalers(
     server: &Insider,
     scenario: &Scenario,
 ) -> Result<(), Denied> {
-    for variant in scenario.models.iter().flat_map(|model| &model.variants) {
+    for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", scenario.namespace, plural, variant.name);
         server.delete(&path, &json!({})).await?;

@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::objects::{target, workload};
+use super::objects::{create_all, target, workload};
 use super::scenario::{Scenario, ScenarioModel, ScenarioVariant};
 use crate::apiserver::{Denied, Insider};
-use crate::workloads::object::path;
 use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
 
@@ -82,13 +81,11 @@ pub(super) async fn create(server: &Insider, scenario: &Scenario) -> Result<(), 
     server.create(definitions, &definition).await?;
     for autoscaled in &scenario.autoscaled {
         for variant in &autoscaled.model.variants {
-            for (group_version, plural, object) in [
+            let all = vec![
                 workload(&autoscaled.model, variant),
                 (API_VERSION, PLURAL, autoscaled.object(variant)),
-            ] {
-                let collection = path(group_version, scenario.namespace, plural, "");
-                server.create(&collection, &object).await?;
-            }
+            ];
+            create_all(server, scenario, all).await?;
         }
     }
     Ok(())

@@ -194,24 +194,14 @@ impl Driver {
 
     /// Lets the troubles happen whose time has come.
     async fn strike(&mut self, now: Moment) {
-        if self
-            .state
-            .prometheus_back
-            .is_some_and(|back| back <= now.monotonic)
-        {
-            self.state.prometheus_back = None;
+        let is_over = |at: &mut Duration| *at <= now.monotonic;
+        if self.state.prometheus_back.take_if(is_over).is_some() {
             self.prometheus().set_down(false);
         }
-        if self
-            .state
-            .prometheus_in_time
-            .is_some_and(|in_time| in_time <= now.monotonic)
-        {
-            self.state.prometheus_in_time = None;
+        if self.state.prometheus_in_time.take_if(is_over).is_some() {
             self.prometheus().set_lag(Duration::ZERO);
         }
-        let pages_back = &mut self.state.pages_back;
-        pages_back.take_if(|back| *back <= now.monotonic);
+        self.state.pages_back.take_if(is_over);
         while let Some((at, trouble)) = self.scenario.troubles.get(self.state.troubles) {
             if *at > now.monotonic {
                 return;
@@ -388,13 +378,11 @@ impl Driver {
     fn add(&mut self, passed: Duration, cost: f64, gpus: u32) {
         let hours = passed.as_secs_f64() / 3_600.0;
         let sum = |count: fn(&ModelService) -> u64| self.services.iter().map(count).sum::<u64>();
-        let (requests, answered) = (sum(|one| one.score.requests), sum(|one| one.score.answered));
-        let (failed, good) = (sum(|one| one.score.failed), sum(|one| one.score.good));
         let totals = &mut self.state.totals;
-        totals.requests = requests;
-        totals.answered = answered;
-        totals.failed = failed;
-        totals.good = good;
+        totals.requests = sum(|one| one.score.requests);
+        totals.answered = sum(|one| one.score.answered);
+        totals.failed = sum(|one| one.score.failed);
+        totals.good = sum(|one| one.score.good);
         totals.gpu_hours += f64::from(gpus) * hours;
         totals.cost += cost * hours;
     }

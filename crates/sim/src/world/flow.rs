@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::backend::Backend;
 use super::replica_group::ReplicaGroup;
 use super::scenario::{ScenarioModel, ScenarioVariant};
-use super::score::{Batch, Score};
+use super::score::Score;
 use crate::engine::{CoarseEngine, Dialect, Mix};
 use crate::exposition::{MetricFamily, MetricKind, Page, SeriesValue, labels};
 use crate::load::RateProfile;
@@ -115,12 +115,10 @@ impl Flow {
         if let Some(last) = self.crews.last()
             && last.answered > 0
         {
-            score.answered_many(Batch {
-                at: self.now,
-                requests: last.answered,
-                first_token: number::duration(held + until_first),
-                per_token: number::duration(last.per_token),
-            });
+            let first_token = number::duration(held + until_first);
+            let per_token = number::duration(last.per_token);
+            let requests = last.answered;
+            score.answered_many(self.now, requests, Some(first_token), Some(per_token));
         }
         let whole = number::rounded(self.lost - 0.5);
         self.lost -= f64::from(whole);

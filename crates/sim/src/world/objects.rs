@@ -50,39 +50,42 @@ pub(super) async fn create(
         }
     }
     server.create(definitions, &pool_definition()).await?;
-    let mut variants = scenario.models.iter().flat_map(|model| &model.variants);
-    if variants.any(|variant| matches!(variant.replica, Replica::Group { .. })) {
+    if scenario.has_groups() {
         server.create(definitions, &group_definition()).await?;
     }
     for model in &scenario.models {
-        for (group_version, plural, object) in router(model) {
-            if plural == POOLS && scenario.missing.contains(&HiddenSignal::Pool) {
-                continue;
-            }
-            let collection = path(group_version, scenario.namespace, plural, "");
-            server.create(&collection, &object).await?;
-        }
+        let mut shown = Vec::from(router(model));
+        shown.retain(|(_, plural, _)| {
+            *plural != POOLS || !scenario.missing.contains(&HiddenSignal::Pool)
+        });
+        create_all(server, scenario, shown).await?;
         for variant in &model.variants {
-            let namespace = scenario.namespace;
-            for (group_version, plural, object) in [
+            let scaled = autoscaling(model, variant);
+            let scaler = autoscaler(scenario.namespace, variant);
+            let all = vec![
                 workload(model, variant),
-                (
-                    "llmd.ai/v1alpha1",
-                    "variantautoscalings",
-                    autoscaling(model, variant),
-                ),
-                (
-                    "autoscaling/v2",
-                    "horizontalpodautoscalers",
-                    autoscaler(namespace, variant),
-                ),
-            ] {
-                let collection = path(group_version, namespace, plural, "");
-                server.create(&collection, &object).await?;
-            }
+                ("llmd.ai/v1alpha1", "variantautoscalings", scaled),
+                ("autoscaling/v2", "horizontalpodautoscalers", scaler),
+            ];
+            create_all(server, scenario, all).await?;
         }
     }
     autoscaled::create(server, scenario).await
+}
+
+/// An object with its group, version and plural.
+type Placed = (&'static str, &'static str, Value);
+
+pub(super) async fn create_all(
+    server: &Insider,
+    scenario: &Scenario,
+    all: Vec<Placed>,
+) -> Result<(), Denied> {
+    for (group_version, plural, object) in all {
+        let collection = path(group_version, scenario.namespace, plural, "");
+        server.create(&collection, &object).await?;
+    }
+    Ok(())
 }
 
 /// The pools of the gateway API, as far as the world needs them.
@@ -134,7 +137,7 @@ pub(crate) fn group_definition() -> Value {
 }
 
 /// The router of a model: its pod, the way to it, and the pool that names it.
-fn router(model: &ScenarioModel) -> [(&'static str, &'static str, Value); 3] {
+fn router(model: &ScenarioModel) -> [Placed; 3] {
     let name = format!("{}-epp", model.name);
     let labels = json!({LABEL: model.name});
     let set = json!({
@@ -171,10 +174,7 @@ fn router(model: &ScenarioModel) -> [(&'static str, &'static str, Value); 3] {
 }
 
 /// What runs the pods of a variant, with its group, version and plural.
-pub(crate) fn workload(
-    model: &ScenarioModel,
-    variant: &ScenarioVariant,
-) -> (&'static str, &'static str, Value) {
+pub(crate) fn workload(model: &ScenarioModel, variant: &ScenarioVariant) -> Placed {
     match variant.replica {
         Replica::Pod => ("apps/v1", "deployments", deployment(model, variant)),
         Replica::Single => ("apps/v1", "replicasets", deployment(model, variant)),

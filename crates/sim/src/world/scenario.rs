@@ -326,6 +326,16 @@ impl Scenario {
         self
     }
 
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &ScenarioVariant> + Clone {
+        self.models.iter().flat_map(|model| &model.variants)
+    }
+
+    /// Whether replicas of some variant are groups of pods.
+    pub(crate) fn has_groups(&self) -> bool {
+        self.variants()
+            .any(|variant| matches!(variant.replica, Replica::Group { .. }))
+    }
+
     pub(crate) fn gpus(&self) -> u32 {
         self.nodes
             .iter()

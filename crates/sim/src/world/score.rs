@@ -28,14 +28,6 @@ impl Ended {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Batch {
-    pub(super) at: Duration,
-    pub(super) requests: u64,
-    pub(super) first_token: Duration,
-    pub(super) per_token: Duration,
-}
-
 /// 95th percentiles in milliseconds, and when they were taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Percentiles {
@@ -86,12 +78,7 @@ impl Score {
         };
         let first_token = served.time_to_first_token();
         let per_token = completion.time_per_output_token();
-        self.answered(served.at, 1, first_token, per_token);
-    }
-
-    pub(super) fn answered_many(&mut self, batch: Batch) {
-        let (first_token, per_token) = (Some(batch.first_token), Some(batch.per_token));
-        self.answered(batch.at, batch.requests, first_token, per_token);
+        self.answered_many(served.at, 1, first_token, per_token);
     }
 
     pub(super) fn failed_many(&mut self, at: Duration, requests: u64) {
@@ -108,7 +95,7 @@ impl Score {
         });
     }
 
-    fn answered(
+    pub(super) fn answered_many(
         &mut self,
         at: Duration,
         requests: u64,
