@@ -39,18 +39,24 @@ pub(super) fn check(scenario: &LabScenario) -> Checked {
 }
 
 impl Checker<'_> {
-    fn wrong<T>(
-        &self,
-        field: impl Display,
-        value: impl Display,
-        remedy: impl Display,
-    ) -> Result<T, ScenarioError> {
+    fn wrong(&self, field: impl Display, value: impl Display, remedy: impl Display) -> Checked {
         Err(ScenarioError::Value {
             scenario: self.scenario.name.clone(),
             field: field.to_string(),
             value: value.to_string(),
             remedy: remedy.to_string(),
         })
+    }
+
+    /// The same for a field below another one.
+    fn wrong_in(
+        &self,
+        path: &str,
+        field: &str,
+        value: impl Display,
+        remedy: impl Display,
+    ) -> Checked {
+        self.wrong(format_args!("{path}.{field}"), value, remedy)
     }
 
     fn all(&self) -> Checked {
@@ -60,11 +66,8 @@ impl Checker<'_> {
             !name.is_empty() && name.chars().all(letters) && !name.contains("__")
         };
         if !is_word(&one.name) {
-            return self.wrong(
-                "name",
-                format!("{:?}", one.name),
-                "give letters, digits and dashes",
-            );
+            let remedy = "give letters, digits and dashes";
+            return self.wrong("name", format_args!("{:?}", one.name), remedy);
         }
         for (field, time) in [
             ("duration", one.duration),
@@ -86,13 +89,13 @@ impl Checker<'_> {
                 let is_new = names.insert(name.as_str());
                 if !is_new || !is_word(name) {
                     let remedy = "give every model and variant a name of its own, of letters, digits and dashes";
-                    return self.wrong(format!("{path}.name"), format!("{name:?}"), remedy);
+                    return self.wrong_in(&path, "name", format_args!("{name:?}"), remedy);
                 }
             }
             if !ids.insert(model.id.as_str()) {
                 // Series and requests name the id alone.
                 let remedy = "give every model an id of its own";
-                return self.wrong(format!("{path}.id"), format!("{:?}", model.id), remedy);
+                return self.wrong_in(&path, "id", format_args!("{:?}", model.id), remedy);
             }
             self.model(&path, model)?;
         }
@@ -115,11 +118,10 @@ impl Checker<'_> {
             return self.wrong("actuation.hpa.pods", 0, remedy);
         }
         let times = actuation.hpa.map(|hpa| ("actuation.hpa.sync", hpa.sync));
-        let times = times.or_else(|| {
-            actuation
-                .keda
-                .map(|keda| ("actuation.keda.poll", keda.poll))
-        });
+        let polls = actuation
+            .keda
+            .map(|keda| ("actuation.keda.poll", keda.poll));
+        let times = times.or(polls);
         if let Some((field, time)) = times
             && time.0.is_zero()
         {
@@ -132,25 +134,17 @@ impl Checker<'_> {
         self.slo(path, model.slo)?;
         if !(0.0..=1.0).contains(&model.router.kv_usage) {
             let value = model.router.kv_usage;
-            return self.wrong(
-                format!("{path}.router.kvUsage"),
-                value,
-                "give a share from 0 to 1",
-            );
+            return self.wrong_in(path, "router.kvUsage", value, "give a share from 0 to 1");
         }
         if model.variants.is_empty() {
-            return self.wrong(
-                format!("{path}.variants"),
-                "empty",
-                "give at least one variant",
-            );
+            return self.wrong_in(path, "variants", "empty", "give at least one variant");
         }
         for (place, variant) in model.variants.iter().enumerate() {
             self.variant(&format!("{path}.variants[{place}]"), variant)?;
         }
         self.roles(path, model)?;
         if model.load.is_empty() {
-            return self.wrong(format!("{path}.load"), "empty", "give at least one part");
+            return self.wrong_in(path, "load", "empty", "give at least one part");
         }
         for (place, part) in model.load.iter().enumerate() {
             self.part(&format!("{path}.load[{place}]"), part)?;
@@ -168,7 +162,7 @@ impl Checker<'_> {
         match slo.quantile {
             Some(quantile) if !(quantile > 0.0 && quantile <= 1.0) => {
                 let remedy = "give a share above 0 and at most 1, for example 0.95";
-                self.wrong(format!("{path}.slo.quantile"), quantile, remedy)
+                self.wrong_in(path, "slo.quantile", quantile, remedy)
             }
             _ => Ok(()),
         }
@@ -182,24 +176,18 @@ impl Checker<'_> {
         }
         let names: Vec<String> = roles.iter().map(ToString::to_string).collect();
         let remedy = "give prefill and decode variants, or variants without a role";
-        self.wrong(format!("{path}.variants[].role"), names.join(", "), remedy)
+        self.wrong_in(path, "variants[].role", names.join(", "), remedy)
     }
 
     fn variant(&self, path: &str, variant: &VariantSpec) -> Checked {
         if profile(&variant.profile).is_none() {
-            let names: Vec<String> = Profile::ALL
-                .iter()
-                .map(|one| format!("{:?}", one.name))
-                .collect();
+            let names = Profile::ALL.map(|one| format!("{:?}", one.name));
             let remedy = format!("give one of {}", names.join(", "));
-            return self.wrong(
-                format!("{path}.profile"),
-                format!("{:?}", variant.profile),
-                remedy,
-            );
+            let value = format!("{:?}", variant.profile);
+            return self.wrong_in(path, "profile", value, remedy);
         }
         if variant.gpus == 0 {
-            return self.wrong(format!("{path}.gpus"), 0, "give at least 1");
+            return self.wrong_in(path, "gpus", 0, "give at least 1");
         }
         let limits = variant.limits;
         for (field, value) in [
@@ -213,30 +201,22 @@ impl Checker<'_> {
             }
         }
         if !(variant.cost > 0.0 && variant.cost.is_finite()) {
-            return self.wrong(format!("{path}.cost"), variant.cost, "give a cost above 0");
+            return self.wrong_in(path, "cost", variant.cost, "give a cost above 0");
         }
         if variant.max == 0 || variant.max < variant.min {
             let remedy = format!("give at least 1 and at least min, {}", variant.min);
-            return self.wrong(format!("{path}.max"), variant.max, remedy);
+            return self.wrong_in(path, "max", variant.max, remedy);
         }
         if !(variant.min..=variant.max).contains(&variant.replicas) {
             let remedy = format!("give a count from {} to {}", variant.min, variant.max);
-            return self.wrong(format!("{path}.replicas"), variant.replicas, remedy);
+            return self.wrong_in(path, "replicas", variant.replicas, remedy);
         }
         if variant.start_up.median().is_zero() {
-            return self.wrong(
-                format!("{path}.startUp.median"),
-                "0s",
-                "give a time above 0",
-            );
+            return self.wrong_in(path, "startUp.median", "0s", "give a time above 0");
         }
         if !(0.0..=3.0).contains(&variant.start_up.sigma) {
             let value = variant.start_up.sigma;
-            return self.wrong(
-                format!("{path}.startUp.sigma"),
-                value,
-                "give a number from 0 to 3",
-            );
+            return self.wrong_in(path, "startUp.sigma", value, "give a number from 0 to 3");
         }
         Ok(())
     }
@@ -264,29 +244,25 @@ impl Checker<'_> {
             }
             if !(trace.scale > 0.0 && trace.scale <= 1_000.0) {
                 let remedy = "give a factor above 0 and up to 1000";
-                return self.wrong(format!("{path}.trace.scale"), trace.scale, remedy);
+                return self.wrong_in(path, "trace.scale", trace.scale, remedy);
             }
             if trace.to.is_some_and(|to| to <= trace.from) {
                 let value = humantime::format_duration(trace.to.unwrap_or_default().0);
-                return self.wrong(
-                    format!("{path}.trace.to"),
-                    value,
-                    "give a time after `from`",
-                );
+                return self.wrong_in(path, "trace.to", value, "give a time after `from`");
             }
             return Ok(());
         }
         let Some(lengths) = &part.lengths else {
             let remedy = "give {prompt: {median: …}, output: {median: …}}";
-            return self.wrong(format!("{path}.lengths"), "missing", remedy);
+            return self.wrong_in(path, "lengths", "missing", remedy);
         };
         if let Some(sharing) = part.sharing {
             if !(0.0..=1.0).contains(&sharing.share) {
                 let remedy = "give a share from 0 to 1";
-                return self.wrong(format!("{path}.sharing.share"), sharing.share, remedy);
+                return self.wrong_in(path, "sharing.share", sharing.share, remedy);
             }
             if sharing.texts == 0 {
-                return self.wrong(format!("{path}.sharing.texts"), 0, "give at least 1");
+                return self.wrong_in(path, "sharing.texts", 0, "give at least 1");
             }
         }
         self.tokens(&format!("{path}.lengths.prompt"), lengths.prompt)?;
@@ -296,14 +272,10 @@ impl Checker<'_> {
     fn tokens(&self, path: &str, tokens: TokenSpec) -> Checked {
         if !(tokens.median >= 1.0 && tokens.median <= 10_000_000.0) {
             let remedy = "give a number of tokens from 1";
-            return self.wrong(format!("{path}.median"), tokens.median, remedy);
+            return self.wrong_in(path, "median", tokens.median, remedy);
         }
         if !(0.0..=3.0).contains(&tokens.sigma) {
-            return self.wrong(
-                format!("{path}.sigma"),
-                tokens.sigma,
-                "give a number from 0 to 3",
-            );
+            return self.wrong_in(path, "sigma", tokens.sigma, "give a number from 0 to 3");
         }
         Ok(())
     }
@@ -328,12 +300,8 @@ impl Checker<'_> {
                 .sum();
             if present < needed {
                 let field = format!("nodes with product {}", variant.product);
-                let value = format!("{present} GPUs");
-                return self.wrong(
-                    field,
-                    value,
-                    format!("give {needed}, or lower max of its variants"),
-                );
+                let remedy = format!("give {needed}, or lower max of its variants");
+                return self.wrong(field, format!("{present} GPUs"), remedy);
             }
         }
         Ok(())
