@@ -95,11 +95,7 @@ fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, ApiRe
             }));
         }
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
+    let group_version = kinds.first().map(|kind| kind.api_version());
     Ok(json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
         "resources": list,

@@ -116,8 +116,7 @@ pub(super) fn selector(ask: &Ask) -> Result<Selector, ApiRefusal> {
 
 struct Token {
     revision: u64,
-    namespace: String,
-    name: String,
+    last: (String, String),
 }
 
 impl Token {
@@ -127,20 +126,17 @@ impl Token {
 
     fn read(text: &str) -> Result<Self, ApiRefusal> {
         let mut parts = text.splitn(3, ':');
-        let revision = parts.next().and_then(|part| part.parse().ok());
-        match (revision, parts.next(), parts.next()) {
-            (Some(revision), Some(namespace), Some(name)) => Ok(Self {
-                revision,
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }),
-            _ => Err(ApiRefusal::bad_request(
-                "continue key is not valid: it is not one of this server",
-            )),
-        }
+        let mut part = || parts.next().map(str::to_owned);
+        let revision: Option<u64> = part().and_then(|part| part.parse().ok());
+        let token = revision.zip(part().zip(part()));
+        let why = "continue key is not valid: it is not one of this server";
+        token
+            .map(|(revision, last)| Self { revision, last })
+            .ok_or_else(|| ApiRefusal::bad_request(why))
     }
 
     fn is_before(&self, key: &Key) -> bool {
-        (&*self.namespace, &*self.name) < (&*key.namespace, &*key.name)
+        let (namespace, name) = &self.last;
+        (namespace, name) < (&key.namespace, &key.name)
     }
 }

@@ -213,23 +213,20 @@ fn line(kind: &str, object: &Value) -> String {
     format!(r#"{{"type":"{kind}","object":{object}}}"#)
 }
 
+const UNASKED: &str =
+    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+const UNMATCHED: &str = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+
 fn initial_events(ask: &Ask) -> Result<Option<bool>, ApiRefusal> {
     let how = ask.parameter("resourceVersionMatch");
-    let forbid = |field: &str, why: &str| Err(ApiRefusal::options(&[Cause::forbidden(field, why)]));
+    let forbid = |why: &str| {
+        let cause = Cause::forbidden("resourceVersionMatch", why);
+        Err(ApiRefusal::options(&[cause]))
+    };
     match (ask.parameter("sendInitialEvents"), how) {
         (None, None) => Ok(None),
-        (None, Some(_)) => forbid(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-        (Some(_), None) => forbid(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(_), Some(how)) if how != "NotOlderThan" => forbid(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (Some(text), Some(_)) => Ok(Some(text == "true" || text == "1")),
+        (None, Some(_)) => forbid(UNASKED),
+        (Some(text), Some("NotOlderThan")) => Ok(Some(text == "true" || text == "1")),
+        (Some(_), _) => forbid(UNMATCHED),
     }
 }
