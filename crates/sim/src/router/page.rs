@@ -47,7 +47,7 @@ impl RouterPool {
         let mut page = Writer::default();
         self.requests(&mut page);
         self.scheduler(&mut page);
-        if self.spec().flow_control.is_some() {
+        if self.spec.flow_control.is_some() {
             let flow = self.flow();
             self.queue_size(&mut page, &flow);
             let held = [(flow, SeriesValue::Value(self.held_bytes()))];
@@ -64,7 +64,7 @@ impl RouterPool {
     /// The part of [`RouterPool::page`] that says how many requests are held.
     pub(crate) fn queue_page(&self) -> Page {
         let mut page = Writer::default();
-        if self.spec().flow_control.is_some() {
+        if self.spec.flow_control.is_some() {
             self.queue_size(&mut page, &self.flow());
         }
         Page { families: page.0 }
@@ -129,7 +129,7 @@ impl RouterPool {
     }
 
     fn queue_size(&self, page: &mut Writer, flow: &ExpositionLabels) {
-        let held = SeriesValue::Value(number::length(self.held()));
+        let held = SeriesValue::Value(number::length(self.queue.len()));
         page.twice(
             "flow_control_queue_size",
             "Requests held.",

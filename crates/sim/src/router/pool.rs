@@ -132,10 +132,6 @@ impl RouterPool {
         }
     }
 
-    pub(crate) fn spec(&self) -> &PoolSpec {
-        &self.spec
-    }
-
     /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
     /// stopped first.
     pub fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
@@ -454,10 +450,6 @@ impl RouterPool {
         };
         let candidates: Vec<Candidate<&String>> = ready.map(candidate).collect();
         pick(&candidates, &mut self.generator).cloned()
-    }
-
-    pub(super) fn held(&self) -> usize {
-        self.queue.len()
     }
 
     pub(super) fn held_bytes(&self) -> f64 {
