@@ -67,10 +67,6 @@ impl Schema {
     pub(super) fn field(&self, name: &str) -> Option<&Arc<Self>> {
         self.properties.get(name).or(self.values.as_ref())
     }
-
-    pub(super) fn is_map(&self) -> bool {
-        self.values.is_some()
-    }
 }
 
 struct Reader<'a> {

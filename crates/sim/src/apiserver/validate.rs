@@ -71,7 +71,7 @@ pub(super) fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
 fn prune_at(schema: &Schema, value: &mut Value, path: Path<'_>, dropped: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
-            let closed = !schema.open && !schema.is_map() && !schema.properties.is_empty();
+            let closed = !schema.open && schema.values.is_none() && !schema.properties.is_empty();
             object.retain(|name, field| {
                 let below = Path::Field(&path, name);
                 let Some(known) = schema.field(name) else {

@@ -22,10 +22,6 @@ pub(super) struct Written {
     pub(super) warnings: Vec<String>,
 }
 
-fn needs_version(kind: &Kind) -> bool {
-    kind.is_custom() || matches!(&*kind.kind, "Lease" | "CustomResourceDefinition")
-}
-
 impl State {
     pub(super) fn create(
         &mut self,
@@ -148,10 +144,10 @@ impl State {
             next = scale::written(kind, &live, &next)?;
         } else {
             prepare::identify(target, &mut next)?;
-            let version = next["metadata"]["resourceVersion"]
-                .as_str()
-                .unwrap_or_default();
-            if version.is_empty() && needs_version(kind) {
+            let version = next["metadata"]["resourceVersion"].as_str();
+            let version = version.unwrap_or_default();
+            let is_strict = matches!(&*kind.kind, "Lease" | "CustomResourceDefinition");
+            if version.is_empty() && (is_strict || kind.is_custom()) {
                 let why = "must be specified for an update";
                 let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
                 return Err(ApiRefusal::invalid(kind, &key.name, &[cause]));

@@ -196,11 +196,6 @@ impl ActiveFaults {
         }
     }
 
-    pub(super) fn are_writes_late(&self) -> bool {
-        let mut api = self.api().into_iter();
-        api.any(|(_, fault, _)| matches!(fault, Api::Late(_)))
-    }
-
     pub(super) fn await_write(&self, id: usize) {
         locked(&self.0.state).at_write = Some(id);
     }

@@ -314,7 +314,7 @@ impl Checker {
                 if let Some(sleep) = sleep {
                     found.extend(sleep.unwoken(*place, seat, fleet, moment));
                 }
-                for line in seat.take_news() {
+                for line in std::mem::take(&mut seat.news) {
                     self.0.trace.note(&format!("c{place}"), "role", &line);
                 }
             }

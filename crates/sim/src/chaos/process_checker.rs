@@ -108,7 +108,7 @@ pub(super) struct ProcessChecker {
     clocks: Clocks,
     learned: Option<Duration>,
     report: Vec<RoleReport<Role>>,
-    news: Vec<String>,
+    pub(super) news: Vec<String>,
     calm: Option<Duration>,
     /// Since when its roles live and its watches are live.
     awake: Option<Duration>,
@@ -116,7 +116,7 @@ pub(super) struct ProcessChecker {
     free: Option<Duration>,
     /// Since when its roles live.
     whole: Option<Duration>,
-    leads: Option<Duration>,
+    pub(super) leads: Option<Duration>,
     /// By which cycle each variant counted last, and in which term.
     cycles: BTreeMap<VariantKey, (u64, CycleId)>,
     counted: BTreeMap<String, f64>,
@@ -182,14 +182,6 @@ impl ProcessChecker {
 
     pub(super) fn calm(&self) -> Option<Duration> {
         self.calm.filter(|_| !self.paused && !self.leaving)
-    }
-
-    pub(super) fn leads_since(&self) -> Option<Duration> {
-        self.leads
-    }
-
-    pub(super) fn take_news(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.news)
     }
 
     pub(super) fn stand<'a>(

@@ -48,10 +48,6 @@ impl ProcessState {
         self.0.moved.notify_waiters();
     }
 
-    pub(super) fn is_frozen(&self) -> bool {
-        locked(&self.0.state).frozen
-    }
-
     pub(super) fn end_at_write(&self, after: u64, how: ProcessFault) {
         locked(&self.0.state).at_write = Some((after, how));
     }
@@ -79,7 +75,7 @@ impl ProcessState {
             if self.is_dead() {
                 std::future::pending::<()>().await;
             }
-            if !self.is_frozen() {
+            if !locked(&self.0.state).frozen {
                 return;
             }
             moved.await;

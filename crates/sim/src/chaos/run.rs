@@ -12,7 +12,7 @@ use super::check::holdings::left;
 use super::checker::Checker;
 use super::chronicle::Chronicle;
 use super::deletion_costs::CostsByHand;
-use super::fault::{ChaosFault, RoleFault, WorkloadFaultKind};
+use super::fault::{Api, ChaosFault, RoleFault, WorkloadFaultKind};
 use super::fleet::Fleet;
 use super::injector::Injector;
 use super::liveness::{self, is_limited, wanting};
@@ -236,8 +236,8 @@ impl<'a> Run<'a> {
             self.judge.used(used);
         }
         let free: Vec<bool> = self.cast.members.iter().map(is_free).collect();
-        let mut members = self.cast.members.iter();
-        let late = members.any(|member| member.ills.are_writes_late());
+        let mut faults = self.cast.members.iter().flat_map(|one| one.ills.api());
+        let late = faults.any(|(_, fault, _)| matches!(fault, Api::Late(_)));
         self.judge.second(&free, late);
         if now.as_secs().is_multiple_of(AGAIN.as_secs()) {
             self.strike_again().await;

@@ -238,14 +238,10 @@ impl ChaosWorkload {
         self.faults_until + self.climb
     }
 
-    fn calm_from(&self, schedule: &FaultSchedule) -> Duration {
-        self.climbed().max(schedule.end())
-    }
-
     /// The world with one more visit for the model that may go to zero after these faults, and when that
     /// has ended.
     pub(super) fn visited(&self, schedule: &FaultSchedule) -> (Scenario, Duration) {
-        let calm = self.calm_from(schedule);
+        let calm = self.climbed().max(schedule.end());
         let mut scenario = self.scenario.clone();
         let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
         let model = number.and_then(|number| scenario.models.get_mut(number));

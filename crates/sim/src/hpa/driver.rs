@@ -57,21 +57,16 @@ impl Autoscalers {
         server: ApiServer,
         clock: Clock,
         metrics: Arc<dyn ExternalMetricsSource>,
+        sync: Duration,
     ) -> Self {
         Self {
             server: Insider::new(server, MANAGER),
             clock,
             metrics,
-            sync: SYNC,
+            sync,
             histories: BTreeMap::new(),
             specs: BTreeMap::new(),
         }
-    }
-
-    #[must_use]
-    pub(crate) fn every(mut self, sync: Duration) -> Self {
-        self.sync = sync;
-        self
     }
 
     pub(crate) async fn run(mut self) -> Infallible {

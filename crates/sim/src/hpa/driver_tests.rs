@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli};
+use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli, SYNC};
 use crate::apiserver::{ApiServer, Insider};
 use crate::world::objects::group_definition;
 use wva_base::moment::WallTime;
@@ -56,7 +56,8 @@ async fn stage() -> (Insider, Fixed) {
     let autoscalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
     insider.create(autoscalers, &autoscaler).await.unwrap();
     let metric = Fixed(Arc::new(Mutex::new(Ok(Milli::units(1)))));
-    tokio::spawn(Autoscalers::new(server, clock, Arc::new(metric.clone())).run());
+    let source = Arc::new(metric.clone());
+    tokio::spawn(Autoscalers::new(server, clock, source, SYNC).run());
     (insider, metric)
 }
 

@@ -92,9 +92,10 @@ impl Play<'_> {
             reasons: BTreeMap::new(),
             terms: Vec::new(),
         };
-        let stage = stage.follow(&world).await;
+        let played = stage.follow(&world).await;
         world.end().await;
-        Ok(stage?.record(self))
+        let (stage, seconds) = played?;
+        Ok(stage.record(self, seconds))
     }
 
     fn set_up(
@@ -252,13 +253,9 @@ struct Stage {
     terms: Vec<SizingTerms>,
 }
 
-struct Finished {
-    stage: Stage,
-    seconds: f64,
-}
-
 impl Stage {
-    async fn follow(mut self, world: &World) -> Result<Finished, PlayError> {
+    /// Itself at its end, and when that was, in virtual seconds.
+    async fn follow(mut self, world: &World) -> Result<(Self, f64), PlayError> {
         let mut frames = world.frames.clone();
         loop {
             frames.changed().await.map_err(|_gone| PlayError::Ended)?;
@@ -267,11 +264,7 @@ impl Stage {
             self.observe(&frame, now);
             self.keep_terms(world, frame.seconds);
             if now >= self.scored.until && (self.is_settled() || now >= self.last) {
-                let seconds = frame.seconds;
-                return Ok(Finished {
-                    stage: self,
-                    seconds,
-                });
+                return Ok((self, frame.seconds));
             }
             self.act(world, &frame, now).await?;
         }
@@ -338,8 +331,8 @@ fn why(frame: &Frame, variant: &str) -> String {
     found.map_or_else(String::new, |one| one.why.clone())
 }
 
-impl Finished {
-    fn record(self, play: Play<'_>) -> LabRecord {
+impl Stage {
+    fn record(self, play: Play<'_>, seconds: f64) -> LabRecord {
         let Stage {
             prepared,
             scored,
@@ -349,7 +342,7 @@ impl Finished {
             outcomes,
             terms,
             ..
-        } = self.stage;
+        } = self;
         let mut accounts = Accounts::new(scored);
         let models = prepared.scenario.models.iter();
         for ((model, load), outcomes) in models.zip(&prepared.loads).zip(&outcomes) {
@@ -365,7 +358,7 @@ impl Finished {
             knob: play.policy.knob,
             seed: play.seed,
             key: play.key.to_owned(),
-            virtual_seconds: self.seconds,
+            virtual_seconds: seconds,
             cpu_seconds: 0.0,
             score,
             series: series.finish(),

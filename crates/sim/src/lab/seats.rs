@@ -79,7 +79,7 @@ impl Seats {
             }
             seat.next = now + seat.peer.poll();
             let decision = seat.peer.decide(&signals, now);
-            if let Some(decision) = decision.filter(|one| signals.is_changed_by(one)) {
+            if let Some(decision) = decision.filter(|one| one.replicas != signals.wanted) {
                 scale(server, seat.variant, decision.replicas).await?;
                 written.push((seat.variant, decision.why));
             }

@@ -184,8 +184,8 @@ impl World {
         }
         let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
         let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
-        let autoscalers = Autoscalers::new(server.clone(), clock.clone(), Arc::new(adapter));
-        let autoscalers = autoscalers.every(hpa_sync);
+        let adapter = Arc::new(adapter);
+        let autoscalers = Autoscalers::new(server.clone(), clock.clone(), adapter, hpa_sync);
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let ground = Driver {
             scenario: scenario.clone(),

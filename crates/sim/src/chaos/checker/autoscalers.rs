@@ -133,7 +133,7 @@ impl Checker {
             to: replicas(Some(&body)),
             bounds: target.bounds,
             window: target.window,
-            leads_for: process.leads_since().map(since),
+            leads_for: process.leads.map(since),
             read_ago: reads.map(|read| read.at).max().map(since),
         };
         written(place, &scale)

@@ -86,7 +86,7 @@ pub(in crate::lab) struct ModelSignals {
     /// time between tokens.
     pub(super) latencies: Option<(f64, f64)>,
     /// `spec.replicas` of the scale.
-    pub(super) wanted: u32,
+    pub(in crate::lab) wanted: u32,
     /// `status.replicas`: ready and starting pods.
     pub(super) existing: u32,
     pub(super) ready: u32,
@@ -173,11 +173,5 @@ fn scraped(
         router_bytes: by_router("llm_d_epp_flow_control_queue_bytes"),
         waiting: by_server("vllm:num_requests_waiting"),
         kv_usage: by_server("vllm:kv_cache_usage_perc"),
-    }
-}
-
-impl ModelSignals {
-    pub(in crate::lab) fn is_changed_by(&self, decision: &PeerDecision) -> bool {
-        decision.replicas != self.wanted
     }
 }

@@ -100,7 +100,7 @@ fn reduce(samples: &Samples, width: usize, keep: Keep) -> Samples {
 fn marks(decisions: &[ScaleChange], seconds: f64) -> Vec<DecisionMark> {
     let width = seconds / length(MARKS);
     let mut marks: BTreeMap<(&str, usize), DecisionMark> = BTreeMap::new();
-    for decision in decisions.iter().filter(|decision| is_change(decision)) {
+    for decision in decisions.iter().filter(|one| one.from != one.to) {
         // The count of bin ends before the decision.
         let bin = (1..MARKS).take_while(|end| length(*end) * width <= decision.at);
         let key = (decision.variant.as_str(), bin.count());
@@ -121,10 +121,6 @@ fn marks(decisions: &[ScaleChange], seconds: f64) -> Vec<DecisionMark> {
         }
     }
     marks.into_values().collect()
-}
-
-fn is_change(decision: &ScaleChange) -> bool {
-    decision.from != decision.to
 }
 
 fn size(decision: &ScaleChange) -> u32 {
