@@ -11,10 +11,10 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use kube::{Client, client};
+use serde_json::json;
 use tokio::time::sleep;
 use tower::{ServiceExt, service_fn};
 
-use self::answers::{asks_for, refusal};
 use super::active_faults::ActiveFaults;
 use super::check::claims::Sent;
 use super::checker::RequestObserver;
@@ -25,8 +25,6 @@ use super::stream;
 use super::watches::Watches;
 use crate::apiserver::{ApiServer, Insider, Wire};
 use crate::workloads::object::Object;
-
-mod answers;
 
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -343,6 +341,38 @@ impl ApiServerProxy {
         let Ok(frame) = frame?;
         frame.into_data().ok()
     }
+}
+
+fn asks_for(answer: &Response<Wire>) -> Option<Duration> {
+    let text = answer.headers().get("retry-after")?.to_str().ok()?;
+    text.parse().ok().map(Duration::from_secs)
+}
+
+fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
+    let reason = match code {
+        403 => "Forbidden",
+        409 => "Conflict",
+        429 => "TooManyRequests",
+        504 => "Timeout",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let mut status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "the way to the server is disturbed", "reason": reason, "code": code,
+    });
+    let mut builder = Response::builder()
+        .status(code)
+        .header("content-type", "application/json");
+    if let Some(seconds) = after {
+        builder = builder.header("retry-after", seconds);
+        if let Some(status) = status.as_object_mut() {
+            status.insert("details".to_owned(), json!({"retryAfterSeconds": seconds}));
+        }
+    }
+    let body = |text: String| Full::new(Bytes::from(text)).boxed_unsync();
+    let answer = builder.body(body(status.to_string()));
+    answer.unwrap_or_else(|_header| Response::new(body(String::new())))
 }
 
 /// Whether a request changes something. Reviews only ask.

@@ -9,10 +9,12 @@ use crate::apiserver::{Denied, Insider};
 use crate::workloads::Workloads;
 use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
-use crate::world::{Replica, Scenario, ScenarioModel, ScenarioVariant};
+use crate::world::{
+    AUTOSCALER_PLURAL, AUTOSCALERS, Replica, Scenario, ScenarioModel, ScenarioVariant,
+};
 use wva::api::{COST_ANNOTATION, MANAGED_ANNOTATION, MODEL_ANNOTATION};
+use wva::policy::pod_autoscaler::object::API_VERSION;
 
-mod autoscaled;
 mod broken;
 mod burdens;
 mod edits;
@@ -292,6 +294,43 @@ impl Injector {
         let differs = stored.is_some_and(|stored| stored.get("spec") != Some(spec));
         if differs {
             self.bend(name, spec);
+        }
+    }
+
+    fn autoscalers(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+        self.scenario.autoscaled.iter().flat_map(|autoscaled| {
+            let variants = autoscaled.model.variants.iter();
+            variants.map(|variant| (variant.name, self.labelled(autoscaled.object(variant))))
+        })
+    }
+
+    async fn settle_autoscalers(&self) -> Result<(), Denied> {
+        for (name, object) in self.autoscalers() {
+            let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);
+            self.server.merge(&path, &object).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn remove_autoscaler(&self, number: usize) -> bool {
+        let Some((name, _)) = self.autoscalers().nth(number) else {
+            return false;
+        };
+        let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);
+        self.server.delete(&path, &json!({})).await.is_ok()
+    }
+
+    pub(super) async fn restore_autoscaler(&self, number: usize) {
+        let Some((name, object)) = self.autoscalers().nth(number) else {
+            return;
+        };
+        let stored = (self.server).get(AUTOSCALERS, self.scenario.namespace, name);
+        if stored.is_some() {
+            return;
+        }
+        let all = self.at(API_VERSION, AUTOSCALER_PLURAL, "");
+        if let Err(denied) = self.server.create(&all, &object).await {
+            tracing::warn!(%denied, name, "a PodAutoscaler is not put back");
         }
     }
 

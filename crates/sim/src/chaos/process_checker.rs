@@ -14,7 +14,7 @@ use super::check::ends::{Ending, Hangs, hung};
 use super::check::eventually::Eventually;
 use super::check::hearing::Ready;
 use super::check::holdings::Holdings;
-use super::check::kept::{Kept, outgrown, places};
+use super::check::kept::{Kept, of_gone, outgrown, places, texts};
 use super::check::known::Content;
 use super::check::mirrors::Versions;
 use super::check::pace::Pace;
@@ -39,10 +39,8 @@ use wva::settings::Sources;
 use wva_base::moment::Moment;
 use wva_supervise::RoleReport;
 
-mod autoscaled;
 mod knows;
 mod shows;
-mod statuses;
 
 /// After a server went back in time, until every list is new.
 pub(super) const RELISTED: Duration = Duration::from_mins(12);
@@ -392,5 +390,35 @@ impl ProcessChecker {
         let mut found = self.patience.judge(("T5", "kept"), gone, times, KEPT);
         found.extend(outgrown(&learned, around.objects, around.pods));
         found
+    }
+
+    /// A5: a process that knows of their end keeps nothing of PodAutoscalers that are gone.
+    fn keeps_autoscalers(
+        &mut self,
+        now: Moment,
+        page: &Shown,
+        around: &Surroundings,
+    ) -> Vec<InvariantViolation> {
+        let gone = if self.watches.live(&["podautoscalers"]) {
+            let roles = self.report.iter().filter_map(|one| match &one.role {
+                Role::PodAutoscaler(key) => Some(key),
+                _ => None,
+            });
+            let kept = vec![
+                ("its role", texts(roles)),
+                (
+                    "its record",
+                    texts(self.door.shared.autoscalers.snapshot().keys()),
+                ),
+                ("its series", texts(&page.autoscalers)),
+            ];
+            let exist = texts(&around.autoscalers);
+            of_gone(kept, |name| exist.contains(name))
+        } else {
+            Vec::new()
+        };
+        let times = (now.monotonic, self.calm);
+        self.patience
+            .judge(("A5", "autoscalers"), gone, times, KEPT)
     }
 }
