@@ -34,7 +34,8 @@ pub(super) fn reconcile(deployment: &Object, sets: &[Object], now: WallTime) -> 
     match rollout.new {
         None => rollout.found(&mut writes, now),
         Some(new) => {
-            rollout.scale(new, rollout.next_new(new), &mut writes, now);
+            let next = rollout.next_new(replicas(new));
+            rollout.scale(new, next, &mut writes, now);
             rollout.scale_old(new, &mut writes, now);
             rollout.forget(&mut writes);
         }
@@ -88,11 +89,8 @@ impl<'a> Rollout<'a> {
         let desired = deployment.at("/spec/replicas").as_i64().unwrap_or(1);
         let rolling = "/spec/strategy/rollingUpdate";
         let surge = share(deployment.at(&format!("{rolling}/maxSurge")), desired, true);
-        let unavailable = share(
-            deployment.at(&format!("{rolling}/maxUnavailable")),
-            desired,
-            false,
-        );
+        let unavailable = deployment.at(&format!("{rolling}/maxUnavailable"));
+        let unavailable = share(unavailable, desired, false);
         Self {
             deployment,
             new: new.first().copied(),
@@ -109,20 +107,17 @@ impl<'a> Rollout<'a> {
     }
 
     /// Replicas that the new set should have now.
-    fn next_new(&self, new: &Object) -> i64 {
+    fn next_new(&self, present: i64) -> i64 {
         let others = sum(&self.old, replicas);
         if others == 0 {
             return self.desired;
         }
         let room = (self.desired + self.surge - others).max(0);
-        self.desired.min(room.max(replicas(new)))
+        self.desired.min(room.max(present))
     }
 
     fn found(&self, writes: &mut Vec<Write>, now: WallTime) {
-        let others = sum(&self.old, replicas);
-        let first = self
-            .desired
-            .min((self.desired + self.surge - others).max(0));
+        let first = self.next_new(0);
         let template = self.deployment.at("/spec/template");
         let hash = hash(template);
         let name = format!("{}-{hash}", self.deployment.name());
@@ -234,11 +229,8 @@ impl<'a> Rollout<'a> {
             "unavailableReplicas": (sum(&sets, replicas) - available).max(0),
             "conditions": self.conditions(available, complete, now),
         });
-        writes.extend(status_write(
-            self.deployment,
-            ("apps/v1", "deployments"),
-            &status,
-        ));
+        let place = ("apps/v1", "deployments");
+        writes.extend(status_write(self.deployment, place, &status));
     }
 
     fn conditions(&self, available: i64, complete: bool, now: WallTime) -> Value {

@@ -77,9 +77,7 @@ pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
 
 pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
     let restarts = pod.restarts().saturating_add(1);
-    let mut container = container(pod);
-    container["ready"] = false.into();
-    container["started"] = false.into();
+    let mut container = stopped(pod);
     container["restartCount"] = restarts.into();
     container["state"] = json!({"waiting": {
         "reason": "CrashLoopBackOff",
@@ -97,9 +95,7 @@ pub(super) fn crash(pod: &Object, death: Death, now: WallTime) -> Vec<Write> {
 }
 
 pub(super) fn evict(pod: &Object, message: &str, now: WallTime) -> Vec<Write> {
-    let mut container = container(pod);
-    container["ready"] = false.into();
-    container["started"] = false.into();
+    let mut container = stopped(pod);
     container["state"] = json!({"terminated": {
         "exitCode": 137, "reason": "Error", "finishedAt": stamp(now),
         "startedAt": pod.at("/status/containerStatuses/0/state/running/startedAt"),
@@ -209,6 +205,13 @@ fn container(pod: &Object) -> Value {
         "name": spec["name"], "image": spec["image"], "imageID": "", "ready": false,
         "started": false, "restartCount": 0, "state": {},
     })
+}
+
+fn stopped(pod: &Object) -> Value {
+    let mut container = container(pod);
+    container["ready"] = false.into();
+    container["started"] = false.into();
+    container
 }
 
 fn with_readiness(pod: &Object, ready: bool, reason: &str, now: WallTime) -> Value {

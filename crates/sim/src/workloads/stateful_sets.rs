@@ -34,11 +34,8 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
     } else {
         ranks.next(&mut writes, now);
     }
-    writes.extend(status_write(
-        set,
-        ("apps/v1", "statefulsets"),
-        &ranks.status(),
-    ));
+    let status = ranks.status();
+    writes.extend(status_write(set, ("apps/v1", "statefulsets"), &status));
     writes
 }
 
