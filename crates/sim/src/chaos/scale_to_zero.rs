@@ -110,9 +110,7 @@ impl Sleep {
             _ => self.used.push_back((at, at)),
         }
         let oldest = at.saturating_sub(REMEMBERED);
-        while self.used.front().is_some_and(|(_, to)| *to < oldest) {
-            self.used.pop_front();
-        }
+        while self.used.pop_front_if(|(_, to)| *to < oldest).is_some() {}
     }
 
     pub(super) fn model(&self) -> &ModelKey {

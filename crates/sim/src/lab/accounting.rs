@@ -31,12 +31,6 @@ struct Latencies {
     whole: Vec<f64>,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Minute {
-    requests: u64,
-    good: u64,
-}
-
 /// Requests of a class that arrived in one minute, and those within each objective.
 #[derive(Debug, Default, Clone, Copy)]
 struct Window {
@@ -58,7 +52,7 @@ pub(super) struct Accounts {
     scored: Scored,
     score: LabScore,
     latencies: Latencies,
-    minutes: BTreeMap<u64, Minute>,
+    minutes: BTreeMap<u64, GroupScore>,
     /// The quantile of each class that has one, and its minutes.
     windows: BTreeMap<String, (f64, BTreeMap<u64, Window>)>,
 }
@@ -146,9 +140,8 @@ impl Accounts {
                 latencies.whole.push(whole.as_secs_f64());
             }
         }
-        let minute = self.minutes.entry(self.minute(arrival)).or_default();
-        minute.requests += 1;
-        minute.good += u64::from(is_good);
+        let minute = self.minute(arrival);
+        self.minutes.entry(minute).or_default().add(is_good);
     }
 
     pub(super) fn finish(self) -> LabScore {
@@ -162,10 +155,8 @@ impl Accounts {
         score.ttft_seconds = quantiles(self.latencies.first_token);
         score.itl_seconds = quantiles(self.latencies.per_token);
         score.e2e_seconds = quantiles(self.latencies.whole);
-        let overloaded = self
-            .minutes
-            .values()
-            .filter(|minute| share(minute.good, minute.requests) < OVERLOAD);
+        let minutes = self.minutes.values();
+        let overloaded = minutes.filter(|minute| minute.attainment < OVERLOAD);
         score.overload_seconds = 60.0 * number::length(overloaded.count());
         score
     }

@@ -165,13 +165,8 @@ impl SeriesStore {
             return;
         }
         let oldest = point.time.saturating_sub(self.retention);
-        while series
-            .points
-            .front()
-            .is_some_and(|first| first.time < oldest)
-        {
-            series.points.pop_front();
-        }
+        let is_over = |first: &mut Point| first.time < oldest;
+        while series.points.pop_front_if(is_over).is_some() {}
         series.points.push_back(point);
     }
 

@@ -20,13 +20,10 @@ pub(crate) struct Lately(VecDeque<(Duration, usize)>);
 
 impl Lately {
     pub(crate) fn note(&mut self, now: Duration, count: usize) -> usize {
-        while self.0.back().is_some_and(|(_, least)| *least <= count) {
-            self.0.pop_back();
-        }
+        while self.0.pop_back_if(|(_, least)| *least <= count).is_some() {}
         self.0.push_back((now, count));
-        while self.0.front().is_some_and(|(at, _)| *at + RELISTED < now) {
-            self.0.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, usize)| *at + RELISTED < now;
+        while self.0.pop_front_if(is_over).is_some() {}
         self.0.front().map_or(count, |(_, most)| *most)
     }
 

@@ -263,13 +263,8 @@ impl Plans {
         let before = self.last.map(|(cycle, _)| cycle);
         let made = before.map_or(1, |before| plan.cycle.0.saturating_sub(before));
         self.recent.push_back((now, made));
-        while self
-            .recent
-            .front()
-            .is_some_and(|(at, _)| *at + MINUTE < now)
-        {
-            self.recent.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, u64)| *at + MINUTE < now;
+        while self.recent.pop_front_if(is_over).is_some() {}
         let made: u64 = self.recent.iter().map(|(_, made)| made).sum();
         let text = format!("{made} plans within a minute");
         (made > most).then(|| InvariantViolation::new("T2", text))

@@ -231,9 +231,7 @@ impl Seen {
         let policy = role.parent().and_then(|parent| parent.policy().children);
         if let Some(ChildrenPolicy::Restart(policy)) = policy {
             let oldest = now.saturating_sub(policy.window);
-            while self.restarts.front().is_some_and(|at| *at < oldest) {
-                self.restarts.pop_front();
-            }
+            while self.restarts.pop_front_if(|at| *at < oldest).is_some() {}
             // Delays shift restarts against the exits that are counted by one at most.
             if self.restarts.len() > policy.max_restarts + 1 {
                 let text = format!(

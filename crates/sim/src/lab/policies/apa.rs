@@ -33,10 +33,8 @@ impl Apa {
     /// The cool-down as it is shipped: a release goes to the least count of its window, not to the largest.
     fn cool_down(&mut self, wanted: u32, count: u32, now: Duration) -> u32 {
         self.wanted.push_back((now, wanted));
-        let is_over = |(at, _): &(Duration, u32)| now.saturating_sub(*at) >= DOWN_WINDOW;
-        while self.wanted.front().is_some_and(is_over) {
-            self.wanted.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, u32)| now.saturating_sub(*at) >= DOWN_WINDOW;
+        while self.wanted.pop_front_if(is_over).is_some() {}
         let least = self.wanted.iter().map(|(_, wanted)| *wanted).min();
         if wanted < count {
             least.unwrap_or(wanted)
@@ -53,13 +51,8 @@ impl Peer for Apa {
 
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
         self.seen.push_back((now, signals.kv_usage));
-        while self
-            .seen
-            .front()
-            .is_some_and(|(at, _)| now.saturating_sub(*at) > WINDOW)
-        {
-            self.seen.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, f64)| now.saturating_sub(*at) > WINDOW;
+        while self.seen.pop_front_if(is_over).is_some() {}
         let sum: f64 = self.seen.iter().map(|(_, usage)| usage).sum();
         let usage = sum / number::length(self.seen.len().max(1));
         let ratio = usage / self.target;

@@ -58,13 +58,8 @@ impl Peer for Kpa {
 
     fn observe(&mut self, signals: &ModelSignals, now: Duration) {
         self.seen.push_back((now, signals.concurrency));
-        while self
-            .seen
-            .front()
-            .is_some_and(|(at, _)| now.saturating_sub(*at) > STABLE)
-        {
-            self.seen.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, f64)| now.saturating_sub(*at) > STABLE;
+        while self.seen.pop_front_if(is_over).is_some() {}
     }
 
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {

@@ -88,10 +88,8 @@ impl Peer for KedaSlo {
             let latency = (first_token / first).max(per_token / between);
             self.seen.push_back((now, latency.min(MOST)));
         }
-        let is_over = |(at, _): &(Duration, f64)| now.saturating_sub(*at) >= WINDOW;
-        while self.seen.front().is_some_and(is_over) {
-            self.seen.pop_front();
-        }
+        let is_over = |(at, _): &mut (Duration, f64)| now.saturating_sub(*at) >= WINDOW;
+        while self.seen.pop_front_if(is_over).is_some() {}
     }
 
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
