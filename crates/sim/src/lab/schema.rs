@@ -30,6 +30,10 @@ impl TimeSpan {
     pub(super) const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
+
+    const fn default_of<const SECONDS: u64>() -> Self {
+        Self::seconds(SECONDS)
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -38,13 +42,13 @@ pub(super) struct LabScenario {
     pub(super) name: String,
     pub(super) about: String,
     pub(super) duration: TimeSpan,
-    #[serde(default = "prelude")]
+    #[serde(default = "TimeSpan::default_of::<1_200>")]
     pub(super) prelude: TimeSpan,
-    #[serde(default = "tail")]
+    #[serde(default = "TimeSpan::default_of::<300>")]
     pub(super) tail: TimeSpan,
-    #[serde(default = "interval")]
+    #[serde(default = "TimeSpan::default_of::<30>")]
     pub(super) interval: TimeSpan,
-    #[serde(default = "scrape")]
+    #[serde(default = "TimeSpan::default_of::<15>")]
     pub(super) scrape: TimeSpan,
     #[serde(default)]
     pub(super) missing: Vec<HiddenSignal>,
@@ -52,22 +56,6 @@ pub(super) struct LabScenario {
     pub(super) actuation: ActuationSpec,
     pub(super) nodes: Vec<NodeGroup>,
     pub(super) models: Vec<LabModel>,
-}
-
-fn prelude() -> TimeSpan {
-    TimeSpan::seconds(1_200)
-}
-
-fn tail() -> TimeSpan {
-    TimeSpan::seconds(300)
-}
-
-fn interval() -> TimeSpan {
-    TimeSpan::seconds(30)
-}
-
-fn scrape() -> TimeSpan {
-    TimeSpan::seconds(15)
 }
 
 /// One of three ways from a decision to the scale of a workload.
@@ -297,12 +285,8 @@ pub(super) struct TokenSpec {
     /// Standard deviation of the logarithm.
     #[serde(default)]
     pub(super) sigma: f64,
-    #[serde(default = "most_tokens")]
+    #[serde(default = "default_count::<8_192>")]
     pub(super) most: u32,
-}
-
-fn most_tokens() -> u32 {
-    8_192
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -318,9 +302,9 @@ pub(super) struct TraceSpec {
     /// Where it ends; the end of the trace without.
     pub(super) to: Option<TimeSpan>,
     /// Every request moves by up to this much, by seed.
-    #[serde(default = "jitter")]
+    #[serde(default = "TimeSpan::default_of::<5>")]
     pub(super) jitter: TimeSpan,
-    #[serde(default = "once")]
+    #[serde(default = "default_count::<1>")]
     pub(super) repeat: u32,
 }
 
@@ -328,10 +312,6 @@ fn one() -> f64 {
     1.0
 }
 
-fn jitter() -> TimeSpan {
-    TimeSpan::seconds(5)
-}
-
-fn once() -> u32 {
-    1
+fn default_count<const COUNT: u32>() -> u32 {
+    COUNT
 }
