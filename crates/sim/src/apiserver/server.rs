@@ -108,9 +108,8 @@ impl ApiServer {
     #[must_use]
     pub(crate) fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             faults: Some(faults),
-            date: self.date,
+            ..self.clone()
         }
     }
 

@@ -264,10 +264,6 @@ fn qwen_8b() -> ScenarioModel {
             },
             (300.0, 300.0),
         ),
-        dialect: Dialect::Vllm,
-        binding: Binding::Late,
-        handover: Duration::ZERO,
-        flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
             ScenarioVariant {
@@ -278,6 +274,7 @@ fn qwen_8b() -> ScenarioModel {
                 ..variant
             },
         ],
+        ..llama_70b()
     }
 }
 
@@ -309,10 +306,6 @@ fn llama_8b() -> ScenarioModel {
             },
             (300.0, 100.0),
         ),
-        dialect: Dialect::Vllm,
-        binding: Binding::Late,
-        handover: Duration::ZERO,
-        flow_control: Some(FlowControl::default()),
         variants: vec![
             variant.clone(),
             ScenarioVariant {
@@ -326,5 +319,6 @@ fn llama_8b() -> ScenarioModel {
                 ..variant
             },
         ],
+        ..llama_70b()
     }
 }

@@ -16,7 +16,6 @@ mod frame;
 mod hidden;
 pub(crate) mod objects;
 pub(crate) mod pace;
-mod pages;
 mod pod_listeners;
 mod posed;
 mod replica_group;
@@ -31,6 +30,8 @@ mod tests;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http::StatusCode;
+use http::request::Parts;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -57,9 +58,11 @@ use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
 use crate::hpa::{Autoscalers, SYNC};
 use crate::prometheus::{InProcess, Prometheus, Settings};
+use crate::threads::locked;
 use crate::workloads::Workloads;
 use wva::policy::plan::Plan;
 use wva::roles::Role;
+use wva::serve::answer::{HttpResponse, json, plain};
 use wva::state::PlanProposal;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, Reader, SeedTree, Writer};
@@ -240,6 +243,28 @@ impl World {
     pub fn kill(&self, role: &Role) -> bool {
         let door = self.doors.door(controller::POD);
         door.is_some_and(|door| door.actors.kill(role))
+    }
+
+    /// What it shows at one address: the pages of its controller, and the query API of its Prometheus.
+    pub(crate) fn page(&self, head: &Parts, body: &[u8]) -> HttpResponse {
+        if head.uri.path() == "/api/v1/query" {
+            return self.queried(head, body);
+        }
+        match self.doors.door(controller::POD) {
+            Some(door) => door.page(head),
+            None => plain(StatusCode::NOT_FOUND, "no controller decides here"),
+        }
+    }
+
+    fn queried(&self, head: &Parts, body: &[u8]) -> HttpResponse {
+        let query = head.uri.query().unwrap_or_default().as_bytes();
+        let mut pairs = form_urlencoded::parse(query).chain(form_urlencoded::parse(body));
+        let promql = pairs.find(|(name, _)| name == "query");
+        let promql = promql.map_or_else(String::new, |(_, promql)| promql.into_owned());
+        let now = self.clock.now().wall;
+        let (status, document) = locked(&self.prometheus).document(&promql, now);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        json(status, &document)
     }
 
     /// Runs a task in the world until its end.
