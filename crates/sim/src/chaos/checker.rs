@@ -32,7 +32,6 @@ use wva_supervise::{Clock, TreeRole as _};
 mod autoscalers;
 mod ends;
 mod examine;
-mod leads;
 mod pace;
 
 const PAGE_EVERY: u64 = 3;

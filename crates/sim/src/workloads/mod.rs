@@ -41,10 +41,9 @@ pub use nodes::NodeGroup;
 
 use self::object::{Object, Write, path};
 use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::threads::locked;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
-
-use crate::threads::locked;
 
 const MANAGER: &str = "simulated-cluster";
 const RESOURCES: [&str; 6] = [

@@ -205,7 +205,7 @@ impl ProcessChecker {
     }
 
     /// E6: the conditions and the accelerator that are stored are those that are recorded.
-    fn untold(&mut self, now: Moment, around: &Surroundings) -> Vec<InvariantViolation> {
+    fn unreported(&mut self, now: Moment, around: &Surroundings) -> Vec<InvariantViolation> {
         let shared = &self.door.shared;
         let views = shared.board.snapshot();
         // What an earlier life has stored stays until there is a decision, and of what another controller holds
@@ -234,7 +234,7 @@ impl ProcessChecker {
         let (odd, times) = (unlike.keys().cloned().collect(), self.led(now));
         let lasting = self
             .patience
-            .lasting("untold", odd, times, STORED)
+            .lasting("unreported", odd, times, STORED)
             .into_iter();
         let text = |what: String| {
             let words = unlike.get(&what).map_or("", String::as_str);

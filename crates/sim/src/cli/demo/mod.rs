@@ -26,14 +26,13 @@ use self::comparison::{ComparedFrame, FixedSearch, Rivals};
 use self::view::{Header, Lines};
 use crate::page::{self, Film};
 use crate::real_clock::real;
+use crate::threads::locked;
 use crate::world::pace::{Play, Show, Speed};
 use crate::world::{Frame, Scenario, scenarios};
 use crate::{apiserver, socket};
 use wva::cli::{fail, misused, print, stop};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
-
-use crate::threads::locked;
 
 const REFRESH: Duration = Duration::from_millis(200);
 /// Virtual seconds between two frames that the page keeps at first.
