@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::page::{Dialect, Shown};
 use super::profile::{Limits, Profile};
-use super::statistics::{Mean, Statistics};
+use super::statistics::Statistics;
 use crate::exposition::Page;
 use crate::number;
 
@@ -159,18 +159,14 @@ impl CoarseEngine {
         self.rest -= f64::from(whole);
         let queued = if rate > 0.0 { self.waiting / rate } else { 0.0 };
         let prefill = self.profile.timing.prompt.seconds() + self.prefill();
-        let decode = self.stay();
-        self.statistics.flowed(
-            u64::from(whole),
-            Mean {
-                prompt_tokens: self.mix.prompt_tokens,
-                output_tokens: self.mix.output_tokens,
-                cached: self.mix.cached,
-                queued,
-                prefill,
-                decode,
-            },
-        );
+        let Mix {
+            prompt_tokens,
+            output_tokens,
+            cached,
+        } = self.mix;
+        let lengths = (prompt_tokens, output_tokens, cached);
+        let times = (queued + prefill, self.stay());
+        self.statistics.flowed(u64::from(whole), lengths, times);
     }
 
     pub(crate) fn page(&self, dialect: Dialect, model: &str) -> Page {

@@ -148,9 +148,16 @@ impl Statistics {
         }
     }
 
-    pub(super) fn flowed(&mut self, requests: u64, mean: Mean) {
-        let (prompt, output) = (u64::from(mean.prompt_tokens), u64::from(mean.output_tokens));
-        let found = number::rounded(f64::from(mean.prompt_tokens) * mean.cached);
+    /// Requests that were like these on average: tokens of a prompt and of an answer, the share of a prompt that was
+    /// cached, and the seconds until the first token and from there on.
+    pub(super) fn flowed(
+        &mut self,
+        requests: u64,
+        (prompt, output, cached): (u32, u32, f64),
+        (until_first, decode): (f64, f64),
+    ) {
+        let found = number::rounded(f64::from(prompt) * cached);
+        let (prompt, output) = (u64::from(prompt), u64::from(output));
         self.submitted += requests;
         self.finished += requests;
         self.prompt_tokens += requests * prompt;
@@ -158,27 +165,16 @@ impl Statistics {
         self.prefix_queries += requests * prompt;
         self.prefix_hits += requests * u64::from(found);
         let gaps = output.saturating_sub(1);
-        let gap = mean.decode / number::real(gaps.max(1));
+        let gap = decode / number::real(gaps.max(1));
         self.between_tokens.observe_many(gap, requests * gaps);
-        let until_first = mean.queued + mean.prefill;
         for (histogram, value) in [
             (&mut self.first_token, until_first),
             (&mut self.per_output_token, gap),
-            (&mut self.whole, until_first + mean.decode),
+            (&mut self.whole, until_first + decode),
             (&mut self.prompt_lengths, number::real(prompt)),
             (&mut self.output_lengths, number::real(output)),
         ] {
             histogram.observe_many(value, requests);
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mean {
-    pub(super) prompt_tokens: u32,
-    pub(super) output_tokens: u32,
-    pub(super) cached: f64,
-    pub(super) queued: f64,
-    pub(super) prefill: f64,
-    pub(super) decode: f64,
 }
