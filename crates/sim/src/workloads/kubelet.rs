@@ -62,9 +62,11 @@ pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
             image_pull: Duration::ZERO,
             ..start_up
         };
-        return Next::after(running, loading.draw(&mut drawer(pod, seed)), now, || {
-            vec![ready(pod, now)]
-        });
+        // Each start of each pod draws by itself, so that no other one changes it.
+        let (namespace, name) = (pod.namespace(), pod.name());
+        let start = format!("start-up/{namespace}/{name}/{}", pod.restarts());
+        let takes = loading.draw(&mut seed.child(&start));
+        return Next::after(running, takes, now, || vec![ready(pod, now)]);
     }
     if state["waiting"]["reason"] == "CrashLoopBackOff" {
         let last = pod.at("/status/containerStatuses/0/lastState/terminated/finishedAt");
@@ -128,12 +130,6 @@ fn start_up(pod: &Object) -> StartUp {
         median,
         p95: seconds(START_UP_P95).unwrap_or(median).max(median),
     }
-}
-
-/// Each start of each pod draws by itself, so that no other one changes it.
-fn drawer(pod: &Object, seed: &SeedTree) -> wva_supervise::Generator {
-    let (namespace, name) = (pod.namespace(), pod.name());
-    seed.child(&format!("start-up/{namespace}/{name}/{}", pod.restarts()))
 }
 
 fn back_off(restarts: i64) -> Duration {

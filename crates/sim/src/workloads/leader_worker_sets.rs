@@ -35,9 +35,10 @@ pub(super) fn reconcile(set: &Object, stateful_sets: &[Object], pods: &[Object])
     if set.is_deleted() {
         return Vec::new();
     }
+    let size = set.at("/spec/leaderWorkerTemplate/size").as_i64();
     let groups = Groups {
         set,
-        size: group_size(set),
+        size: size.unwrap_or(1),
         revision: hash(set.at("/spec/leaderWorkerTemplate")),
         stateful_sets,
         pods,
@@ -87,11 +88,6 @@ pub(super) fn admit(pod: &mut Value, namespace: &str) {
         json!({WORKER_INDEX: number})
     };
     extend(&mut pod["metadata"]["labels"], &place);
-}
-
-fn group_size(set: &Object) -> i64 {
-    let size = set.at("/spec/leaderWorkerTemplate/size").as_i64();
-    size.unwrap_or(1)
 }
 
 /// Whether a pod has the same place as those of a group, be it of an earlier leader.

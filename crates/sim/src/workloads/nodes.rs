@@ -96,10 +96,8 @@ pub(super) fn silent(
             {"key": UNREACHABLE, "effect": "NoSchedule"},
             {"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": stamp(now)},
         ]}});
-        next.writes.push(Write::Merge(
-            format!("{}/status", path(node.name())),
-            unknown,
-        ));
+        let place = format!("{}/status", path(node.name()));
+        next.writes.push(Write::Merge(place, unknown));
         next.writes.push(Write::Merge(path(node.name()), taint));
         let message = format!("Node {} status is now: NodeNotReady", node.name());
         let what = (Volume::Normal, "NodeNotReady");
