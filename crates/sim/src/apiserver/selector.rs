@@ -26,22 +26,17 @@ enum Test {
 
 impl Selector {
     pub(super) fn read(labels: &str, fields: &str) -> Result<Self, ApiRefusal> {
+        let labels = split(labels).map(|part| {
+            let why = || format!("unable to parse requirement: {part:?}");
+            label(part).ok_or_else(|| ApiRefusal::bad_request(why()))
+        });
+        let fields = split(fields).map(|part| {
+            let why = || format!("invalid selector: {part:?}; can't understand '{part}'");
+            equality(part).ok_or_else(|| ApiRefusal::bad_request(why()))
+        });
         Ok(Self {
-            labels: split(labels)
-                .map(|part| {
-                    label(part).ok_or_else(|| {
-                        ApiRefusal::bad_request(format!("unable to parse requirement: {part:?}"))
-                    })
-                })
-                .collect::<Result<_, _>>()?,
-            fields: split(fields)
-                .map(|part| {
-                    equality(part).ok_or_else(|| {
-                        let text = format!("invalid selector: {part:?}; can't understand '{part}'");
-                        ApiRefusal::bad_request(text)
-                    })
-                })
-                .collect::<Result<_, _>>()?,
+            labels: labels.collect::<Result<_, _>>()?,
+            fields: fields.collect::<Result<_, _>>()?,
         })
     }
 
