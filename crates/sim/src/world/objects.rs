@@ -60,12 +60,18 @@ pub(super) async fn create(
         });
         create_all(server, scenario, shown).await?;
         for variant in &model.variants {
-            let scaled = autoscaling(model, variant);
-            let scaler = autoscaler(scenario.namespace, variant);
             let all = vec![
                 workload(model, variant),
-                ("llmd.ai/v1alpha1", "variantautoscalings", scaled),
-                ("autoscaling/v2", "horizontalpodautoscalers", scaler),
+                (
+                    "llmd.ai/v1alpha1",
+                    "variantautoscalings",
+                    autoscaling(model, variant),
+                ),
+                (
+                    "autoscaling/v2",
+                    "horizontalpodautoscalers",
+                    autoscaler(scenario.namespace, variant),
+                ),
             ];
             create_all(server, scenario, all).await?;
         }
