@@ -136,7 +136,7 @@ pub(super) const CONTROLLER: &[Cause] = causes! {
     };
     ControllersOverlap => |facts| resolve(facts, &[controller("wva"), controller("other")]);
     SettingsRefused => |facts| main_config(facts, "PROMETHEUS_BASE_URL", "nowhere");
-    SettingIgnored => |facts| main_config(facts, "GLOBAL_OPT_INTERVAL", "30s");
+    SettingIgnored => |facts| main_config(facts, "GLOBAL_OPT_INTERVALL", "30s");
     ConfigMapUnread => |facts| {
         let name = "workload-variant-autoscaler-wva-saturation-scaling-config";
         map(facts, "system", name, "default", "kvCacheThreshold: 0.8");
