@@ -368,6 +368,11 @@ pub enum Reason {
         /// Where the requests that wait were seen.
         source: Option<QueueSource>,
     },
+    /// Prefill at zero, whose decode is started and not ready yet.
+    AwaitsDecode {
+        /// The decode variant.
+        decode: VariantKey,
+    },
     /// It stays at zero, since it is not known whether requests wait for it.
     WakeSignalFailed {
         /// Why its routers said nothing.

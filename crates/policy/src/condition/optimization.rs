@@ -175,6 +175,7 @@ fn detail(why: &Reason) -> Option<&'static str> {
             by,
             ..
         } => Some(obstacle.in_short(*cause, by)),
+        Reason::AwaitsDecode { .. } => Some("prefill waits for its decode to be ready"),
         Reason::WakeSignalFailed { .. } => Some("whether requests wait for it is not known"),
         // A load around a threshold meets balance and a busy model in turns.
         Reason::AtFloor { .. }

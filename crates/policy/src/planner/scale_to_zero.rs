@@ -245,7 +245,11 @@ pub(super) fn start(
         return Start::NotDue;
     };
     match wake {
-        Wake::Start { .. } | Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
+        Wake::Start { variant, next, .. } if is_on_its_way(work) => {
+            name_decode(work, &variant, |key| Some(key) == next.as_ref());
+            Start::Made
+        }
+        Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
         Wake::Start { ref variant, .. } if keeps_instead(work, variant) => Start::NotDue,
         Wake::Start {
             variant,
@@ -255,10 +259,11 @@ pub(super) fn start(
             begin(cycle, work, &variant, cause);
             if let Some(pools) = &mut pools {
                 take_one(work, &variant, pools);
-                if let Some(next) = next {
-                    take_partner(work, &next, pools);
+                if let Some(next) = &next {
+                    take_partner(work, next, pools);
                 }
             }
+            name_decode(work, &variant, |key| Some(key) == next.as_ref());
             Start::Made
         }
         Wake::NoServingSet { cause, obstacles } => {
@@ -269,7 +274,30 @@ pub(super) fn start(
             say_blind(cycle, work);
             Start::NotDue
         }
-        Wake::Serving | Wake::NotWanted | Wake::AwaitDecode { .. } => Start::NotDue,
+        Wake::AwaitDecode { decode, next } => {
+            name_decode(work, &decode, |key| {
+                next.as_ref().is_none_or(|next| key == next)
+            });
+            Start::NotDue
+        }
+        Wake::Serving | Wake::NotWanted => Start::NotDue,
+    }
+}
+
+/// Says of prefill at zero that may follow which decode variant it waits for.
+fn name_decode(work: &mut Work<'_>, decode: &VariantKey, follows: impl Fn(&VariantKey) -> bool) {
+    let is_coming = find(work, decode)
+        .is_some_and(|draft| draft.bounds.clamp(draft.count()).0 > Replicas::ZERO);
+    let waits = |draft: &PendingDecision<'_>| {
+        is_coming
+            && draft.view.template.role == ServingRole::Prefill
+            && draft.count() == Replicas::ZERO
+            && draft.bounds.leaves_room_above(Replicas::ZERO)
+            && follows(&draft.view.key)
+    };
+    for draft in work.drafts.iter_mut().filter(|draft| waits(draft)) {
+        let decode = decode.clone();
+        draft.keep_still(PlanStage::Zero, Reason::AwaitsDecode { decode });
     }
 }
 

@@ -282,6 +282,20 @@ impl Reason {
                 "requests have waited for {}s and nothing grows: {because}",
                 lasts.as_secs()
             ),
+            Self::NoView {
+                role,
+                missing,
+                abstaining,
+            } => no_view(f, *role, missing, abstaining),
+            Self::Arbitrated { reason, .. } => f.write_str(reason),
+            Self::TargetUnusable { problem } => write!(f, "{problem}"),
+            other => other.fmt_zero(f),
+        }
+    }
+
+    /// What the boundary between no replicas and some made of a count.
+    fn fmt_zero(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::NoRequests { idle, retention } => write!(
                 f,
                 "No requests in retention period, scaling to zero (idle for {}s of {}s)",
@@ -300,14 +314,12 @@ impl Reason {
                 let is_said = *source == Some(QueueSource::Router);
                 f.write_str(if is_said { ", as it says itself" } else { "" })
             }
+            Self::AwaitsDecode { decode } => {
+                write!(f, "prefill starts once decode is ready: waits for {decode}")
+            }
             Self::WakeSignalFailed { why } => {
                 write!(f, "whether requests wait for it is not known: {why}")
             }
-            Self::NoView {
-                role,
-                missing,
-                abstaining,
-            } => no_view(f, *role, missing, abstaining),
             Self::WakeRefused {
                 cause,
                 obstacle,
@@ -315,8 +327,6 @@ impl Reason {
                 by,
                 claims,
             } => wake_refused(f, (*obstacle, *gpus, by), claims, *cause),
-            Self::Arbitrated { reason, .. } => f.write_str(reason),
-            Self::TargetUnusable { problem } => write!(f, "{problem}"),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,9 @@
-//! Start-up times, from pods that become ready to what is decided with them.
+//! Start-up times, from pods that become ready to what is decided with them, and what waits for a start.
 
 use std::time::Duration;
 
+use super::multi_analyzer::planned;
+use super::{reason, targets};
 use wva_policy::document::{Situation, SnapshotDocument};
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
@@ -115,5 +117,54 @@ fn gated_replicas_hold_their_variant_for_five_minutes_in_a_word_of_their_own() {
         assert!(!why.iter().any(|why| why.contains("pending")), "{why:?}");
         let counts = ["v", "w"].map(|name| decision(name).target.map(|count| count.0));
         assert_eq!(counts, expected.map(Some), "{age}");
+    }
+}
+
+/// It had no replicas and nothing to measure, whatever it waited for.
+#[test]
+fn prefill_at_zero_names_the_decode_that_it_waits_for() {
+    const ZERO: &str = "desired: 0, target: {current: 0}";
+    const ORDERED: &str = "desired: 1, target: {current: 0}";
+    const PENDING: &str = "desired: 1, target: {current: 1, ready: 0}, pendingFor: 1m";
+    const READY: &str = "desired: 1, target: {current: 1}";
+    let of = |decode: &str, queued: u32| {
+        let variant = |name: &str, role: &str, cost: u32, accelerator: &str, state: &str| {
+            format!(
+                "- {{namespace: ns, name: {name}, model: m, role: {role}, cost: {cost}, accelerator: {accelerator}, \
+                 bounds: {{min: 0}}, {state}}}\n"
+            )
+        };
+        format!(
+            "version: 1\nvariants:\n{}{}{}models: [{{namespace: ns, model: m, router: {{queueRequests: {queued}}}}}]\n",
+            variant("d", "decode", 20, "H100", decode),
+            variant("p", "prefill", 10, "L4", ZERO),
+            variant("q", "prefill", 30, "L4", ZERO),
+        )
+    };
+    let waits = "prefill starts once decode is ready: waits for ns/d";
+    for method in ["", "saturation: {default: {analyzerName: saturation}}\n"] {
+        let settings = format!("{method}scaleToZero: {{default: {{enable_scale_to_zero: true}}}}");
+        for (decode, queued, expected, is_waiting) in [
+            (ZERO, 0, [0, 0, 0], false),
+            (ZERO, 3, [1, 0, 0], true),
+            (ORDERED, 3, [1, 0, 0], true),
+            (PENDING, 3, [1, 0, 0], true),
+            (READY, 3, [1, 1, 0], false),
+        ] {
+            let made = planned(&of(decode, queued), &settings);
+            let targets: Vec<u32> = targets(&made).into_values().collect();
+            assert_eq!(targets, expected, "{method} {decode} {queued}");
+            let said = ["p", "q"].map(|name| reason(&made, name) == waits);
+            assert_eq!(said, [is_waiting, false], "{method} {decode} {queued}");
+        }
+    }
+    // Where no GPU is free for either, the next one is not known.
+    let limited = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";
+    for (gpus, expected) in [(1, [true, false]), (0, [true, true])] {
+        let inventory =
+            format!("inventory: {{types: {{H100: {{total: 1}}, L4: {{total: {gpus}}}}}}}\n");
+        let made = planned(&format!("{}{inventory}", of(PENDING, 0)), limited);
+        let said = ["p", "q"].map(|name| reason(&made, name) == waits);
+        assert_eq!(said, expected, "{gpus}");
     }
 }
