@@ -164,7 +164,7 @@ fn size(
     idle: impl FnOnce() -> IdleFigures,
 ) -> Sized {
     let reporting = count(instances.len());
-    let ranks = reporting.checked_div(variant.ready.0).unwrap_or(1).max(1);
+    let ranks = ranks(variant, reporting);
     let named = count(variant.instances.len()).saturating_sub(reporting);
     let silent = named.max(
         variant
@@ -207,6 +207,19 @@ fn size(
         upper_bound,
         idle: None,
     }
+}
+
+/// Instances of one replica: as many as its pods have, by their names, and no fewer than report on average. The average
+/// alone takes two ranks next to a silent replica for two replicas.
+fn ranks(variant: &TokenVariantInput, reporting: u32) -> u32 {
+    let mut by_pod: BTreeMap<&str, u32> = BTreeMap::new();
+    for name in variant.instances.keys() {
+        let pod = name.split_once(':').map_or(&**name, |(pod, _)| pod);
+        *by_pod.entry(pod).or_default() += 1;
+    }
+    let of_pod = by_pod.into_values().max().unwrap_or(1);
+    let on_average = reporting.checked_div(variant.ready.0).unwrap_or(1);
+    of_pod.max(on_average).max(1)
 }
 
 fn finish(

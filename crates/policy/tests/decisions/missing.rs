@@ -249,6 +249,39 @@ fn a_size_that_arguments_state_sizes_a_fleet_as_a_reported_one_does() {
     }
 }
 
+/// Two ranks that report and a replica that does not were taken for two replicas.
+#[test]
+fn a_silent_replica_next_to_one_with_ranks_releases_nothing() {
+    let settings = settings(TOKENS);
+    let rank =
+        "{kvUsage: 0.001, queueLength: 0, kvCapacity: 16000, inputTokens: 100, outputTokens: 50}";
+    let pod = |name: &str, ranks: &[&str]| {
+        let ranks: Vec<_> = ranks.iter().map(|name| format!("{name}: {rank}")).collect();
+        let signals = format!(
+            "kvUsage: 0.001, queueLength: 0, ranks: {{{}}}",
+            ranks.join(", ")
+        );
+        format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}")
+    };
+    let silent = "{name: b, age: 2h}".to_owned();
+    let decided = |other: &str| {
+        let text = format!(
+            "version: 1\nvariants:\n- {{namespace: ns, name: v, model: m, desired: 2, target: {{current: 2}}, \
+             pods: [{}, {other}]}}\n",
+            pod("a", &["r0", "r1"])
+        );
+        decide(&text, &settings).remove(0)
+    };
+    let (count, said) = decided(&pod("b", &["r0", "r1"]));
+    assert_eq!(count, 1, "{said}");
+    for other in [silent, pod("b", &["r0"])] {
+        let (count, said) = decided(&other);
+        assert_eq!(count, 2, "{other}: {said}");
+        let unseen = "saturation has no sample of 1 of 2 ready replicas of v";
+        assert!(said.contains(unseen), "{other}: {said}");
+    }
+}
+
 fn zero(sample: Option<Sample>) -> Option<Sample> {
     sample.map(|sample| Sample {
         value: 0.0,

@@ -142,6 +142,29 @@ fn a_record_of_another_engine_is_not_used() {
 }
 
 #[test]
+fn ranks_are_counted_by_pod() {
+    let ranks = |names: &[&str]| {
+        let instances: Vec<_> = (names.iter())
+            .map(|name| format!("'{name}': {{ used: 1000, waiting: 0 }}"))
+            .collect();
+        let text = format!(
+            "{{ variants: {{ v: {{ ready: 2, instances: {{ {} }} }} }} }}",
+            instances.join(", ")
+        );
+        let seen = see(&mut Fleet::default(), &text);
+        ["ranks", "silent", "capacity.ready", "capacity.pending"]
+            .map(|figure| seen[&format!("v.{figure}")].as_u64().unwrap())
+    };
+    assert_eq!(ranks(&["a:0", "a:1", "b:0", "b:1"]), [2, 0, 2, 0]);
+    assert_eq!(ranks(&["a:0", "a:1"]), [2, 2, 1, 1]);
+    assert_eq!(ranks(&["a:0", "a:1", "b:0"]), [2, 1, 1, 1]);
+    // Two pods are no ranks of one.
+    assert_eq!(ranks(&["a", "a-1"]), [1, 0, 2, 0]);
+    // Where a replica has several pods, their ranks are its own.
+    assert_eq!(ranks(&["a", "b", "c", "d"]), [2, 0, 2, 0]);
+}
+
+#[test]
 fn arguments_that_fix_the_size_of_a_cache_stand_for_its_report() {
     let silent = |args: &str, instances: &str| {
         format!(
