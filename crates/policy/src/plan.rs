@@ -158,7 +158,11 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
     let is_busy = *block == ZeroBlock::Busy;
     let is_idle = matches!(block, ZeroBlock::Retained { .. });
     let is_woken = matches!(block, ZeroBlock::Woken { .. });
-    match &load.why {
+    let why = match &load.why {
+        Reason::NotMeasured { because, .. } => &**because,
+        why => why,
+    };
+    match why {
         _ if load.stage == PlanStage::Base => true,
         Reason::NoReplicas => !is_busy && !is_idle,
         // Nothing else keeps an idle model.

@@ -14,7 +14,7 @@ pub use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
 pub use stay::ReleaseObstacle;
 
 use super::bounds::BoundSource;
-use super::capacity::ServingRole;
+use super::capacity::{AnalyzerName, ServingRole};
 use super::combine::BlockReason;
 use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
@@ -237,6 +237,19 @@ pub enum Reason {
     /// The queueing model has no opinion on it, or none that may be followed: in hybrid mode,
     /// saturation decides alone.
     LeftToSaturation,
+    /// Neither growth nor release is due by what decides while the chosen analyzer has measured no replica.
+    NotMeasured {
+        /// The chosen analyzer.
+        analyzer: AnalyzerName,
+        /// The analyzer that decides; absent where percentages do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AnalyzerName>,
+        /// A few signals that the chosen analyzer lacks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<MissingSignal>,
+        /// Why nothing is due.
+        because: Box<Reason>,
+    },
     /// It got GPUs for all that it was to add.
     Granted {
         /// How many.
@@ -420,6 +433,21 @@ impl Reason {
             self,
             Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. }
         )
+    }
+
+    /// Whether it finds neither growth nor release due.
+    pub(super) fn is_balance(&self) -> bool {
+        match self {
+            Self::Steady { .. }
+            | Self::AtFloor { .. }
+            | Self::NotChosen { .. }
+            | Self::NotReleased { .. } => true,
+            Self::Held { hold } => matches!(
+                hold,
+                BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
+            ),
+            _ => false,
+        }
     }
 
     /// Whether it states what a role needs. Where it does not, the count that was published stays, not

@@ -83,6 +83,9 @@ fn because(decision: &Decision, step: &Step) -> Option<String> {
     };
     Some(match detail {
         BALANCE => "the published count is not applied yet".to_owned(),
+        _ if matches!(step.why, Reason::NotMeasured { .. }) => {
+            format!("{detail}, the published count is not applied yet")
+        }
         detail if is_opposite => format!("{detail}, still {exist} exist"),
         detail => detail.to_owned(),
     })
@@ -218,6 +221,12 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
         Reason::NotSized => "no analyzer knows the capacity of one replica",
         Reason::ModelGrows => "another role of the model needs capacity",
         Reason::LeftToSaturation => "saturation decides",
+        Reason::NotMeasured { by: Some(_), .. } => {
+            "slo has not measured its replicas yet, and saturation decides"
+        }
+        Reason::NotMeasured { by: None, .. } => {
+            "slo has not measured its replicas yet, and percentages decide"
+        }
         Reason::Held { hold } => held(hold),
         Reason::Limited { .. } | Reason::ShareLimited { .. } => "GPUs or quotas limit growth",
         Reason::BudgetUnknown { .. } => "BudgetUnknown: what GPUs allow is not known",

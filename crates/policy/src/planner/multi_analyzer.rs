@@ -7,7 +7,7 @@ mod stragglers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use guard::Guard;
-use stand_in::{hold_early_releases, hold_unlearned_releases};
+use stand_in::{hold_early_releases, hold_unlearned_releases, name_unmeasured};
 
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
@@ -77,6 +77,7 @@ pub(super) fn decide(
         cycle.percentage(work, analysis);
         hold_early_releases(cycle, work, configs);
         hold_unlearned_releases(cycle, work, configs, &decision.opinions);
+        name_unmeasured(cycle, work, configs, &decision.opinions, None);
         return;
     }
     let grows = decision
@@ -96,6 +97,8 @@ pub(super) fn decide(
     } else {
         decision.settle(&mut work.drafts);
         hold_unlearned_releases(cycle, work, configs, &decision.opinions);
+        let by = Some(AnalyzerName::Saturation);
+        name_unmeasured(cycle, work, configs, &decision.opinions, by);
     }
     work.figures = Some(decision.figures());
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::gap::write_gap;
 use super::{Abstention, MissingInput, MissingSignal, Reason, ReleaseObstacle, listed};
-use crate::capacity::ServingRole;
+use crate::capacity::{AnalyzerName, ServingRole};
 use crate::optimize::WantedAmount;
 use crate::router_queue::QueueSource;
 use crate::zero::{WakeCause, wake_refused};
@@ -182,6 +182,12 @@ impl Reason {
             }
             Self::ModelGrows => f.write_str("another role of the model needs capacity"),
             Self::Held { hold } => write!(f, "V2 steady state: {hold}"),
+            Self::NotMeasured {
+                analyzer,
+                by,
+                missing,
+                because,
+            } => not_measured(f, (*analyzer, *by), missing, because),
             Self::LeftToSaturation => {
                 f.write_str("the queueing model has no opinion to follow: saturation decides alone")
             }
@@ -389,6 +395,20 @@ fn no_view(
 ) -> fmt::Result {
     write!(f, "no analyzer has a view on role {role}")?;
     write_gap(f, missing, abstaining)
+}
+
+fn not_measured(
+    f: &mut fmt::Formatter<'_>,
+    (analyzer, by): (AnalyzerName, Option<AnalyzerName>),
+    missing: &[MissingSignal],
+    because: &Reason,
+) -> fmt::Result {
+    write!(f, "{} has not measured its replicas yet", analyzer.as_str())?;
+    write_gap(f, missing, &[])?;
+    match by {
+        Some(by) => write!(f, "; {} decides: {because}", by.as_str()),
+        None => write!(f, "; percentages decide: {because}"),
+    }
 }
 
 impl fmt::Display for MissingInput {

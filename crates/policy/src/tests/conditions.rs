@@ -6,6 +6,7 @@ use super::world::{EVEN, HIGH, LOW, START, Variant, World, at};
 use crate::actuation::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
 };
+use crate::capacity::AnalyzerName;
 use crate::condition::{Condition, Conditions, Hints, conditions};
 use crate::key::{TargetKey, TargetKind, VariantKey};
 use crate::learned::Learned;
@@ -284,13 +285,27 @@ fn a_published_count_that_is_not_applied_is_not_called_balance() {
         method,
         releasable: Vec::new(),
     };
+    let unmeasured = || Reason::NotMeasured {
+        analyzer: AnalyzerName::Slo,
+        by: None,
+        missing: Vec::new(),
+        because: Box::new(stays()),
+    };
     let balance = "neither more nor fewer replicas are due";
     let unapplied = "the published count is not applied yet";
+    let stood_in = "slo has not measured its replicas yet, and percentages decide";
     let spare = "its analyzers have capacity to spare";
     for (current, counts, why, text) in [
         (16, [16, 16], stays(), format!("no-change, {balance}")),
         (10, [16, 16], stays(), format!("scale-up, {unapplied}")),
         (20, [16, 16], stays(), format!("scale-down, {unapplied}")),
+        (16, [16, 16], unmeasured(), format!("no-change, {stood_in}")),
+        (
+            10,
+            [16, 16],
+            unmeasured(),
+            format!("scale-up, {stood_in}, {unapplied}"),
+        ),
         (18, [18, 16], shrinks(), format!("scale-down, {spare}")),
         (
             10,

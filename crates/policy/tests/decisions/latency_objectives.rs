@@ -72,6 +72,46 @@ fn what_stands_in_releases_nothing_while_replicas_work() {
     }
 }
 
+/// The model showed as steady, as if its objectives were met.
+#[test]
+fn what_stands_in_is_named_where_nothing_is_due() {
+    let measured = "kvUsage: 0.5, queueLength: 0, running: 10, kvCapacity: 16000, inputTokens: 300, outputTokens: 300, \
+                    timeToFirstToken: 0.03, interTokenLatency: 0.01, generationRate: 1000, completionRate: 3, \
+                    arrivalRate: 3";
+    let said = |signals: &str, settings: &str| {
+        let plan = planned(&format!("{}{ASKED}\n", document(signals)), settings);
+        assert_eq!(targets(&plan)["a"], 2, "{signals} {settings}");
+        reason(&plan, "a")
+    };
+    let plan = planned(&format!("{}{ASKED}\n", document(measured)), SLO);
+    let known = reason(&plan, "a");
+    assert!(!known.contains("has not measured"), "{known}");
+    let tokens =
+        "kvUsage: 0.5, queueLength: 0, kvCapacity: 16000, inputTokens: 100, outputTokens: 100";
+    let percentages = "kvUsage: 0.5, queueLength: 0";
+    let chosen = "saturation: {default: {analyzerName: saturation}}";
+    for (signals, settings, missing, judge) in [
+        (
+            tokens,
+            chosen,
+            "inter_token_latency of a0, inter_token_latency of a1",
+            "saturation decides",
+        ),
+        (
+            percentages,
+            "",
+            "kv_capacity of a0, kv_capacity of a1",
+            "percentages decide",
+        ),
+    ] {
+        let unmeasured = said(signals, SLO);
+        let lacks = format!("slo has not measured its replicas yet, missing: {missing}");
+        assert!(unmeasured.starts_with(&lacks), "{unmeasured}");
+        let decided = format!("; {judge}: {}", said(signals, settings));
+        assert!(unmeasured.ends_with(&decided), "{unmeasured}");
+    }
+}
+
 fn after(minutes: u64, text: &str) -> Plan {
     let settings = read_bundle(SLO).unwrap();
     let (mut learned, mut made) = (Learned::default(), None);

@@ -7,7 +7,7 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, Participation};
 use crate::plan::{PlanStage, Reason};
-use crate::reason::MissingInput;
+use crate::reason::{LISTED, MissingInput, MissingSignal};
 
 /// Until a voter has had the time to speak, percentages in its place release nothing: it may be silent because a signal
 /// is missing.
@@ -41,10 +41,7 @@ pub(super) fn hold_unlearned_releases(
     configs: &[AnalyzerConfig],
     opinions: &Opinions,
 ) {
-    let stands_in = |config: &AnalyzerConfig| config.participation == Participation::StandsIn;
-    let slo = AnalyzerName::Slo;
-    let is_sized = opinions.informative().any(|analyzer| analyzer == slo);
-    if is_sized || !configs.iter().any(stands_in) {
+    if !is_stood_in_for(configs, opinions) {
         return;
     }
     let Some((input, _)) = work.inputs(cycle).slo.as_ref() else {
@@ -57,10 +54,46 @@ pub(super) fn hold_unlearned_releases(
         let signal = missing.get(&draft.view.template.role).copied();
         if let Some(signal) = signal.filter(|_| draft.count() < draft.base()) {
             let hold = BlockReason::Unlearned {
-                analyzer: slo,
+                analyzer: AnalyzerName::Slo,
                 signal,
             };
             draft.step(PlanStage::Optimizer, draft.base(), Reason::Held { hold });
         }
     }
+}
+
+/// Says of a variant for which nothing is due that the SLO analyzer has no say in it yet, and what decides: `by` an
+/// analyzer, else percentages.
+pub(super) fn name_unmeasured(
+    cycle: &Cycle<'_>,
+    work: &mut Work<'_>,
+    configs: &[AnalyzerConfig],
+    opinions: &Opinions,
+    by: Option<AnalyzerName>,
+) {
+    if !is_stood_in_for(configs, opinions) {
+        return;
+    }
+    let analyzer = AnalyzerName::Slo;
+    let gap = opinions.gap_of(analyzer, work.key, work.inputs(cycle));
+    let missing: Vec<MissingSignal> = gap.missing.into_iter().take(LISTED).collect();
+    for draft in &mut work.drafts {
+        let Some((stage, why)) = draft.judgement().filter(|(_, why)| why.is_balance()) else {
+            continue;
+        };
+        let why = Reason::NotMeasured {
+            analyzer,
+            by,
+            missing: missing.clone(),
+            because: Box::new(why.clone()),
+        };
+        draft.keep(stage, why);
+    }
+}
+
+/// Whether another analysis decides in the place of the SLO analyzer, which sizes no variant.
+fn is_stood_in_for(configs: &[AnalyzerConfig], opinions: &Opinions) -> bool {
+    let stands_in = |config: &AnalyzerConfig| config.participation == Participation::StandsIn;
+    let mut informative = opinions.informative();
+    configs.iter().any(stands_in) && informative.all(|analyzer| analyzer != AnalyzerName::Slo)
 }
