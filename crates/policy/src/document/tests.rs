@@ -243,6 +243,46 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
     }
 }
 
+#[test]
+fn a_wrong_type_hides_no_fault_of_another_field_or_entry() {
+    let read = |ago: &str, model: &str, current: &str, usage: &str| {
+        read(&format!(
+            "
+version: 1
+collection: {{ago: {ago}}}
+variants:
+- {{namespace: ns, name: a, model: {model}, target: {{current: {current}}}}}
+- {{namespace: ns, name: b, model: m, target: {{current: 1}}, pods: [{{name: p, signals: {usage}}}]}}
+models:
+- {{namespace: ns, model: m, router: {{}}}}
+"
+        ))
+    };
+    assert!(read("3s", "m", "1", "{kvUsage: 0.5}").is_ok());
+    let first = "collection.ago: invalid type: integer `3`, expected a length of time with its unit, \
+                 like 30s or 1m30s at line 3 column 19";
+    let model = "variants[0].model: invalid type: integer `5`, expected a name; write text, in quotes \
+                 where it reads as a number or a switch";
+    let current = "variants[0].target.current: invalid type: string \"many\", expected a whole number \
+                   from 0 to 4294967295";
+    let usage = "variants[1].pods[0].signals.kvUsage: invalid type: string \"lots\", expected a number, \
+                 or a mapping with value and age";
+    let schema = "; `wva plan --schema` describes every field";
+    let one = read("3", "m", "1", "{kvUsage: 0.5}").unwrap_err();
+    assert_eq!(one.to_string(), format!("{first}{schema}"));
+    let all = read("3", "5", "many", "{kvUsage: lots}").unwrap_err();
+    assert_eq!(
+        all.to_string(),
+        format!("{first}\n{model}\n{current}\n{usage}{schema}")
+    );
+    let unknown = read("3s", "m", "1", "{kvUsge: 0.5, kvUsage: lots}").unwrap_err();
+    let unknown = unknown.to_string();
+    let lines: Vec<&str> = unknown.lines().collect();
+    assert_eq!(lines.len(), 2, "{unknown}");
+    assert!(lines[0].starts_with("variants[1].pods[0].signals: unknown field `kvUsge`"));
+    assert_eq!(lines[1], format!("{usage}{schema}"));
+}
+
 /// What the controller writes is read whatever names hold, and to the last digit.
 #[test]
 fn json_is_read_as_json() {
