@@ -263,6 +263,8 @@ pub struct Facts {
     pub unreadable: Vec<(String, String)>,
     /// Objects of files that an API server would refuse, and why.
     pub malformed: Vec<(ObjectName, String)>,
+    /// Objects of files with a key that stands twice. Their fields are not judged: which value is meant is not known.
+    pub ambiguous: Vec<ObjectName>,
     /// What is refused or ignored in ConfigMaps of settings without their controller.
     pub settings_faults: Vec<(ObjectName, String)>,
     /// Objects that were read of files, of any kind.

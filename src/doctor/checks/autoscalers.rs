@@ -52,7 +52,9 @@ const SCALED_KINDS: [(&str, &str); 7] = [
 fn autoscalers(facts: &Facts) -> impl Iterator<Item = (&LiveObject, StoredAutoscaler)> {
     let all = facts.all(LiveKind::PodAutoscaler).iter();
     all.filter_map(|object| {
-        let is_wanted = facts.variant.is_none() && !object.is_leaving();
+        let is_wanted = facts.variant.is_none()
+            && !object.is_leaving()
+            && !facts.ambiguous.contains(&object.title());
         let read = is_wanted.then(|| read_known::<PodAutoscaler>(object.0.clone()).ok())??;
         let (read, _) = read;
         Some((object, read.project(&mut Interner::default())))

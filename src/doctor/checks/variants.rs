@@ -35,7 +35,8 @@ checks! {
 fn shapes(facts: &Facts) -> Vec<Finding> {
     let is_judged = |object: &LiveObject| {
         let mut malformed = facts.malformed.iter();
-        malformed.any(|(known, _)| *known == object.title())
+        let title = object.title();
+        facts.ambiguous.contains(&title) || malformed.any(|(known, _)| *known == title)
     };
     let variants = facts
         .variants()

@@ -191,8 +191,11 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
         match Value::deserialize(document) {
             Ok(value) => {
                 let repeated = value.get("kind").and_then(|_| check_keys(again).err());
-                let repeated = repeated.map(|why| (file.to_string(), why.to_string()));
-                facts.unreadable.extend(repeated);
+                if let Some(why) = repeated {
+                    facts.unreadable.push((file.to_string(), why.to_string()));
+                    let object = LiveObject::new(value.clone()).in_file(Some(Arc::clone(&file)));
+                    facts.ambiguous.push(object.title());
+                }
                 object(&file, value, &mut seen, facts);
             }
             Err(error) => {
@@ -246,10 +249,12 @@ fn object(
         return;
     };
     let title = object.title();
-    let faults = refused(kind, &object).into_iter();
-    facts
-        .malformed
-        .extend(faults.map(|fault| (title.clone(), fault)));
+    if !facts.ambiguous.contains(&title) {
+        let faults = refused(kind, &object).into_iter();
+        facts
+            .malformed
+            .extend(faults.map(|fault| (title.clone(), fault)));
+    }
     if !title.name.is_empty() && !seen.insert((kind, title.clone())) {
         let why = "the file holds it twice, and the last one is applied; remove one";
         facts.malformed.push((title, why.to_owned()));
@@ -313,7 +318,8 @@ pub fn in_namespace(facts: &mut Facts, namespace: &str) {
             namespace.clone_into(&mut object.namespace);
         }
     };
-    for (object, _) in facts.malformed.iter_mut().chain(&mut facts.settings_faults) {
+    let faults = facts.malformed.iter_mut().chain(&mut facts.settings_faults);
+    for object in faults.map(|(object, _)| object).chain(&mut facts.ambiguous) {
         moved(object);
     }
     for (kind, reading) in &mut facts.objects {

@@ -56,6 +56,32 @@ fn each_fault_of_a_manifest_is_one_finding() {
 }
 
 #[test]
+fn a_key_that_stands_twice_is_one_finding_whatever_its_values_are() {
+    let target = "kind: Deployment, name: llm";
+    for (name, from, separator, last) in [
+        ("type", "maxReplicas: 4", "\n  ", "maxReplicas: many"),
+        (
+            "text",
+            "scalingStrategy: APA",
+            "\n  ",
+            "scalingStrategy: VPA",
+        ),
+        ("target", target, ", ", "kind: Deployment, name: ''"),
+    ] {
+        let once = found(&format!("{name}-once"), from, last);
+        assert_eq!(once.len(), 1, "{name}: {once:?}");
+        assert!(once[0].starts_with("WVA160"), "{name}: {once:?}");
+        let both = format!("{from}{separator}{last}");
+        let twice = found(&format!("{name}-twice"), from, &both);
+        assert_eq!(twice.len(), 1, "{name}: {twice:?}");
+        assert!(
+            twice[0].starts_with("WVA080 spec") && twice[0].contains("stands twice; write it once"),
+            "{name}: {twice:?}"
+        );
+    }
+}
+
+#[test]
 fn an_object_of_another_version_is_found() {
     let own = "autoscaling.aibrix.ai/v1alpha1";
     let expected = "WVA080 apiVersion \"autoscaling.aibrix.ai/v1\" is not known; write autoscaling.aibrix.ai/v1alpha1";

@@ -164,6 +164,12 @@ fn what_an_api_server_does_not_take_as_written_is_found() {
             "modelID: m\n  modelID: n\n",
             "\"modelID\" stands twice; write it once",
         ),
+        (
+            "value",
+            "maxReplicas: 4\n",
+            "maxReplicas: 4\n  maxReplicas: 0\n",
+            "\"maxReplicas\" stands twice; write it once",
+        ),
         ("kind", "VariantAutoscaling", "VariantAutoScaling", kind),
         ("name", "name: a, name", "name: A_b, name", name),
         ("namespace", "namespace: ns", "namespace: UPPER", namespace),
