@@ -174,6 +174,8 @@ pub struct ControllerFacts {
     pub has_secrets: bool,
     /// What it refuses or ignores of its settings, each with its ConfigMap, if it is in one.
     pub problems: Vec<(Option<ObjectName>, String)>,
+    /// What it takes of its settings and does not act as it seems to, each with its ConfigMap, if it is in one.
+    pub notes: Vec<(Option<ObjectName>, String)>,
     /// The file of its Deployment, where it was read from one.
     pub file: Option<Arc<str>>,
 }
@@ -267,6 +269,8 @@ pub struct Facts {
     pub ambiguous: Vec<ObjectName>,
     /// What is refused or ignored in ConfigMaps of settings without their controller.
     pub settings_faults: Vec<(ObjectName, String)>,
+    /// What does not act as it seems to in those ConfigMaps.
+    pub settings_notes: Vec<(ObjectName, String)>,
     /// Objects that were read of files, of any kind.
     pub objects_read: usize,
     /// Deployments of the controller.

@@ -59,6 +59,35 @@ impl OutageForecast {
     }
 }
 
+/// What settings are accepted with: it does not act as it seems to, and keeps nothing from working.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SettingsNote {
+    /// The ConfigMap that it is about, or the controller.
+    pub object: ObjectName,
+    /// What does not act, and the remedy.
+    pub text: String,
+}
+
+impl SettingsNote {
+    fn line(&self) -> String {
+        format!("{}{}: {}\n", self.object, in_file(&self.object), self.text)
+    }
+
+    fn to_json(&self) -> Value {
+        let ObjectName {
+            kind,
+            namespace,
+            name,
+            file,
+        } = &self.object;
+        json!({
+            "object": { "kind": kind, "namespace": namespace, "name": name },
+            "file": file.as_deref(),
+            "text": self.text,
+        })
+    }
+}
+
 /// The outcomes of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
@@ -67,6 +96,8 @@ pub struct Diagnosis {
     pub took: BTreeMap<FindingGroup, Duration>,
     /// What follows for targets that KEDA scales once no controller answers.
     pub outages: Vec<OutageForecast>,
+    /// Remarks on settings.
+    pub notes: Vec<SettingsNote>,
     /// Objects that were read of files.
     pub objects_read: Option<usize>,
 }
@@ -151,6 +182,10 @@ impl Diagnosis {
             let lines: String = self.outages.iter().map(OutageForecast::line).collect();
             push(&mut text, &section("without a controller", &lines));
         }
+        if !self.notes.is_empty() {
+            let lines: String = self.notes.iter().map(SettingsNote::line).collect();
+            push(&mut text, &section("notes on settings", &lines));
+        }
         push(&mut text, &self.summary());
         text
     }
@@ -178,6 +213,7 @@ impl Diagnosis {
     pub fn to_json(&self) -> Value {
         let findings: Vec<Value> = self.findings().map(Finding::to_json).collect();
         let outages: Vec<Value> = self.outages.iter().map(OutageForecast::to_json).collect();
+        let notes: Vec<Value> = self.notes.iter().map(SettingsNote::to_json).collect();
         let unseen = self
             .unseen()
             .map(|(check, why)| json!({ "check": check, "why": why }));
@@ -190,6 +226,7 @@ impl Diagnosis {
             "findings": findings,
             "unseen": unseen.collect::<Vec<Value>>(),
             "outages": outages,
+            "notes": notes,
             "seconds": took.collect::<BTreeMap<&str, f64>>(),
         });
         if let (Some(read), Some(fields)) = (self.objects_read, document.as_object_mut()) {
@@ -223,10 +260,7 @@ fn lines(finding: &Finding) -> String {
         FindingSeverity::Warning => '‼',
     };
     let id = finding.code.id();
-    let file = match &finding.object.file {
-        Some(file) if **file != *finding.object.name => format!(" in {file}"),
-        _ => String::new(),
-    };
+    let file = in_file(&finding.object);
     format!(
         "{sign} {id} {}: {}{file}\n    {}\n    remedy: {}\n    see {PAGE}#{}\n",
         spec.title,
@@ -235,6 +269,14 @@ fn lines(finding: &Finding) -> String {
         finding.remedy(),
         id.to_lowercase(),
     )
+}
+
+/// The file of an object that is not named after it.
+fn in_file(object: &ObjectName) -> String {
+    match &object.file {
+        Some(file) if **file != *object.name => format!(" in {file}"),
+        _ => String::new(),
+    }
 }
 
 fn push(text: &mut String, more: &str) {

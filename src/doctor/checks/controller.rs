@@ -9,6 +9,7 @@ use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
+use crate::doctor::report::SettingsNote;
 use crate::settings::config_maps::Purpose;
 
 /// Keys that only entries of saturation ConfigMaps have.
@@ -97,6 +98,24 @@ fn settings(facts: &Facts) -> Vec<Finding> {
     let alone = facts.settings_faults.iter();
     found.extend(alone.map(|(map, cause)| FindingCode::SettingIgnored.at(map.clone(), cause)));
     found
+}
+
+/// What settings are accepted with. Several files may hold one ConfigMap, so that one note may be of each.
+pub(super) fn notes(facts: &Facts) -> Vec<SettingsNote> {
+    let of_controllers = facts.controllers().iter().flat_map(|one| {
+        let notes = one.notes.iter();
+        notes.map(move |(map, text)| (map.clone().unwrap_or_else(|| one.title()), text))
+    });
+    let alone = facts.settings_notes.iter();
+    let alone = alone.map(|(map, text)| (map.clone(), text));
+    let notes = of_controllers
+        .chain(alone)
+        .map(|(object, text)| SettingsNote {
+            object,
+            text: text.clone(),
+        });
+    let notes: BTreeSet<SettingsNote> = notes.collect();
+    notes.into_iter().collect()
 }
 
 /// What a ConfigMap is for, by its name or content, whether it is read or not.

@@ -169,6 +169,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     let named = "what the command line names is there";
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis.outages = outage::outages(facts);
+    diagnosis.notes = controller::notes(facts);
     diagnosis
 }
 

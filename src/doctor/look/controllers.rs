@@ -88,14 +88,14 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
             gather(&mut sources, &names, &place.namespace, |_| true, views);
         }
     }
-    let (settings, problems) = match start(&sources) {
+    let (settings, problems, notes) = match start(&sources) {
         Ok(first) => {
-            let problems = problems(&first, facts);
-            (Ok(Arc::new(first.generation)), problems)
+            let (problems, notes) = remarks(&first, facts);
+            (Ok(Arc::new(first.generation)), problems, notes)
         }
         Err(errors) => {
             let errors = errors.iter().map(ToString::to_string).collect();
-            (Err(errors), Vec::new())
+            (Err(errors), Vec::new(), Vec::new())
         }
     };
     ControllerFacts {
@@ -106,12 +106,16 @@ pub(in crate::doctor) fn controller(deployment: &LiveObject, facts: &Facts) -> C
         settings,
         has_secrets: containers(deployment).any(has_secrets),
         problems,
+        notes,
         file: deployment.file().cloned(),
     }
 }
 
-/// What is refused or ignored, each with the ConfigMap that it is in.
-fn problems(first: &FirstGeneration, facts: &Facts) -> Vec<(Option<ObjectName>, String)> {
+/// Remarks on settings, each with the ConfigMap that it is about.
+type Remarks = Vec<(Option<ObjectName>, String)>;
+
+/// What is refused or ignored, and what is taken and does not act as it seems to.
+fn remarks(first: &FirstGeneration, facts: &Facts) -> (Remarks, Remarks) {
     let statics = &first.generation.statics;
     let holder = |(purpose, namespace): (Purpose, Option<&Arc<str>>), key: &str| {
         let namespace = namespace.map_or(&*statics.scope.system_namespace, |one| one);
@@ -132,15 +136,17 @@ fn problems(first: &FirstGeneration, facts: &Facts) -> Vec<(Option<ObjectName>, 
         let holder = one.key().and_then(|key| holder(one.config_map(), key));
         (holder, one.to_string())
     });
-    let mistakes = notices
-        .iter()
-        .filter(|one| one.severity() == Severity::Mistake);
-    let mistakes = mistakes.map(|one| {
-        let place = one.config_map().zip(one.key());
-        let holder = place.and_then(|(map, key)| holder(map, key));
-        (holder, one.to_string())
-    });
-    problems.chain(mistakes).collect()
+    let noticed = |severity: Severity| -> Remarks {
+        let notices = notices.iter().filter(|one| one.severity() == severity);
+        let placed = notices.map(|one| {
+            let place = one.config_map().zip(one.key());
+            let holder = place.and_then(|(map, key)| holder(map, key));
+            (holder, one.to_string())
+        });
+        placed.collect()
+    };
+    let problems = problems.chain(noticed(Severity::Mistake)).collect();
+    (problems, noticed(Severity::Warning))
 }
 
 /// Whether variables of a container come from Secrets.

@@ -56,7 +56,7 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
     let controllers = deployments.iter().map(|one| of_files(one, &facts));
     facts.controllers = Reading::Known(controllers.collect());
     if deployments.is_empty() {
-        facts.settings_faults = without_controller(&facts);
+        without_controller(&mut facts);
     }
     facts.declare();
     Ok(facts)
@@ -90,6 +90,7 @@ fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
             .insert(LiveKind::ConfigMap, Reading::Known(ordered));
         let other = controller(deployment, &facts);
         judged.problems.extend(other.problems);
+        judged.notes.extend(other.notes);
         // Where all of them together are refused, that is a finding already.
         let errors = other.settings.err().filter(|_| judged.settings.is_ok());
         let errors = errors.into_iter().flatten();
@@ -99,19 +100,25 @@ fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
     judged
 }
 
-/// What is wrong in ConfigMaps of thresholds, each as the only one of a controller with defaults.
-fn without_controller(facts: &Facts) -> Vec<(ObjectName, String)> {
+/// Judges ConfigMaps of thresholds, each as the only one of a controller with defaults.
+fn without_controller(facts: &mut Facts) {
     let maps = facts.all(LiveKind::ConfigMap).iter();
     let maps = maps.filter(|map| likely_purpose(map) == Some(Purpose::Saturation));
-    let faults = maps.flat_map(|map| {
-        let title = map.title();
-        let faults = judged_alone(map).into_iter();
-        faults.map(move |fault| (title.clone(), fault))
-    });
-    faults.collect()
+    let judged: Vec<_> = maps.map(|map| (map.title(), judged_alone(map))).collect();
+    for (title, judged) in judged {
+        let problems = judged.problems.into_iter().map(|(_, why)| why);
+        let faults = judged.settings.err().unwrap_or_else(|| problems.collect());
+        let faults = faults.into_iter().map(|fault| (title.clone(), fault));
+        facts.settings_faults.extend(faults);
+        let notes = judged.notes.into_iter().map(|(_, note)| {
+            let note = format!("{note}; every other setting is taken at its default");
+            (title.clone(), note)
+        });
+        facts.settings_notes.extend(notes);
+    }
 }
 
-fn judged_alone(map: &LiveObject) -> Vec<String> {
+fn judged_alone(map: &LiveObject) -> ControllerFacts {
     let mut facts = Facts::default();
     facts
         .objects
@@ -131,9 +138,7 @@ fn judged_alone(map: &LiveObject) -> Vec<String> {
         "metadata": { "name": "controller", "namespace": namespace },
         "spec": { "template": { "spec": { "containers": [{ "env": variables }] } } },
     }));
-    let judged = controller(&deployment, &facts);
-    let problems = judged.problems.into_iter().map(|(_, why)| why);
-    judged.settings.err().unwrap_or_else(|| problems.collect())
+    controller(&deployment, &facts)
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
@@ -318,7 +323,9 @@ pub fn in_namespace(facts: &mut Facts, namespace: &str) {
             namespace.clone_into(&mut object.namespace);
         }
     };
-    let faults = facts.malformed.iter_mut().chain(&mut facts.settings_faults);
+    let settings = facts.settings_faults.iter_mut();
+    let settings = settings.chain(&mut facts.settings_notes);
+    let faults = facts.malformed.iter_mut().chain(settings);
     for object in faults.map(|(object, _)| object).chain(&mut facts.ambiguous) {
         moved(object);
     }

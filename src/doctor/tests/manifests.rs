@@ -412,6 +412,37 @@ fn thresholds_are_judged_without_their_controller() {
 }
 
 #[test]
+fn a_threshold_that_nothing_reads_is_a_note_and_no_finding() {
+    let diagnosis = |name: &str, analyzer: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: thresholds, namespace: ns}}\ndata:\n  \
+             default: |\n    analyzerName: {analyzer}\n    kvSpareTrigger: 0.2\n"
+        );
+        of_file(name, &text)
+    };
+    let read = diagnosis("read-threshold", "slo");
+    assert!(read.notes.is_empty(), "{:?}", read.notes);
+    assert!(!read.to_text().contains("notes on settings"));
+    let unread = diagnosis("unread-threshold", "saturation");
+    assert_eq!(unread.verdict(), Verdict::Fine, "{}", unread.to_text());
+    let text = "global saturation ConfigMap, entry \"default\": kvSpareTrigger: only percentages read it, and \
+                analyzers decide the models of this entry; remove it; every other setting is taken at its default";
+    let [note] = unread.notes.as_slice() else {
+        panic!("{:?}", unread.notes);
+    };
+    assert_eq!(
+        (note.object.to_string().as_str(), note.text.as_str()),
+        ("ConfigMap ns/thresholds", text)
+    );
+    let file = note.object.file.as_deref().unwrap();
+    let line = format!(
+        "notes on settings\n-----------------\nConfigMap ns/thresholds in {file}: {text}\n"
+    );
+    assert!(unread.to_text().contains(&line), "{}", unread.to_text());
+    assert_eq!(unread.to_json()["notes"][0]["text"], text);
+}
+
+#[test]
 fn a_patch_is_no_controller_and_a_template_no_manifest() {
     let deployment = |image: &str| {
         format!(

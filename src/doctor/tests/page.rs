@@ -47,6 +47,10 @@ codes with namespace and name, and the alert `WVAFinding` reads it. [Where each 
 *Without a controller* has the replicas of each target that KEDA scales by a count, once no controller answers: those of
 the fallback within the bounds of the HPA, or those that exist. In JSON it is `outages`. A ScaledObject with further triggers
 has no entry, and none where a finding says what follows.
+
+*Notes on settings* has what is accepted and does not act, like a threshold that nothing reads. A note is no finding and
+leaves the exit code as it is. In JSON it is in `notes`. Entries and quotas without a variant have none: other variants
+may be elsewhere.
 ";
 
 fn page() -> String {
