@@ -265,8 +265,9 @@ mod tests {
         let many = (0..=SAMPLE_LIMIT).map(|label| format!("x{{l=\"{label}\"}} 1\n"));
         let many = many.collect::<Vec<_>>().concat();
         let long = format!("{BEFORE}# {}\n", "x".repeat(65 * 1024));
+        let format = "; serve the text format of Prometheus there";
         for (page, part) in [
-            ("<html>\n", "line 1"),
+            ("<html>\n", format),
             ("x{a=\"1\"} many\n", "its value is no number"),
             ("x_bucket{a=\"1\"} 3\n", "its bucket has no upper bound"),
             ("x_bucket{le=\"wide\"} 3\n", "its bucket has no upper bound"),
@@ -275,6 +276,9 @@ mod tests {
         ] {
             let error = read(page, &["x"]).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
+            // One remedy, and for the fault that there is.
+            assert_eq!(error.matches("; ").count(), 1, "{error}");
+            assert_eq!(error.ends_with(format), page != many, "{error}");
         }
         let mut reader = FamilyReader::new([]);
         let line = [b"#".repeat(32 * 1024 - 1), b"\n".to_vec()].concat();

@@ -9,25 +9,27 @@ pub const LINE_LIMIT: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageFault {
     /// It is longer than a page may be.
-    #[error("the page exceeds {limit} bytes")]
+    #[error("the page exceeds {limit} bytes, and no more are read; serve fewer series there")]
     TooLarge {
         /// The longest that is read.
         limit: u64,
     },
     /// One of its lines is longer than a line may be.
-    #[error("line {line} of the page exceeds {LINE_LIMIT} bytes")]
+    #[error(
+        "line {line} of the page exceeds {LINE_LIMIT} bytes; serve the text format of Prometheus there"
+    )]
     LongLine {
         /// The line, counted from 1.
         line: usize,
     },
     /// It is not text.
-    #[error("line {line} of the page is not UTF-8")]
+    #[error("line {line} of the page is not UTF-8; serve the text format of Prometheus there")]
     NotText {
         /// The line, counted from 1.
         line: usize,
     },
     /// A line is neither sample nor comment.
-    #[error(transparent)]
+    #[error("{0}; serve the text format of Prometheus there")]
     Invalid(#[from] InvalidPage),
     /// More samples than are kept.
     #[error(

@@ -125,7 +125,10 @@ pub enum PageReadError {
         cause: String,
     },
     /// No complete answer in time.
-    #[error("the page did not come within {}", humantime::format_duration(*deadline))]
+    #[error(
+        "the page did not come within {}; check port, network policies and the load of what serves it",
+        humantime::format_duration(*deadline)
+    )]
     Timeout {
         /// The time that it had.
         deadline: Duration,
@@ -140,7 +143,7 @@ pub enum PageReadError {
         status: u16,
     },
     /// The page cannot be read.
-    #[error("{0}; name a page in the text format of Prometheus")]
+    #[error(transparent)]
     Page(#[from] PageFault),
 }
 

@@ -37,7 +37,9 @@ pub enum RouterError {
         cause: String,
     },
     /// No complete answer in time.
-    #[error("its metrics did not come within {deadline:?}")]
+    #[error(
+        "its metrics did not come within {deadline:?}; check its port, network policies and its load"
+    )]
     Timeout {
         /// The time that it had.
         deadline: Duration,
@@ -54,7 +56,9 @@ pub enum RouterError {
         sent: Sent,
     },
     /// Any other status.
-    #[error("its metrics page answers with HTTP {status}")]
+    #[error(
+        "its metrics page answers with HTTP {status}; check that its port serves /metrics, without a redirect"
+    )]
     Status {
         /// HTTP status.
         status: u16,

@@ -23,7 +23,9 @@ pub enum PageError {
     #[error(transparent)]
     Unreadable(#[from] PageFault),
     /// More models than are kept.
-    #[error("the page names more than {MODEL_LIMIT} models")]
+    #[error(
+        "the page names more than {MODEL_LIMIT} models, and no more are kept; divide them among several routers"
+    )]
     TooMany,
     /// It shows no queue, which is not the same as an empty one.
     #[error(

@@ -158,7 +158,8 @@ async fn a_page_that_hangs_ends_by_its_deadline() {
             .await
             .unwrap_err();
         assert_eq!(error, PageReadError::Timeout { deadline });
-        assert_eq!(error.to_string(), "the page did not come within 50ms");
+        let expected = "the page did not come within 50ms; check port, network policies and the load of what serves it";
+        assert_eq!(error.to_string(), expected);
     }
 }
 

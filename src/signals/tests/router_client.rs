@@ -97,7 +97,11 @@ async fn every_bad_answer_has_its_own_error() {
     for (mode, reason, part) in [
         (page("<html></html>"), "malformed", "line 1 of the page"),
         (page("up 1\n"), "no_queue", "flow control"),
-        (Mode::Answer(503, String::new()), "status", "HTTP 503"),
+        (
+            Mode::Answer(503, String::new()),
+            "status",
+            "HTTP 503; check that its port serves /metrics",
+        ),
         (
             Mode::Redirect("http://127.0.0.1:1/".to_owned()),
             "status",
@@ -121,7 +125,11 @@ async fn a_router_has_until_the_deadline_and_no_endless_line() {
     let router = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
     let deadline = Duration::from_millis(50);
     let error = routers.held(router, deadline).await;
-    assert_eq!(error, Err(RouterError::Timeout { deadline }));
+    let error = error.unwrap_err();
+    assert_eq!(error, RouterError::Timeout { deadline });
+    let expected =
+        "its metrics did not come within 50ms; check its port, network policies and its load";
+    assert_eq!(error.to_string(), expected);
     server.become_(Mode::Flood);
     let error = routers.held(router, PATIENCE).await.unwrap_err();
     let is_page = matches!(
