@@ -48,7 +48,7 @@ pub enum QueryError {
     },
     /// HTTP 401.
     #[error(
-        "Prometheus does not accept who we are (HTTP 401{detail}); set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH to a valid token"
+        "Prometheus does not accept the credentials of the controller (HTTP 401{detail}); set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH to a valid token"
     )]
     Unauthorized {
         /// What the server said, with a leading separator, or nothing.
@@ -56,7 +56,7 @@ pub enum QueryError {
     },
     /// HTTP 403.
     #[error(
-        "Prometheus knows who we are and refuses the query (HTTP 403{detail}); grant the service account the right to read metrics"
+        "Prometheus accepts the credentials of the controller and refuses the query (HTTP 403{detail}); grant the service account the right to read metrics"
     )]
     Forbidden {
         /// What the server said, with a leading separator, or nothing.
@@ -195,6 +195,23 @@ mod tests {
         assert!(long.ends_with('\u{2026}'));
         let wide = excerpt(&"\u{1f600}".repeat(10_000));
         assert!(wide.len() <= 200 + '\u{2026}'.len_utf8());
+    }
+
+    #[test]
+    fn a_refusal_names_the_credentials_and_the_remedy() {
+        let whose = "the credentials of the controller";
+        for (status, remedy) in [
+            (
+                401,
+                "; set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH",
+            ),
+            (403, "; grant the service account the right to read metrics"),
+        ] {
+            let text = QueryError::of_status(status, "").to_string();
+            assert!(text.contains(whose) && text.contains(remedy), "{text}");
+        }
+        let failed = QueryError::of_status(500, "").to_string();
+        assert!(!failed.contains(whose), "{failed}");
     }
 
     #[test]

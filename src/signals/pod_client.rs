@@ -33,7 +33,7 @@ impl PageUrl {
     pub fn of_pod(address: IpAddr, port: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
         let number: Option<u16> = port.parse().ok().filter(|port| *port > 0);
         let number = number.ok_or_else(|| PageReadError::InvalidUrl {
-            why: format!("port {port:?} is none; write a number from 1 to 65535"),
+            why: format!("port {port:?} is no number from 1 to 65535; write one"),
         })?;
         let host = match address {
             IpAddr::V4(address) => address.to_string(),
@@ -53,7 +53,7 @@ impl PageUrl {
             return Ok(url);
         }
         Err(PageReadError::InvalidUrl {
-            why: format!("endpoint {endpoint:?} is none; write host:port"),
+            why: format!("endpoint {endpoint:?} is no host with a port; write host:port"),
         })
     }
 

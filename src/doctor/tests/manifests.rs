@@ -181,7 +181,7 @@ fn an_endpoint_that_is_not_read_is_found() {
     };
     assert_eq!(endpoint("queue.ns.svc:80"), Vec::<String>::new());
     for (refused, why) in [
-        ("queue.ns.svc:0", "is none; write host:port"),
+        ("queue.ns.svc:0", "is no host with a port; write host:port"),
         ("169.254.169.254:80", "which is never read"),
         ("metrics.example.com:80", "is not permitted"),
     ] {
@@ -198,7 +198,7 @@ fn an_endpoint_that_is_not_read_is_found() {
 fn a_source_that_no_pod_can_answer_is_found() {
     let metric = "spec.metricsSources[0].targetMetric: ";
     let no_port = |port: &str| {
-        let why = "is none; write a number from 1 to 65535";
+        let why = "is no number from 1 to 65535; write one";
         format!("WVA165 spec.metricsSources[0].port: port {port:?} {why}")
     };
     for (source, expected) in [

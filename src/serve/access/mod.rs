@@ -81,7 +81,10 @@ pub enum AccessDenied {
         reason: String,
     },
     /// The API server cannot be asked.
-    #[error("who may read this cannot be found out now; see the log of the controller")]
+    #[error(
+        "the API server does not answer whether the sender may read this; send it again, and see /readyz and the log \
+         of the controller for the cause"
+    )]
     Unavailable,
 }
 

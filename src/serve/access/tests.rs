@@ -218,9 +218,11 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
 
     let words = "User \"wva\" cannot create resource \"tokenreviews\"";
     server.then(refusal(403, "Forbidden", words));
-    assert_eq!(
-        ask(&authorizer, "new", "/metrics").await,
-        Err(AccessDenied::Unavailable)
+    let refused = ask(&authorizer, "new", "/metrics").await.unwrap_err();
+    assert_eq!(refused, AccessDenied::Unavailable);
+    assert!(
+        refused.to_string().contains("see /readyz and the log"),
+        "{refused}"
     );
     let reason = state();
     assert_eq!(
