@@ -283,6 +283,33 @@ models:
     assert_eq!(lines[1], format!("{usage}{schema}"));
 }
 
+#[test]
+fn variants_of_the_documented_form_are_judged_without_the_others() {
+    let faults = |model: &str, usage: &str| {
+        let text = format!(
+            "
+version: 1
+collection: {{ago: 10s}}
+variants:
+- {{namespace: ns, name: a, model: {model}, target: {{current: 1}}}}
+- {{namespace: ns, name: b, model: m, target: {{current: 1}}, pods: [{{name: p, signals: {{kvUsage: {usage}}}}}]}}
+"
+        );
+        let faults = SnapshotDocument::variant_faults(&text, &FreshnessBands::default());
+        let paths = faults.into_iter().map(|fault| fault.path);
+        paths.collect::<Vec<_>>()
+    };
+    assert_eq!(faults("5", "0.5"), Vec::<String>::new());
+    assert_eq!(faults("5", "50"), ["variants[1].pods[0].signals.kvUsage"]);
+    // The age counts from the collection.
+    let stale = |age: &str| format!("{{value: 0.5, age: {age}, state: stale}}");
+    assert_eq!(faults("5", &stale("55s")), Vec::<String>::new());
+    assert_eq!(
+        faults("5", &stale("45s")),
+        ["variants[1].pods[0].signals.kvUsage"]
+    );
+}
+
 /// What the controller writes is read whatever names hold, and to the last digit.
 #[test]
 fn json_is_read_as_json() {
