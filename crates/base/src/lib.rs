@@ -1,6 +1,7 @@
 //! What the crates of this project share and what knows none of them: time, text, documents.
 
 pub mod backoff;
+mod cases;
 mod debug_of;
 pub mod duration;
 pub mod moment;

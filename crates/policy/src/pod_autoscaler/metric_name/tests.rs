@@ -51,25 +51,13 @@ fn canonical_names_stand_for_the_series_of_the_engine() {
 #[test]
 fn other_names_are_those_of_series() {
     let known = |kind| Some(kind);
-    for (name, expected, kind) in [
-        (
-            "vllm:num_requests_running",
-            "vllm:num_requests_running",
-            known(SeriesType::Gauge),
-        ),
-        (
-            "vllm:kv_cache_usage_perc",
-            "vllm:kv_cache_usage_perc",
-            known(SeriesType::Ratio),
-        ),
-        (
-            "vllm:prompt_tokens_total",
-            "vllm:prompt_tokens_total",
-            known(SeriesType::Counter),
-        ),
+    for (name, expected, kind) in wva_base::cases! {
+        ("vllm:num_requests_running", "vllm:num_requests_running", known(SeriesType::Gauge)),
+        ("vllm:kv_cache_usage_perc", "vllm:kv_cache_usage_perc", known(SeriesType::Ratio)),
+        ("vllm:prompt_tokens_total", "vllm:prompt_tokens_total", known(SeriesType::Counter)),
         ("vllm:lora_requests_info", "vllm:lora_requests_info", None),
         ("my_queue", "my_queue", None),
-    ] {
+    } {
         // No engine is needed for them.
         for engine in [None, Some("sglang"), Some("other")] {
             assert_eq!(series(name, engine), Ok((expected.into(), kind)), "{name}");
@@ -85,37 +73,18 @@ fn other_names_are_those_of_series() {
 
 #[test]
 fn a_statistic_follows_the_name() {
-    for (text, name, statistic) in [
+    for (text, name, statistic) in wva_base::cases! {
         ("my_seconds", "my_seconds", None),
-        (
-            "my_seconds:p50",
-            "my_seconds",
-            Some(HistogramStatistic::Percentile(50)),
-        ),
-        (
-            "my_seconds:p90",
-            "my_seconds",
-            Some(HistogramStatistic::Percentile(90)),
-        ),
-        (
-            "vllm:x:p95",
-            "vllm:x",
-            Some(HistogramStatistic::Percentile(95)),
-        ),
-        (
-            "time_to_first_token_seconds:p99",
-            "vllm:time_to_first_token_seconds",
-            Some(HistogramStatistic::Percentile(99)),
-        ),
-        (
-            "my_seconds:mean",
-            "my_seconds",
-            Some(HistogramStatistic::Mean),
-        ),
+        ("my_seconds:p50", "my_seconds", Some(HistogramStatistic::Percentile(50))),
+        ("my_seconds:p90", "my_seconds", Some(HistogramStatistic::Percentile(90))),
+        ("vllm:x:p95", "vllm:x", Some(HistogramStatistic::Percentile(95))),
+        ("time_to_first_token_seconds:p99", "vllm:time_to_first_token_seconds",
+         Some(HistogramStatistic::Percentile(99))),
+        ("my_seconds:mean", "my_seconds", Some(HistogramStatistic::Mean)),
         // A name may have colons, and these are no statistics.
         ("vllm:p42", "vllm:p42", None),
         ("vllm:P90", "vllm:P90", None),
-    ] {
+    } {
         let found = PageMetric::of_pod(text, None).unwrap();
         assert_eq!(
             (&*found.series, found.statistic),
@@ -127,35 +96,15 @@ fn a_statistic_follows_the_name() {
 
 #[test]
 fn what_names_nothing_is_refused_with_name_engine_and_remedy() {
-    for (name, engine, parts) in [
-        (
-            "p95_ttft_5m",
-            None,
-            ["p95_ttft_5m", "vllm", "source of type external"],
-        ),
-        (
-            "max_lora",
-            Some("sglang"),
-            ["max_lora", "sglang", "name a gauge"],
-        ),
-        (
-            "kv_cache_hit_rate",
-            None,
-            ["kv_cache_hit_rate", "vllm", "pods of trtllm"],
-        ),
-        (
-            "num_requests_running",
-            Some("tgi"),
-            ["num_requests_running", "tgi", "set the label"],
-        ),
-        (
-            "num_requests_running:p90",
-            None,
-            ["num_requests_running", "vllm", "remove :p90"],
-        ),
+    for (name, engine, parts) in wva_base::cases! {
+        ("p95_ttft_5m", None, ["p95_ttft_5m", "vllm", "source of type external"]),
+        ("max_lora", Some("sglang"), ["max_lora", "sglang", "name a gauge"]),
+        ("kv_cache_hit_rate", None, ["kv_cache_hit_rate", "vllm", "pods of trtllm"]),
+        ("num_requests_running", Some("tgi"), ["num_requests_running", "tgi", "set the label"]),
+        ("num_requests_running:p90", None, ["num_requests_running", "vllm", "remove :p90"]),
         ("a b", Some("sglang"), ["a b", "sglang", "write letters"]),
         ("", None, ["\"\"", "vllm", "write letters"]),
-    ] {
+    } {
         let error = series(name, engine).unwrap_err();
         for part in parts {
             assert!(error.contains(part), "{name}: {error}");
@@ -182,23 +131,11 @@ fn a_series_is_read_by_the_name_that_the_version_of_the_engine_gives_it() {
         family.samples.insert(name.into(), sample);
         family
     };
-    for (metric, first, second) in [
-        (
-            "kv_cache_usage_perc",
-            "vllm:kv_cache_usage_perc",
-            "vllm:gpu_cache_usage_perc",
-        ),
-        (
-            "gpu_cache_usage_perc",
-            "vllm:gpu_cache_usage_perc",
-            "vllm:kv_cache_usage_perc",
-        ),
-        (
-            "request_success_total",
-            "vllm:num_requests_success_total",
-            "vllm:request_success_total",
-        ),
-    ] {
+    for (metric, first, second) in wva_base::cases! {
+        ("kv_cache_usage_perc", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+        ("gpu_cache_usage_perc", "vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"),
+        ("request_success_total", "vllm:num_requests_success_total", "vllm:request_success_total"),
+    } {
         let named = PageMetric::of_pod(metric, None).unwrap();
         assert_eq!(named.names().collect::<Vec<_>>(), [first, second]);
         let page = |names: &[&str]| -> BTreeMap<Arc<str>, FamilySamples> {

@@ -184,50 +184,15 @@ fn what_a_series_does_not_show_is_named() {
         (SamplePart::Sum, "s_sum", 0.0, 3.0),
         (SamplePart::Count, "s_count", 0.0, 2.0),
     ]);
-    let table: [(PageMetric, FamilySamples, Failure, &str); 7] = [
-        (
-            metric("x", None, None),
-            page(&[]),
-            Failure::Absent,
-            "no series of that name",
-        ),
-        (
-            metric("x", None, None),
-            values(&[("x", f64::NAN)]),
-            Failure::Invalid,
-            "x is not finite or negative",
-        ),
-        (
-            metric("x", None, None),
-            values(&[("x", f64::INFINITY)]),
-            Failure::Invalid,
-            "x is not finite or negative",
-        ),
-        (
-            metric("x", None, None),
-            values(&[("x", -1.0)]),
-            Failure::Invalid,
-            "x is not finite or negative",
-        ),
-        (
-            metric("x", None, Some(90)),
-            values(&[("x", 1.0)]),
-            Failure::Invalid,
-            "remove :p90",
-        ),
-        (
-            metric("s", Some(SeriesType::Summary), Some(99)),
-            counts.clone(),
-            Failure::Invalid,
-            "write :mean",
-        ),
-        (
-            metric("s", Some(SeriesType::Histogram), Some(99)),
-            counts.clone(),
-            Failure::Absent,
-            "no buckets",
-        ),
-    ];
+    let table: [(PageMetric, FamilySamples, Failure, &str); 7] = wva_base::cases! {
+        (metric("x", None, None), page(&[]), Failure::Absent, "no series of that name"),
+        (metric("x", None, None), values(&[("x", f64::NAN)]), Failure::Invalid, "x is not finite or negative"),
+        (metric("x", None, None), values(&[("x", f64::INFINITY)]), Failure::Invalid, "x is not finite or negative"),
+        (metric("x", None, None), values(&[("x", -1.0)]), Failure::Invalid, "x is not finite or negative"),
+        (metric("x", None, Some(90)), values(&[("x", 1.0)]), Failure::Invalid, "remove :p90"),
+        (metric("s", Some(SeriesType::Summary), Some(99)), counts.clone(), Failure::Invalid, "write :mean"),
+        (metric("s", Some(SeriesType::Histogram), Some(99)), counts.clone(), Failure::Absent, "no buckets"),
+    };
     for (metric, page, kind, part) in table {
         let failure = read(&metric, &page, Some(&page)).unwrap_err();
         assert_eq!(failure.kind, kind, "{}", failure.why);

@@ -242,22 +242,13 @@ impl Tick<'_> {
         // In the place of a value out of its range.
         let is_kept = |fault: &WithoutEffect| fault.to_string().ends_with(" is kept");
         let has_default = self.policy.faults.iter().any(is_kept);
-        let quirks = [
+        let quirks = wva_base::cases! {
             (has_default, Cause::Q14),
-            (
-                sources.len() > 1 && sources[0].metric == sources[1].metric,
-                Cause::Q12,
-            ),
+            (sources.len() > 1 && sources[0].metric == sources[1].metric, Cause::Q12),
             (!is_kpa && has_total && n != 1, Cause::Q24),
-            (
-                is_kpa && !has_total && (n != 1 || self.is_mixed),
-                Cause::Q10,
-            ),
-            (
-                !is_kpa && (self.is_mixed || self.measured().any(|(_, figures)| differs(figures))),
-                Cause::Q25,
-            ),
-        ];
+            (is_kpa && !has_total && (n != 1 || self.is_mixed), Cause::Q10),
+            (!is_kpa && (self.is_mixed || self.measured().any(|(_, figures)| differs(figures))), Cause::Q25),
+        };
         let found = quirks.into_iter().find(|(is_one, _)| *is_one);
         found.map(|(_, cause)| cause)
     }
@@ -291,25 +282,16 @@ impl Tick<'_> {
             !exceeds(figures.stable.low, upper) && !exceeds(lower, figures.stable.high);
         let has_room = figures.now.high > figures.stable.high
             || measured.any(|(_, figures)| figures.now.high > figures.stable.high);
-        let rules = [
+        let rules = wva_base::cases! {
             (is_held && (n == 0 || theirs == 0), Cause::Q15),
             (theirs != raw || is_stabilised, Cause::Q20),
-            (
-                is_held && ours == n && self.has_step("ReleaseNeedsHistory"),
-                Cause::History,
-            ),
+            (is_held && ours == n && self.has_step("ReleaseNeedsHistory"), Cause::History),
             (is_held && self.has_step("Panic"), Cause::PanicHolds),
-            (
-                !is_held && theirs == n && !exceeds(figures.stable.high, one),
-                Cause::NearOneTarget,
-            ),
-            (
-                self.ready < n && ours == n && is_tolerated,
-                Cause::OnTheirWay,
-            ),
+            (!is_held && theirs == n && !exceeds(figures.stable.high, one), Cause::NearOneTarget),
+            (self.ready < n && ours == n && is_tolerated, Cause::OnTheirWay),
             (is_held && has_room, Cause::Room),
             (self.ready < n && self.has_rounded(), Cause::Rounding),
-        ];
+        };
         let found = rules.into_iter().find(|(is_one, _)| *is_one);
         found.map(|(_, cause)| cause)
     }

@@ -282,65 +282,23 @@ fn a_window_that_is_refused_is_compared_with_none() {
 }
 
 /// A key, a value, and what is said of it.
-const UNREAD: [(&str, &str, &str); 13] = [
-    (
-        "max-scale-up-rate",
-        "0.5",
-        "must be at least 1; write for example 2; 2 is kept",
-    ),
-    (
-        "max-scale-up-rate",
-        "NaN",
-        "must be a valid number; write for example 2; 2 is kept",
-    ),
+const UNREAD: [(&str, &str, &str); 13] = wva_base::cases! {
+    ("max-scale-up-rate", "0.5", "must be at least 1; write for example 2; 2 is kept"),
+    ("max-scale-up-rate", "NaN", "must be a valid number; write for example 2; 2 is kept"),
     ("max-scale-down-rate", "", "must be a valid number"),
-    (
-        "scale-up-tolerance",
-        "1",
-        "must be at least 0 and below 1; write for example 0.1; 0.1 is kept",
-    ),
-    (
-        "scale-down-tolerance",
-        "-0.1",
-        "must be at least 0 and below 1",
-    ),
+    ("scale-up-tolerance", "1", "must be at least 0 and below 1; write for example 0.1; 0.1 is kept"),
+    ("scale-down-tolerance", "-0.1", "must be at least 0 and below 1"),
     ("panic-threshold", "1", "must be above 1"),
-    (
-        "scale-up-cooldown-window",
-        "30",
-        "is no window: \"30\" has no unit; write 0s to 1h, like 90s; 0s is kept",
-    ),
-    (
-        "scale-up-cooldown-window",
-        "5 m",
-        "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, like 90s; 0s is kept",
-    ),
-    (
-        "scale-up-cooldown-window",
-        "5min",
-        "is no window: a unit is h, m, s, ms, us or ns, right behind its number",
-    ),
-    (
-        "scale-down-cooldown-window",
-        "2h",
-        "is no window: it is longer than an hour; write 0s to 1h, like 90s; 5m0s is kept",
-    ),
-    (
-        "scale-to-zero",
-        "yes",
-        "is neither true nor false; write one of them; false is kept",
-    ),
-    (
-        "storm-service-mode",
-        "Replica",
-        "is neither replica nor pooled; pooled is kept",
-    ),
-    (
-        "up-fluctuation-tolerance",
-        "0.2",
-        "has no effect; remove it",
-    ),
-];
+    ("scale-up-cooldown-window", "30", "is no window: \"30\" has no unit; write 0s to 1h, like 90s; 0s is kept"),
+    ("scale-up-cooldown-window", "5 m",
+     "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, like 90s; 0s is kept"),
+    ("scale-up-cooldown-window", "5min", "is no window: a unit is h, m, s, ms, us or ns, right behind its number"),
+    ("scale-down-cooldown-window", "2h",
+     "is no window: it is longer than an hour; write 0s to 1h, like 90s; 5m0s is kept"),
+    ("scale-to-zero", "yes", "is neither true nor false; write one of them; false is kept"),
+    ("storm-service-mode", "Replica", "is neither replica nor pooled; pooled is kept"),
+    ("up-fluctuation-tolerance", "0.2", "has no effect; remove it"),
+};
 
 #[test]
 fn an_endpoint_under_hpa_is_named_as_without_effect() {
@@ -369,20 +327,16 @@ fn an_endpoint_under_hpa_is_named_as_without_effect() {
 fn fields_that_a_type_does_not_read_are_named_as_without_effect() {
     let all = "protocolType: http, endpoint: 'o.ns.svc:80', path: /m, port: '80'";
     let page = "protocolType: http, path: /m, port: '80'";
-    for (kind, fields, named) in [
+    for (kind, fields, named) in wva_base::cases! {
         ("pod", page, vec![]),
         ("pod", all, vec!["endpoint"]),
         ("custom", "", vec![]),
-        (
-            "custom",
-            all,
-            vec!["protocolType", "endpoint", "path", "port"],
-        ),
+        ("custom", all, vec!["protocolType", "endpoint", "path", "port"]),
         ("external", "", vec![]),
         ("external", page, vec!["protocolType", "path", "port"]),
         ("domain", page, vec!["protocolType", "path", "port"]),
         ("external", all, vec!["port"]),
-    ] {
+    } {
         let source =
             format!("metricSourceType: {kind}, targetMetric: q, targetValue: '10', {fields}");
         let spec = format!("metricsSources: [{{{source}}}]");

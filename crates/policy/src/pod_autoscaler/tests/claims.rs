@@ -35,31 +35,18 @@ type HoldCase = (
     &'static [&'static str],
 );
 
-const HOLDS: [HoldCase; 9] = [
+const HOLDS: [HoldCase; 9] = wva_base::cases! {
     (&[("-", "a", 1), ("-", "b", 2)], &["a"]),
     (&[("-", "a", 2), ("-", "b", 1)], &["b"]),
     (&[("-", "b", 1), ("-", "a", 1)], &["a"]),
     (&[("VariantAutoscaling", "c", 1), ("-", "d", 1)], &["d"]),
-    (
-        &[
-            ("VariantAutoscaling", "a", 1),
-            ("-", "b", 2),
-            ("VariantAutoscaling", "c", 0),
-        ],
-        &["c"],
-    ),
+    (&[("VariantAutoscaling", "a", 1), ("-", "b", 2), ("VariantAutoscaling", "c", 0)], &["c"]),
     (&[("prefill", "a", 1), ("decode", "b", 2)], &["a", "b"]),
     (&[("prefill", "a", 2), ("prefill", "b", 1)], &["b"]),
-    (
-        &[("prefill", "a", 2), ("-", "b", 1), ("decode", "c", 3)],
-        &["b"],
-    ),
+    (&[("prefill", "a", 2), ("-", "b", 1), ("decode", "c", 3)], &["b"]),
     // A claim that does not hold keeps no other from holding.
-    (
-        &[("prefill", "a", 1), ("-", "b", 2), ("decode", "c", 3)],
-        &["a", "c"],
-    ),
-];
+    (&[("prefill", "a", 1), ("-", "b", 2), ("decode", "c", 3)], &["a", "c"]),
+};
 
 #[test]
 fn the_oldest_claim_holds_then_kind_then_name() {

@@ -44,36 +44,17 @@ fn samples(pods: &str) -> AutoscalerView {
 
 #[test]
 fn failed_absent_stale_and_zero_stay_apart() {
-    let cases = [
+    let cases = wva_base::cases! {
         ("111", "True MetricsFound", "3 pods measured"),
         ("110", "True MetricsFound", "3 pods measured"),
         ("000", "True MetricsZero", "3 pods at 0"),
-        (
-            "11f",
-            "True MetricsPartial",
-            "2 pods measured, 1 failed; refused",
-        ),
-        (
-            "00a",
-            "True MetricsPartial",
-            "2 pods measured, 1 without a sample; refused",
-        ),
-        (
-            "fsa",
-            "False MetricsFailed",
-            "no serving pod has a usable sample (1 stale, 1 failed, 1 without a sample); refused",
-        ),
-        (
-            "ssa",
-            "False MetricsStale",
-            "no serving pod has a usable sample (2 stale, 1 without a sample); refused",
-        ),
-        (
-            "aaa",
-            "False MetricsAbsent",
-            "no serving pod has a usable sample (3 without a sample); refused",
-        ),
-    ];
+        ("11f", "True MetricsPartial", "2 pods measured, 1 failed; refused"),
+        ("00a", "True MetricsPartial", "2 pods measured, 1 without a sample; refused"),
+        ("fsa", "False MetricsFailed",
+         "no serving pod has a usable sample (1 stale, 1 failed, 1 without a sample); refused"),
+        ("ssa", "False MetricsStale", "no serving pod has a usable sample (2 stale, 1 without a sample); refused"),
+        ("aaa", "False MetricsAbsent", "no serving pod has a usable sample (3 without a sample); refused"),
+    };
     for (pods, status, message) in cases {
         let mut record = decided("", &samples(pods), 100);
         record.notes = vec!["refused".into()];
@@ -111,36 +92,15 @@ fn totals_keep_their_failures_apart() {
         age: Duration::from_mins(2),
         band,
     };
-    let cases = [
-        (
-            signal(30.0),
-            "True MetricsFound: external queue: its total is known",
-        ),
-        (
-            signal(0.0),
-            "True MetricsZero: external queue: its total is 0",
-        ),
-        (
-            stale(StaleBand::NoShrink),
-            "True MetricsPartial: external queue: its total is old",
-        ),
-        (
-            stale(StaleBand::Hold),
-            "False MetricsStale: external queue: its total is unusable: too old",
-        ),
-        (
-            failed(Failure::Absent),
-            "False MetricsAbsent: external queue: its total is unusable: no sample",
-        ),
-        (
-            failed(Failure::QueryFailed),
-            "False MetricsFailed: external queue: its total is unusable: query failed",
-        ),
-        (
-            failed(Failure::Invalid),
-            "False MetricsFailed: external queue: its total is unusable: not a usable number",
-        ),
-    ];
+    let cases = wva_base::cases! {
+        (signal(30.0), "True MetricsFound: external queue: its total is known"),
+        (signal(0.0), "True MetricsZero: external queue: its total is 0"),
+        (stale(StaleBand::NoShrink), "True MetricsPartial: external queue: its total is old"),
+        (stale(StaleBand::Hold), "False MetricsStale: external queue: its total is unusable: too old"),
+        (failed(Failure::Absent), "False MetricsAbsent: external queue: its total is unusable: no sample"),
+        (failed(Failure::QueryFailed), "False MetricsFailed: external queue: its total is unusable: query failed"),
+        (failed(Failure::Invalid), "False MetricsFailed: external queue: its total is unusable: not a usable number"),
+    };
     for (total, expected) in cases {
         let view = AutoscalerView {
             readings: vec![SourceReading::Total(total)],

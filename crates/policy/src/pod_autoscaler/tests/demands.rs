@@ -94,7 +94,7 @@ fn measured_of(
 /// What it shows, replicas, pods, and their demand.
 type DemandCase = (&'static str, u32, &'static str, (f64, f64, bool));
 
-const DEMANDS: [DemandCase; 31] = [
+const DEMANDS: [DemandCase; 31] = wva_base::cases! {
     ("all measured", 2, "30 5", (35.0, 35.0, true)),
     ("zero is a value", 2, "30 0", (30.0, 30.0, true)),
     ("missing grows nothing", 2, "30 -", (30.0, 40.0, true)),
@@ -107,35 +107,15 @@ const DEMANDS: [DemandCase; 31] = [
     ("young with", 2, "30 young:3", (33.0, 33.0, true)),
     ("pending", 2, "30 pending:-", (30.0, 40.0, true)),
     ("gated", 2, "30 gated:-", (30.0, 30.0, true)),
-    (
-        "gated and pending",
-        3,
-        "30 gated:- pending:-",
-        (30.0, 40.0, true),
-    ),
+    ("gated and pending", 3, "30 gated:- pending:-", (30.0, 40.0, true)),
     ("not created", 3, "30", (30.0, 50.0, true)),
     ("resharding", 2, "30 resharding:-", (30.0, 40.0, true)),
     ("resharding, idle", 2, "30 resharding:0", (30.0, 40.0, true)),
-    (
-        "resharding, another page",
-        2,
-        "30 resharding:25",
-        (55.0, 55.0, true),
-    ),
+    ("resharding, another page", 2, "30 resharding:25", (55.0, 55.0, true)),
     ("draining", 1, "30 draining:7", (30.0, 37.0, true)),
-    (
-        "draining in silence",
-        1,
-        "30 draining:-",
-        (30.0, 40.0, true),
-    ),
+    ("draining in silence", 1, "30 draining:-", (30.0, 40.0, true)),
     ("draining, old", 1, "30 draining:s25", (30.0, 55.0, true)),
-    (
-        "draining, too old",
-        1,
-        "30 draining:h25",
-        (30.0, 40.0, true),
-    ),
+    ("draining, too old", 1, "30 draining:h25", (30.0, 40.0, true)),
     ("surge, measured", 1, "30 0", (30.0, 30.0, true)),
     ("surge, missing", 1, "30 -", (30.0, 40.0, true)),
     ("surge, failed", 2, "0 0 x x", (0.0, 20.0, true)),
@@ -145,13 +125,8 @@ const DEMANDS: [DemandCase; 31] = [
     ("surge, gated", 1, "30 gated:-", (30.0, 30.0, true)),
     ("surge, resharding", 1, "0 resharding:-", (0.0, 10.0, true)),
     ("a third", 3, "30 - -", (30.0, 50.0, false)),
-    (
-        "a third, resharding",
-        3,
-        "30 resharding:- resharding:-",
-        (30.0, 50.0, false),
-    ),
-];
+    ("a third, resharding", 3, "30 resharding:- resharding:-", (30.0, 50.0, false)),
+};
 
 #[test]
 fn missing_zero_stale_and_failed_are_four_things() {

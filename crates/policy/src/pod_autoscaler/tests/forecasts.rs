@@ -19,27 +19,15 @@ use wva_base::moment::WallTime;
 /// What it shows, demands by second, and what is expected 100 s after the last at a window of 180 s.
 type LineCase = (&'static str, &'static [(u64, f64)], Option<f64>);
 
-const LINES: [LineCase; 7] = [
+const LINES: [LineCase; 7] = wva_base::cases! {
     ("rising", &[(0, 10.0), (50, 20.0), (100, 30.0)], Some(50.0)),
     ("constant", &[(0, 7.0), (20, 7.0), (100, 7.0)], Some(7.0)),
-    (
-        "at most four times the mean",
-        &[(0, 0.0), (50, 0.0), (100, 30.0)],
-        Some(40.0),
-    ),
-    (
-        "at least nothing",
-        &[(0, 30.0), (50, 20.0), (100, 10.0)],
-        Some(0.0),
-    ),
+    ("at most four times the mean", &[(0, 0.0), (50, 0.0), (100, 30.0)], Some(40.0)),
+    ("at least nothing", &[(0, 30.0), (50, 20.0), (100, 10.0)], Some(0.0)),
     ("two samples", &[(0, 10.0), (100, 30.0)], None),
     ("less than half", &[(0, 10.0), (40, 20.0), (80, 30.0)], None),
-    (
-        "half",
-        &[(0, 10.0), (45, 20.0), (90, 30.0)],
-        Some(10.0 + 190.0 / 4.5),
-    ),
-];
+    ("half", &[(0, 10.0), (45, 20.0), (90, 30.0)], Some(10.0 + 190.0 / 4.5)),
+};
 
 #[test]
 fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {

@@ -249,46 +249,16 @@ fn history_grows_by_its_rules() {
     let blind = decided("", &view(2, &[vec![]]), 100);
     let settled = decided("", &view(2, &[vec![10.0, 10.0]]), 100);
     // A record, its outcome, milliseconds since the entry before, and whether there is another.
-    let cases = [
-        (
-            "the same at once",
-            &growing,
-            ScaleOutcome::Written,
-            0,
-            false,
-        ),
-        (
-            "the same after five seconds",
-            &growing,
-            ScaleOutcome::Written,
-            5_000,
-            false,
-        ),
-        (
-            "the same later",
-            &growing,
-            ScaleOutcome::Written,
-            5_001,
-            true,
-        ),
+    let cases = wva_base::cases! {
+        ("the same at once", &growing, ScaleOutcome::Written, 0, false),
+        ("the same after five seconds", &growing, ScaleOutcome::Written, 5_000, false),
+        ("the same later", &growing, ScaleOutcome::Written, 5_001, true),
         ("another size", &less, ScaleOutcome::Written, 0, true),
         ("a failure", &growing, failed("forbidden"), 0, true),
         ("no decision", &blind, ScaleOutcome::NotWritten, 0, true),
-        (
-            "nothing to do",
-            &settled,
-            ScaleOutcome::NotWritten,
-            60_000,
-            false,
-        ),
-        (
-            "not written yet",
-            &growing,
-            ScaleOutcome::NotWritten,
-            60_000,
-            false,
-        ),
-    ];
+        ("nothing to do", &settled, ScaleOutcome::NotWritten, 60_000, false),
+        ("not written yet", &growing, ScaleOutcome::NotWritten, 60_000, false),
+    };
     for (case, record, outcome, after, grows) in cases {
         let before = first(&growing, &ScaleOutcome::Written);
         let status = next_status(record, &before, &outcome, WallTime(100_000 + after));
@@ -382,19 +352,13 @@ fn stored_parts_are_read_leniently() {
         .unwrap()
         .push(json!("odd"));
     assert_eq!(PodAutoscalerStatus::read(&stored), good);
-    let parts: [(&str, Value, Lost); 5] = [
-        ("desiredScale", json!(-3), |lost| {
-            lost.desired_scale = Replicas::ZERO;
-        }),
-        ("lastScaleTime", json!("yesterday"), |lost| {
-            lost.last_scale_time = None;
-        }),
-        ("scheduledBounds", json!(4), |lost| {
-            lost.scheduled_bounds = None;
-        }),
+    let parts: [(&str, Value, Lost); 5] = wva_base::cases! {
+        ("desiredScale", json!(-3), |lost| { lost.desired_scale = Replicas::ZERO; }),
+        ("lastScaleTime", json!("yesterday"), |lost| { lost.last_scale_time = None; }),
+        ("scheduledBounds", json!(4), |lost| { lost.scheduled_bounds = None; }),
         ("conditions", Value::Null, |lost| lost.conditions.clear()),
         ("predictive", json!([]), |lost| lost.predictive = None),
-    ];
+    };
     for (part, odd, lose) in parts {
         let mut stored = serde_json::to_value(&good).unwrap();
         stored[part] = odd;

@@ -232,19 +232,12 @@ fn a_service_without_its_pods_per_replica_grows_by_a_total_and_releases_nothing(
 /// The fields are those of the object itself, of the scale subresource there is none.
 #[test]
 fn a_field_has_a_pointer_into_its_object() {
-    for (field, pointer, text) in [
+    for (field, pointer, text) in wva_base::cases! {
         (ReplicaField::Scale, None, "spec.replicas"),
-        (
-            ReplicaField::Service,
-            Some("/spec/replicas"),
-            "spec.replicas",
-        ),
-        (
-            of_role(1, "decode"),
-            Some("/spec/template/spec/roles/1/replicas"),
-            "spec.template.spec.roles[1].replicas (decode)",
-        ),
-    ] {
+        (ReplicaField::Service, Some("/spec/replicas"), "spec.replicas"),
+        (of_role(1, "decode"), Some("/spec/template/spec/roles/1/replicas"),
+         "spec.template.spec.roles[1].replicas (decode)"),
+    } {
         assert_eq!(field.pointer().as_deref(), pointer);
         assert_eq!(field.to_string(), text);
     }
@@ -254,25 +247,13 @@ const INDEX: &str = "stormservice.orchestration.aibrix.ai/pod-group-index";
 
 #[test]
 fn pods_are_selected_by_service_role_and_place() {
-    for (role, expected) in [
-        (
-            Some("decode"),
-            "storm-service-name in (ss-1),role-name in (decode)".to_owned(),
-        ),
-        (
-            Some("router"),
-            "storm-service-name in (ss-1),role-name in (router)".to_owned(),
-        ),
-        (
-            Some("prefill"),
-            format!("storm-service-name in (ss-1),role-name in (prefill),{INDEX} in (0)"),
-        ),
+    for (role, expected) in wva_base::cases! {
+        (Some("decode"), "storm-service-name in (ss-1),role-name in (decode)".to_owned()),
+        (Some("router"), "storm-service-name in (ss-1),role-name in (router)".to_owned()),
+        (Some("prefill"), format!("storm-service-name in (ss-1),role-name in (prefill),{INDEX} in (0)")),
         (None, format!("storm-service-name in (ss-1),{INDEX} in (0)")),
-        (
-            Some(""),
-            format!("storm-service-name in (ss-1),{INDEX} in (0)"),
-        ),
-    ] {
+        (Some(""), format!("storm-service-name in (ss-1),{INDEX} in (0)")),
+    } {
         let selector = service(None, None).selector(&target(role));
         assert_eq!(selector.to_string(), expected);
     }
@@ -318,19 +299,11 @@ fn of_a_group_the_first_pod_is_measured() {
 #[test]
 fn of_a_ray_cluster_the_head_is_measured() {
     let selector = || LabelSelector::parse("app=foo").unwrap();
-    for (group, kind, expected) in [
-        (
-            "orchestration.aibrix.ai",
-            "RayClusterFleet",
-            "app in (foo),ray.io/node-type in (head)",
-        ),
-        (
-            "orchestration.aibrix.ai",
-            "RayClusterReplicaSet",
-            "app in (foo)",
-        ),
+    for (group, kind, expected) in wva_base::cases! {
+        ("orchestration.aibrix.ai", "RayClusterFleet", "app in (foo),ray.io/node-type in (head)"),
+        ("orchestration.aibrix.ai", "RayClusterReplicaSet", "app in (foo)"),
         ("ray.io", "RayClusterFleet", "app in (foo)"),
-    ] {
+    } {
         let kind = GroupKind {
             group: group.into(),
             kind: kind.into(),
