@@ -58,23 +58,12 @@ fn a_key_that_stands_twice_is_named_in_yaml_and_json() {
     };
     let yaml = |gpus: &str| SMALL.replace("model: m", &format!("model: m\n  gpus: {{{gpus}}}"));
     let h100 = r#""H100": {"total": 8}"#;
-    for (once, twice, path) in [
-        (
-            json(h100),
-            json(&format!("{h100}, {h100}")),
-            "inventory.types: \"H100\"",
-        ),
-        (
-            yaml("nvidia.com/gpu: 8"),
-            yaml("nvidia.com/gpu: 8, 'nvidia.com/gpu': 1"),
-            "variants[0].gpus: \"nvidia.com/gpu\"",
-        ),
-        (
-            format!("{SMALL}context: {{1: a, 2: a}}"),
-            format!("{SMALL}context: {{1: a, '1': b}}"),
-            "context: \"1\"",
-        ),
-    ] {
+    for (once, twice, path) in wva_base::cases! {
+        (json(h100), json(&format!("{h100}, {h100}")), "inventory.types: \"H100\""),
+        (yaml("nvidia.com/gpu: 8"), yaml("nvidia.com/gpu: 8, 'nvidia.com/gpu': 1"),
+         "variants[0].gpus: \"nvidia.com/gpu\""),
+        (format!("{SMALL}context: {{1: a, 2: a}}"), format!("{SMALL}context: {{1: a, '1': b}}"), "context: \"1\""),
+    } {
         assert!(read(&once).is_ok(), "{once}");
         let error = read(&twice).unwrap_err().to_string();
         let expected = format!("{path} stands twice; write it once at line ");
@@ -210,31 +199,15 @@ fn a_message_is_short_whatever_it_quotes() {
 
 #[test]
 fn a_form_that_is_not_documented_is_named_with_its_place() {
-    for (from, to, said) in [
-        (
-            "kvUsage: 0.5",
-            "kvUsge: 0.5",
-            "variants[0].pods[0].signals: unknown field `kvUsge`",
-        ),
+    for (from, to, said) in wva_base::cases! {
+        ("kvUsage: 0.5", "kvUsge: 0.5", "variants[0].pods[0].signals: unknown field `kvUsge`"),
         ("kvUsage: 0.5", "kvUsage: lots", "a number, or a mapping"),
-        (
-            "kvUsage: 0.5",
-            "kvUsage: {value: 0.5, age: 30}",
-            "with its unit, like 30s",
-        ),
-        (
-            "kvUsage: 0.5",
-            "kvUsage: {value: 0.5, age: 30 parsecs}",
-            "write for example 30s",
-        ),
-        (
-            "{current: 2}",
-            "{current: -2}",
-            "variants[0].target.current",
-        ),
+        ("kvUsage: 0.5", "kvUsage: {value: 0.5, age: 30}", "with its unit, like 30s"),
+        ("kvUsage: 0.5", "kvUsage: {value: 0.5, age: 30 parsecs}", "write for example 30s"),
+        ("{current: 2}", "{current: -2}", "variants[0].target.current"),
         ("model: m", "model: m\n  cost: cheap", "like 10.0"),
         ("version: 1", "version: [", "line"),
-    ] {
+    } {
         let text = SMALL.replacen(from, to, 1);
         let Err(DocumentError::Form(why)) = read(&text) else {
             panic!("{to}: {:?}", read(&text));

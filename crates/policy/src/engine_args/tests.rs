@@ -96,39 +96,17 @@ fn read(words: &[&str]) -> EngineArgs {
 fn a_flag_is_the_same_in_every_form() {
     let expected = read(&["--max-num-seqs=64", "--block-size=32"]);
     assert_eq!((expected.max_num_seqs, expected.block_size), (64, 32));
-    for words in [
+    for words in wva_base::cases! {
         &["--max-num-seqs", "64", "--block-size", "32"][..],
         &["--max_num_seqs=64", "--block_size", "32"],
         &["serve", "m", "--max-num_seqs", "64", "--block-size=32"],
         &["sh", "-c", "vllm serve m --max-num-seqs 64 --block-size=32"],
-        &[
-            "/bin/bash",
-            "-lc",
-            "exec vllm serve m --max-num-seqs=64   --block-size '32'",
-        ],
-        &[
-            "bash",
-            "-e",
-            "-c",
-            "vllm serve \\\n  --max-num-seqs=64 \\\n  --block-size=32\n",
-        ],
-        &[
-            "sh",
-            "-c",
-            "cd /models && vllm serve \"a b\" --max-num-seqs=64 --block-size=\"32\"; echo done",
-        ],
-        &[
-            "sh",
-            "-c",
-            "# --max-num-seqs=1\nvllm serve m --max-num-seqs=64 --block-size=32 | tee log",
-        ],
-        &[
-            "sh",
-            "-c",
-            "vllm serve m --max-num-seqs=64 --block-size=32",
-            "--max-num-seqs=1",
-        ],
-    ] {
+        &["/bin/bash", "-lc", "exec vllm serve m --max-num-seqs=64   --block-size '32'"],
+        &["bash", "-e", "-c", "vllm serve \\\n  --max-num-seqs=64 \\\n  --block-size=32\n"],
+        &["sh", "-c", "cd /models && vllm serve \"a b\" --max-num-seqs=64 --block-size=\"32\"; echo done"],
+        &["sh", "-c", "# --max-num-seqs=1\nvllm serve m --max-num-seqs=64 --block-size=32 | tee log"],
+        &["sh", "-c", "vllm serve m --max-num-seqs=64 --block-size=32", "--max-num-seqs=1"],
+    } {
         assert_eq!(read(words), expected, "{words:?}");
     }
 }
@@ -219,35 +197,17 @@ fn sglang_has_its_own_names() {
 
 #[test]
 fn what_is_no_value_is_named_and_changes_nothing() {
-    for (words, named) in [
-        (
-            &["--max-num-seqs=64", "--max-num-seqs=many"][..],
-            "--max-num-seqs has the value \"many\"",
-        ),
+    for (words, named) in wva_base::cases! {
+        (&["--max-num-seqs=64", "--max-num-seqs=many"][..], "--max-num-seqs has the value \"many\""),
         (&["--max-num-seqs=64", "--max-num-seqs=0"], "at least 1"),
         (&["--max-num-seqs=64", "--max-num-seqs=-3"], "at least 1"),
-        (
-            &["--max-num-seqs=64", "--max-num-seqs=99999999999999999999"],
-            "--max-num-seqs",
-        ),
-        (
-            &["--max-num-seqs=64", "--max-num-seqs"],
-            "--max-num-seqs has no value",
-        ),
-        (
-            &["--max-num-seqs=64", "--gpu-memory-utilization=NaN"],
-            "a share above 0",
-        ),
-        (
-            &["--max-num-seqs=64", "--gpu-memory-utilization=90"],
-            "a share above 0",
-        ),
+        (&["--max-num-seqs=64", "--max-num-seqs=99999999999999999999"], "--max-num-seqs"),
+        (&["--max-num-seqs=64", "--max-num-seqs"], "--max-num-seqs has no value"),
+        (&["--max-num-seqs=64", "--gpu-memory-utilization=NaN"], "a share above 0"),
+        (&["--max-num-seqs=64", "--gpu-memory-utilization=90"], "a share above 0"),
         (&["--max-num-seqs=64", "--kv-cache-dtype="], "a name"),
-        (
-            &["--max-num-seqs=64", "--max-model-len=1.5K"],
-            "--max-model-len",
-        ),
-    ] {
+        (&["--max-num-seqs=64", "--max-model-len=1.5K"], "--max-model-len"),
+    } {
         let parsed = parse(&[container(words)]);
         assert_eq!(parsed.args, read(&["--max-num-seqs=64"]), "{words:?}");
         let [fault] = parsed.faults.as_slice() else {

@@ -225,33 +225,13 @@ fn growth_shrinking_and_balance_say_why() {
     let expected = |rest: &str| {
         format!("True/SaturationOnlyMode: saturation-only decision: saturation-only mode: {rest}")
     };
-    for (kv, queue, rest) in [
-        (
-            HIGH,
-            0.0,
-            "scale-up, spare KV cache is below its trigger (target: 3 replicas)",
-        ),
-        (
-            EVEN,
-            4.0,
-            "scale-up, spare queue is below its trigger (target: 3 replicas)",
-        ),
-        (
-            HIGH,
-            4.0,
-            "scale-up, spare KV cache and spare queue are below their triggers (target: 3 replicas)",
-        ),
-        (
-            LOW,
-            0.0,
-            "scale-down, fewer replicas carry the load (target: 1 replicas)",
-        ),
-        (
-            EVEN,
-            0.0,
-            "no-change, neither more nor fewer replicas are due (target: 2 replicas)",
-        ),
-    ] {
+    for (kv, queue, rest) in wva_base::cases! {
+        (HIGH, 0.0, "scale-up, spare KV cache is below its trigger (target: 3 replicas)"),
+        (EVEN, 4.0, "scale-up, spare queue is below its trigger (target: 3 replicas)"),
+        (HIGH, 4.0, "scale-up, spare KV cache and spare queue are below their triggers (target: 3 replicas)"),
+        (LOW, 0.0, "scale-down, fewer replicas carry the load (target: 1 replicas)"),
+        (EVEN, 0.0, "no-change, neither more nor fewer replicas are due (target: 2 replicas)"),
+    } {
         assert_eq!(optimization(kv, queue), expected(rest), "{kv} {queue}");
     }
 }
@@ -295,7 +275,7 @@ fn a_published_count_that_is_not_applied_is_not_called_balance() {
     let unapplied = "the published count is not applied yet";
     let stood_in = "slo has not measured its replicas yet, and percentages decide";
     let spare = "its analyzers have capacity to spare";
-    for (current, counts, why, text) in [
+    for (current, counts, why, text) in wva_base::cases! {
         (16, [16, 16], stays(), format!("no-change, {balance}")),
         (10, [16, 16], stays(), format!("scale-up, {unapplied}")),
         (20, [16, 16], stays(), format!("scale-down, {unapplied}")),
@@ -307,13 +287,8 @@ fn a_published_count_that_is_not_applied_is_not_called_balance() {
             format!("scale-up, {stood_in}, {unapplied}"),
         ),
         (18, [18, 16], shrinks(), format!("scale-down, {spare}")),
-        (
-            10,
-            [18, 16],
-            shrinks(),
-            format!("scale-up, {spare}, still fewer exist"),
-        ),
-    ] {
+        (10, [18, 16], shrinks(), format!("scale-up, {spare}, still fewer exist")),
+    } {
         let expected = format!(
             "True/SaturationOnlyMode: decision of the analyzers: {text} (target: 16 replicas)"
         );

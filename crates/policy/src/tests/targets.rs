@@ -16,22 +16,14 @@ use wva_base::moment::WallTime;
 
 #[test]
 fn every_kind_that_says_what_it_is_can_be_named() {
-    for (api_version, kind, expected) in [
+    for (api_version, kind, expected) in wva_base::cases! {
         (None, "", "Deployment ns/d"),
         (Some("apps/v1"), "StatefulSet", "StatefulSet ns/d"),
         (None, "StatefulSet", "StatefulSet ns/d"),
         (None, "LeaderWorkerSet", "LeaderWorkerSet ns/d"),
-        (
-            Some("argoproj.io/v1alpha1"),
-            "Deployment",
-            "Deployment ns/d",
-        ),
-        (
-            Some("v1"),
-            "ReplicationController",
-            "ReplicationController ns/d",
-        ),
-    ] {
+        (Some("argoproj.io/v1alpha1"), "Deployment", "Deployment ns/d"),
+        (Some("v1"), "ReplicationController", "ReplicationController ns/d"),
+    } {
         let reference = TargetReference {
             api_version: api_version.map(Into::into),
             kind: kind.into(),

@@ -399,18 +399,12 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
     let before = state.refresh(&published, at(0)).view;
     assert_eq!(before.desired, Some(Replicas(3)));
 
-    for (spoil, part) in [
-        (
-            spoil(|spec| spec.model_id = "".into()),
-            "spec.modelID is empty",
-        ),
-        (
-            spoil(|spec| spec.target.name = "".into()),
-            "spec.scaleTargetRef.name is empty",
-        ),
+    for (spoil, part) in wva_base::cases! {
+        (spoil(|spec| spec.model_id = "".into()), "spec.modelID is empty"),
+        (spoil(|spec| spec.target.name = "".into()), "spec.scaleTargetRef.name is empty"),
         (spoil(|spec| spec.min = Some(-1)), "spec.minReplicas is -1"),
         (spoil(|spec| spec.max = Some(0)), "spec.maxReplicas is 0"),
-    ] {
+    } {
         let bad = spoil(good.clone());
         let objects = VariantObjects {
             object: &bad,

@@ -133,16 +133,12 @@ fn sat1r_reason_and_figures_of_each_variant() {
                     let saturated: Vec<&str> = figures.saturated.iter().map(|pod| &**pod).collect();
                     assert_eq!(saturated, *pods, "{id}: {name}");
                 }
-                for (what, actual, expected) in [
+                for (what, actual, expected) in wva_base::cases! {
                     ("max KV", figures.max_kv, expected.max_kv),
                     ("max queue", figures.max_queue, expected.max_queue),
                     ("spare KV", figures.spare_kv, expected.spare_kv),
-                    (
-                        "non-saturated",
-                        f64::from(figures.non_saturated),
-                        expected.non_saturated.map(f64::from),
-                    ),
-                ] {
+                    ("non-saturated", f64::from(figures.non_saturated), expected.non_saturated.map(f64::from)),
+                } {
                     if let Some(expected) = expected {
                         assert_close(id, what, actual, expected);
                     }

@@ -145,25 +145,13 @@ fn listed(kinds: &[(&str, bool)]) -> Vec<AnalyzerSettings> {
 fn n099_n101_who_runs_and_who_votes() {
     use AnalyzerName::{Saturation, Throughput};
     use Participation::{Identity, NotRun, Votes};
-    for (list, saturation, throughput) in [
+    for (list, saturation, throughput) in wva_base::cases! {
         (listed(&[]), Votes, NotRun),
         (listed(&[("throughput", true)]), Identity, Votes),
-        (
-            listed(&[("saturation", true), ("throughput", true)]),
-            Votes,
-            Votes,
-        ),
-        (
-            listed(&[("saturation", true), ("throughput", false)]),
-            Votes,
-            NotRun,
-        ),
-        (
-            listed(&[("saturation", false), ("throughput", true)]),
-            Identity,
-            Votes,
-        ),
-    ] {
+        (listed(&[("saturation", true), ("throughput", true)]), Votes, Votes),
+        (listed(&[("saturation", true), ("throughput", false)]), Votes, NotRun),
+        (listed(&[("saturation", false), ("throughput", true)]), Identity, Votes),
+    } {
         assert_eq!(participation(&list, Saturation), saturation, "{list:?}");
         assert_eq!(participation(&list, Throughput), throughput, "{list:?}");
         assert_eq!(

@@ -210,36 +210,15 @@ fn last_activity_starts_with_the_process_and_errs_late() {
     let log = log.learn(&look(idle()), &none, look_at(40));
     assert_eq!(log.idle_for(&model, at(40)), Some(Duration::from_secs(30)));
 
-    for load in [
-        ModelLoad {
-            running: Some(1.0),
-            ..idle()
-        },
-        ModelLoad {
-            waiting: None,
-            ..idle()
-        },
-        ModelLoad {
-            queued: Some(2.0),
-            ..idle()
-        },
-        ModelLoad {
-            ended: Some(1.0),
-            ..idle()
-        },
-        ModelLoad {
-            ended: None,
-            ..idle()
-        },
-        ModelLoad {
-            written: Some(1.0),
-            ..idle()
-        },
-        ModelLoad {
-            arriving: Some(1.0),
-            ..idle()
-        },
-    ] {
+    for load in wva_base::cases! {
+        ModelLoad { running: Some(1.0), ..idle() },
+        ModelLoad { waiting: None, ..idle() },
+        ModelLoad { queued: Some(2.0), ..idle() },
+        ModelLoad { ended: Some(1.0), ..idle() },
+        ModelLoad { ended: None, ..idle() },
+        ModelLoad { written: Some(1.0), ..idle() },
+        ModelLoad { arriving: Some(1.0), ..idle() },
+    } {
         let used = log.clone().learn(&look(load), &none, look_at(50));
         assert_eq!(
             used.idle_for(&model, at(50)),

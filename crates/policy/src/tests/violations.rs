@@ -104,19 +104,13 @@ fn d4_movement_without_metrics() {
 #[test]
 fn d5_a_record_that_does_not_follow_from_the_snapshot() {
     type Spoil = fn(&mut Decision);
-    let spoilers: [(Spoil, &str); 5] = [
+    let spoilers: [(Spoil, &str); 5] = wva_base::cases! {
         (|decision| decision.model.model = "x".into(), "key or model"),
-        (
-            |decision| decision.cost = crate::units::Cost::DEFAULT,
-            "accelerator or cost",
-        ),
+        (|decision| decision.cost = crate::units::Cost::DEFAULT, "accelerator or cost"),
         (|decision| decision.current = Some(Replicas(7)), "current"),
         (|decision| decision.target = Some(Replicas(7)), "steps"),
-        (
-            |decision| decision.outcome = crate::plan::DecisionOutcome::Unmanaged,
-            "outcome",
-        ),
-    ];
+        (|decision| decision.outcome = crate::plan::DecisionOutcome::Unmanaged, "outcome"),
+    };
     for (spoil, part) in spoilers {
         let found = spoiled(&two(), |plan| spoil(decision(plan, "cheap")));
         let key = key("cheap");

@@ -66,13 +66,8 @@ fn nodes_are_read_for_the_labels_that_variants_select_by() {
     let t4 = "cloud.google.com/gke-accelerator: nvidia-tesla-t4, nvidia.com/gpu.product: Tesla-T4";
     let l4 = "cloud.google.com/gke-accelerator: nvidia-l4, nvidia.com/gpu.product: NVIDIA-L4";
     let instinct = "amd.com/gpu.product-name: AMD_Instinct_MI300X_OAM";
-    for (accelerator, resource, nodes, kind) in [
-        (
-            "MI250",
-            AMD,
-            &["amd.com/gpu.product-name: MI250"][..],
-            "MI250",
-        ),
+    for (accelerator, resource, nodes, kind) in wva_base::cases! {
+        ("MI250", AMD, &["amd.com/gpu.product-name: MI250"][..], "MI250"),
         ("AMD_Instinct_MI300X_OAM", AMD, &[instinct], "MI300X"),
         ("MI300X", AMD, &[instinct], "MI300X"),
         ("nvidia-h100-80gb", NVIDIA, &[gke], "H100"),
@@ -82,22 +77,10 @@ fn nodes_are_read_for_the_labels_that_variants_select_by() {
         ("nvidia-tesla-t4", NVIDIA, &[t4, L4], "T4"),
         ("Tesla-T4", NVIDIA, &[t4, L4], "T4"),
         ("h100", NVIDIA, &[H100, L4], "H100"),
-        (
-            "Gaudi-2",
-            GAUDI,
-            &["intel.com/gpu.product: Gaudi-2"],
-            "Gaudi-2",
-        ),
-        (
-            "Gaudi-3",
-            GAUDI,
-            &[
-                "intel.com/gpu.product: Gaudi-2",
-                "intel.com/gpu.product: Intel-Gaudi-3-128GB",
-            ],
-            "Gaudi-3",
-        ),
-    ] {
+        ("Gaudi-2", GAUDI, &["intel.com/gpu.product: Gaudi-2"], "Gaudi-2"),
+        ("Gaudi-3", GAUDI, &["intel.com/gpu.product: Gaudi-2", "intel.com/gpu.product: Intel-Gaudi-3-128GB"],
+         "Gaudi-3"),
+    } {
         let made = plan(accelerator, resource, nodes);
         let said = reason(&made, "v");
         assert_eq!(targets(&made)["v"], 2, "{accelerator}: {said}");

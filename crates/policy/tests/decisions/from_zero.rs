@@ -66,7 +66,7 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
     let both = |seen: String, said: String| format!("{seen}, {said}");
     let failed = "directQueue: {failure: refused}".to_owned();
     let faltering = "directQueue: {requests: {value: 2, age: 5s}, failure: refused}".to_owned();
-    for (collection, model, source, failure) in [
+    for (collection, model, source, failure) in wva_base::cases! {
         (GOOD, String::new(), None, None),
         (GOOD, seen(3, "5s"), Some(Prometheus), None),
         (GOOD, said(3, "5s"), Some(Router), None),
@@ -80,25 +80,15 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
         (DOWN, said(3, "6m"), None, None),
         (GOOD, both(seen(3, "9s"), said(0, "1s")), None, None),
         (GOOD, both(seen(0, "9s"), said(3, "1s")), Some(Router), None),
-        (
-            GOOD,
-            both(seen(3, "1s"), said(0, "9s")),
-            Some(Prometheus),
-            None,
-        ),
+        (GOOD, both(seen(3, "1s"), said(0, "9s")), Some(Prometheus), None),
         (GOOD, both(seen(0, "1s"), said(3, "9s")), None, None),
         // Of one age the longer.
         (GOOD, both(seen(0, "1s"), said(3, "1s")), Some(Router), None),
-        (
-            GOOD,
-            both(seen(3, "1s"), said(0, "1s")),
-            Some(Prometheus),
-            None,
-        ),
+        (GOOD, both(seen(3, "1s"), said(0, "1s")), Some(Prometheus), None),
         (DOWN, failed.clone(), None, Some("refused".to_owned())),
         (GOOD, both(seen(3, "5s"), failed), Some(Prometheus), None),
         (DOWN, faltering, Some(Router), None),
-    ] {
+    } {
         for settings in [PERCENTAGES, TOKENS] {
             let text = document(0, collection, &model);
             let target = Replicas(u32::from(source.is_some()));
@@ -329,43 +319,17 @@ fn targets(plan: &Plan) -> Vec<(&str, u32)> {
 /// It was not seen to serve, and a cheaper one was started besides.
 #[test]
 fn who_is_raised_to_its_own_minimum_serves() {
-    for (variants, expected) in [
+    for (variants, expected) in wva_base::cases! {
         // None is raised: the cheapest is started.
-        (
-            vec![("a", "both", 5, 0), ("b", "both", 30, 0)],
-            vec![("a", 1), ("b", 0)],
-        ),
-        (
-            vec![("a", "both", 5, 0), ("b", "both", 30, 1)],
-            vec![("a", 0), ("b", 1)],
-        ),
+        (vec![("a", "both", 5, 0), ("b", "both", 30, 0)], vec![("a", 1), ("b", 0)]),
+        (vec![("a", "both", 5, 0), ("b", "both", 30, 1)], vec![("a", 0), ("b", 1)]),
         // Prefill joins once decode is ready.
-        (
-            vec![
-                ("a", "both", 5, 0),
-                ("d", "decode", 30, 2),
-                ("p", "prefill", 1, 0),
-            ],
-            vec![("a", 0), ("d", 2), ("p", 0)],
-        ),
+        (vec![("a", "both", 5, 0), ("d", "decode", 30, 2), ("p", "prefill", 1, 0)], vec![("a", 0), ("d", 2), ("p", 0)]),
         // Prefill alone serves no request. The raised one is the partner, whatever its cost.
-        (
-            vec![
-                ("d", "decode", 3, 0),
-                ("p", "prefill", 30, 1),
-                ("q", "prefill", 1, 0),
-            ],
-            vec![("d", 1), ("p", 1), ("q", 0)],
-        ),
-        (
-            vec![
-                ("a", "both", 5, 0),
-                ("d", "decode", 3, 0),
-                ("p", "prefill", 30, 1),
-            ],
-            vec![("a", 0), ("d", 1), ("p", 1)],
-        ),
-    ] {
+        (vec![("d", "decode", 3, 0), ("p", "prefill", 30, 1), ("q", "prefill", 1, 0)],
+         vec![("d", 1), ("p", 1), ("q", 0)]),
+        (vec![("a", "both", 5, 0), ("d", "decode", 3, 0), ("p", "prefill", 30, 1)], vec![("a", 0), ("d", 1), ("p", 1)]),
+    } {
         for settings in [PERCENTAGES, TOKENS, ""] {
             let made = planned(&asked(&variants), settings);
             assert_eq!(targets(&made), expected, "{settings}");

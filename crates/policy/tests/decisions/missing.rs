@@ -88,33 +88,13 @@ fn a_model_without_use_for_its_retention_goes_to_zero() {
 #[test]
 fn an_unknown_sign_of_use_is_no_zero() {
     assert_eq!(target(QUIET, "", "", TO_ZERO).0, 0, "it is not in use");
-    let unknown = [
+    let unknown = wva_base::cases! {
         ("kvUsage: 0.3, generationRate: 0", "", ""),
-        (
-            "kvUsage: 0, generationRate: 0, timeToFirstToken: 0.05",
-            "",
-            "",
-        ),
-        (
-            "kvUsage: 0, completionRate: 0, interTokenLatency: 0.01",
-            "",
-            "",
-        ),
-        (
-            "kvUsage: 0.3, completionRate: {state: failed, why: absent}, generationRate: 0",
-            "",
-            "",
-        ),
-        (
-            "kvUsage: 0, completionRate: {value: 0, age: 90s}, generationRate: 0",
-            "",
-            "",
-        ),
-        (
-            "kvUsage: 0, completionRate: {value: 5, age: 90s}, generationRate: 0",
-            "",
-            "",
-        ),
+        ("kvUsage: 0, generationRate: 0, timeToFirstToken: 0.05", "", ""),
+        ("kvUsage: 0, completionRate: 0, interTokenLatency: 0.01", "", ""),
+        ("kvUsage: 0.3, completionRate: {state: failed, why: absent}, generationRate: 0", "", ""),
+        ("kvUsage: 0, completionRate: {value: 0, age: 90s}, generationRate: 0", "", ""),
+        ("kvUsage: 0, completionRate: {value: 5, age: 90s}, generationRate: 0", "", ""),
         ("kvUsage: 0, generationRate: 0", "", "completionRate: '503'"),
         ("kvUsage: 0, completionRate: 0", "", "generationRate: '503'"),
         ("kvUsage: 0", "", "timeToFirstToken: '503'"),
@@ -124,14 +104,10 @@ fn an_unknown_sign_of_use_is_no_zero() {
         (QUIET, "", "running: '503'"),
         (QUIET, "", "completionRate: '503'"),
         (QUIET, "", "generationRate: '503'"),
-        (
-            "kvUsage: 0, completionRate: 0, generationRate: 0, arrivalRate: 0",
-            "",
-            "arrivalRate: '503'",
-        ),
+        ("kvUsage: 0, completionRate: 0, generationRate: 0, arrivalRate: 0", "", "arrivalRate: '503'"),
         (QUIET, "arrivalRate: 0", "routerArrivalRate: '503'"),
         (QUIET, "arrivalRate: {value: 0, age: 90s}", ""),
-    ];
+    };
     for (signals, router, failures) in unknown {
         let case = format!("{signals} {router} {failures}");
         assert_eq!(target(signals, router, failures, TO_ZERO).0, 1, "{case}");

@@ -86,22 +86,13 @@ fn variables_of_a_shell_are_read_where_their_values_are_written() {
 
 #[test]
 fn an_unknown_variable_leaves_its_argument_unread() {
-    for (script, value) in [
-        (
-            "vllm serve m --max-num-seqs $UNKNOWN --block-size 32",
-            "$UNKNOWN",
-        ),
-        (
-            "vllm serve m --max-num-seqs=${UNKNOWN} --block-size 32",
-            "${UNKNOWN}",
-        ),
+    for (script, value) in wva_base::cases! {
+        ("vllm serve m --max-num-seqs $UNKNOWN --block-size 32", "$UNKNOWN"),
+        ("vllm serve m --max-num-seqs=${UNKNOWN} --block-size 32", "${UNKNOWN}"),
         ("vllm serve m --max-num-seqs='$N' --block-size 32", "$N"),
         ("vllm serve m --max-num-seqs=\\$N --block-size 32", "$N"),
-        (
-            "vllm serve m --max-num-seqs=$(nproc) --block-size 32",
-            "$(nproc)",
-        ),
-    ] {
+        ("vllm serve m --max-num-seqs=$(nproc) --block-size 32", "$(nproc)"),
+    } {
         let parsed = with(script, &[("N", "64")]);
         assert_eq!(
             (parsed.args.max_num_seqs, parsed.args.block_size),

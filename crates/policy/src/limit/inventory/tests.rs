@@ -67,18 +67,12 @@ fn offering(plugin: Option<u32>, devices: &[Option<u32>]) -> NodeView {
 
 #[test]
 fn a_node_offers_what_its_plugin_or_its_driver_lists_and_no_gpu_twice() {
-    for (plugin, devices, requested, claimed, expected) in [
+    for (plugin, devices, requested, claimed, expected) in wva_base::cases! {
         // Nothing names a product before the driver does.
         (Some(8), &[][..], 3, 0, (None, None, None)),
         (None, &[Some(8)], 0, 3, (Some(8), Some(3), Some(true))),
         (None, &[Some(0)], 0, 0, (Some(0), Some(0), Some(true))),
-        (
-            None,
-            &[Some(4), Some(4)],
-            0,
-            9,
-            (Some(8), Some(8), Some(true)),
-        ),
+        (None, &[Some(4), Some(4)], 0, 9, (Some(8), Some(8), Some(true))),
         // Requests that devices met.
         (None, &[Some(8)], 3, 5, (Some(8), Some(5), Some(true))),
         // One whose claim is not seen yet.
@@ -88,14 +82,8 @@ fn a_node_offers_what_its_plugin_or_its_driver_lists_and_no_gpu_twice() {
         (Some(8), &[Some(8)], 3, 2, (Some(8), Some(5), Some(true))),
         (Some(4), &[Some(8)], 0, 0, (Some(8), Some(0), Some(true))),
         (None, &[None], 0, 3, (Some(0), Some(0), Some(false))),
-        (
-            None,
-            &[Some(8), None],
-            0,
-            3,
-            (Some(8), Some(3), Some(false)),
-        ),
-    ] {
+        (None, &[Some(8), None], 0, 3, (Some(8), Some(3), Some(false))),
+    } {
         let node = offering(plugin, devices);
         let pods = [
             pod(&[("nvidia.com/gpu", requested)]),

@@ -140,33 +140,13 @@ fn targets_come_from_the_first_source_that_has_any() {
     let source = |policy, class, learned: &[_], observed| {
         model_targets(policy, class, learned.to_vec(), observed)
     };
-    for (found, wanted, first, step) in [
-        (
-            source(&stated, class, &parameters, observed),
-            TargetSource::Explicit,
-            500.0,
-            50.0,
-        ),
-        (
-            source(&POLICY, class, &parameters, observed),
-            TargetSource::ServiceClass,
-            400.0,
-            40.0,
-        ),
+    for (found, wanted, first, step) in wva_base::cases! {
+        (source(&stated, class, &parameters, observed), TargetSource::Explicit, 500.0, 50.0),
+        (source(&POLICY, class, &parameters, observed), TargetSource::ServiceClass, 400.0, 40.0),
         // 3·2 + .011·100 against 3·1 + .02·100; 3·2 + .01 + .001·105.5 against 3·1 + .01 + .01·105.5.
-        (
-            source(&POLICY, None, &parameters, observed),
-            TargetSource::Learned,
-            7.1,
-            6.1155,
-        ),
-        (
-            source(&POLICY, None, &[], observed),
-            TargetSource::Observed,
-            4.5,
-            3.0975,
-        ),
-    ] {
+        (source(&POLICY, None, &parameters, observed), TargetSource::Learned, 7.1, 6.1155),
+        (source(&POLICY, None, &[], observed), TargetSource::Observed, 4.5, 3.0975),
+    } {
         let found = found.unwrap();
         assert_eq!(found.source, wanted);
         let latencies = found.latencies;

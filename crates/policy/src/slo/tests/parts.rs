@@ -167,47 +167,17 @@ fn goal(inter_token_latency: f64) -> SloGoal {
 #[test]
 fn the_tightest_bound_sizes_a_replica() {
     // 450 tokens of a request: a thousand sequences fit into the cache. Four fifths of the work are generated.
-    for (goal_ms, sequences, is_queued, per_second, bound) in [
+    for (goal_ms, sequences, is_queued, per_second, bound) in wva_base::cases! {
         (20.0, None, false, 7_500.0, CapacityBound::TokenLatency),
         (20.0, Some(10.0), false, 2_000.0, CapacityBound::Sequences),
-        (
-            500.0,
-            None,
-            false,
-            1_000.0 / 0.104,
-            CapacityBound::Sequences,
-        ),
+        (500.0, None, false, 1_000.0 / 0.104, CapacityBound::Sequences),
         (500.0, None, true, 6_000.0, CapacityBound::ObservedQueue),
         // No latency is low enough, or hardly any: a tenth above that of an idle replica.
-        (
-            2.0,
-            None,
-            false,
-            10_000.0 / 11.0,
-            CapacityBound::TokenLatency,
-        ),
-        (
-            5.2,
-            None,
-            false,
-            10_000.0 / 11.0,
-            CapacityBound::TokenLatency,
-        ),
-        (
-            5.5,
-            None,
-            false,
-            10_000.0 / 11.0,
-            CapacityBound::TokenLatency,
-        ),
-        (
-            6.0,
-            None,
-            false,
-            10_000.0 / 6.0,
-            CapacityBound::TokenLatency,
-        ),
-    ] {
+        (2.0, None, false, 10_000.0 / 11.0, CapacityBound::TokenLatency),
+        (5.2, None, false, 10_000.0 / 11.0, CapacityBound::TokenLatency),
+        (5.5, None, false, 10_000.0 / 11.0, CapacityBound::TokenLatency),
+        (6.0, None, false, 10_000.0 / 6.0, CapacityBound::TokenLatency),
+    } {
         let curve = curve(&[6_000.0, 2_000.0], is_queued);
         let given = variant(sequences);
         let found =
